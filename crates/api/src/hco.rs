@@ -1,0 +1,12 @@
+//! The HyperConverged object, through which users steer the whole platform.
+
+/// Its API group.
+pub const GROUP: &str = "hco.kubevirt.io";
+/// Its kind.
+pub const KIND: &str = "HyperConverged";
+/// The versions a cluster may serve, newest first.
+pub const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+/// There is one per cluster, of this name.
+pub const NAME: &str = "kubevirt-hyperconverged";
+/// Where it lives unless the operator is told otherwise.
+pub const NAMESPACE: &str = "openshift-cnv";

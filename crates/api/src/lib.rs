@@ -1,0 +1,3 @@
+//! What users write: the names, keys and kinds that virtpilot honours.
+
+pub mod hco;

@@ -1,0 +1,329 @@
+//! Counts requests from the API server's own record of them.
+
+use crate::trouble::{self, Trouble};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::path::PathBuf;
+
+/// The audit log of one API server.
+#[derive(Debug, Clone)]
+pub struct AuditLog {
+    path: PathBuf,
+}
+
+/// A place in the log: a window begins or ends here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
+
+impl Mark {
+    /// Where every log begins.
+    pub const BEGINNING: Mark = Mark(0);
+}
+
+/// What kind of traffic a request is. Each request is of exactly one kind; the first that fits counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// It asked what would happen and changed nothing.
+    DryRun,
+    /// It opened a watch.
+    Watch,
+    /// It was about a Lease.
+    Lease,
+    /// It was about an Event.
+    Event,
+    /// It read.
+    Read,
+    /// It wrote.
+    Write,
+}
+
+/// One request somebody made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Who made it.
+    pub user: String,
+    /// Kubernetes' verb: get, list, watch, create, update, patch, delete, deletecollection.
+    pub verb: String,
+    /// `resource[/subresource][.group]`, or the path where it was about no resource.
+    pub resource: String,
+    /// The object's name, if it was about one.
+    pub name: String,
+    /// What kind of traffic it is.
+    pub kind: Kind,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// When the server received it.
+    pub at: Timestamp,
+}
+
+/// The requests of a window.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Requests(pub Vec<Request>);
+
+impl AuditLog {
+    /// The log in this file.
+    pub fn at(path: impl Into<PathBuf>) -> AuditLog {
+        AuditLog { path: path.into() }
+    }
+
+    /// This moment. The server writes a request down before its answer ends, so whatever was answered lies before the mark.
+    pub fn mark(&self) -> Result<Mark, Trouble> {
+        match std::fs::metadata(&self.path) {
+            Ok(about) => Ok(Mark(about.len())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mark::BEGINNING),
+            Err(error) => Err(trouble::io("read the audit log", &self.path, error)),
+        }
+    }
+
+    /// What was answered since a mark.
+    pub fn since(&self, from: Mark) -> Result<Requests, Trouble> {
+        self.between(from, Mark(u64::MAX))
+    }
+
+    /// What was answered between two marks.
+    pub fn between(&self, from: Mark, to: Mark) -> Result<Requests, Trouble> {
+        let failed = |error| trouble::io("read the audit log", &self.path, error);
+        let mut file = File::open(&self.path).map_err(failed)?;
+        file.seek(SeekFrom::Start(from.0)).map_err(failed)?;
+        let mut lines = BufReader::new(file);
+        let mut requests = Vec::new();
+        let mut place = from.0;
+        let mut line = String::new();
+        while place < to.0 {
+            line.clear();
+            let length = lines.read_line(&mut line).map_err(failed)?;
+            if !line.ends_with('\n') {
+                break;
+            }
+            place += length as u64;
+            let entry: Entry = serde_json::from_str(&line).map_err(|error| {
+                Trouble::new(
+                    format!("{} has a line that is no audit record", self.path.display()),
+                    "name the audit log of a playground",
+                )
+                .from(error)
+            })?;
+            requests.extend(entry.request());
+        }
+        Ok(Requests(requests))
+    }
+}
+
+impl Requests {
+    /// Only those of one user; a service account may be given as `namespace/name`.
+    #[must_use]
+    pub fn by(&self, user: &str) -> Requests {
+        let user = match user.split_once('/') {
+            Some((namespace, name)) => format!("system:serviceaccount:{namespace}:{name}"),
+            None => user.to_owned(),
+        };
+        self.filter(|request| request.user == user)
+    }
+
+    /// Only those of one kind.
+    #[must_use]
+    pub fn of(&self, kind: Kind) -> Requests {
+        self.filter(|request| request.kind == kind)
+    }
+
+    /// Only those received at or after a moment.
+    #[must_use]
+    pub fn after(&self, moment: Timestamp) -> Requests {
+        self.filter(|request| request.at >= moment)
+    }
+
+    /// Only those that fit.
+    #[must_use]
+    pub fn filter(&self, fits: impl Fn(&Request) -> bool) -> Requests {
+        Requests(self.0.iter().filter(|request| fits(request)).cloned().collect())
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many of each: user, kind, verb and resource.
+    pub fn table(&self) -> BTreeMap<Row, usize> {
+        let mut table = BTreeMap::new();
+        for Request { user, kind, verb, resource, .. } in self.0.iter().cloned() {
+            *table.entry(Row { user, kind, verb, resource }).or_default() += 1;
+        }
+        table
+    }
+}
+
+/// What is counted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Row {
+    /// Who.
+    pub user: String,
+    /// What kind of traffic.
+    pub kind: Kind,
+    /// Which verb.
+    pub verb: String,
+    /// On what.
+    pub resource: String,
+}
+
+/// One line of the log, as far as it is of interest.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    stage: String,
+    verb: String,
+    #[serde(rename = "requestURI")]
+    uri: String,
+    user: User,
+    #[serde(default)]
+    object_ref: ObjectRef,
+    #[serde(default)]
+    response_status: Status,
+    request_received_timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    api_group: String,
+    name: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Status {
+    code: u16,
+}
+
+impl Entry {
+    /// A watch is written down when it begins and again when it ends: it counts when it begins, or when it was refused.
+    fn request(self) -> Option<Request> {
+        let long = self.verb == "watch" || self.stage == "ResponseStarted";
+        if long && self.stage != "ResponseStarted" && self.response_status.code < 400 {
+            return None;
+        }
+        let (path, query) = self.uri.split_once('?').unwrap_or((&self.uri, ""));
+        let dry_run = query.split('&').any(|pair| pair.strip_prefix("dryRun=").is_some_and(|value| !value.is_empty()));
+        let kind = if dry_run {
+            Kind::DryRun
+        } else if long {
+            Kind::Watch
+        } else if self.object_ref.resource == "leases" {
+            Kind::Lease
+        } else if self.object_ref.resource == "events" {
+            Kind::Event
+        } else if matches!(self.verb.as_str(), "get" | "list" | "head" | "options") {
+            Kind::Read
+        } else {
+            Kind::Write
+        };
+        let object = &self.object_ref;
+        let mut resource = object.resource.clone();
+        if resource.is_empty() {
+            path.clone_into(&mut resource);
+        }
+        for (mark, part) in [("/", &object.subresource), (".", &object.api_group)] {
+            if !part.is_empty() {
+                resource.push_str(mark);
+                resource.push_str(part);
+            }
+        }
+        Some(Request {
+            user: self.user.username,
+            verb: self.verb,
+            resource,
+            name: self.object_ref.name,
+            kind,
+            code: self.response_status.code,
+            at: self.request_received_timestamp,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AuditLog, Kind, Mark};
+    use expect_test::expect;
+    use std::io::Write;
+
+    fn line(stage: &str, verb: &str, uri: &str, resource: &str, code: u16) -> String {
+        let object = if resource.is_empty() {
+            String::new()
+        } else {
+            format!(r#""objectRef":{{"resource":"{resource}","apiGroup":"g.io","name":"n"}},"#)
+        };
+        format!(
+            r#"{{"stage":"{stage}","verb":"{verb}","requestURI":"{uri}","user":{{"username":"system:serviceaccount:a:b"}},{object}"responseStatus":{{"code":{code}}},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z"}}"#
+        )
+    }
+
+    fn log(lines: &[String], torn: &str) -> (tempfile::NamedTempFile, AuditLog) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        for line in lines {
+            writeln!(file, "{line}").unwrap();
+        }
+        write!(file, "{torn}").unwrap();
+        let audit = AuditLog::at(file.path());
+        (file, audit)
+    }
+
+    #[test]
+    fn every_request_is_of_one_kind_and_a_watch_counts_once() {
+        let lines = [
+            line("ResponseComplete", "get", "/apis", "", 200),
+            line("ResponseComplete", "patch", "/x?fieldManager=m&dryRun=All", "things", 200),
+            line("ResponseComplete", "patch", "/x?dryRun=", "things", 200),
+            line("ResponseStarted", "watch", "/x?watch=true", "things", 200),
+            line("ResponseComplete", "watch", "/x?watch=true", "things", 200),
+            line("ResponseComplete", "watch", "/x?watch=true", "things", 429),
+            line("ResponseComplete", "update", "/l", "leases", 200),
+            line("ResponseComplete", "create", "/e", "events", 201),
+            line("ResponseComplete", "delete", "/x", "things", 404),
+        ];
+        let (_file, audit) = log(&lines, "{\"stage\":\"Respo");
+        let all = audit.since(Mark::BEGINNING).unwrap().by("a/b");
+        let shown: String = all
+            .0
+            .iter()
+            .map(|request| format!("{:?} {} {} {}\n", request.kind, request.verb, request.resource, request.code))
+            .collect();
+        expect![[r#"
+            Read get /apis 200
+            DryRun patch things.g.io 200
+            Write patch things.g.io 200
+            Watch watch things.g.io 200
+            Watch watch things.g.io 429
+            Lease update leases.g.io 200
+            Event create events.g.io 201
+            Write delete things.g.io 404
+        "#]]
+        .assert_eq(&shown);
+        assert_eq!(all.of(Kind::Watch).count(), 2);
+        assert_eq!(all.by("somebody").count(), 0);
+    }
+
+    #[test]
+    fn a_window_has_what_lies_between_its_marks() {
+        let one = line("ResponseComplete", "get", "/a", "things", 200);
+        let (mut file, audit) = log(std::slice::from_ref(&one), "");
+        let from = audit.mark().unwrap();
+        writeln!(file, "{one}\n{one}").unwrap();
+        let to = audit.mark().unwrap();
+        writeln!(file, "{one}").unwrap();
+        assert_eq!(audit.between(from, to).unwrap().count(), 2);
+        assert_eq!(audit.since(from).unwrap().count(), 3);
+        assert_eq!(audit.since(audit.mark().unwrap()).unwrap().count(), 0);
+    }
+}

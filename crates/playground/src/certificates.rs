@@ -1,0 +1,106 @@
+//! A certificate authority of one playground, and the keys and certificates it hands out.
+
+use crate::trouble::{self, Trouble};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The user and group that RBAC lets do everything.
+const ADMIN: (&str, &str) = ("playground-admin", "system:masters");
+/// What the controller manager calls itself; RBAC knows the name.
+const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "");
+
+/// Files with everything that identifies the parts of one control plane.
+#[derive(Debug)]
+pub struct Certificates {
+    /// The authority's certificate.
+    pub authority: PathBuf,
+    /// The API server's.
+    pub server: Identity,
+    /// Whoever started the playground.
+    pub admin: Identity,
+    /// The controller manager.
+    pub controller_manager: Identity,
+    /// What service account tokens are signed with.
+    pub tokens: Identity,
+}
+
+/// A key and what proves it: a certificate, or the public half.
+#[derive(Debug)]
+pub struct Identity {
+    /// The public file.
+    pub public: PathBuf,
+    /// The private file, readable by its owner alone.
+    pub private: PathBuf,
+}
+
+impl Certificates {
+    /// Makes them all in a folder.
+    pub fn make(folder: &Path) -> Result<Certificates, Trouble> {
+        let failed = |error: rcgen::Error| {
+            Trouble::new("could not make the certificates of the control plane", "this is a bug, please report it").from(error)
+        };
+        let authority_key = KeyPair::generate().map_err(failed)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = name("virtpilot-playground", "");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        let certificate = params.self_signed(&authority_key).map_err(failed)?;
+        let authority = write(folder, "ca.crt", &certificate.pem(), 0o644)?;
+        let issuer = Issuer::new(params, authority_key);
+        let issue = |file: &str, subject: (&str, &str), hosts: &[&str]| {
+            let key = KeyPair::generate().map_err(failed)?;
+            let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+            let mut params = CertificateParams::new(hosts).map_err(failed)?;
+            params.distinguished_name = name(subject.0, subject.1);
+            params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+            let certificate = params.signed_by(&key, &issuer).map_err(failed)?;
+            Ok::<_, Trouble>(Identity {
+                public: write(folder, &format!("{file}.crt"), &certificate.pem(), 0o644)?,
+                private: write(folder, &format!("{file}.key"), &key.serialize_pem(), 0o600)?,
+            })
+        };
+        let token_key = KeyPair::generate().map_err(failed)?;
+        Ok(Certificates {
+            authority,
+            server: issue(
+                "apiserver",
+                ("kube-apiserver", ""),
+                &["127.0.0.1", "localhost", "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"],
+            )?,
+            admin: issue("admin", ADMIN, &[])?,
+            controller_manager: issue("controller-manager", CONTROLLER_MANAGER, &[])?,
+            tokens: Identity {
+                public: write(folder, "tokens.pub", &token_key.public_key_pem(), 0o644)?,
+                private: write(folder, "tokens.key", &token_key.serialize_pem(), 0o600)?,
+            },
+        })
+    }
+}
+
+fn name(common: &str, organization: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, common);
+    if !organization.is_empty() {
+        name.push(DnType::OrganizationName, organization);
+    }
+    name
+}
+
+fn write(folder: &Path, name: &str, text: &str, mode: u32) -> Result<PathBuf, Trouble> {
+    let path = folder.join(name);
+    std::fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(mode)
+        .open(&path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| trouble::io("write", &path, error))?;
+    Ok(path)
+}
