@@ -3,7 +3,7 @@
 use crate::trouble::{self, Trouble};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -91,6 +91,7 @@ impl AuditLog {
         file.seek(SeekFrom::Start(from.0)).map_err(failed)?;
         let mut lines = BufReader::new(file);
         let mut requests = Vec::new();
+        let mut begun = BTreeSet::new();
         let mut place = from.0;
         let mut line = String::new();
         while place < to.0 {
@@ -107,7 +108,7 @@ impl AuditLog {
                 )
                 .from(error)
             })?;
-            requests.extend(entry.request());
+            requests.extend(entry.request(&mut begun));
         }
         Ok(Requests(requests))
     }
@@ -174,6 +175,8 @@ pub struct Row {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
+    #[serde(rename = "auditID")]
+    audit_id: String,
     stage: String,
     verb: String,
     #[serde(rename = "requestURI")]
@@ -208,10 +211,14 @@ struct Status {
 }
 
 impl Entry {
-    /// A watch is written down when it begins and again when it ends: it counts when it begins, or when it was refused.
-    fn request(self) -> Option<Request> {
-        let long = self.verb == "watch" || self.stage == "ResponseStarted";
-        if long && self.stage != "ResponseStarted" && self.response_status.code < 400 {
+    /// A watch is written down when it begins and again when it ends: it counts when it begins. One that is refused may be
+    /// written down as ended alone; it counts then, unless its beginning is among those in `begun`.
+    fn request(self, begun: &mut BTreeSet<String>) -> Option<Request> {
+        let begins = self.stage == "ResponseStarted";
+        let long = self.verb == "watch" || begins;
+        if begins {
+            begun.insert(self.audit_id);
+        } else if long && (self.response_status.code < 400 || begun.contains(&self.audit_id)) {
             return None;
         }
         let (path, query) = self.uri.split_once('?').unwrap_or((&self.uri, ""));
@@ -258,14 +265,14 @@ mod tests {
     use expect_test::expect;
     use std::io::Write;
 
-    fn line(stage: &str, verb: &str, uri: &str, resource: &str, code: u16) -> String {
+    fn line(id: &str, stage: &str, verb: &str, uri: &str, resource: &str, code: u16) -> String {
         let object = if resource.is_empty() {
             String::new()
         } else {
             format!(r#""objectRef":{{"resource":"{resource}","apiGroup":"g.io","name":"n"}},"#)
         };
         format!(
-            r#"{{"stage":"{stage}","verb":"{verb}","requestURI":"{uri}","user":{{"username":"system:serviceaccount:a:b"}},{object}"responseStatus":{{"code":{code}}},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z"}}"#
+            r#"{{"auditID":"{id}","stage":"{stage}","verb":"{verb}","requestURI":"{uri}","user":{{"username":"system:serviceaccount:a:b"}},{object}"responseStatus":{{"code":{code}}},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z"}}"#
         )
     }
 
@@ -282,15 +289,17 @@ mod tests {
     #[test]
     fn every_request_is_of_one_kind_and_a_watch_counts_once() {
         let lines = [
-            line("ResponseComplete", "get", "/apis", "", 200),
-            line("ResponseComplete", "patch", "/x?fieldManager=m&dryRun=All", "things", 200),
-            line("ResponseComplete", "patch", "/x?dryRun=", "things", 200),
-            line("ResponseStarted", "watch", "/x?watch=true", "things", 200),
-            line("ResponseComplete", "watch", "/x?watch=true", "things", 200),
-            line("ResponseComplete", "watch", "/x?watch=true", "things", 429),
-            line("ResponseComplete", "update", "/l", "leases", 200),
-            line("ResponseComplete", "create", "/e", "events", 201),
-            line("ResponseComplete", "delete", "/x", "things", 404),
+            line("a", "ResponseComplete", "get", "/apis", "", 200),
+            line("b", "ResponseComplete", "patch", "/x?fieldManager=m&dryRun=All", "things", 200),
+            line("c", "ResponseComplete", "patch", "/x?dryRun=", "things", 200),
+            line("d", "ResponseStarted", "watch", "/x?watch=true", "things", 200),
+            line("d", "ResponseComplete", "watch", "/x?watch=true", "things", 200),
+            line("e", "ResponseComplete", "watch", "/x?watch=true", "things", 429),
+            line("f", "ResponseStarted", "watch", "/x?watch=true", "things", 403),
+            line("f", "ResponseComplete", "watch", "/x?watch=true", "things", 403),
+            line("g", "ResponseComplete", "update", "/l", "leases", 200),
+            line("h", "ResponseComplete", "create", "/e", "events", 201),
+            line("i", "ResponseComplete", "delete", "/x", "things", 404),
         ];
         let (_file, audit) = log(&lines, "{\"stage\":\"Respo");
         let all = audit.since(Mark::BEGINNING).unwrap().by("a/b");
@@ -305,18 +314,19 @@ mod tests {
             Write patch things.g.io 200
             Watch watch things.g.io 200
             Watch watch things.g.io 429
+            Watch watch things.g.io 403
             Lease update leases.g.io 200
             Event create events.g.io 201
             Write delete things.g.io 404
         "#]]
         .assert_eq(&shown);
-        assert_eq!(all.of(Kind::Watch).count(), 2);
+        assert_eq!(all.of(Kind::Watch).count(), 3);
         assert_eq!(all.by("somebody").count(), 0);
     }
 
     #[test]
     fn a_window_has_what_lies_between_its_marks() {
-        let one = line("ResponseComplete", "get", "/a", "things", 200);
+        let one = line("a", "ResponseComplete", "get", "/a", "things", 200);
         let (mut file, audit) = log(std::slice::from_ref(&one), "");
         let from = audit.mark().unwrap();
         writeln!(file, "{one}\n{one}").unwrap();

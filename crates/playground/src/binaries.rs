@@ -91,7 +91,8 @@ impl Binaries {
 }
 
 fn ready_made_folder() -> Result<Option<PathBuf>, Trouble> {
-    let Some(folder) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from) else {
+    let Some(folder) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from)
+    else {
         return Ok(None);
     };
     if folder.is_dir() {
@@ -155,14 +156,16 @@ async fn build(
 
     for program in programs {
         let made = output.join(program.built_as);
-        std::fs::rename(&made, bench.path().join(program.name)).map_err(|error| trouble::io("find the built", &made, error))?;
+        std::fs::rename(&made, bench.path().join(program.name))
+            .map_err(|error| trouble::io("find the built", &made, error))?;
     }
     // A folder of an earlier, smaller build may be there: its programs are kept.
     let place = cache.entry("control-plane", key);
     if place.is_dir() {
         for program in programs {
             let path = place.join(program.name);
-            std::fs::rename(bench.path().join(program.name), &path).map_err(|error| trouble::io("install", &path, error))?;
+            std::fs::rename(bench.path().join(program.name), &path)
+                .map_err(|error| trouble::io("install", &path, error))?;
         }
         return Ok(());
     }
@@ -181,7 +184,5 @@ fn linker_flags(tools: &Tools) -> Result<String, Trouble> {
         ));
     };
     let package = "k8s.io/component-base/version";
-    Ok(format!(
-        "-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
-    ))
+    Ok(format!("-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"))
 }

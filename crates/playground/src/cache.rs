@@ -15,7 +15,9 @@ impl Cache {
     /// `VIRTPILOT_CACHE`, else `virtpilot` in the user's cache folder.
     pub fn open() -> Result<Cache, Trouble> {
         let folder = match std::env::var_os("VIRTPILOT_CACHE") {
-            Some(folder) => std::path::absolute(&folder).map_err(|error| trouble::io("use", Path::new(&folder), error))?,
+            Some(folder) => {
+                std::path::absolute(&folder).map_err(|error| trouble::io("use", Path::new(&folder), error))?
+            }
             None => match (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
                 (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache).join("virtpilot"),
                 (_, Some(home)) => PathBuf::from(home).join(".cache/virtpilot"),

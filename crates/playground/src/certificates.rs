@@ -42,13 +42,15 @@ impl Certificates {
     /// Makes them all in a folder.
     pub fn make(folder: &Path) -> Result<Certificates, Trouble> {
         let failed = |error: rcgen::Error| {
-            Trouble::new("could not make the certificates of the control plane", "this is a bug, please report it").from(error)
+            Trouble::new("could not make the certificates of the control plane", "this is a bug, please report it")
+                .from(error)
         };
         let authority_key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = name("virtpilot-playground", "");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         let certificate = params.self_signed(&authority_key).map_err(failed)?;
         let authority = write(folder, "ca.crt", &certificate.pem(), 0o644)?;
         let issuer = Issuer::new(params, authority_key);

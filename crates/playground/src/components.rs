@@ -134,6 +134,8 @@ pub fn controller_manager(binaries: &Binaries, layout: &Layout, certificates: &C
         format!("--controllers={}", controllers.join(",")),
         format!("--service-account-private-key-file={}", certificates.tokens.private.display()),
         format!("--root-ca-file={}", certificates.authority.display()),
+        // Each controller acts under its own name and with its own rights, as on a real cluster.
+        "--use-service-account-credentials=true".into(),
         "--leader-elect=false".into(),
         "--secure-port=0".into(),
         "--kube-api-qps=200".into(),

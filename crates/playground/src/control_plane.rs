@@ -163,7 +163,8 @@ impl ControlPlane {
                 }
             }
             let request = http::Request::get("/readyz").body(Vec::new()).map_err(|error| internal(&error))?;
-            if let Ok(Ok(answer)) = tokio::time::timeout(Duration::from_secs(2), self.client.request_text(request)).await
+            if let Ok(Ok(answer)) =
+                tokio::time::timeout(Duration::from_secs(2), self.client.request_text(request)).await
                 && answer == "ok"
             {
                 return Ok(());
@@ -183,7 +184,8 @@ pub async fn client(kubeconfig: &Path) -> Result<Client, Trouble> {
             .because(error.to_string())
     };
     let file = Kubeconfig::read_from(kubeconfig).map_err(|error| unusable(&error))?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|error| unusable(&error))?;
+    let config =
+        Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|error| unusable(&error))?;
     Client::try_from(config).map_err(|error| unusable(&error))
 }
 

@@ -79,7 +79,9 @@ fn explain(words: &[String], status: &str, module: &Path) -> Trouble {
     if let Some(line) = telling(&["requires go >="]) {
         return Trouble::new("this Go is too old", "install Go 1.26 or newer").because(line);
     }
-    if let Some(line) = telling(&["403 Forbidden", "404 Not Found", "410 Gone", "module lookup disabled", "unknown revision"]) {
+    if let Some(line) =
+        telling(&["403 Forbidden", "404 Not Found", "410 Gone", "module lookup disabled", "unknown revision"])
+    {
         return Trouble::new(
             "the Go module registry refused a module",
             "a refusal is final for that version: pin another one in go.mod and go.sum, or set GOPROXY to a registry that has it",

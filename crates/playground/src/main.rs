@@ -26,11 +26,6 @@ enum Command {
     Requests(command::requests::Arguments),
     /// List the foreign CRDs and where they come from
     Crds,
-    /// Print completions for a shell
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
     /// Own programs and end them when standard input closes
     #[command(hide = true)]
     Supervise {
@@ -56,11 +51,6 @@ fn main() -> ExitCode {
             ExitCode::from(127)
         }
         Command::Supervise { remove } => supervise(remove),
-        Command::Completions { shell } => {
-            let mut program = <Arguments as clap::CommandFactory>::command();
-            clap_complete::generate(shell, &mut program, "virtpilot-playground", &mut std::io::stdout());
-            ExitCode::SUCCESS
-        }
         command => run(command),
     }
 }
@@ -88,7 +78,7 @@ fn run(command: Command) -> ExitCode {
             Command::Prepare => command::prepare::run().await,
             Command::Requests(arguments) => command::requests::run(&arguments),
             Command::Crds => command::crds::run(),
-            Command::Completions { .. } | Command::Supervise { .. } | Command::Tether { .. } => Ok(()),
+            Command::Supervise { .. } | Command::Tether { .. } => Ok(()),
         }
     });
     match result {
@@ -98,7 +88,9 @@ fn run(command: Command) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Ended::Interrupted) => {
-            eprintln!("\ninterrupted: what was fetched and built so far is kept\n  fix: run the same command again to continue");
+            eprintln!(
+                "\ninterrupted: what was fetched and built so far is kept\n  fix: run the same command again to continue"
+            );
             ExitCode::from(130)
         }
         Err(Ended::PipeClosed) => ExitCode::SUCCESS,

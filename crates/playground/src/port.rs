@@ -5,9 +5,13 @@ use std::net::{Ipv4Addr, TcpListener};
 
 /// A port that nobody listens on at this moment.
 pub fn free() -> Result<u16, Trouble> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).map(|address| address.port()).map_err(
-        |error| Trouble::new("the kernel gave us no free port on 127.0.0.1", "end what holds so many connections").from(error),
-    )
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| {
+            Trouble::new("the kernel gave us no free port on 127.0.0.1", "end what holds so many connections")
+                .from(error)
+        })
 }
 
 /// A port that somebody asked for by number, if it is free.

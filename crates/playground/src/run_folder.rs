@@ -3,7 +3,7 @@
 use crate::process::Family;
 use crate::trouble::{self, Trouble};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const PREFIX: &str = "virtpilot-";
 const LOCK: &str = "alive";
@@ -61,7 +61,7 @@ pub fn sweep() {
 }
 
 /// Ours by its name, marked once, and the mark is free now. A folder without a mark is just being made, or kept on purpose.
-fn is_abandoned(folder: &PathBuf) -> bool {
+fn is_abandoned(folder: &Path) -> bool {
     let ours = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     ours && File::open(folder.join(LOCK)).is_ok_and(|file| file.try_lock().is_ok())
 }
@@ -81,6 +81,6 @@ mod tests {
         assert!(is_abandoned(&path));
         let other = tempfile::tempdir().unwrap();
         drop(mark(other.path()).unwrap());
-        assert!(!is_abandoned(&other.path().to_owned()), "it is not ours by name");
+        assert!(!is_abandoned(other.path()), "it is not ours by name");
     }
 }

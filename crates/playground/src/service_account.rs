@@ -32,8 +32,10 @@ pub async fn account(control_plane: &ControlPlane, namespace: &str, name: &str) 
         .from(error)
     };
     let api: Api<ServiceAccount> = Api::namespaced(control_plane.client(), namespace);
-    let account =
-        ServiceAccount { metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }, ..ServiceAccount::default() };
+    let account = ServiceAccount {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        ..ServiceAccount::default()
+    };
     match api.create(&PostParams::default(), &account).await {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}

@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn the_version_is_read_from_a_block_and_from_a_single_line() {
-        let go_mod = "module m\n\nrequire a.b/c v1.2.3\nrequire (\n\td.e/f v0.1.0 // indirect\n)\nreplace d.e/f => x v9\n";
+        let go_mod =
+            "module m\n\nrequire a.b/c v1.2.3\nrequire (\n\td.e/f v0.1.0 // indirect\n)\nreplace d.e/f => x v9\n";
         assert_eq!(required_version(go_mod, "a.b/c"), Some("v1.2.3"));
         assert_eq!(required_version(go_mod, "d.e/f"), Some("v0.1.0"));
         assert_eq!(required_version(go_mod, "d.e"), None);

@@ -61,8 +61,11 @@ pub fn io(attempt: &str, path: &std::path::Path, error: std::io::Error) -> Troub
     if error.kind() == std::io::ErrorKind::StorageFull {
         return disk_full(path);
     }
-    Trouble::new(format!("could not {attempt} {}", path.display()), "check the path and its permissions, then run again")
-        .from(error)
+    Trouble::new(
+        format!("could not {attempt} {}", path.display()),
+        "check the path and its permissions, then run again",
+    )
+    .from(error)
 }
 
 /// The one message about a full disk, wherever it was noticed.

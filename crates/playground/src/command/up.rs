@@ -52,7 +52,9 @@ fn parse_pool(text: &str) -> Result<Pool, String> {
     let (name, nodes) = text.split_once('=').ok_or("write it as NAME=NODES, such as infra=2")?;
     let fits = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if name.is_empty() || !name.chars().all(fits) || ["master", "worker"].contains(&name) {
-        return Err(format!("{name:?} cannot be a pool: use lower-case letters, digits and dashes, not master or worker"));
+        return Err(format!(
+            "{name:?} cannot be a pool: use lower-case letters, digits and dashes, not master or worker"
+        ));
     }
     let nodes = nodes.parse().map_err(|_| format!("{nodes:?} is not a number of nodes"))?;
     Ok(Pool { name: name.to_owned(), nodes, gpu: false })
@@ -110,7 +112,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Ended> {
             trouble = playground.broken() => return Err(trouble.into()),
         }
         drop(playground);
-        eprintln!("\nIt is gone: no process, no port{}.", if arguments.keep { ", only the kept folder" } else { ", no file" });
+        eprintln!(
+            "\nIt is gone: no process, no port{}.",
+            if arguments.keep { ", only the kept folder" } else { ", no file" }
+        );
         return Ok(());
     }
     match arguments.output {
@@ -136,8 +141,15 @@ async fn show(playground: &Playground) -> Result<(), Trouble> {
         println!();
         match status {
             Ok(status) if status.success() => {}
-            Ok(status) => return Err(Trouble::new(format!("`{command}` ended with {status}"), "this is a bug, please report it")),
-            Err(error) => return Err(Trouble::new(format!("`{command}` cannot be run"), "install a POSIX shell").from(error)),
+            Ok(status) => {
+                return Err(Trouble::new(
+                    format!("`{command}` ended with {status}"),
+                    "this is a bug, please report it",
+                ));
+            }
+            Err(error) => {
+                return Err(Trouble::new(format!("`{command}` cannot be run"), "install a POSIX shell").from(error));
+            }
         }
     }
     Ok(())
@@ -145,6 +157,7 @@ async fn show(playground: &Playground) -> Result<(), Trouble> {
 
 async fn server_version(playground: &Playground) -> Result<String, Trouble> {
     let info = playground.client().apiserver_version().await;
-    let info = info.map_err(|error| Trouble::new("could not ask the API server for its version", "run again").from(error))?;
+    let info =
+        info.map_err(|error| Trouble::new("could not ask the API server for its version", "run again").from(error))?;
     Ok(info.git_version)
 }

@@ -31,7 +31,10 @@ pub async fn install(client: &Client, crds: &[Value]) -> Result<(), Trouble> {
                     .because(words)
                 };
                 let object = serde_json::from_value(crd.clone()).map_err(|error| refused(error.to_string()))?;
-                api.create(&PostParams::default(), &object).await.map(|_| ()).map_err(|error| refused(server_words(&error)))
+                api.create(&PostParams::default(), &object)
+                    .await
+                    .map(|_| ())
+                    .map_err(|error| refused(server_words(&error)))
             }
         })
         .buffer_unordered(AT_A_TIME)

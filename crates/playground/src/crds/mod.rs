@@ -65,8 +65,12 @@ impl Crds {
     /// The definitions a cluster with these variants has, in the table's order.
     pub fn select(&self, variants: &Variants) -> Result<Vec<Value>, Trouble> {
         for (what, wish) in [("hyperconvergeds", &variants.hco), ("kubedeschedulers", &variants.descheduler)] {
-            let offered: Vec<&str> =
-                self.rows.iter().filter(|row| row.crd.starts_with(what)).filter_map(|row| row.variant.as_deref()).collect();
+            let offered: Vec<&str> = self
+                .rows
+                .iter()
+                .filter(|row| row.crd.starts_with(what))
+                .filter_map(|row| row.variant.as_deref())
+                .collect();
             if !offered.contains(&wish.as_str()) {
                 return Err(Trouble::new(
                     format!("there is no variant {wish:?} of {what}"),
@@ -100,12 +104,7 @@ impl Crds {
     }
 }
 
-async fn fetch(
-    table: &Table,
-    tools: &Tools,
-    bench: &Path,
-    step: &mut crate::progress::Step,
-) -> Result<(), Trouble> {
+async fn fetch(table: &Table, tools: &Tools, bench: &Path, step: &mut crate::progress::Step) -> Result<(), Trouble> {
     let save = |row: &Row, crd: &Value| {
         let path = bench.join(row.file_name());
         std::fs::write(&path, crd.to_string()).map_err(|error| trouble::io("write", &path, error))

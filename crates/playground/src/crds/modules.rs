@@ -46,7 +46,9 @@ pub(super) async fn fetch(
         })
         .await?;
         let downloaded: Downloaded = serde_json::from_str(&answer).map_err(|error| {
-            Trouble::new(format!("go did not say where it put {}", module.path), "run again").from(error).because(&answer)
+            Trouble::new(format!("go did not say where it put {}", module.path), "run again")
+                .from(error)
+                .because(&answer)
         })?;
         for (crd, file) in &module.crds {
             let row = Row { crd: crd.clone(), variant: None, source: Source::Module(downloaded.path.clone()) };

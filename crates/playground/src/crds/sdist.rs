@@ -62,7 +62,8 @@ async fn download(sdist: &Sdist, bench: &Path) -> Result<Vec<u8>, Trouble> {
     let line = format!("{}=={} --hash=sha256:{}\n", sdist.package, sdist.version, sdist.sha256);
     std::fs::write(&wish, line).map_err(|error| trouble::io("write", &wish, error))?;
     let mut words = Vec::new();
-    let args = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", &sdist.package, "--require-hashes", "-r"];
+    let args =
+        ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", &sdist.package, "--require-hashes", "-r"];
     let start = Start {
         name: "pip".into(),
         program: python,
@@ -74,7 +75,7 @@ async fn download(sdist: &Sdist, bench: &Path) -> Result<Vec<u8>, Trouble> {
     let end = run_to_end(start, |text, _| words.push(text.to_owned())).await?;
     end.map_err(|status| explain(&words, &status, sdist, bench))?;
     let archive = std::fs::read_dir(folder.path())
-        .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| trouble::io("read", folder.path(), error))?
         .into_iter()
         .map(|entry| entry.path())

@@ -121,7 +121,8 @@ impl Table {
     /// Reads the table; a mistake is told with its line.
     pub fn parse(text: &str) -> Result<Table, Trouble> {
         toml::from_str(text).map_err(|error| {
-            Trouble::new("the table of foreign CRDs cannot be read", "correct tools/crds/crds.toml").because(error.to_string())
+            Trouble::new("the table of foreign CRDs cannot be read", "correct tools/crds/crds.toml")
+                .because(error.to_string())
         })
     }
 

@@ -12,7 +12,9 @@ pub(super) fn pools(scene: &Scene) -> Vec<Value> {
         return Vec::new();
     }
     // On a compact cluster the worker pool exists and is empty: masters stay in their own pool.
-    let plain = [("master", scene.masters), ("worker", scene.workers)].into_iter().map(|(name, nodes)| (name, nodes, vec![name]));
+    let plain = [("master", scene.masters), ("worker", scene.workers)]
+        .into_iter()
+        .map(|(name, nodes)| (name, nodes, vec![name]));
     let custom = scene.pools.iter().map(|pool| (pool.name.as_str(), pool.nodes, vec!["worker", pool.name.as_str()]));
     plain.chain(custom).flat_map(|(name, nodes, roles)| [rendered(name), pool(name, nodes, &roles)]).collect()
 }
@@ -32,9 +34,7 @@ fn rendered(pool: &str) -> Value {
 
 fn pool(name: &str, nodes: usize, roles: &[&str]) -> Value {
     let moment = "2026-01-01T00:00:00Z";
-    let condition = |kind: &str, status: &str| {
-        json!({"type": kind, "status": status, "reason": "", "message": "", "lastTransitionTime": moment})
-    };
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "", "message": "", "lastTransitionTime": moment});
     let configuration = json!({"name": rendered_name(name), "source": [{
         "apiVersion": API, "kind": "MachineConfig", "name": format!("00-{name}"),
     }]});

@@ -88,7 +88,8 @@ impl Scene {
 
     /// Everything that stands on the stage, in the order in which it is put there.
     pub fn objects(&self) -> Vec<Value> {
-        [platform::namespaces(), node::nodes(self), platform::cluster_objects(self), machine_config::pools(self)].concat()
+        [platform::namespaces(), node::nodes(self), platform::cluster_objects(self), machine_config::pools(self)]
+            .concat()
     }
 
     /// One line about it.

@@ -17,12 +17,18 @@ const MANAGER: &str = "playground-scene";
 pub async fn stage(client: &Client, scene: &Scene) -> Result<(), Trouble> {
     let objects = scene.objects();
     let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(|error| {
-        Trouble::new("could not ask the API server what it serves", "look at its log in the playground's folder").from(error)
+        Trouble::new("could not ask the API server what it serves", "look at its log in the playground's folder")
+            .from(error)
     })?;
     // Namespaces come first; what lives in them follows together.
-    let (namespaces, rest): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(|object| object["kind"] == "Namespace");
+    let (namespaces, rest): (Vec<&Value>, Vec<&Value>) =
+        objects.iter().partition(|object| object["kind"] == "Namespace");
     for group in [namespaces, rest] {
-        stream::iter(group).map(|object| put(client, &discovery, object)).buffer_unordered(AT_A_TIME).try_collect::<Vec<()>>().await?;
+        stream::iter(group)
+            .map(|object| put(client, &discovery, object))
+            .buffer_unordered(AT_A_TIME)
+            .try_collect::<Vec<()>>()
+            .await?;
     }
     Ok(())
 }
@@ -31,10 +37,14 @@ async fn put(client: &Client, discovery: &Discovery, object: &Value) -> Result<(
     let kind = kind_of(object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let failed = |words: &str| {
-        Trouble::new(format!("could not set up {} {name}", kind.kind), "the scene does not fit this API server: report it")
-            .because(words)
+        Trouble::new(
+            format!("could not set up {} {name}", kind.kind),
+            "the scene does not fit this API server: report it",
+        )
+        .because(words)
     };
-    let (resource, capabilities) = discovery.resolve_gvk(&kind).ok_or_else(|| failed("the API server does not serve this kind"))?;
+    let (resource, capabilities) =
+        discovery.resolve_gvk(&kind).ok_or_else(|| failed("the API server does not serve this kind"))?;
     let api: Api<DynamicObject> = match (capabilities.scope, object["metadata"]["namespace"].as_str()) {
         (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
         _ => Api::all_with(client.clone(), &resource),
@@ -56,6 +66,7 @@ async fn put(client: &Client, discovery: &Discovery, object: &Value) -> Result<(
 fn kind_of(object: &Value) -> Result<GroupVersionKind, Trouble> {
     let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
     let types = TypeMeta { api_version: text("apiVersion"), kind: text("kind") };
-    GroupVersionKind::try_from(types)
-        .map_err(|error| Trouble::new("an object of the scene has no kind", "this is a bug, please report it").from(error))
+    GroupVersionKind::try_from(types).map_err(|error| {
+        Trouble::new("an object of the scene has no kind", "this is a bug, please report it").from(error)
+    })
 }

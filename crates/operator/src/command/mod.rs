@@ -1,0 +1,18 @@
+//! What can be typed.
+
+pub(crate) mod completions;
+pub(crate) mod up;
+pub(crate) mod version;
+
+use anyhow::Context;
+use std::io::Write;
+
+/// Prints; a reader that has had enough (`| head`) is not a failure.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("could not write the output")
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,43 @@
+//! `up`: hands over to the playground's own binary, which is never part of this one.
+
+use anyhow::{Context, bail};
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+const PROGRAM: &str = "virtpilot-playground";
+
+/// All of it goes to the playground as it is; `virtpilot up --help` shows its help.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// What `virtpilot-playground up` takes
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Becomes the playground, so that signals and the exit code are its own.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let program = find()?;
+    let error = Command::new(&program).arg("up").args(&arguments.arguments).exec();
+    let failed: Result<Infallible, _> = Err(error);
+    failed.with_context(|| format!("could not start {}", program.display())).map(|_| ())
+}
+
+/// Beside this binary first, so that the two always fit each other; then on the PATH.
+fn find() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("could not find out where this program is")?;
+    let beside = own.with_file_name(PROGRAM);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
+    match std::iter::once(beside.clone()).chain(on_path).find(|file| file.is_file()) {
+        Some(program) => Ok(program),
+        None => bail!(
+            "{PROGRAM} is neither beside this program ({}) nor on the PATH\n  \
+             fix: build the whole workspace (`cargo build --workspace`), or install {PROGRAM} too: it is a separate \
+             program so that the operator stays small",
+            beside.display()
+        ),
+    }
+}

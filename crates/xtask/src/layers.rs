@@ -1,0 +1,106 @@
+//! Which crate is of which kind, and which of our crates each may use.
+
+/// What a crate may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Names what users write.
+    Nouns,
+    /// Decides, and touches nothing.
+    Think,
+    /// Touches the world, and decides nothing.
+    Do,
+    /// Shows and tests; never part of the product.
+    Demo,
+    /// Works on this repository.
+    Tool,
+}
+
+impl Role {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Role::Nouns => "NOUNS",
+            Role::Think => "THINK",
+            Role::Do => "DO",
+            Role::Demo => "DEMO",
+            Role::Tool => "TOOL",
+        }
+    }
+
+    /// Whether its crates must be free of I/O, clock, environment, randomness and logging.
+    pub(crate) fn is_pure(self) -> bool {
+        matches!(self, Role::Nouns | Role::Think)
+    }
+}
+
+/// One crate's place.
+pub(crate) struct Layer {
+    pub(crate) name: &'static str,
+    pub(crate) role: Role,
+    /// Our crates it may use in a normal or build dependency. Tests may use `playground` besides.
+    pub(crate) may_use: &'static [&'static str],
+    pub(crate) what: &'static str,
+}
+
+/// Every crate the design knows; those that have nothing in them yet do not exist.
+pub(crate) const LAYERS: [Layer; 14] = [
+    Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
+    Layer {
+        name: "change",
+        role: Role::Think,
+        may_use: &["api"],
+        what: "one object: desired, overrides, digest, effect",
+    },
+    Layer { name: "catalog", role: Role::Think, may_use: &["change", "api"], what: "facts in, desired objects out" },
+    Layer {
+        name: "autopilot",
+        role: Role::Think,
+        may_use: &["catalog", "change", "api"],
+        what: "a verdict per object",
+    },
+    Layer { name: "advisor", role: Role::Think, may_use: &["catalog", "change", "api"], what: "plan, approval, phase" },
+    Layer { name: "fleet", role: Role::Think, may_use: &["change", "api"], what: "pools, machines, placement" },
+    Layer {
+        name: "cluster",
+        role: Role::Do,
+        may_use: &["catalog", "change", "api"],
+        what: "the Kubernetes API; the only writer",
+    },
+    Layer {
+        name: "hypervisor",
+        role: Role::Do,
+        may_use: &["fleet", "change", "api"],
+        what: "machines outside Kubernetes",
+    },
+    Layer { name: "forge", role: Role::Do, may_use: &["fleet", "change", "api"], what: "CI platforms" },
+    Layer { name: "identity", role: Role::Do, may_use: &["fleet", "change", "api"], what: "who a machine is" },
+    Layer {
+        name: "operator",
+        role: Role::Do,
+        may_use: &[
+            "api",
+            "change",
+            "catalog",
+            "autopilot",
+            "advisor",
+            "fleet",
+            "cluster",
+            "hypervisor",
+            "forge",
+            "identity",
+        ],
+        what: "the `virtpilot` binary: arguments and wiring",
+    },
+    Layer { name: "guest", role: Role::Do, may_use: &["api"], what: "the small binary inside a runner's machine" },
+    Layer {
+        name: "playground",
+        role: Role::Demo,
+        may_use: &["api"],
+        what: "a real control plane on this machine, for demo, tests and benches; its own binary",
+    },
+    Layer { name: "xtask", role: Role::Tool, may_use: &["api", "change", "catalog"], what: "`gen` and `tidy`" },
+];
+
+/// A crate's place by its name.
+pub(crate) fn find(name: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| layer.name == name)
+}

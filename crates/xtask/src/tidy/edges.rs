@@ -1,0 +1,53 @@
+//! Crates use only the crates their layer allows.
+
+use crate::layers;
+use crate::workspace::{Dependency, Package, Workspace};
+
+pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
+    Ok(workspace.own().flat_map(of_package).collect())
+}
+
+fn of_package(package: &Package) -> Vec<String> {
+    let Some(layer) = layers::find(&package.name) else {
+        return vec![format!("crate {} has no place in crates/xtask/src/layers.rs", package.name)];
+    };
+    let allowed = |dependency: &&Dependency| {
+        let for_tests = dependency.kind.as_deref() == Some("dev");
+        layer.may_use.contains(&dependency.name.as_str()) || (for_tests && dependency.name == "playground")
+    };
+    let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
+    ours.filter(|dependency| !allowed(dependency))
+        .map(|dependency| format!("crate {} ({}) may not use {}", package.name, layer.role.word(), dependency.name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_package;
+    use crate::workspace::{Dependency, Package};
+
+    #[test]
+    fn edges_between_crates_are_the_allowed_ones() {
+        super::super::expect_none(super::check);
+    }
+
+    fn package(name: &str, uses: &str, kind: Option<&str>) -> Package {
+        let dependency = Dependency { name: uses.into(), kind: kind.map(str::to_owned), path: Some(uses.into()) };
+        let (version, dependencies) = ("0.1.0".into(), vec![dependency]);
+        Package { name: name.into(), version, license: None, source: None, dependencies, targets: Vec::new() }
+    }
+
+    #[test]
+    fn a_wrong_edge_is_seen() {
+        assert_eq!(of_package(&package("api", "change", None)), ["crate api (NOUNS) may not use change"]);
+        assert_eq!(
+            of_package(&package("operator", "playground", None)),
+            ["crate operator (DO) may not use playground"]
+        );
+        assert_eq!(of_package(&package("operator", "playground", Some("dev"))), [""; 0]);
+        assert_eq!(
+            of_package(&package("extra", "api", None)),
+            ["crate extra has no place in crates/xtask/src/layers.rs"]
+        );
+    }
+}

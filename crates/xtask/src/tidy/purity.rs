@@ -1,0 +1,99 @@
+//! A crate that thinks has nothing in its build that touches the world.
+
+use crate::layers;
+use crate::workspace::Workspace;
+
+const FORBIDDEN: [&str; 9] =
+    ["tokio", "hyper", "tower", "reqwest", "kube-client", "kube-runtime", "tracing", "rand", "getrandom"];
+
+pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    for package in workspace.own() {
+        if layers::find(&package.name).is_some_and(|layer| layer.role.is_pure()) {
+            let tree = workspace.normal_tree(&package.name)?;
+            complaints.extend(forbidden_in(&tree).map(|found| format!("crate {} builds with {found}", package.name)));
+        }
+    }
+    Ok(complaints)
+}
+
+/// The forbidden packages in what `cargo tree --prefix=none` prints.
+fn forbidden_in(tree: &str) -> impl Iterator<Item = &'static str> {
+    FORBIDDEN.into_iter().filter(move |name| tree.lines().any(|line| line.split(' ').next() == Some(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::forbidden_in;
+    use crate::generated::{METHODS, TYPES, pure_clippy_text};
+    use std::process::Command;
+
+    #[test]
+    fn think_crates_build_without_io() {
+        super::super::expect_none(super::check);
+    }
+
+    #[test]
+    fn a_forbidden_package_is_seen_by_its_whole_name() {
+        let tree = "api v0.1.0 (/x)\nserde v1.0.0\ntokio v1.54.1\ntokio-util v0.7.0\ntower-service v0.3.0\n";
+        assert_eq!(forbidden_in(tree).collect::<Vec<_>>(), ["tokio"]);
+    }
+
+    /// A small crate that does everything a pure crate may not do: clippy, with the generated rules, sees each of it.
+    #[test]
+    fn think_crates_cannot_touch_clock_environment_files_or_chance() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write(
+            "Cargo.toml",
+            "[package]\nname = \"impure\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n[workspace]\n",
+        );
+        write("clippy.toml", &pure_clippy_text());
+        let methods = METHODS.iter().map(|(path, _)| {
+            // Only naming a generic function leaves its parameter open.
+            let path = match *path {
+                "std::fs::read"
+                | "std::fs::read_to_string"
+                | "std::fs::read_dir"
+                | "std::fs::create_dir_all"
+                | "std::fs::remove_file"
+                | "std::fs::metadata"
+                | "std::fs::File::open"
+                | "std::fs::File::create"
+                | "std::net::TcpStream::connect"
+                | "std::process::Command::new"
+                | "std::env::var"
+                | "std::env::var_os" => {
+                    format!("{path}::<&str>")
+                }
+                "std::fs::write" => format!("{path}::<&str, &str>"),
+                "std::thread::spawn" => format!("{path}::<fn(), ()>"),
+                other => other.to_owned(),
+            };
+            format!("    let _ = {path};\n")
+        });
+        let types = TYPES.iter().enumerate().map(|(index, (path, _))| match *path {
+            "std::collections::HashMap" => format!("pub type T{index} = {path}<u8, u8>;\n"),
+            "std::collections::HashSet" => format!("pub type T{index} = {path}<u8>;\n"),
+            other => format!("pub type T{index} = {other};\n"),
+        });
+        let body: String = methods.collect();
+        let types: String = types.collect();
+        write("lib.rs", &format!("//! Impure.\n{types}\npub fn f() {{\n{body}    println!();\n}}\n"));
+        let output = Command::new("cargo")
+            .args(["clippy", "--offline", "--quiet"])
+            .env("CARGO_TARGET_DIR", folder.path().join("target"))
+            .env("CLIPPY_CONF_DIR", folder.path())
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let seen = String::from_utf8_lossy(&output.stderr);
+        for (path, _) in METHODS {
+            assert!(seen.contains(&format!("use of a disallowed method `{path}`")), "{path} was not seen:\n{seen}");
+        }
+        for (path, _) in TYPES {
+            assert!(seen.contains(&format!("use of a disallowed type `{path}`")), "{path} was not seen:\n{seen}");
+        }
+        assert!(seen.contains("use of a disallowed macro `std::println`"), "{seen}");
+    }
+}
