@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 help:
 	@echo 'make demo    start the playground: a real control plane on this machine'
 	@echo 'make test    lint, tidy, unit and integration tests'
-	@echo 'make lint    formatting and clippy alone'
+	@echo 'make lint    formatting, clippy and doc links alone'
 	@echo 'make bench   measure, as a table and as JSON'
 
 demo: build
@@ -23,6 +23,7 @@ test: lint build
 lint: needs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --document-private-items --locked
 
 bench: needs
 	cargo build --workspace --locked --release

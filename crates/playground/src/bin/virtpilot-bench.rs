@@ -30,7 +30,9 @@ struct Measure {
 impl Measure {
     fn of(name: &str, mut seconds: Vec<f64>) -> Measure {
         seconds.sort_by(f64::total_cmp);
-        let at = |part: usize| seconds.get((seconds.len() * part).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default();
+        let at = |part: usize| {
+            seconds.get((seconds.len() * part).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default()
+        };
         Measure { name: name.to_owned(), rounds: seconds.len(), p50: at(50), p90: at(90), max: at(100) }
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn stub(stub: &Stub) -> Value {
         "description": "A permissive stand-in: no published package has the real definition.",
         "properties": {"spec": anything, "status": anything},
     });
-    definition(&stub.crd, &stub.kind, &stub.version, &stub.scope, &schema)
+    let mut crd = definition(&stub.crd, &stub.kind, &stub.version, &stub.scope, &schema);
+    crd["metadata"]["labels"] = json!({"playground.virtpilot/permissive-stub": "true"});
+    crd
 }
 
 fn definition(crd: &str, kind: &str, version: &str, scope: &str, schema: &Value) -> Value {

@@ -66,7 +66,7 @@ async fn try_all(variants: Scene, fits: impl Fn(&Example) -> bool) -> usize {
         match create(&playground, &discovery, &accepted).await {
             Err(error) => failures.push(format!("{name} refused what it should accept: {error}")),
             Ok(answer) if answer.to_string().contains("virtpilotUnknown") => {
-                failures.push(format!("{name} does not prune"))
+                failures.push(format!("{name} does not prune"));
             }
             Ok(_) => {}
         }

@@ -3,7 +3,8 @@
 use crate::marked::Mark;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn kill(id: u32, signal: Signal) {
@@ -16,39 +17,46 @@ fn chance(seed: &mut u64) -> f64 {
     f64::from(u32::try_from(*seed >> 32).unwrap()) / f64::from(u32::MAX)
 }
 
-/// A free port, so that it can be seen to be free again.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// A port outside the range from which the kernel serves everybody else: nobody takes it by chance.
+fn quiet_port(round: u32) -> u16 {
+    let begin = (std::process::id() * 20 + round) % 10_000;
+    let mut candidates = (0..10_000).map(|step| u16::try_from(20_000 + (begin + step) % 10_000).unwrap());
+    candidates.find(|port| is_free(*port)).unwrap()
 }
 
 fn is_free(port: u16) -> bool {
     TcpListener::bind(("127.0.0.1", port)).is_ok()
 }
 
+fn up(mark: &Mark, place: &Path, more: &[&str]) -> Command {
+    let mut command = mark.playground();
+    command.args(["up", "--output=json"]).args(more).env("TMPDIR", place);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn place() -> tempfile::TempDir {
+    // A short path: sockets are made in it.
+    tempfile::Builder::new().prefix("vp").tempdir().unwrap()
+}
+
 #[test]
 fn twenty_playgrounds_killed_at_any_moment_leave_no_process_no_port_and_no_file() {
-    // The cache is filled before: moments are spread over the start of a control plane, not over a build.
-    assert!(Mark::new("fill").playground().arg("prepare").stderr(Stdio::null()).status().unwrap().success());
+    // The first one fills the cache, the second shows how long a start takes here and now: moments are spread over that.
+    assert!(up(&Mark::new("fill"), place().path(), &[]).status().unwrap().success());
+    let begun = Instant::now();
+    assert!(up(&Mark::new("measure"), place().path(), &[]).status().unwrap().success());
+    let whole = begun.elapsed();
     let mut seed = 20_261_115;
-    let mut reached = [0; 3];
+    let mut running = 0;
     for round in 0..20 {
         let mark = Mark::new(&format!("killed-{round}"));
-        let place = tempfile::Builder::new().prefix("vp").tempdir().unwrap();
-        let port = free_port();
-        let begun = Instant::now();
-        let mut parent = mark
-            .playground()
-            .args(["up", "--stay", "--output=json", "--port", &port.to_string()])
-            .env("TMPDIR", place.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let moment = Duration::from_secs_f64(4.5 * chance(&mut seed));
-        std::thread::sleep(moment.saturating_sub(begun.elapsed()));
-        let alive = mark.alive();
-        reached[if is_free(port) { usize::from(alive.len() > 2) } else { 2 }] += 1;
+        let place = place();
+        let port = quiet_port(round);
+        let mut parent = up(&mark, place.path(), &["--stay", "--port", &port.to_string()]).spawn().unwrap();
+        let moment = whole.mul_f64(1.2 * chance(&mut seed));
+        std::thread::sleep(moment);
+        running += usize::from(mark.alive().len() > 2);
         kill(parent.id(), Signal::KILL);
         parent.wait().unwrap();
         mark.expect_gone();
@@ -56,23 +64,14 @@ fn twenty_playgrounds_killed_at_any_moment_leave_no_process_no_port_and_no_file(
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.path()).collect();
         assert!(left.is_empty(), "round {round}, after {moment:?}: {left:?}");
     }
-    // The moments were worth trying: before anything runs, while it starts, and when it listens.
-    assert!(reached.iter().all(|count| *count > 0), "{reached:?}");
+    assert!(running > 5, "there was something to leave in {running} rounds only");
 }
 
 #[test]
 fn a_supervisor_killed_together_with_its_parent_leaves_no_process() {
     let mark = Mark::new("killed-both");
-    let place = tempfile::Builder::new().prefix("vp").tempdir().unwrap();
-    let mut parent = mark
-        .playground()
-        .args(["up", "--stay", "--output=json"])
-        .env("TMPDIR", place.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let place = place();
+    let mut parent = up(&mark, place.path(), &["--stay"]).spawn().unwrap();
     let begun = Instant::now();
     while !mark.alive().iter().any(|(_, name)| name == "kube-controller") {
         assert!(begun.elapsed() < Duration::from_secs(120), "it did not start: {:?}", mark.alive());
@@ -88,8 +87,6 @@ fn a_supervisor_killed_together_with_its_parent_leaves_no_process() {
     // Nobody was left to remove the folder; the next playground does it.
     let count = || std::fs::read_dir(place.path()).unwrap().count();
     assert_eq!(count(), 1);
-    let next =
-        mark.playground().args(["up", "--output=json"]).env("TMPDIR", place.path()).stdin(Stdio::null()).output();
-    assert!(next.unwrap().status.success());
+    assert!(up(&mark, place.path(), &[]).status().unwrap().success());
     assert_eq!(count(), 0);
 }
