@@ -1,7 +1,7 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both fetch and build what they need, and are fast the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench needs build
+.PHONY: help demo test lint bench needs build own
 
 # Outside the clone, so that another clone on this machine starts warm.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -20,18 +20,26 @@ test: lint build
 	@$(CARGO_TARGET_DIR)/debug/virtpilot-playground prepare
 	cargo test --workspace --locked
 
-lint: needs
+lint: own
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --document-private-items --locked
 
-bench: needs
+bench: own
 	cargo build --workspace --locked --release
 	@$(CARGO_TARGET_DIR)/release/virtpilot-bench
 
 # Always the whole workspace: another selection has other features and would build everything anew.
-build: needs
+build: own
 	cargo build --workspace --locked
+
+# Cargo cannot tell two clones apart in one target folder and would take the other's newer build for its own. What is ours is
+# built anew when the clone has changed; everything else is kept.
+own: needs
+	@mkdir -p '$(CARGO_TARGET_DIR)'
+	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
+	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
+	fi
 
 needs:
 	@for tool in cargo go cc python3 git; do \
