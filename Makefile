@@ -1,7 +1,7 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both fetch and build what they need, and are fast the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench needs build own
+.PHONY: help demo test lint bench needs
 
 # Outside the clone, so that another clone on this machine starts warm.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -13,38 +13,53 @@ help:
 	@echo 'make lint    formatting, clippy and doc links alone'
 	@echo 'make bench   measure, as a table and as JSON'
 
-demo: build
-	@$(CARGO_TARGET_DIR)/debug/virtpilot up
+demo: needs
+	@$(LOCKED) build
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot' up
 
-test: lint build
-	@$(CARGO_TARGET_DIR)/debug/virtpilot-playground prepare
-	cargo test --workspace --locked
+test: needs
+	@$(LOCKED) locked-test
 
-lint: own
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- --deny warnings
-	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --document-private-items --locked
+lint: needs
+	@$(LOCKED) locked-lint
 
-bench: own
-	cargo build --workspace --locked --release
-	@$(CARGO_TARGET_DIR)/release/virtpilot-bench
+bench: needs
+	@$(LOCKED) locked-bench
+
+# Cargo cannot tell two clones apart in one target folder and would take the other's newer build for its own. So one clone at a
+# time uses it; what is ours is built anew when the clone has changed, everything else is kept.
+LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
+LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
+	flock $(LOCK) $(MAKE) --no-print-directory
+
+.PHONY: own build locked-test locked-lint locked-bench
+own:
+	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
+	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
+	fi
 
 # Always the whole workspace: another selection has other features and would build everything anew.
 build: own
 	cargo build --workspace --locked
 
-# Cargo cannot tell two clones apart in one target folder and would take the other's newer build for its own. What is ours is
-# built anew when the clone has changed; everything else is kept.
-own: needs
-	@mkdir -p '$(CARGO_TARGET_DIR)'
-	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
-	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
-	fi
+locked-lint: own
+	@for tool in fmt clippy; do \
+	  cargo $$tool --version >/dev/null 2>&1 || { echo "error: cargo $$tool is not installed"; echo "  fix: add the component rustfmt or clippy to Rust"; exit 1; }; \
+	done
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --document-private-items --locked
+
+locked-test: locked-lint build
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
+	cargo test --workspace --locked
+
+locked-bench: own
+	cargo build --workspace --locked --release
+	@'$(CARGO_TARGET_DIR)/release/virtpilot-bench'
 
 needs:
-	@for tool in cargo go cc python3 git; do \
+	@for tool in cargo go cc python3 git flock; do \
 	  command -v $$tool >/dev/null || { echo "error: $$tool is not installed"; echo "  fix: install $$tool and run make again"; exit 1; }; \
 	done
 	@python3 -m pip --version >/dev/null 2>&1 || { echo "error: python3 has no pip"; echo "  fix: install pip (Debian: apt-get install python3-pip)"; exit 1; }
-	@cargo fmt --version >/dev/null 2>&1 || { echo "error: rustfmt is not installed"; echo "  fix: rustup component add rustfmt"; exit 1; }
-	@cargo clippy --version >/dev/null 2>&1 || { echo "error: clippy is not installed"; echo "  fix: rustup component add clippy"; exit 1; }

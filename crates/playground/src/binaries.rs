@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::tools::{Tools, required_version};
 use crate::trouble::{self, Trouble};
 use std::path::PathBuf;
-use std::time::UNIX_EPOCH;
+use std::time::{Instant, UNIX_EPOCH};
 
 /// Part of the cache's key: a change here makes another binary.
 const RECIPE: &str = "1";
@@ -56,7 +56,7 @@ impl Binaries {
         let missing = || PROGRAMS.iter().filter(|program| locate(program.name).is_none()).collect::<Vec<_>>();
         if !missing().is_empty() {
             let mut step = progress.step("control plane");
-            let _lock = cache.lock("control-plane", &key, || step.update("another run is building it, waiting"))?;
+            let _lock = cache.lock("control-plane", &key, || step.say("another run is building it, waiting")).await?;
             // Whoever held the lock before us may have built it.
             let wanted = missing();
             if !wanted.is_empty() {
@@ -96,7 +96,8 @@ fn ready_made_folder() -> Result<Option<PathBuf>, Trouble> {
         return Ok(None);
     };
     if folder.is_dir() {
-        return Ok(Some(folder));
+        // Programs are started in another folder, where a relative path would lead elsewhere.
+        return std::path::absolute(&folder).map(Some).map_err(|error| trouble::io("use", &folder, error));
     }
     Err(Trouble::new(
         format!("KUBEBUILDER_ASSETS names {}, which is not a folder", folder.display()),
@@ -138,17 +139,22 @@ async fn build(
     let mut total = 0;
     go.run(&[&["list", "-deps"], &packages[..]].concat(), |_| total += 1).await?;
 
-    let mut step = progress.step(format!("building {names}, once, some minutes"));
+    let mut step = progress.step("building the control plane");
+    step.say(format_args!("{names}, once, some minutes"));
     let output = bench.path().join("out");
     std::fs::create_dir(&output).map_err(|error| trouble::io("create", &output, error))?;
     let target = format!("{}/", output.display());
     let flags = linker_flags(tools)?;
     let command = ["build", "-v", "-trimpath", "-ldflags", &flags, "-o", &target];
+    let begun = Instant::now();
     let mut compiled = 0;
     go.run(&[&command, &packages[..]].concat(), |line| {
         if let Line::Err(package) = line {
             compiled += 1;
-            step.update(format_args!("{compiled} of at most {total} packages, {package}"));
+            step.update(format_args!(
+                "{compiled} of at most {total} packages ({} s), {package}",
+                begun.elapsed().as_secs()
+            ));
         }
     })
     .await?;

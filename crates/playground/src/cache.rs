@@ -1,9 +1,12 @@
 //! The folder outside any clone where what took long to make is kept.
 
+use crate::abandoned::{self, Owned};
 use crate::trouble::{self, Trouble};
 use sha2::{Digest, Sha256};
-use std::fs::File;
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What is kept between runs, each thing under a key of what it was made from.
 #[derive(Debug, Clone)]
@@ -15,9 +18,7 @@ impl Cache {
     /// `VIRTPILOT_CACHE`, else `virtpilot` in the user's cache folder.
     pub fn open() -> Result<Cache, Trouble> {
         let folder = match std::env::var_os("VIRTPILOT_CACHE") {
-            Some(folder) => {
-                std::path::absolute(&folder).map_err(|error| trouble::io("use", Path::new(&folder), error))?
-            }
+            Some(folder) => PathBuf::from(folder),
             None => match (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
                 (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache).join("virtpilot"),
                 (_, Some(home)) => PathBuf::from(home).join(".cache/virtpilot"),
@@ -29,7 +30,24 @@ impl Cache {
                 }
             },
         };
-        std::fs::create_dir_all(&folder).map_err(|error| trouble::io("create the cache folder", &folder, error))?;
+        let folder = std::path::absolute(&folder).map_err(|error| trouble::io("use", &folder, error))?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .map_err(|error| trouble::io("create the cache folder", &folder, error))?;
+        let about =
+            std::fs::metadata(&folder).map_err(|error| trouble::io("look at the cache folder", &folder, error))?;
+        // Programs in it are run: nobody else may have put them there.
+        if about.uid() != rustix::process::getuid().as_raw() || about.mode() & 0o022 != 0 {
+            return Err(Trouble::new(
+                format!("the cache folder {} belongs to somebody else, or others may write to it", folder.display()),
+                format!(
+                    "make it yours (`chmod go-w {}`), or set VIRTPILOT_CACHE to a folder of your own",
+                    folder.display()
+                ),
+            ));
+        }
         Ok(Cache { folder })
     }
 
@@ -46,37 +64,65 @@ impl Cache {
     /// Lets one process at a time make a thing; the others wait and then find it made.
     ///
     /// The lock goes with the process that holds it, so a killed build never blocks the next one.
-    pub fn lock(&self, kind: &str, key: &Key, waiting: impl FnOnce()) -> Result<File, Trouble> {
+    pub async fn lock(&self, kind: &str, key: &Key, waiting: impl FnOnce()) -> Result<File, Trouble> {
         let folder = self.folder.join(kind);
         let path = folder.join(format!("{}.lock", key.0));
-        let attempt = || -> std::io::Result<(File, bool)> {
-            std::fs::create_dir_all(&folder)?;
-            let file = File::create(&path)?;
-            let free = file.try_lock().is_ok();
-            Ok((file, free))
-        };
-        let (file, free) = attempt().map_err(|error| trouble::io("lock", &path, error))?;
-        if !free {
-            waiting();
-            file.lock().map_err(|error| trouble::io("lock", &path, error))?;
+        let failed = |error| trouble::io("lock", &path, error);
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        let file = File::create(&path).map_err(failed)?;
+        let mut waiting = Some(waiting);
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                // Asked again and again, so that Ctrl-C is heard meanwhile.
+                Err(TryLockError::WouldBlock) => {
+                    if let Some(say) = waiting.take() {
+                        say();
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
         }
-        Ok(file)
     }
 
     /// A folder to make a thing in, beside its place so that `install` is one rename.
-    pub fn workbench(&self, kind: &str) -> Result<tempfile::TempDir, Trouble> {
+    pub fn workbench(&self, kind: &str) -> Result<Workbench, Trouble> {
+        const PREFIX: &str = ".making-";
         let folder = self.folder.join(kind);
-        std::fs::create_dir_all(&folder)
-            .and_then(|()| tempfile::Builder::new().prefix(".making-").tempdir_in(&folder))
-            .map_err(|error| trouble::io("make a folder in", &folder, error))
+        // Those that a killed build has left.
+        abandoned::sweep(&folder, PREFIX);
+        Owned::create(&folder, PREFIX).map(|owned| Workbench { owned: Some(owned) })
     }
 
     /// Puts a finished folder in its place in one step: a thing in the cache is always whole.
-    pub fn install(&self, made: tempfile::TempDir, kind: &str, key: &Key) -> Result<PathBuf, Trouble> {
+    pub fn install(&self, mut made: Workbench, kind: &str, key: &Key) -> Result<PathBuf, Trouble> {
         let place = self.entry(kind, key);
-        let made = made.keep();
-        std::fs::rename(&made, &place).map_err(|error| trouble::io("move the finished files to", &place, error))?;
+        if let Some(owned) = made.owned.take() {
+            owned.rename(&place)?;
+        }
         Ok(place)
+    }
+}
+
+/// A folder in which something is being made; dropped before it is finished, it is removed.
+#[derive(Debug)]
+pub struct Workbench {
+    owned: Option<Owned>,
+}
+
+impl Workbench {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.owned.as_ref().map_or(Path::new(""), Owned::path)
+    }
+}
+
+impl Drop for Workbench {
+    fn drop(&mut self) {
+        if let Some(owned) = self.owned.take() {
+            let _ = owned.remove();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::components::{self, API_SERVER, CONTROLLER_MANAGER, ETCD, Layout};
 use crate::kubeconfig::{self, Credential};
 use crate::port;
 use crate::process::{Family, Report};
-use crate::run_folder::RunFolder;
+use crate::run_folder;
 use crate::trouble::{self, Trouble};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -126,8 +126,8 @@ impl From<Trouble> for Failure {
 }
 
 async fn start_on(launch: &Launch<'_>, port: u16) -> Result<ControlPlane, Failure> {
-    let folder = RunFolder::create()?;
-    let layout = Layout { folder: folder.path().to_owned() };
+    let (mut family, folder) = Family::in_folder(&run_folder::place()?, launch.keep).await?;
+    let layout = Layout { folder };
     if let Some(seed) = launch.seed {
         crate::seed::copy(seed, &layout.data())?;
     }
@@ -141,7 +141,6 @@ async fn start_on(launch: &Launch<'_>, port: u16) -> Result<ControlPlane, Failur
     kubeconfig::write(&layout.controller_manager_kubeconfig(), &address, authority, &manager)?;
     let client = client(&layout.kubeconfig()).await?;
 
-    let mut family = folder.give_to_family(launch.keep)?;
     family.start(components::etcd(launch.binaries, &layout, launch.fsync))?;
     family.start(components::api_server(launch.binaries, &layout, &certificates, port))?;
     let mut control_plane = ControlPlane { family, layout, certificates, address, client };
@@ -155,7 +154,7 @@ impl ControlPlane {
     async fn wait_until_ready(&mut self) -> Result<(), Failure> {
         let begun = Instant::now();
         loop {
-            while let Some(report) = self.family.poll() {
+            while let Some(report) = self.family.poll()? {
                 if let Some(trouble) = self.complain(&report) {
                     let log = std::fs::read_to_string(self.layout.log(API_SERVER)).unwrap_or_default();
                     let taken = log.contains("address already in use");
@@ -184,8 +183,10 @@ pub async fn client(kubeconfig: &Path) -> Result<Client, Trouble> {
             .because(error.to_string())
     };
     let file = Kubeconfig::read_from(kubeconfig).map_err(|error| unusable(&error))?;
-    let config =
+    let mut config =
         Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|error| unusable(&error))?;
+    // It is on this machine; a proxy that the environment names for the rest of the world would not find it.
+    config.proxy_url = None;
     Client::try_from(config).map_err(|error| unusable(&error))
 }
 

@@ -40,7 +40,13 @@ impl Go {
             name: "go".into(),
             program: self.program.clone(),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
-            env: vec![("CGO_ENABLED".into(), "0".into())],
+            env: vec![
+                ("CGO_ENABLED".into(), "0".into()),
+                // What the user has set up for other work must not change ours, and rubbish goes with the folder.
+                ("GOWORK".into(), "off".into()),
+                ("GOFLAGS".into(), String::new()),
+                ("GOTMPDIR".into(), self.module.display().to_string()),
+            ],
             folder: self.module.clone(),
             output: Output::Lines,
         };
@@ -63,10 +69,14 @@ pub fn which(name: &str) -> Option<PathBuf> {
 /// What Go's last words mean, and what to do about it.
 fn explain(words: &[String], status: &str, module: &Path) -> Trouble {
     let telling = |patterns: &[&str]| {
-        words.iter().find(|line| patterns.iter().any(|pattern| line.contains(pattern))).map(|line| unquote(line))
+        // With -x every request is shown; one that failed and was made elsewhere is no failure.
+        let mut said = words.iter().filter(|line| !line.starts_with("# get"));
+        said.find(|line| patterns.iter().any(|pattern| line.contains(pattern))).map(|line| unquote(line))
     };
-    if telling(&["no space left on device"]).is_some() {
-        return trouble::disk_full(module);
+    if let Some(line) = telling(&["no space left on device"]) {
+        // Go says which file it could not write; that one's disk is full.
+        let file = line.split([' ', ':', '"']).find(|word| word.starts_with('/')).map(Path::new);
+        return trouble::disk_full(file.unwrap_or(module));
     }
     if let Some(line) = telling(&["checksum mismatch"]) {
         return Trouble::new(
@@ -76,7 +86,7 @@ fn explain(words: &[String], status: &str, module: &Path) -> Trouble {
         )
         .because(line);
     }
-    if let Some(line) = telling(&["requires go >="]) {
+    if let Some(line) = telling(&["requires go >=", "invalid go version", "toolchain not available"]) {
         return Trouble::new("this Go is too old", "install Go 1.26 or newer").because(line);
     }
     if let Some(line) =
@@ -120,7 +130,8 @@ mod tests {
 
     #[test]
     fn each_way_in_which_go_fails_is_told_apart() {
-        check("# x\nwrite /a: no space left on device", &expect!["the disk that holds cache is full"]);
+        check("# x\nwrite /a: no space left on device", &expect!["the disk that holds /a is full"]);
+        check("no space left on device", &expect!["the disk that holds cache is full"]);
         check(
             "verifying m@v1: checksum mismatch\n\tdownloaded: h1:a\n\tgo.sum: h1:b",
             &expect![[r#"
@@ -134,10 +145,10 @@ mod tests {
                   | m@v1: module lookup disabled by GOPROXY=off"#]],
         );
         check(
-            "go: go.mod requires go >= 1.26.0 (running go 1.19; GOTOOLCHAIN=local)",
+            "go: errors parsing go.mod:\ngo.mod:3: invalid go version '1.26.0': must match format 1.23",
             &expect![[r#"
                 this Go is too old
-                  | go: go.mod requires go >= 1.26.0 (running go 1.19; GOTOOLCHAIN=local)"#]],
+                  | go.mod:3: invalid go version '1.26.0': must match format 1.23"#]],
         );
         check(
             "go: m@v1: Get \"x\": dial tcp: lookup x: no such host",

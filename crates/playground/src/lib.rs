@@ -1,5 +1,6 @@
 //! A real control plane on this machine that looks like a small OpenShift: for the demo, the tests and the benches.
 
+pub mod abandoned;
 pub mod audit;
 pub mod binaries;
 pub mod cache;

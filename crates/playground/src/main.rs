@@ -4,8 +4,9 @@ mod command;
 
 use clap::{Parser, Subcommand};
 use command::Ended;
+use playground::Trouble;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A real control plane on this machine that looks like a small OpenShift.
@@ -30,7 +31,9 @@ enum Command {
     #[command(hide = true)]
     Supervise {
         #[arg(long)]
-        remove: Option<PathBuf>,
+        folder_in: Option<PathBuf>,
+        #[arg(long)]
+        keep: bool,
     },
     /// Become a program that ends with its parent
     #[command(hide = true)]
@@ -50,14 +53,19 @@ fn main() -> ExitCode {
             eprintln!("{}", playground::process::tether(parent, &command));
             ExitCode::from(127)
         }
-        Command::Supervise { remove } => supervise(remove),
+        Command::Supervise { folder_in, keep } => supervise(folder_in.as_deref(), keep),
         command => run(command),
     }
 }
 
-fn supervise(remove: Option<PathBuf>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = runtime.and_then(|runtime| runtime.block_on(playground::process::supervise(remove)));
+fn supervise(place: Option<&Path>, keep: bool) -> ExitCode {
+    let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(playground::process::supervise(place, keep)),
+        Err(error) => Err(Trouble::new("could not start the supervisor", "run again").from(error)),
+    };
+    if let Err(trouble) = &result {
+        eprintln!("error: {trouble}");
+    }
     // At once: a read of standard input may still be under way in a thread and must not hold us up.
     std::process::exit(i32::from(result.is_err()));
 }
@@ -73,6 +81,7 @@ fn run(command: Command) -> ExitCode {
         }
     };
     let result = runtime.block_on(async {
+        command::listen()?;
         match command {
             Command::Up(arguments) => command::up::run(arguments).await,
             Command::Prepare => command::prepare::run().await,

@@ -11,7 +11,7 @@ use crate::service_account::{self, Account};
 use crate::tools::Tools;
 use crate::trouble::{self, Trouble};
 use crate::turn::Turn;
-use crate::{run_folder, seed};
+use crate::{abandoned, run_folder, seed};
 use kube::Client;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ impl Playground {
 
     /// Starts one and sets up its scene.
     pub async fn start(options: &Options, progress: Progress) -> Result<Playground, Trouble> {
-        run_folder::sweep();
+        abandoned::sweep(&run_folder::place()?, run_folder::PREFIX);
         let (cache, binaries, seed) = Playground::prepare(options.scene.as_ref(), progress).await?;
         let turn = if options.in_turn { Some(Turn::take(&cache).await?) } else { None };
         let mut step = progress.step("starting the control plane");
@@ -122,10 +122,12 @@ impl Playground {
 
     /// Short commands to type: `FOLDER/kubectl` and `FOLDER/requests`.
     fn write_commands(&self) -> Result<(), Trouble> {
-        let kubectl = format!("{} --kubeconfig={}", self.binaries.kubectl.display(), self.kubeconfig().display());
+        // Its cache too goes with the folder: another playground on the same port may serve other kinds.
+        let (kubectl, cache) = (quoted(&self.binaries.kubectl), quoted(&self.folder().join("kubectl-cache")));
+        let kubectl = format!("{kubectl} --kubeconfig={} --cache-dir={cache}", quoted(&self.kubeconfig()));
         self.write_command("kubectl", &kubectl)?;
         let own = std::env::current_exe().unwrap_or_else(|_| "virtpilot-playground".into());
-        self.write_command("requests", &format!("{} requests {}", own.display(), self.folder().display()))
+        self.write_command("requests", &format!("{} requests {}", quoted(&own), quoted(self.folder())))
     }
 
     fn write_command(&self, name: &str, command: &str) -> Result<(), Trouble> {
@@ -134,4 +136,9 @@ impl Playground {
             .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
             .map_err(|error| trouble::io("write", &path, error))
     }
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }

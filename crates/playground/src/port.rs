@@ -18,7 +18,12 @@ pub fn free() -> Result<u16, Trouble> {
 pub fn wanted(port: u16) -> Result<u16, Trouble> {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
         Ok(_) => Ok(port),
-        Err(_) => Err(taken(port)),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(taken(port)),
+        Err(error) => Err(Trouble::new(
+            format!("port {port} on 127.0.0.1 cannot be used"),
+            "choose a --port of 1024 or more, or leave --port out: then a free one is taken",
+        )
+        .from(error)),
     }
 }
 

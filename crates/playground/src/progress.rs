@@ -28,7 +28,7 @@ impl Progress {
 
     /// Begins something that takes time.
     pub fn step(self, title: impl Into<String>) -> Step {
-        let step = Step { progress: self, title: title.into(), begun: Instant::now(), shown: Instant::now() };
+        let step = Step { progress: self, title: title.into(), begun: Instant::now(), shown: None };
         step.show(&"", false);
         step
     }
@@ -40,16 +40,21 @@ pub struct Step {
     progress: Progress,
     title: String,
     begun: Instant,
-    shown: Instant,
+    shown: Option<Instant>,
 }
 
 impl Step {
+    /// Says something that must be seen now.
+    pub fn say(&mut self, detail: impl Display) {
+        self.shown = Some(Instant::now());
+        self.show(&detail, false);
+    }
+
     /// Says how far it is.
     pub fn update(&mut self, detail: impl Display) {
         let every = if self.progress == Progress::Terminal { DRAW_EVERY } else { LOG_EVERY };
-        if self.shown.elapsed() >= every {
-            self.shown = Instant::now();
-            self.show(&detail, false);
+        if self.shown.is_none_or(|shown| shown.elapsed() >= every) {
+            self.say(detail);
         }
     }
 
@@ -72,7 +77,9 @@ impl Step {
         let mut err = std::io::stderr().lock();
         let _ = match self.progress {
             Progress::Terminal => {
-                write!(err, "\r\x1b[2K{}{}", clip(&line), if last { "\n" } else { "" }).and_then(|()| err.flush())
+                let width = rustix::termios::tcgetwinsize(&err).map_or(80, |size| usize::from(size.ws_col).max(20));
+                write!(err, "\r\x1b[2K{}{}", clip(&line, width), if last { "\n" } else { "" })
+                    .and_then(|()| err.flush())
             }
             Progress::Log => writeln!(err, "{line}"),
             Progress::Silent => Ok(()),
@@ -81,9 +88,8 @@ impl Step {
 }
 
 /// A line that wraps cannot be drawn over.
-fn clip(line: &str) -> String {
-    const WIDTH: usize = 100;
-    if line.chars().count() <= WIDTH { line.to_owned() } else { line.chars().take(WIDTH - 1).chain(['…']).collect() }
+fn clip(line: &str, width: usize) -> String {
+    if line.chars().count() < width { line.to_owned() } else { line.chars().take(width - 2).chain(['…']).collect() }
 }
 
 #[cfg(test)]
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_clipped_to_what_can_be_drawn_over() {
-        assert_eq!(clip("short"), "short");
-        assert_eq!(clip(&"é".repeat(300)).chars().count(), 100);
+        assert_eq!(clip("short", 80), "short");
+        assert_eq!(clip(&"é".repeat(300), 80).chars().count(), 79);
     }
 }

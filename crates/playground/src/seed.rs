@@ -27,7 +27,7 @@ pub async fn ensure(
         return Ok(place);
     }
     let mut step = progress.step(format!("seed with {} CRDs", definitions.len()));
-    let _lock = cache.lock("seeds", &key, || step.update("another run is growing it, waiting"))?;
+    let _lock = cache.lock("seeds", &key, || step.say("another run is growing it, waiting")).await?;
     if place.is_dir() {
         return Ok(place);
     }

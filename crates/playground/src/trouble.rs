@@ -73,7 +73,7 @@ pub fn disk_full(path: &std::path::Path) -> Trouble {
     Trouble::new(
         format!("the disk that holds {} is full", path.display()),
         "free some space (a first build needs about 5 GB in Go's caches and 0.5 GB in ours) or point VIRTPILOT_CACHE, \
-         GOCACHE and GOMODCACHE to a larger disk; what is already built is kept and the next run continues",
+         GOCACHE, GOMODCACHE or TMPDIR to a larger disk; what is already built is kept and the next run continues",
     )
 }
 

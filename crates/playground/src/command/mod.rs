@@ -7,7 +7,9 @@ pub(crate) mod up;
 
 use playground::Trouble;
 use std::future::Future;
+use std::sync::OnceLock;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// Why a command ended early.
 pub(crate) enum Ended {
@@ -34,17 +36,29 @@ impl From<std::io::Error> for Ended {
     }
 }
 
-/// Returns when somebody asks this process to end: Ctrl-C, `kill`, or a closed terminal.
-pub(crate) async fn asked_to_end() {
-    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let mut waiting = Vec::new();
-    for kind in signals {
-        match signal(kind) {
-            Ok(mut signal) => waiting.push(Box::pin(async move { signal.recv().await })),
-            Err(_) => return std::future::pending().await,
-        }
+/// Set once, when somebody asks this process to end: a signal between two things we do is not lost.
+static ENDED: OnceLock<watch::Receiver<bool>> = OnceLock::new();
+
+/// Listens, from now on, for Ctrl-C, `kill` and a closed terminal.
+pub(crate) fn listen() -> std::io::Result<()> {
+    let (tell, told) = watch::channel(false);
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let (mut signal, tell) = (signal(kind)?, tell.clone());
+        tokio::spawn(async move {
+            signal.recv().await;
+            tell.send_replace(true);
+        });
     }
-    futures::future::select_all(waiting).await;
+    let _ = ENDED.set(told);
+    Ok(())
+}
+
+/// Returns when somebody asks this process to end, or has asked before.
+pub(crate) async fn asked_to_end() {
+    match ENDED.get() {
+        Some(told) => drop(told.clone().wait_for(|ended| *ended).await),
+        None => std::future::pending().await,
+    }
 }
 
 /// Does something that takes time, unless somebody asks us to end; then it is dropped with all its processes.

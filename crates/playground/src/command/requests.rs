@@ -53,7 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ended> {
         requests = requests.by(user);
     }
     if let Some(since) = arguments.since {
-        requests = requests.after(Timestamp::now() - since);
+        let begin = Timestamp::now().checked_sub(since).unwrap_or(Timestamp::MIN);
+        requests = requests.after(begin);
     }
     match arguments.output {
         Format::Text => print_text(&requests),

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "5.2", value_parser = ["5.1", "5.2", "5.3"])]
     descheduler: String,
     /// The API server's port; by default one that is free
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Let etcd wait for the disk, as on a real cluster
     #[arg(long)]
@@ -50,12 +50,6 @@ pub(crate) struct Arguments {
 
 fn parse_pool(text: &str) -> Result<Pool, String> {
     let (name, nodes) = text.split_once('=').ok_or("write it as NAME=NODES, such as infra=2")?;
-    let fits = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-    if name.is_empty() || !name.chars().all(fits) || ["master", "worker"].contains(&name) {
-        return Err(format!(
-            "{name:?} cannot be a pool: use lower-case letters, digits and dashes, not master or worker"
-        ));
-    }
     let nodes = nodes.parse().map_err(|_| format!("{nodes:?} is not a number of nodes"))?;
     Ok(Pool { name: name.to_owned(), nodes, gpu: false })
 }
@@ -68,6 +62,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Ended> {
     scene.pools.extend(arguments.pool);
     scene.hco = arguments.hco;
     scene.descheduler = arguments.descheduler;
+    scene.check()?;
     let options = Options {
         scene: Some(scene.clone()),
         fsync: arguments.fsync,
@@ -133,12 +128,22 @@ fn things_to_try(playground: &Playground) -> [String; 3] {
     ]
 }
 
+/// Prints, and minds no reader that has had enough.
+fn say(text: &str) -> Result<(), Trouble> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Trouble::new("could not write the output", "check where it goes").from(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Without a terminal nobody can type: the three things are tried here, exactly as printed.
 async fn show(playground: &Playground) -> Result<(), Trouble> {
     for command in things_to_try(playground) {
-        println!("$ {command}");
+        say(&format!("$ {command}\n"))?;
         let status = tokio::process::Command::new("sh").args(["-c", &command]).kill_on_drop(true).status().await;
-        println!();
+        say("\n")?;
         match status {
             Ok(status) if status.success() => {}
             Ok(status) => {

@@ -51,7 +51,7 @@ impl Crds {
         let rows = table.rows();
         if !folder.is_dir() {
             let mut step = progress.step("foreign CRDs");
-            let _lock = cache.lock("crds", &key, || step.update("another run is fetching them, waiting"))?;
+            let _lock = cache.lock("crds", &key, || step.say("another run is fetching them, waiting")).await?;
             if !folder.is_dir() {
                 let bench = cache.workbench("crds")?;
                 fetch(&table, tools, bench.path(), &mut step).await?;

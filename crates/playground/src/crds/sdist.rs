@@ -61,14 +61,28 @@ async fn download(sdist: &Sdist, bench: &Path) -> Result<Vec<u8>, Trouble> {
     let wish = folder.path().join("requirements.txt");
     let line = format!("{}=={} --hash=sha256:{}\n", sdist.package, sdist.version, sdist.sha256);
     std::fs::write(&wish, line).map_err(|error| trouble::io("write", &wish, error))?;
+    write_stand_in(sdist, folder.path())?;
     let mut words = Vec::new();
-    let args =
-        ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", &sdist.package, "--require-hashes", "-r"];
+    let args = [
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-binary",
+        &sdist.package,
+        "--require-hashes",
+        "-r",
+    ];
     let start = Start {
         name: "pip".into(),
         program: python,
         args: args.iter().map(|&arg| arg.to_owned()).chain(["requirements.txt".to_owned()]).collect(),
-        env: vec![("PIP_DISABLE_PIP_VERSION_CHECK".into(), "1".into())],
+        env: vec![
+            ("PIP_DISABLE_PIP_VERSION_CHECK".into(), "1".into()),
+            ("PYTHONPATH".into(), folder.path().display().to_string()),
+        ],
         folder: folder.path().to_owned(),
         output: Output::Lines,
     };
@@ -84,6 +98,24 @@ async fn download(sdist: &Sdist, bench: &Path) -> Result<Vec<u8>, Trouble> {
     let bytes = std::fs::read(&archive).map_err(|error| trouble::io("read", &archive, error))?;
     let found = hex(&Sha256::digest(&bytes));
     if found == sdist.sha256 { Ok(bytes) } else { Err(wrong_checksum(sdist).because(format!("its sha256 is {found}"))) }
+}
+
+/// pip wants to know a package's metadata even if it only downloads it, and would fetch and run a build tool for that, which
+/// no checksum pins. In place of that tool we put a module of its name that writes down what we know already.
+fn write_stand_in(sdist: &Sdist, folder: &Path) -> Result<(), Trouble> {
+    let (name, version) = (&sdist.package, &sdist.version);
+    let info = format!("{}-{version}.dist-info", name.replace('-', "_"));
+    let code = format!(
+        "import os\n\n\ndef get_requires_for_build_wheel(settings=None):\n    return []\n\n\n\
+         def prepare_metadata_for_build_wheel(folder, settings=None):\n    os.mkdir(os.path.join(folder, '{info}'))\n    \
+         with open(os.path.join(folder, '{info}', 'METADATA'), 'w') as file:\n        \
+         file.write('Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n')\n    return '{info}'\n"
+    );
+    let module = folder.join("hatchling");
+    let failed = |error| trouble::io("write", &module, error);
+    std::fs::create_dir(&module).map_err(failed)?;
+    std::fs::write(module.join("__init__.py"), "").map_err(failed)?;
+    std::fs::write(module.join("build.py"), code).map_err(failed)
 }
 
 fn wrong_checksum(sdist: &Sdist) -> Trouble {

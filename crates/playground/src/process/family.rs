@@ -3,6 +3,7 @@
 use super::protocol::{Order, Output, Report, Start};
 use crate::trouble::Trouble;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,17 +20,38 @@ pub struct Family {
 }
 
 impl Family {
-    /// Starts a supervisor. When the family ends it removes the folder `rubbish`.
-    pub fn new(rubbish: Option<&Path>) -> Result<Family, Trouble> {
-        let program = supervisor_program()?;
-        let mut command = Command::new(&program);
-        command.arg("supervise");
-        if let Some(folder) = rubbish {
-            command.arg("--remove").arg(folder);
+    /// Starts a supervisor.
+    pub fn new() -> Result<Family, Trouble> {
+        Family::with(&[])
+    }
+
+    /// Starts a supervisor that makes a folder in `place`, and removes it when the family ends unless it is to be kept.
+    ///
+    /// It is the supervisor that makes it, so there is no moment in which our death would leave it behind.
+    pub async fn in_folder(place: &Path, keep: bool) -> Result<(Family, PathBuf), Trouble> {
+        let place = place.as_os_str().to_owned();
+        let mut arguments = vec!["--folder-in".into(), place];
+        if keep {
+            arguments.push("--keep".into());
         }
+        let mut family = Family::with(&arguments)?;
+        match family.next().await {
+            Some(Report::Folder(folder)) => Ok((family, folder)),
+            _ => Err(lost()),
+        }
+    }
+
+    fn with(arguments: &[OsString]) -> Result<Family, Trouble> {
+        let program = supervisor_program()?;
         // A group of its own: Ctrl-C in a terminal reaches us and not the supervisor, which must outlive us to clean up.
-        let mut supervisor =
-            command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| {
+        let mut supervisor = Command::new(&program)
+            .arg("supervise")
+            .args(arguments)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| {
                 Trouble::new(
                     format!("could not start the supervisor {}", program.display()),
                     "build the whole workspace (`cargo build --workspace`) and run again",
@@ -75,11 +97,16 @@ impl Family {
         Some(report)
     }
 
-    /// A report that has already come, without waiting.
-    pub fn poll(&mut self) -> Option<Report> {
-        let report = self.reports.try_recv().ok()?;
-        self.remember(&report);
-        Some(report)
+    /// A report that has already come, without waiting; an error when the supervisor is gone.
+    pub fn poll(&mut self) -> Result<Option<Report>, Trouble> {
+        match self.reports.try_recv() {
+            Ok(report) => {
+                self.remember(&report);
+                Ok(Some(report))
+            }
+            Err(mpsc::error::TryRecvError::Empty) => Ok(None),
+            Err(mpsc::error::TryRecvError::Disconnected) => Err(lost()),
+        }
     }
 
     /// The process id of a program that runs.
@@ -115,12 +142,12 @@ impl Drop for Family {
 }
 
 fn lost() -> Trouble {
-    Trouble::new("the supervisor of the control plane is gone", "somebody ended it; run again")
+    Trouble::new("the supervisor of our programs is gone", "it says why above, or somebody ended it; run again")
 }
 
 /// Runs one program to its end and hands each of its lines to `each`; true in the line's second half means standard error.
 pub async fn run_to_end(start: Start, mut each: impl FnMut(&str, bool)) -> Result<Result<(), String>, Trouble> {
-    let mut family = Family::new(None)?;
+    let mut family = Family::new()?;
     family.start(Start { output: Output::Lines, ..start })?;
     while let Some(report) = family.next().await {
         match report {
@@ -129,7 +156,7 @@ pub async fn run_to_end(start: Start, mut each: impl FnMut(&str, bool)) -> Resul
             Report::Failed { error, .. } => return Ok(Err(error)),
             Report::Ended { success: true, .. } => return Ok(Ok(())),
             Report::Ended { status, .. } => return Ok(Err(status)),
-            Report::Started { .. } => {}
+            Report::Started { .. } | Report::Folder(_) => {}
         }
     }
     Err(lost())

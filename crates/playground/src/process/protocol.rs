@@ -44,6 +44,8 @@ pub enum Output {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
+    /// The family's folder, made by the supervisor and removed by it.
+    Folder(PathBuf),
     /// The program runs.
     Started {
         /// Its name in the order.

@@ -1,11 +1,13 @@
 //! The process that starts our programs and ends them all when its standard input closes.
 
 use super::protocol::{Order, Output, Report, Start};
+use crate::abandoned::Owned;
 use crate::run_folder;
+use crate::trouble::{self, Trouble};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
@@ -18,16 +20,20 @@ struct Ended {
     status: std::io::Result<ExitStatus>,
 }
 
-/// Carries out orders until standard input closes or a signal asks us to end; then kills what still runs and removes
-/// `rubbish`, the folder that belongs to this family.
+/// Carries out orders until standard input closes or a signal asks us to end; then kills what still runs and removes the
+/// folder it has made in `place` for this family, unless that is to be kept.
 ///
 /// It has to run on the main thread: the kernel's parent-death signal follows the thread that started a program.
-pub async fn supervise(rubbish: Option<PathBuf>) -> std::io::Result<()> {
-    let _mark = rubbish.as_deref().map(run_folder::mark).transpose()?;
+pub async fn supervise(place: Option<&Path>, keep: bool) -> Result<(), Trouble> {
+    let folder = place.map(|place| Owned::create(place, run_folder::PREFIX)).transpose()?;
+    if let Some(folder) = &folder {
+        report(&Report::Folder(folder.path().to_owned()));
+    }
+    let deaf = |error| Trouble::new("could not listen for signals", "run again").from(error);
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(deaf)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(deaf)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(deaf)?;
     let (ended_sender, mut ended) = mpsc::unbounded_channel::<Ended>();
     let mut running: BTreeMap<String, Pid> = BTreeMap::new();
     loop {
@@ -55,10 +61,10 @@ pub async fn supervise(rubbish: Option<PathBuf>) -> std::io::Result<()> {
             None => break,
         }
     }
-    match rubbish {
-        Some(folder) => std::fs::remove_dir_all(folder),
-        None => Ok(()),
-    }
+    let Some(folder) = folder else { return Ok(()) };
+    let path = folder.path().to_owned();
+    let ended = if keep { folder.keep() } else { folder.remove() };
+    ended.map_err(|error| trouble::io("remove", &path, error))
 }
 
 fn start(order: Start, running: &mut BTreeMap<String, Pid>, ended: &mpsc::UnboundedSender<Ended>) {

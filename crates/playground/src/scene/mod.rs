@@ -14,6 +14,9 @@ use crate::trouble::Trouble;
 use serde::Serialize;
 use serde_json::Value;
 
+/// More than this only fills the memory of one machine.
+const MOST_NODES: usize = 2_000;
+
 /// A cluster to be set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -74,6 +77,44 @@ impl Scene {
     /// One of the presets by its name.
     pub fn preset(name: &str) -> Result<Scene, Trouble> {
         preset::find(name)
+    }
+
+    /// Says what is wrong with a scene that somebody has put together.
+    pub fn check(&self) -> Result<(), Trouble> {
+        let wrong = |what: String| Err(Trouble::new(what, "change --masters, --workers or --pool"));
+        let counts = [self.masters, self.workers].into_iter().chain(self.pools.iter().map(|pool| pool.nodes));
+        if counts.clone().any(|count| count > MOST_NODES) || counts.sum::<usize>() > MOST_NODES {
+            return wrong(format!("a scene has at most {MOST_NODES} nodes"));
+        }
+        match (self.nodes(), self.topology, self.masters) {
+            (0, ..) => return wrong("a scene without any node is no cluster".into()),
+            (_, Topology::HighlyAvailable, 0) => {
+                return wrong("without masters the control plane would be nowhere: use the scene hosted".into());
+            }
+            (_, Topology::SingleReplica, masters) if masters != 1 => {
+                return wrong(format!("{} means one master, not {masters}", self.name));
+            }
+            (_, Topology::External, masters) if masters > 0 => {
+                return wrong(format!("{} has its masters elsewhere, not {masters} here", self.name));
+            }
+            _ => {}
+        }
+        for (index, pool) in self.pools.iter().enumerate() {
+            let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+            let edge = |letter: Option<char>| letter.is_some_and(|letter| letter != '-');
+            let (name, letters) = (pool.name.as_str(), pool.name.chars());
+            let fits =
+                name.len() <= 40 && name.chars().all(inner) && edge(letters.clone().next()) && edge(letters.last());
+            if !fits || ["master", "worker"].contains(&name) {
+                return wrong(format!(
+                    "{name:?} cannot be a pool: use at most 40 lower-case letters, digits and inner dashes"
+                ));
+            }
+            if self.pools[..index].iter().any(|other| other.name == pool.name) {
+                return wrong(format!("there are two pools {name:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// All nodes.

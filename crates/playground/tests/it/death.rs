@@ -68,6 +68,21 @@ fn twenty_playgrounds_killed_at_any_moment_leave_no_process_no_port_and_no_file(
 }
 
 #[test]
+fn one_killed_as_soon_as_its_folder_appears_leaves_no_file() {
+    for round in 0..5 {
+        let (mark, place) = (Mark::new(&format!("early-{round}")), place());
+        let mut parent = up(&mark, place.path(), &["--stay"]).spawn().unwrap();
+        while std::fs::read_dir(place.path()).unwrap().next().is_none() {
+            assert!(parent.try_wait().unwrap().is_none(), "it ended by itself");
+        }
+        kill(parent.id(), Signal::KILL);
+        parent.wait().unwrap();
+        mark.expect_gone();
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn a_supervisor_killed_together_with_its_parent_leaves_no_process() {
     let mark = Mark::new("killed-both");
     let place = place();

@@ -1,9 +1,11 @@
 //! Playgrounds do not disturb each other.
 
+use crate::marked::{Mark, run};
 use crate::start;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
 use playground::{Options, Playground, Progress, Scene};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,6 +29,24 @@ async fn two_playgrounds_side_by_side_do_not_disturb_each_other() {
     drop(first);
     assert!(!folder.exists());
     assert_eq!(nodes(&second).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_can_enter_the_folder_of_a_playground() {
+    let playground = start("single-node").await;
+    let mode = std::fs::metadata(playground.folder()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "it holds keys and an etcd that asks nobody who he is");
+}
+
+#[test]
+fn a_proxy_for_the_rest_of_the_world_does_not_stop_it() {
+    let mark = Mark::new("proxied");
+    let said = run(mark
+        .playground()
+        .args(["up", "--output=json", "--scene=single-node"])
+        .env("HTTPS_PROXY", "http://127.0.0.1:9"));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    mark.expect_gone();
 }
 
 #[tokio::test(flavor = "multi_thread")]

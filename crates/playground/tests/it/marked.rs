@@ -79,24 +79,24 @@ pub(crate) fn run(command: &mut Command) -> Said {
     Said { out: text(&output.stdout), err: text(&output.stderr), code: output.status.code() }
 }
 
-/// Starts a command and reads its standard error until a line has these words; then hands it over, with the rest to come.
-pub(crate) fn start_until(command: &mut Command, words: &str) -> (Child, std::thread::JoinHandle<String>) {
+/// Starts a command and reads its standard error until a line has these words; then hands over that line and the rest to come.
+pub(crate) fn start_until(command: &mut Command, words: &str) -> (Child, String, std::thread::JoinHandle<String>) {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
-    loop {
+    let line = loop {
         let mut line = String::new();
         let length = lines.read_line(&mut line).unwrap();
         said.push_str(&line);
         assert!(length > 0, "it ended without saying {words:?}:\n{said}");
         if line.contains(words) {
-            break;
+            break line;
         }
-    }
+    };
     let rest = std::thread::spawn(move || {
         let mut rest = String::new();
         lines.read_to_string(&mut rest).unwrap();
         rest
     });
-    (child, rest)
+    (child, line, rest)
 }

@@ -25,7 +25,7 @@ fn a_program_reads_where_the_playground_is() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     let about: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(about["scene"]["name"], "single-node");
-    assert_eq!(about["kubernetes"], "v1.36.3");
+    assert!(about["kubernetes"].as_str().unwrap().starts_with("v1."));
     assert!(about["address"].as_str().unwrap().starts_with("https://127.0.0.1:"));
     mark.expect_gone();
 }
