@@ -1,3 +1,10 @@
 //! What users write: the names, keys and kinds that virtpilot honours.
 
+pub mod annotation;
 pub mod hco;
+
+/// The label on every object we manage, and its value: the predecessor's, so that its objects are known as ours.
+pub const MANAGED_BY: (&str, &str) = ("platform.kubevirt.io/managed-by", "virt-platform-autopilot");
+
+/// The name under which we apply: the predecessor's, so that its fields are ours from the first apply on.
+pub const FIELD_MANAGER: &str = "virt-platform-autopilot";

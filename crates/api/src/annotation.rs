@@ -1,0 +1,26 @@
+//! The annotations users steer with, and those we write ourselves.
+
+/// Everything below it is ours to name.
+pub const PREFIX: &str = "platform.kubevirt.io/";
+
+/// On the HyperConverged: whether, and what, the autopilot keeps.
+pub const AUTOPILOT: &str = "platform.kubevirt.io/autopilot";
+/// On the HyperConverged: objects the autopilot leaves alone.
+pub const DISABLED_RESOURCES: &str = "platform.kubevirt.io/disabled-resources";
+/// On the HyperConverged: which writes need a person's yes.
+pub const APPROVAL: &str = "platform.kubevirt.io/approval";
+/// On the HyperConverged: the digests a person said yes to.
+pub const APPROVED: &str = "platform.kubevirt.io/approved";
+/// On a managed object: a JSON patch on top of what we want.
+pub const PATCH: &str = "platform.kubevirt.io/patch";
+/// On a managed object: fields that are the user's.
+pub const IGNORE_FIELDS: &str = "platform.kubevirt.io/ignore-fields";
+/// On a managed object: `unmanaged` takes it out of our hands.
+pub const MODE: &str = "platform.kubevirt.io/mode";
+/// On a managed object: written by us when somebody fights over it, removed by whoever wants it kept again.
+pub const RECONCILE_PAUSED: &str = "platform.kubevirt.io/reconcile-paused";
+
+/// Ours, on a managed object: what is left of its budget of corrections.
+pub const BUDGET: &str = "platform.kubevirt.io/budget";
+/// Ours, on a managed object: whether we created or adopted it.
+pub const ORIGIN: &str = "platform.kubevirt.io/origin";

@@ -1,0 +1,196 @@
+//! Conditions, as tables.
+
+use super::{Applicability, applies};
+use crate::asset::{Asset, Install, Prune};
+use crate::condition::Condition;
+use crate::facts::Facts;
+use crate::query::{Answer, Query};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+fn asset(install: Install, conditions: Vec<Condition>) -> Asset {
+    Asset {
+        name: "a".into(),
+        group: None,
+        gate_crd: None,
+        path: "active/a.yaml".into(),
+        phase: 1,
+        install,
+        component: "X".into(),
+        reconcile_order: 1,
+        conditions,
+        template_params: BTreeMap::new(),
+        impact: None,
+        reads: None,
+        prune: Prune::Default,
+    }
+}
+
+fn hco(value: Value) -> Facts {
+    Facts { hco: value, ..Facts::default() }
+}
+
+fn kubevirt() -> Query {
+    Query::List { api_version: "kubevirt.io/v1".into(), kind: "KubeVirt".into() }
+}
+
+fn told(conditions: Vec<Condition>, facts: &Facts) -> String {
+    match applies(&asset(Install::OptIn, conditions), facts) {
+        Applicability::Applies => "applies".into(),
+        Applicability::Not(unmet) => unmet.to_string(),
+        Applicability::Needs(queries) => format!("needs {}", queries.len()),
+        Applicability::Held(query) => format!("held by {query}"),
+        Applicability::Broken(reason) => format!("broken: {reason}"),
+    }
+}
+
+fn check(condition: Condition, facts: &Facts, expected: &Expect) {
+    expected.assert_eq(&told(vec![condition], facts));
+}
+
+#[test]
+fn without_conditions_the_install_mode_decides() {
+    assert_eq!(applies(&asset(Install::Always, vec![]), &Facts::default()), Applicability::Applies);
+    check_none(&expect!["it is opt-in and has no condition by which one could opt in"]);
+    let unmet = Condition::Image { key: "i".into() };
+    assert!(matches!(applies(&asset(Install::Always, vec![unmet]), &Facts::default()), Applicability::Not(_)));
+}
+
+fn check_none(expected: &Expect) {
+    expected.assert_eq(&told(vec![], &Facts::default()));
+}
+
+#[test]
+fn an_annotation_must_have_the_value_or_merely_be_there() {
+    let facts = hco(json!({"metadata": {"annotations": {"a": "true", "empty": ""}}}));
+    let annotation =
+        |key: &str, value: Option<&str>| Condition::Annotation { key: key.into(), value: value.map(str::to_owned) };
+    check(annotation("a", Some("true")), &facts, &expect!["applies"]);
+    check(annotation("empty", None), &facts, &expect!["applies"]);
+    check(
+        annotation("a", Some("yes")),
+        &facts,
+        &expect!["annotation `a` of the HyperConverged object should be `yes` and is `true`"],
+    );
+    check(
+        annotation("b", Some("true")),
+        &facts,
+        &expect!["annotation `b` of the HyperConverged object should be `true` and is not set"],
+    );
+    check(
+        annotation("b", None),
+        &Facts::default(),
+        &expect!["annotation `b` of the HyperConverged object should be set and is not set"],
+    );
+}
+
+#[test]
+fn a_feature_gate_is_read_in_both_versions_of_the_object() {
+    let gate = |value: &str| Condition::FeatureGate { value: value.into() };
+    let list = hco(json!({"spec": {"featureGates": [
+        {"name": "on", "state": "Enabled"}, {"name": "bare"}, {"name": "off", "state": "Disabled"}
+    ]}}));
+    let map = hco(json!({"spec": {"featureGates": {"on": true, "off": false}}}));
+    check(gate("on"), &list, &expect!["applies"]);
+    check(gate("bare"), &list, &expect!["applies"]);
+    check(gate("on"), &map, &expect!["applies"]);
+    for facts in [&list, &map] {
+        check(
+            gate("off"),
+            facts,
+            &expect!["feature gate `off` of the HyperConverged object should be enabled and is disabled"],
+        );
+    }
+    check(
+        gate("other"),
+        &list,
+        &expect!["feature gate `other` of the HyperConverged object should be enabled and is not set"],
+    );
+}
+
+#[test]
+fn hardware_images_and_topology_are_looked_up() {
+    let mut facts = Facts::default();
+    facts.hardware.gpu_present = true;
+    facts.topology.is_aws = true;
+    facts.images.insert("exporter".into(), "quay.io/x".into());
+    facts.images.insert("empty".into(), String::new());
+    let detector = |detector: &str| Condition::HardwareDetection { detector: detector.into() };
+    let image = |key: &str| Condition::Image { key: key.into() };
+    let topology = |field: &str, value: bool| Condition::Topology { field: field.into(), value };
+    check(detector("gpuPresent"), &facts, &expect!["applies"]);
+    check(
+        detector("vfioCapable"),
+        &facts,
+        &expect!["hardware detector `vfioCapable` should be true on some node and is false on every node"],
+    );
+    check(detector("x"), &facts, &expect!["broken: asset a: there is no hardware detector `x`"]);
+    check(image("exporter"), &facts, &expect!["applies"]);
+    check(image("empty"), &facts, &expect!["image `empty` should be known to the operator and is not"]);
+    check(topology("isAWS", true), &facts, &expect!["applies"]);
+    check(topology("isHCP", false), &facts, &expect!["applies"]);
+    check(topology("isAWS", false), &facts, &expect!["`isAWS` of the topology should be false and is true"]);
+    check(
+        topology("masterCount", true),
+        &facts,
+        &expect!["broken: asset a: the topology has no boolean `masterCount`"],
+    );
+}
+
+#[test]
+fn a_field_is_unconfigured_when_it_is_absent_null_or_an_empty_map() {
+    let facts = hco(json!({"spec": {"a": null, "b": {}, "c": {"d": 0}, "e": []}}));
+    let field = |path: &str| Condition::HcoFieldUnconfigured { path: path.into() };
+    for path in ["spec.x", "spec.a", "spec.b", "spec.b.c", "spec.c.x", "status.y"] {
+        check(field(path), &facts, &expect!["applies"]);
+    }
+    for path in ["spec.c", "spec.c.d", "spec.e"] {
+        assert_eq!(
+            told(vec![field(path)], &facts),
+            format!("field `{path}` of the HyperConverged object should be left to us and is set")
+        );
+    }
+}
+
+#[test]
+fn an_answer_of_the_cluster_is_found_absent_unknown_or_missing() {
+    let gate = || Condition::KubevirtFeatureGate { value: "G".into() };
+    let answered = |answer: Answer| {
+        let mut facts = Facts::default();
+        facts.answers.insert(kubevirt(), answer);
+        facts
+    };
+    let gates =
+        |gates: Value| json!([{"spec": {"configuration": {"developerConfiguration": {"featureGates": gates}}}}]);
+    check(gate(), &Facts::default(), &expect!["needs 1"]);
+    check(gate(), &answered(Answer::Unknown), &expect!["held by the list of kubevirt.io/v1 KubeVirt"]);
+    check(
+        gate(),
+        &answered(Answer::Absent),
+        &expect!["feature gate `G` of the KubeVirt object should be set and is not, for there is no such object"],
+    );
+    check(gate(), &answered(Answer::Found(gates(json!(["F", "G"])))), &expect!["applies"]);
+    check(
+        gate(),
+        &answered(Answer::Found(gates(json!(["F"])))),
+        &expect!["feature gate `G` of the KubeVirt object should be set and is not set"],
+    );
+    check(
+        gate(),
+        &answered(Answer::Found(json!([]))),
+        &expect!["feature gate `G` of the KubeVirt object should be set and is not set"],
+    );
+}
+
+#[test]
+fn one_condition_that_does_not_hold_is_decisive() {
+    let gate = || Condition::KubevirtFeatureGate { value: "G".into() };
+    let image = || Condition::Image { key: "i".into() };
+    let no_image = "image `i` should be known to the operator and is not";
+    assert_eq!(told(vec![gate(), image()], &Facts::default()), no_image);
+    let mut unknown = Facts::default();
+    unknown.answers.insert(kubevirt(), Answer::Unknown);
+    assert_eq!(told(vec![gate(), image()], &unknown), no_image);
+    assert_eq!(told(vec![gate(), gate()], &Facts::default()), "needs 1");
+}

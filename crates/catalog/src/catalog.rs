@@ -1,0 +1,59 @@
+//! A loaded pack.
+
+use crate::asset::Asset;
+use crate::fault::Fault;
+use crate::feature::{Feature, Framework};
+use crate::files::Files;
+use crate::load;
+use crate::template::Parsed;
+use crate::tombstone::Tombstone;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A pack, read and checked as a whole.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    /// Its assets in the order of the catalogue file.
+    pub assets: Vec<Asset>,
+    /// What they add up to.
+    pub features: Vec<Feature>,
+    /// The engine itself.
+    pub framework: Framework,
+    /// Assets that belong to no feature on purpose.
+    pub excluded_assets: Vec<String>,
+    /// Objects of former releases that must go.
+    pub tombstones: Vec<Tombstone>,
+    pub(crate) files: Files,
+    pub(crate) templates: BTreeMap<String, Arc<Parsed>>,
+}
+
+impl Catalog {
+    /// Reads a pack. A pack with a fault is refused, with all faults that can be told at once.
+    pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
+        load::load(files)
+    }
+
+    /// The fingerprint of all files: `sha256:` and hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        for (path, content) in self.files.iter() {
+            // The lengths keep a path from running into its content.
+            hasher.update((path.len() as u64).to_be_bytes());
+            hasher.update(path);
+            hasher.update((content.len() as u64).to_be_bytes());
+            hasher.update(content);
+        }
+        let mut digest = "sha256:".to_owned();
+        for byte in hasher.finalize() {
+            let _ = write!(digest, "{byte:02x}");
+        }
+        digest
+    }
+
+    /// One asset by name.
+    pub fn asset(&self, name: &str) -> Option<&Asset> {
+        self.assets.iter().find(|asset| asset.name == name)
+    }
+}

@@ -1,0 +1,39 @@
+//! Facts about a cluster in, desired objects out.
+
+pub mod applies;
+pub mod asset;
+pub mod catalog;
+pub mod condition;
+pub mod facts;
+pub mod fault;
+pub mod feature;
+pub mod files;
+pub mod hardware;
+mod load;
+pub mod node_facts;
+pub mod query;
+pub mod render;
+pub mod requirement;
+mod strict;
+mod template;
+#[cfg(test)]
+mod test_pack;
+pub mod tombstone;
+pub mod topology;
+mod yaml;
+
+pub use applies::{Applicability, Unmet, applies};
+pub use asset::{Asset, Install, Prune, Read};
+pub use catalog::Catalog;
+pub use condition::Condition;
+pub use facts::Facts;
+pub use fault::Fault;
+pub use feature::{Feature, Framework, Maturity};
+pub use files::Files;
+pub use hardware::Hardware;
+pub use node_facts::NodeFacts;
+pub use query::{Answer, Query};
+pub use render::{Rendered, render};
+pub use requirement::{Kind, requirement};
+pub use tombstone::Tombstone;
+pub use topology::Topology;

@@ -1,0 +1,164 @@
+//! From an asset and facts to one object.
+
+use crate::asset::Asset;
+use crate::catalog::Catalog;
+use crate::facts::Facts;
+use crate::load::is_template;
+use crate::query::Query;
+use crate::template::budget::Budget;
+use crate::template::{Parsed, Stop, Value as Item, World, functions, names, run};
+use crate::yaml;
+use serde_json::Value;
+use std::rc::Rc;
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rendered {
+    /// The object we want.
+    Object(Value),
+    /// Nothing: the template says that there is nothing to want here.
+    Empty,
+    /// These must be answered first.
+    Needs(Vec<Query>),
+    /// The cluster did not answer this: leave everything as it is.
+    Held(Query),
+    /// The template cannot be rendered; file, line where known, and reason.
+    Broken(String),
+}
+
+/// Renders an asset from what is known, or says what it needs to know first.
+pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
+    let path = &asset.path;
+    let text = if is_template(path) {
+        let Some(parsed) = catalog.templates.get(path) else {
+            return Rendered::Broken(format!("{path}: the pack has no such template"));
+        };
+        let world = World { facts, files: &catalog.files, reads: asset.reads.as_deref(), budget: Budget::default() };
+        match run(parsed, &data(asset, facts), &world) {
+            Ok(text) => text,
+            Err((_, Stop::Needs(query))) => return Rendered::Needs(needs(query, parsed, asset, facts)),
+            Err((_, Stop::Held(query))) => return Rendered::Held(query),
+            Err((line, Stop::Failed(reason))) => return Rendered::Broken(format!("{path}:{line}: {reason}")),
+        }
+    } else {
+        match catalog.files.get(path).map(std::str::from_utf8) {
+            Some(Ok(text)) => text.to_owned(),
+            Some(Err(_)) => return Rendered::Broken(format!("{path}: it is no text")),
+            None => return Rendered::Broken(format!("{path}: the pack has no such file")),
+        }
+    };
+    match object(&text) {
+        Ok(Some(object)) => Rendered::Object(object),
+        Ok(None) => Rendered::Empty,
+        Err(reason) => Rendered::Broken(format!("{path}: {reason}")),
+    }
+}
+
+/// What was asked, and what else the template asks with constant words: so that one round is mostly enough.
+fn needs(asked: Query, parsed: &Parsed, asset: &Asset, facts: &Facts) -> Vec<Query> {
+    let mut queries = vec![asked];
+    for (_, (function, texts)) in names::constant_calls(parsed) {
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        if let Some(query) = functions::query(&function, &texts)
+            && functions::allowed(&query, asset.reads.as_deref()).is_ok()
+            && !facts.answers.contains_key(&query)
+        {
+            queries.push(query);
+        }
+    }
+    queries.sort();
+    queries.dedup();
+    queries
+}
+
+/// The one object of a document; `None` where there is nothing but white space and comments.
+fn object(text: &str) -> Result<Option<Value>, String> {
+    let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
+        Some(line) => format!("line {line} of what it renders to: {}", fault.message),
+        None => format!("what it renders to: {}", fault.message),
+    })?;
+    documents.retain(|document| !document.is_null());
+    let object = match documents.len() {
+        0 => return Ok(None),
+        1 => documents.remove(0),
+        count => return Err(format!("it renders to {count} documents, and one is possible")),
+    };
+    if !object.is_object() {
+        return Err(format!("it renders to {}, not to an object", yaml::read::kind_of(&object)));
+    }
+    for field in ["/apiVersion", "/kind", "/metadata/name"] {
+        match object.pointer(field).and_then(Value::as_str) {
+            Some(text) if !text.is_empty() => {}
+            _ => return Err(format!("it renders to an object without {}", field[1..].replace('/', "."))),
+        }
+    }
+    Ok(Some(object))
+}
+
+/// What the template sees.
+fn data(asset: &Asset, facts: &Facts) -> Item {
+    let hardware = &facts.hardware;
+    let topology = &facts.topology;
+    map([
+        ("HCO", hco(&facts.hco)),
+        (
+            "Hardware",
+            map([
+                ("PCIDevicesPresent", Item::Bool(hardware.pci_devices_present)),
+                ("NUMANodesPresent", Item::Bool(hardware.numa_nodes_present)),
+                ("VFIOCapable", Item::Bool(hardware.vfio_capable)),
+                ("USBDevicesPresent", Item::Bool(hardware.usb_devices_present)),
+                ("GPUPresent", Item::Bool(hardware.gpu_present)),
+            ]),
+        ),
+        (
+            "Topology",
+            map([
+                ("IsHCP", Item::Bool(topology.is_hcp)),
+                ("IsCompact", Item::Bool(topology.is_compact)),
+                ("HasSchedulableMasters", Item::Bool(topology.has_schedulable_masters)),
+                ("IsAWS", Item::Bool(topology.is_aws)),
+                ("IsAzure", Item::Bool(topology.is_azure)),
+                ("IsGCP", Item::Bool(topology.is_gcp)),
+                ("IsBareMetal", Item::Bool(topology.is_bare_metal)),
+                ("IsVSphere", Item::Bool(topology.is_vsphere)),
+                ("IsOpenStack", Item::Bool(topology.is_open_stack)),
+                ("ControlPlaneTopology", Item::text(topology.control_plane_topology.as_str())),
+                ("CloudProvider", Item::text(topology.cloud_provider.as_str())),
+                ("MasterCount", Item::Int(topology.master_count)),
+                ("WorkerCount", Item::Int(topology.worker_count)),
+                ("TotalNodeCount", Item::Int(topology.total_node_count)),
+            ]),
+        ),
+        ("Images", Item::map_of_text(&facts.images)),
+        ("Params", Item::map_of_text(&asset.template_params)),
+    ])
+}
+
+/// The HyperConverged object, with what are methods in Go as plain keys.
+fn hco(object: &Value) -> Item {
+    let text = |path: &str| Item::text(object.pointer(path).and_then(Value::as_str).unwrap_or(""));
+    let texts = |path: &str| {
+        let entries = object.pointer(path).and_then(Value::as_object).into_iter().flatten();
+        Item::map_of_text(&entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect())
+    };
+    let whole = if object.is_object() { Item::from_json(object) } else { map([]) };
+    map([
+        ("Object", whole),
+        ("GetNamespace", text("/metadata/namespace")),
+        ("GetName", text("/metadata/name")),
+        ("GetKind", text("/kind")),
+        ("GetAPIVersion", text("/apiVersion")),
+        ("GetLabels", texts("/metadata/labels")),
+        ("GetAnnotations", texts("/metadata/annotations")),
+    ])
+}
+
+fn map<const N: usize>(entries: [(&str, Item); N]) -> Item {
+    Item::map(entries.into_iter().map(|(key, value)| (Rc::from(key), value)).collect())
+}
+
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod tests;

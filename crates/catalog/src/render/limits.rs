@@ -1,0 +1,71 @@
+//! What a template or a document must not be able to do.
+
+use super::render;
+use super::tests::told;
+use crate::facts::Facts;
+use crate::test_pack::of_template;
+
+fn rendered(text: &str) -> String {
+    let catalog = of_template(text, "");
+    told(&render(&catalog, &catalog.assets[0], &Facts::default()))
+}
+
+fn check(text: &str, expected: &str) {
+    let told = rendered(text);
+    assert!(told.contains(expected), "{text}\n{told}");
+}
+
+#[test]
+fn a_hostile_template_is_stopped() {
+    let long = "it makes a text of more than 10485760 bytes";
+    let much = "it makes more than 67108864 bytes of values";
+    let steps = "it takes more than 500000 steps";
+    let deep = "nest deeper than 100";
+    check("{{ repeat 9223372036854775807 \"ab\" }}", long);
+    check("{{ range 1000000000000 }}{{ end }}", steps);
+    check("{{ range 100000 }}{{ repeat 1000 \"x\" }}{{ end }}", long);
+    check("{{ range 100000 }}{{ $_ := repeat 1000000 \"x\" }}{{ end }}", much);
+    check("{{ $x := \"ab\" }}{{ range 60 }}{{ $x = print $x $x }}{{ end }}", long);
+    check("{{ $x := \"ab\" }}{{ range 60 }}{{ $x = printf \"%s%s\" $x $x }}{{ end }}", long);
+    check("{{ $x := \"ab\" }}{{ range 60 }}{{ $x = replace \"a\" $x $x }}{{ end }}", long);
+    check("{{ $x := list 1 }}{{ range 60 }}{{ $x = concat $x $x }}{{ end }}", much);
+    check("{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ $x }}", steps);
+    check("{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ toJson $x }}", steps);
+    check("{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ toYaml $x }}", long);
+    check("{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ printf \"%v\" $x }}", steps);
+    check("{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ has $x (list $x) }}", steps);
+    check("{{ $x := dict }}{{ range 60 }}{{ $x = dict \"a\" $x \"b\" $x }}{{ end }}{{ set (dict) \"k\" $x }}", steps);
+    check("{{ $x := list }}{{ range 200 }}{{ $x = list $x }}{{ end }}{{ toJson $x }}", "nests deeper than 100");
+    check("{{ $x := list }}{{ range 100000 }}{{ $x = list $x }}{{ end }}{{ len $x }}", "not to an object");
+    check("{{ $d := dict }}{{ $_ := set $d \"d\" (list $d) }}", "a map cannot contain itself");
+    check("{{ indent 100000000 (repeat 1000 \"\\n\") }}", long);
+    check("{{ splitList \"\" (repeat 10000000 \"x\") | len }}", much);
+    check("{{ join (repeat 1000000 \"x\") (splitList \"\" (repeat 1000 \"x\")) }}", long);
+    check("{{ wrapWith 1 (repeat 1000 \"x\") (repeat 100000 \"x\") }}", long);
+    check("{{ printf (repeat 1000 \"%[1]65535d\") 1 }}", long);
+    check("{{ fromJson (print \"[\" (repeat 5000000 \"1,\") \"1]\") }}", much);
+    check("{{ define \"t\" }}{{ template \"t\" }}{{ end }}{{ template \"t\" }}", deep);
+    let doubling =
+        "{{ define \"t\" }}{{ if . }}{{ template \"t\" (rest .) }}{{ template \"t\" (rest .) }}{{ end }}{{ end }}";
+    check(&format!("{doubling}{{{{ template \"t\" (splitList \"\" (repeat 40 \"x\")) }}}}"), steps);
+    let parentheses = format!("{{{{ {}1{} }}}}", "(".repeat(90), ")".repeat(90));
+    check(&parentheses, "it renders to a number");
+    let blocks = format!("{}{}", "{{ if true }}".repeat(90), "{{ end }}".repeat(90));
+    check(&blocks, "empty");
+}
+
+#[test]
+fn a_hostile_document_is_stopped() {
+    let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..8 {
+        let aliases = vec![format!("*a{}", level - 1); 9].join(",");
+        bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    check(&bomb, "of what it renders to: alias");
+    check(&format!("{{{{ fromYaml {bomb:?} }}}}"), "fromYaml: line");
+    // Without optimisation the reader takes 20 kB of stack for each level.
+    let deep = format!("a: {}1{}", "[".repeat(150), "]".repeat(150));
+    let reading = std::thread::Builder::new().stack_size(16 * 1024 * 1024);
+    let told = reading.spawn(move || rendered(&deep)).unwrap().join().unwrap();
+    assert!(told.contains("budget breached: Depth"), "{told}");
+}

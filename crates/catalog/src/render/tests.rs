@@ -1,0 +1,386 @@
+//! Renders: the sample pack, look-ups, documents and what is told of those that are broken.
+
+use super::{Rendered, render};
+use crate::applies::{Applicability, applies};
+use crate::catalog::Catalog;
+use crate::facts::Facts;
+use crate::node_facts::NodeFacts;
+use crate::query::{Answer, Query};
+use crate::requirement::{Kind, requirement};
+use crate::test_pack::{files, loaded, of_template, of_template_and, sample};
+use crate::topology::Topology;
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The facts of `tests-data/sample-pack/expected/README.md`.
+fn sample_facts(nodes: &[&[&str]], schedulable: bool) -> Facts {
+    let nodes: Vec<NodeFacts> = nodes
+        .iter()
+        .map(|roles| {
+            let labels: Vec<String> = roles.iter().map(|role| format!("node-role.kubernetes.io/{role}")).collect();
+            let labels: Vec<(&str, &str)> = labels.iter().map(|label| (label.as_str(), "")).collect();
+            NodeFacts::of(&labels, &[], &["cpu", "memory"])
+        })
+        .collect();
+    let infrastructure =
+        json!({"status": {"controlPlaneTopology": "HighlyAvailable", "platformStatus": {"type": "BareMetal"}}});
+    let scheduler = json!({"spec": {"mastersSchedulable": schedulable}});
+    Facts {
+        hco: json!({
+            "apiVersion": "hco.kubevirt.io/v1",
+            "kind": "HyperConverged",
+            "metadata": {
+                "name": "kubevirt-hyperconverged",
+                "namespace": "openshift-cnv",
+                "annotations": {
+                    "platform.kubevirt.io/autopilot": "true",
+                    "platform.kubevirt.io/enable-sample": "true",
+                },
+            },
+        }),
+        topology: Topology::from_nodes(&nodes, Some(&infrastructure), Some(&scheduler)),
+        ..Facts::default()
+    }
+}
+
+fn everything(catalog: &Catalog, facts: &Facts) -> Value {
+    let mut objects = BTreeMap::new();
+    for asset in &catalog.assets {
+        match applies(asset, facts) {
+            Applicability::Applies => {}
+            Applicability::Not(_) => continue,
+            other => panic!("{}: {other:?}", asset.name),
+        }
+        match render(catalog, asset, facts) {
+            Rendered::Object(object) => {
+                objects.insert(asset.name.clone(), object);
+            }
+            Rendered::Empty => {}
+            other => panic!("{}: {other:?}", asset.name),
+        }
+    }
+    json!(objects)
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn the_sample_pack_renders_to_what_it_must() {
+    let catalog = sample();
+    let six: [&[&str]; 6] = [&["master"], &["master"], &["master"], &["worker"], &["worker"], &["worker"]];
+    assert_eq!(
+        everything(&catalog, &sample_facts(&six, false)),
+        parsed(include_str!("../../tests-data/sample-pack/expected/six-nodes.json"))
+    );
+    let compact: [&[&str]; 3] = [&["master", "worker"], &["master", "worker"], &["control-plane", "worker"]];
+    assert_eq!(
+        everything(&catalog, &sample_facts(&compact, true)),
+        parsed(include_str!("../../tests-data/sample-pack/expected/compact.json"))
+    );
+}
+
+#[test]
+fn the_kind_of_an_asset_is_known_without_facts() {
+    let catalog = sample();
+    let kinds: Vec<Option<Kind>> = catalog.assets.iter().map(|asset| requirement(&catalog, asset)).collect();
+    let kind = |group: &str, version: &str, kind: &str| {
+        Some(Kind { group: group.into(), version: version.into(), kind: kind.into() })
+    };
+    let machine_config = kind("machineconfiguration.openshift.io", "v1", "MachineConfig");
+    let expected = [kind("", "v1", "Service"), machine_config.clone(), machine_config, kind("", "v1", "ConfigMap")];
+    assert_eq!(kinds, expected);
+    let catalog = of_template("apiVersion: \"a.b/v1\" # why\nkind: {{ .Params.kind }}\n", "");
+    assert_eq!(requirement(&catalog, &catalog.assets[0]), None);
+}
+
+const HEAD: &str = "apiVersion: v1\nkind: X\nmetadata: {name: thing}\n";
+
+/// What a template makes, as the value of `x` in an otherwise good object.
+fn check(template: &str, facts: &Facts, expected: &Expect) {
+    let catalog = of_template(&format!("{HEAD}x: {template}\n"), "");
+    expected.assert_eq(&told(&render(&catalog, &catalog.assets[0], facts)));
+}
+
+pub fn told(rendered: &Rendered) -> String {
+    match rendered {
+        Rendered::Object(object) => object.get("x").unwrap_or(&Value::Null).to_string(),
+        Rendered::Empty => "empty".into(),
+        Rendered::Needs(queries) => {
+            format!("needs {}", queries.iter().map(Query::to_string).collect::<Vec<_>>().join(", "))
+        }
+        Rendered::Held(query) => format!("held by {query}"),
+        Rendered::Broken(reason) => reason.clone(),
+    }
+}
+
+fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Query {
+    Query::Object { api_version: api_version.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+}
+
+fn knowing(answers: &[(Query, Answer)]) -> Facts {
+    Facts { answers: answers.iter().cloned().collect(), ..Facts::default() }
+}
+
+#[test]
+fn a_template_sees_the_data_of_the_format() {
+    let mut facts = sample_facts(&[&["worker"]], false);
+    facts.images.insert("exporter".into(), "quay.io/e".into());
+    check(
+        "[{{ .HCO.GetName }}, {{ .HCO.GetNamespace }}, {{ len .HCO.GetLabels }}, {{ len .HCO.GetAnnotations }}]",
+        &facts,
+        &expect![[r#"["kubevirt-hyperconverged","openshift-cnv",0,2]"#]],
+    );
+    check(
+        "[{{ index .Images \"exporter\" }}, \"{{ index .Images \"none\" }}\", {{ .Topology.CloudProvider }}]",
+        &facts,
+        &expect![[r#"["quay.io/e","","BareMetal"]"#]],
+    );
+    check("{{ .Hardware.GPUPresent }}", &facts, &expect!["false"]);
+    check("{{ .Params.role }}", &facts, &expect![[r#"active/a.yaml.tpl:4: the map has no key "role""#]]);
+    check("{{ .HCO.Object.spec }}", &Facts::default(), &expect![[r#"active/a.yaml.tpl:4: the map has no key "spec""#]]);
+}
+
+#[test]
+fn a_look_up_is_found_absent_held_or_still_needed() {
+    let map = object("v1", "ConfigMap", "ns", "m");
+    let template = "{{ getConfigMapData \"ns\" \"m\" \"k\" | quote }}";
+    let found = Answer::Found(json!({"data": {"k": "v"}}));
+    check(template, &Facts::default(), &expect!["needs v1 ConfigMap ns/m"]);
+    check(template, &knowing(&[(map.clone(), Answer::Unknown)]), &expect!["held by v1 ConfigMap ns/m"]);
+    check(template, &knowing(&[(map.clone(), Answer::Absent)]), &expect![[r#""""#]]);
+    check(template, &knowing(&[(map.clone(), found)]), &expect![[r#""v""#]]);
+    check(template, &knowing(&[(map, Answer::Found(json!({})))]), &expect![[r#""""#]]);
+}
+
+#[test]
+fn what_a_template_asks_in_constant_words_is_asked_in_one_round() {
+    check(
+        "{{ if objectExists \"A\" \"ns\" \"a\" }}{{ objectExists \"B\" \"ns\" \"b\" }}{{ end }}{{ storageProfileRWXClass }}",
+        &Facts::default(),
+        &expect![
+            "needs monitoring.coreos.com/v1 A ns/a, monitoring.coreos.com/v1 B ns/b, the list of cdi.kubevirt.io/v1beta1 StorageProfile"
+        ],
+    );
+    let known = knowing(&[(object("monitoring.coreos.com/v1", "A", "ns", "a"), Answer::Absent)]);
+    check(
+        "{{ objectExists \"A\" \"ns\" \"a\" }}{{ objectExists (upper \"b\") \"ns\" \"b\" }}",
+        &known,
+        &expect!["needs monitoring.coreos.com/v1 B ns/b"],
+    );
+}
+
+#[test]
+fn objects_of_the_monitoring_group_are_looked_for() {
+    let rule = object("monitoring.coreos.com/v1", "PrometheusRule", "ns", "r");
+    let exists = "{{ objectExists \"PrometheusRule\" \"ns\" \"r\" }}";
+    check(exists, &knowing(&[(rule.clone(), Answer::Found(json!({})))]), &expect!["true"]);
+    check(exists, &knowing(&[(rule.clone(), Answer::Absent)]), &expect!["false"]);
+    check(
+        exists,
+        &knowing(&[(rule.clone(), Answer::Unknown)]),
+        &expect!["held by monitoring.coreos.com/v1 PrometheusRule ns/r"],
+    );
+    let has = |record: &str| format!("{{{{ prometheusRuleHasRecordingRule \"ns\" \"r\" \"{record}\" }}}}");
+    let found = json!({"spec": {"groups": [{"rules": [{"alert": "a"}]}, {"rules": [{"record": "b"}]}]}});
+    let facts = knowing(&[(rule.clone(), Answer::Found(found))]);
+    check(&has("b"), &facts, &expect!["true"]);
+    check(&has("a"), &facts, &expect!["false"]);
+    check(&has("b"), &knowing(&[(rule, Answer::Absent)]), &expect!["false"]);
+}
+
+#[test]
+fn a_crd_says_what_a_field_may_be() {
+    let version = |storage: bool, values: Value| {
+        json!({"storage": storage, "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {
+            "mode": {"enum": values},
+            "profiles": {"items": {"enum": ["P", "Q"]}},
+            "list": {"items": {"properties": {"kind": {"enum": ["K"]}}}},
+        }}}}}})
+    };
+    let crd = json!({"spec": {"versions": [version(false, json!(["old"])), version(true, json!(["a", "b"]))]}});
+    let query = Query::Crd { name: "x.y".into() };
+    let facts = knowing(&[(query.clone(), Answer::Found(crd))]);
+    check("{{ crdEnum \"x.y\" \"spec.mode\" | toJson }}", &facts, &expect![[r#"["a","b"]"#]]);
+    check("{{ crdEnum \"x.y\" \"spec.none\" | toJson }}", &facts, &expect!["[]"]);
+    check("{{ crdHasEnum \"x.y\" \"spec.mode\" \"b\" }}", &facts, &expect!["true"]);
+    check("{{ crdHasEnum \"x.y\" \"spec.mode\" \"old\" }}", &facts, &expect!["false"]);
+    check("{{ crdHasEnum \"x.y\" \"spec.profiles\" \"Q\" }}", &facts, &expect!["true"]);
+    check("{{ crdHasEnum \"x.y\" \"spec.list.kind\" \"K\" }}", &facts, &expect!["true"]);
+    check("{{ crdEnum \"x.y\" \"spec.mode\" | toJson }}", &knowing(&[(query.clone(), Answer::Absent)]), &expect!["[]"]);
+    check(
+        "{{ crdHasEnum \"x.y\" \"spec.mode\" \"a\" }}",
+        &knowing(&[(query, Answer::Unknown)]),
+        &expect!["held by CustomResourceDefinition x.y"],
+    );
+    check(
+        "{{ crdHasEnum \"x.y\" \"spec.mode\" \"a\" }}",
+        &Facts::default(),
+        &expect!["needs CustomResourceDefinition x.y"],
+    );
+}
+
+#[test]
+fn the_first_shared_storage_class_by_name_is_taken() {
+    let profile = |name: &str, mode: &str, access: &str| {
+        json!({"metadata": {"name": name}, "status": {"claimPropertySets": [
+            {"volumeMode": "Block", "accessModes": ["ReadWriteMany"]}, {"volumeMode": mode, "accessModes": [access]}
+        ]}})
+    };
+    let list = Query::List { api_version: "cdi.kubevirt.io/v1beta1".into(), kind: "StorageProfile".into() };
+    let profiles = json!([
+        profile("c", "Filesystem", "ReadWriteMany"),
+        profile("a", "Filesystem", "ReadWriteOnce"),
+        profile("b", "Filesystem", "ReadWriteMany"),
+    ]);
+    let template = "{{ storageProfileRWXClass | quote }}";
+    check(template, &knowing(&[(list.clone(), Answer::Found(profiles))]), &expect![[r#""b""#]]);
+    check(template, &knowing(&[(list.clone(), Answer::Found(json!([])))]), &expect![[r#""""#]]);
+    check(template, &knowing(&[(list, Answer::Absent)]), &expect![[r#""""#]]);
+}
+
+#[test]
+fn a_look_up_outside_the_declared_reads_is_refused() {
+    let asked = |reads: &str| {
+        let template = format!("{HEAD}x: {{{{ getConfigMapData \"ns\" \"m\" \"k\" }}}}\n");
+        let catalog = of_template(&template, &format!("  reads: {reads}\n"));
+        told(&render(&catalog, &catalog.assets[0], &Facts::default()))
+    };
+    let needed = "needs v1 ConfigMap ns/m";
+    let refused = "active/a.yaml.tpl:4: getConfigMapData: v1 ConfigMap ns/m is not among the asset's reads";
+    for (reads, expected) in [
+        ("[{apiVersion: v1, kind: ConfigMap}]", needed),
+        ("[{apiVersion: v1, kind: ConfigMap, namespace: ns}]", needed),
+        ("[{apiVersion: v1, kind: ConfigMap, namespace: ns, name: m}]", needed),
+        ("[{apiVersion: v1, kind: Pod}, {apiVersion: v1, kind: ConfigMap}]", needed),
+        ("[]", refused),
+        ("[{apiVersion: v1, kind: ConfigMap, namespace: other}]", refused),
+        ("[{apiVersion: v1, kind: ConfigMap, name: other}]", refused),
+        ("[{apiVersion: v2, kind: ConfigMap}]", refused),
+    ] {
+        assert_eq!(asked(reads), expected, "{reads}");
+    }
+    let crd = "[{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: x.y}]";
+    let catalog = of_template(&format!("{HEAD}x: {{{{ crdEnum \"x.y\" \"a\" }}}}\n"), &format!("  reads: {crd}\n"));
+    let rendered = render(&catalog, &catalog.assets[0], &Facts::default());
+    assert_eq!(told(&rendered), "needs CustomResourceDefinition x.y");
+}
+
+#[test]
+fn a_secret_cannot_be_asked_for() {
+    check(
+        "{{ objectExists \"Secret\" \"ns\" \"s\" }}",
+        &Facts::default(),
+        &expect!["active/a.yaml.tpl:4: objectExists: a template cannot read a Secret"],
+    );
+}
+
+#[test]
+fn files_of_the_pack_can_be_packed_into_an_object() {
+    let more = [("active/scripts/s.sh", "echo é\n")];
+    let template = format!("{HEAD}x: {{{{ readAsset \"scripts/s.sh\" | gzip | b64enc }}}}\n");
+    let catalog = of_template_and(&template, "", &more);
+    let packed = told(&render(&catalog, &catalog.assets[0], &Facts::default()));
+    assert_eq!(packed, told(&render(&catalog, &catalog.assets[0], &Facts::default())));
+    let packed = packed.trim_matches('"');
+    let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, packed).unwrap();
+    assert_eq!(bytes[4..8], [0; 4], "the header holds a time");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(bytes.as_slice()), &mut text).unwrap();
+    assert_eq!(text, "echo é\n");
+
+    let check = |call: &str, expected: &str| {
+        let catalog = of_template_and(&format!("{HEAD}x: {{{{ {call} }}}}\n"), "", &more);
+        assert_eq!(told(&render(&catalog, &catalog.assets[0], &Facts::default())), expected);
+    };
+    check("readAsset \"scripts/s.sh\" | trim | quote", "\"echo é\"");
+    check(
+        "readAsset (print \"scripts/\" \"t.sh\")",
+        "active/a.yaml.tpl:4: readAsset: the pack has no file active/scripts/t.sh",
+    );
+    check(
+        "readAsset (print \"../metadata.yaml\")",
+        "active/a.yaml.tpl:4: readAsset: the pack has no file active/../metadata.yaml",
+    );
+    check("gzip \"a\"", "active/a.yaml.tpl:4: bytes are no text: pass them through b64enc");
+}
+
+#[test]
+fn a_document_must_be_one_whole_object() {
+    let check = |text: &str, expected: &Expect| {
+        let catalog = of_template(text, "");
+        expected.assert_eq(&told(&render(&catalog, &catalog.assets[0], &Facts::default())));
+    };
+    check("", &expect!["empty"]);
+    check("\n  # only a comment\n{{- if false }}x{{ end }}\n", &expect!["empty"]);
+    check("---\n# nothing\n---\n", &expect!["empty"]);
+    check("---\napiVersion: v1\nkind: X\nmetadata: {name: thing}\nx: 0644\n---\n", &expect!["420"]);
+    check("apiVersion: v1\nkind: X\nmetadata: {name: thing}\nx: [1.0, 1e3, 1.5, yes]\n", &expect!["[1,1000,1.5,true]"]);
+    check("a: 1\n---\nb: 2\n", &expect!["active/a.yaml.tpl: it renders to 2 documents, and one is possible"]);
+    check("- a\n", &expect!["active/a.yaml.tpl: it renders to a list, not to an object"]);
+    check("text\n", &expect!["active/a.yaml.tpl: it renders to text, not to an object"]);
+    check(
+        "kind: X\nmetadata: {name: thing}\n",
+        &expect!["active/a.yaml.tpl: it renders to an object without apiVersion"],
+    );
+    check(
+        "apiVersion: v1\nmetadata: {name: thing}\n",
+        &expect!["active/a.yaml.tpl: it renders to an object without kind"],
+    );
+    check(
+        "apiVersion: v1\nkind: X\nmetadata: {name: 5}\n",
+        &expect!["active/a.yaml.tpl: it renders to an object without metadata.name"],
+    );
+    check("a: 1\na: 2\n", &expect!["active/a.yaml.tpl: line 2 of what it renders to: duplicate mapping key: a"]);
+    check("a: [\n", &expect!["active/a.yaml.tpl: line 1 of what it renders to: unclosed bracket '['"]);
+}
+
+#[test]
+fn a_plain_file_is_taken_as_it_is() {
+    let catalog = loaded(files(&[
+        ("active/metadata.yaml", "assets: [{name: a, path: active/a.yaml, install: always}]"),
+        ("active/a.yaml", "apiVersion: v1\nkind: X\nmetadata: {name: thing}\nx: '{{ .nothing }}'\n"),
+    ]));
+    assert_eq!(told(&render(&catalog, &catalog.assets[0], &Facts::default())), "\"{{ .nothing }}\"");
+}
+
+#[test]
+fn what_is_broken_is_told_with_its_line() {
+    let check = |text: &str, expected: &Expect| {
+        let catalog = of_template(text, "");
+        expected.assert_eq(&told(&render(&catalog, &catalog.assets[0], &Facts::default())));
+    };
+    check("a\n\n{{ upper 5 }}", &expect!["active/a.yaml.tpl:3: upper: text is needed here, not an int"]);
+    check(
+        "a\n{{ if true }}\n{{ range list 1 }}\n{{ .x }}{{ end }}{{ end }}",
+        &expect![r#"active/a.yaml.tpl:4: an int has no field "x""#],
+    );
+    check(
+        "{{ define \"t\" }}\n{{ div 1 0 }}{{ end }}\n\n{{ template \"t\" }}",
+        &expect!["active/a.yaml.tpl:2: div: a division by zero"],
+    );
+    check(
+        "{{ printf\n  \"%s\"\n  (index (list) 3) }}",
+        &expect!["active/a.yaml.tpl:3: index: 3 is not within a list of 0"],
+    );
+    check("\n{{ substr 1 }}", &expect!["active/a.yaml.tpl:2: substr is given 1 arguments and takes 3"]);
+    check(
+        "\n{{ fromYaml \"a: [\" }}",
+        &expect!["active/a.yaml.tpl:2: fromYaml: line 1 of its text: unclosed bracket '['"],
+    );
+}
+
+#[test]
+fn the_same_facts_give_the_same_object() {
+    let template = format!(
+        "{HEAD}x: {{{{ dict \"b\" 1 \"a\" 2 | keys | join \",\" }}}}-{{{{ values (dict \"b\" 1 \"a\" 2) }}}}\n"
+    );
+    let catalog = of_template(&template, "");
+    let first = render(&catalog, &catalog.assets[0], &Facts::default());
+    assert_eq!(told(&first), "\"a,b-[2 1]\"");
+    for _ in 0..20 {
+        assert_eq!(render(&catalog, &catalog.assets[0], &Facts::default()), first);
+    }
+}

@@ -1,0 +1,129 @@
+//! From one kind of value to another, and what stands in for nothing.
+
+use super::argument::as_text;
+use crate::template::run::{Stop, World, a};
+use crate::template::value::Value;
+
+/// `default`: the given value, or the first where it is empty.
+pub fn default(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(arguments.get(1).filter(|given| given.is_true()).unwrap_or(&arguments[0]).clone())
+}
+
+/// `empty`: whether it is the zero of its type.
+pub fn empty(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(!arguments[0].is_true()))
+}
+
+/// `coalesce`: the first that is not empty.
+pub fn coalesce(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(arguments.iter().find(|value| value.is_true()).cloned().unwrap_or(Value::Nil))
+}
+
+/// `ternary`: the first or the second, as the third says.
+pub fn ternary(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    match &arguments[2] {
+        Value::Bool(true) => Ok(arguments[0].clone()),
+        Value::Bool(false) => Ok(arguments[1].clone()),
+        other => Err(format!("true or false is needed here, not {}", a(other)).into()),
+    }
+}
+
+/// `toString`.
+pub fn to_string(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Text(as_text(&arguments[0], &world.budget)?))
+}
+
+/// `toInt` and `toInt64`: what cannot be read as a number is 0.
+pub fn to_int(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Int(as_int(&arguments[0])))
+}
+
+/// `toFloat64`: what cannot be read as a number is 0.
+pub fn to_float64(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Float(as_float(&arguments[0])))
+}
+
+/// `toBool`: what cannot be read as one is false.
+pub fn to_bool(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(match &arguments[0] {
+        Value::Text(text) => matches!(text.as_ref(), "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        Value::Bool(truth) => *truth,
+        Value::Int(number) => *number != 0,
+        Value::Float(number) => *number != 0.0,
+        _ => false,
+    }))
+}
+
+/// A whole number as `spf13/cast` reads it.
+pub fn as_int(value: &Value) -> i64 {
+    match value {
+        Value::Int(number) => *number,
+        Value::Float(number) => truncated(*number),
+        Value::Bool(truth) => i64::from(*truth),
+        Value::Text(text) => parse_int(without_zero_fraction(text)).unwrap_or(0),
+        Value::Nil | Value::Bytes(_) | Value::List(_) | Value::Map(_) => 0,
+    }
+}
+
+/// A float as `spf13/cast` reads it.
+pub fn as_float(value: &Value) -> f64 {
+    match value {
+        Value::Int(number) => *number as f64,
+        Value::Float(number) => *number,
+        Value::Bool(truth) => f64::from(u8::from(*truth)),
+        Value::Text(text) => parse_float(text).unwrap_or(0.0),
+        Value::Nil | Value::Bytes(_) | Value::List(_) | Value::Map(_) => 0.0,
+    }
+}
+
+/// `strconv.ParseFloat`: `_` may stand between digits, and too large a number is none.
+fn parse_float(text: &str) -> Option<f64> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    let is_between = |place: usize| place > 0 && is_digit(bytes.get(place - 1)) && is_digit(bytes.get(place + 1));
+    if !text.match_indices('_').all(|(place, _)| is_between(place)) {
+        return None;
+    }
+    let number: f64 = text.replace('_', "").parse().ok()?;
+    let is_word = !bytes.iter().any(u8::is_ascii_digit);
+    (number.is_finite() || is_word).then_some(number)
+}
+
+/// Go on amd64 makes the least number of what does not fit.
+fn truncated(number: f64) -> i64 {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if (-BEYOND..BEYOND).contains(&number) { number as i64 } else { i64::MIN }
+}
+
+fn without_zero_fraction(text: &str) -> &str {
+    match text.rsplit_once('.') {
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
+    }
+}
+
+/// `strconv.ParseInt` with base 0: a prefix says the base, `_` may stand between digits.
+pub fn parse_int(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => ("-", &text[1..]),
+        b'+' => ("", &text[1..]),
+        _ => ("", text),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let (base, digits) = match lower.as_bytes() {
+        [b'0', b'x', ..] => (16, &lower[2..]),
+        [b'0', b'b', ..] => (2, &lower[2..]),
+        [b'0', b'o', ..] => (8, &lower[2..]),
+        [b'0', _, ..] => (8, &lower[1..]),
+        _ => (10, lower.as_str()),
+    };
+    let has_prefix = base != 10;
+    let underscores_are_right = !digits.contains("__")
+        && !digits.ends_with('_')
+        && (has_prefix || !digits.starts_with('_'))
+        && !digits.starts_with(['+', '-']);
+    if !underscores_are_right {
+        return None;
+    }
+    i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), base).ok()
+}

@@ -1,0 +1,268 @@
+//! Go's own functions.
+
+use crate::template::budget::{Budget, DEPTH};
+use crate::template::print::{is_printable, printed, too_deep};
+use crate::template::run::{Stop, World, a};
+use crate::template::value::Value;
+use gotmpl::{Template, Value as Foreign};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// `and` and `or`, once no argument but the last can decide.
+pub fn and_or(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(arguments.last().cloned().unwrap_or(Value::Nil))
+}
+
+/// `not`.
+pub fn not(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(!arguments[0].is_true()))
+}
+
+/// `eq`: whether the first equals any of the others.
+pub fn eq(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    for other in &arguments[1..] {
+        if is_equal(&arguments[0], other)? {
+            return Ok(Value::Bool(true));
+        }
+    }
+    Ok(Value::Bool(false))
+}
+
+/// `ne`.
+pub fn ne(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(!is_equal(&arguments[0], &arguments[1])?))
+}
+
+fn is_equal(left: &Value, right: &Value) -> Result<bool, String> {
+    match (left, right) {
+        (Value::Nil, Value::Nil) => Ok(true),
+        (Value::Nil, _) | (_, Value::Nil) => Ok(false),
+        (Value::Bool(left), Value::Bool(right)) => Ok(left == right),
+        (Value::Int(left), Value::Int(right)) => Ok(left == right),
+        (Value::Float(left), Value::Float(right)) => Ok(left == right),
+        (Value::Text(left), Value::Text(right)) => Ok(left == right),
+        _ => Err(not_comparable(left, right)),
+    }
+}
+
+fn not_comparable(left: &Value, right: &Value) -> String {
+    format!("{} and {} cannot be compared", a(left), a(right))
+}
+
+fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, String> {
+    match (left, right) {
+        (Value::Int(left), Value::Int(right)) => Ok(Some(left.cmp(right))),
+        (Value::Float(left), Value::Float(right)) => Ok(left.partial_cmp(right)),
+        (Value::Text(left), Value::Text(right)) => Ok(Some(left.cmp(right))),
+        _ => Err(not_comparable(left, right)),
+    }
+}
+
+/// `lt`.
+pub fn lt(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(order(&arguments[0], &arguments[1])? == Some(Ordering::Less)))
+}
+
+/// `le`.
+pub fn le(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(matches!(order(&arguments[0], &arguments[1])?, Some(Ordering::Less | Ordering::Equal))))
+}
+
+/// `gt`.
+pub fn gt(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(!matches!(order(&arguments[0], &arguments[1])?, Some(Ordering::Less | Ordering::Equal))))
+}
+
+/// `ge`.
+pub fn ge(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(order(&arguments[0], &arguments[1])? != Some(Ordering::Less)))
+}
+
+/// `len`.
+pub fn len(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let length = match &arguments[0] {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::List(list) => list.0.len(),
+        Value::Map(map) => map.entries.borrow().len(),
+        other => return Err(format!("{} has no length", a(other)).into()),
+    };
+    Ok(Value::Int(length as i64))
+}
+
+/// `index`: from key or place to the next.
+pub fn index(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let (first, indexes) = arguments.split_first().ok_or("nothing to index")?;
+    if matches!(first, Value::Nil) {
+        return Err("nothing to index".into());
+    }
+    let mut item = first.clone();
+    for index in indexes {
+        item = match (&item, index) {
+            (Value::List(list), Value::Int(place)) => {
+                let found = usize::try_from(*place).ok().and_then(|place| list.0.get(place));
+                found.cloned().ok_or_else(|| format!("{place} is not within a list of {}", list.0.len()))?
+            }
+            (Value::Text(text), Value::Int(place)) => {
+                let found = usize::try_from(*place).ok().and_then(|place| text.as_bytes().get(place));
+                let byte = found.ok_or_else(|| format!("{place} is not within a text of {}", text.len()))?;
+                Value::Int(i64::from(*byte))
+            }
+            (Value::Map(map), Value::Text(key)) => match map.entries.borrow().get(key) {
+                Some(found) => found.clone(),
+                None if map.of_text => Value::text(""),
+                None => Value::Nil,
+            },
+            (item, index) => return Err(format!("{} cannot be indexed with {}", a(item), a(index)).into()),
+        };
+    }
+    Ok(item)
+}
+
+/// `print`: spaces stand between two values of which neither is text.
+pub fn print(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let mut out = String::new();
+    let mut after_text = true;
+    for (place, argument) in arguments.iter().enumerate() {
+        let is_text = matches!(argument, Value::Text(_));
+        if place > 0 && !is_text && !after_text {
+            out.push(' ');
+        }
+        out.push_str(&printed(argument, &world.budget)?);
+        after_text = is_text;
+    }
+    Ok(Value::text(out))
+}
+
+/// `println`: spaces between all, and a line break.
+pub fn println(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let words = arguments.iter().map(|argument| printed(argument, &world.budget)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Value::text(words.join(" ") + "\n"))
+}
+
+/// `printf`: gotmpl's, but for floats and lists, which it prints otherwise than Go does.
+pub fn printf(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let mut format = super::argument::text(&arguments[0])?.to_owned();
+    let verbs = verbs(&format);
+    let mut call = "{{printf .format".to_owned();
+    let mut data = BTreeMap::new();
+    let mut longest = 0;
+    for (place, argument) in arguments.iter().enumerate().skip(1) {
+        let text = printed(argument, &world.budget)?;
+        longest = longest.max(text.len());
+        let value = match verbs.get(place - 1) {
+            Some((at, verb)) if is_ours(*verb, argument) => {
+                format.replace_range(at..&(at + 1), "s");
+                let told = if matches!((verb, argument), ('d', Value::Float(_))) {
+                    format!("%!d(float64={text})")
+                } else {
+                    text
+                };
+                Foreign::String(Arc::from(told))
+            }
+            _ => foreign(argument, &world.budget, DEPTH)?,
+        };
+        let _ = write!(call, " .a{place}");
+        data.insert(Arc::from(format!("a{place}")), value);
+    }
+    // A verb with a width makes up to 65535 letters of nothing.
+    let has_widths = format.contains(|letter: char| letter.is_ascii_digit() || letter == '*');
+    let widest = longest.saturating_mul(6).saturating_add(if has_widths { 65_535 } else { 0 });
+    world.budget.text(format.len().saturating_add(format.matches('%').count().saturating_mul(widest)))?;
+    data.insert(Arc::from("format"), Foreign::String(Arc::from(format)));
+    let printed = Template::new("printf")
+        .parse(&(call + "}}"))
+        .and_then(|template| template.execute_to_string(&Foreign::Map(Arc::new(data))));
+    printed.map(Value::text).map_err(|error| Stop::Failed(error.to_string()))
+}
+
+/// Whether we print it ourselves, as plain text.
+fn is_ours(verb: char, argument: &Value) -> bool {
+    match (verb, argument) {
+        ('v', Value::Float(_) | Value::List(_) | Value::Map(_)) | ('d', Value::Float(_)) => true,
+        ('s', Value::List(list)) => list.0.iter().all(|item| matches!(item, Value::Text(_))),
+        ('d', Value::List(list)) => list.0.iter().all(|item| matches!(item, Value::Int(_))),
+        _ => false,
+    }
+}
+
+/// The verb of each argument in turn and its place; none where the format chooses its arguments itself.
+fn verbs(format: &str) -> Vec<(usize, char)> {
+    if format.contains(['[', '*']) {
+        return vec![];
+    }
+    let mut verbs = Vec::new();
+    let mut letters = format.char_indices();
+    while letters.by_ref().any(|(_, letter)| letter == '%') {
+        let is_verb = |(_, letter): &(usize, char)| !matches!(letter, '0'..='9' | '+' | '-' | '#' | ' ' | '.');
+        match letters.by_ref().find(is_verb) {
+            Some((_, '%')) | None => {}
+            Some(verb) => verbs.push(verb),
+        }
+    }
+    verbs
+}
+
+fn foreign(value: &Value, budget: &Budget, depth: usize) -> Result<Foreign, String> {
+    budget.step(1)?;
+    let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
+    Ok(match value {
+        Value::Nil => Foreign::Nil,
+        Value::Bool(truth) => Foreign::Bool(*truth),
+        Value::Int(number) => Foreign::Int(*number),
+        Value::Float(number) => Foreign::Float(*number),
+        Value::Text(text) => Foreign::String(Arc::from(text.as_ref())),
+        Value::Bytes(_) => return Err("bytes are no text: pass them through b64enc".into()),
+        Value::List(list) => {
+            let items = list.0.iter().map(|item| foreign(item, budget, depth)).collect::<Result<Vec<_>, _>>()?;
+            Foreign::List(Arc::from(items))
+        }
+        Value::Map(map) => {
+            let mut entries = BTreeMap::new();
+            for (key, item) in map.entries.borrow().iter() {
+                entries.insert(Arc::from(key.as_ref()), foreign(item, budget, depth)?);
+            }
+            Foreign::Map(Arc::new(entries))
+        }
+    })
+}
+
+fn escaped(world: &World<'_>, arguments: &[Value], with: fn(&str) -> String) -> Result<Value, Stop> {
+    let text = match arguments {
+        [Value::Text(text)] => text.to_string(),
+        [Value::Nil] => "<no value>".to_owned(),
+        _ => match print(world, arguments)? {
+            Value::Text(text) => text.to_string(),
+            _ => String::new(),
+        },
+    };
+    Ok(Value::text(with(&text)))
+}
+
+/// `html`.
+pub fn html(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    escaped(world, arguments, gotmpl::html_escape)
+}
+
+/// `js`.
+pub fn js(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    escaped(world, arguments, |text| {
+        let mut out = String::new();
+        for letter in gotmpl::js_escape(text).chars() {
+            // gotmpl leaves letters that cannot be seen, which Go does not.
+            if letter.is_ascii() || is_printable(letter) {
+                out.push(letter);
+            } else {
+                let _ = write!(out, "\\u{:04X}", u32::from(letter));
+            }
+        }
+        out
+    })
+}
+
+/// `urlquery`.
+pub fn urlquery(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    escaped(world, arguments, gotmpl::url_encode)
+}

@@ -1,0 +1,146 @@
+//! Values as JSON and YAML text, and back.
+
+use super::argument::text as take;
+use crate::template::budget::{DEPTH, Text};
+use crate::template::print::{json_float, too_deep};
+use crate::template::run::{Stop, World};
+use crate::template::value::Value;
+use crate::yaml;
+use serde_json::Value as Json;
+
+/// `fromJson`: what cannot be read is nothing, and every number is a float, as in sprig.
+pub fn from_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let text = take(&arguments[0])?;
+    // Each item takes at least two letters; a value takes far more room than its text.
+    world.budget.items(text.len() / 8)?;
+    Ok(serde_json::from_str::<Json>(text).map(|json| Value::from_parsed(&json)).unwrap_or(Value::Nil))
+}
+
+/// `fromYaml`: a map. What cannot be read stops the render: an empty map in its place would wipe a user's text.
+pub fn from_yaml(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let text = take(&arguments[0])?;
+    world.budget.items(text.len() / 8)?;
+    let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
+        Some(line) => format!("line {line} of its text: {}", fault.message),
+        None => fault.message,
+    })?;
+    match documents.len() {
+        0 => Ok(Value::map(Default::default())),
+        1 => match documents.remove(0) {
+            Json::Null => Ok(Value::map(Default::default())),
+            object @ Json::Object(_) => Ok(Value::from_parsed(&object)),
+            other => Err(format!("the text must be a map, not {}", yaml::read::kind_of(&other)).into()),
+        },
+        _ => Err("the text holds several documents".into()),
+    }
+}
+
+/// `toYaml`, without the final line break.
+pub fn to_yaml(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let mut text = yaml::write::written(&arguments[0], &world.budget)?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(Value::text(text))
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    escapes_html: bool,
+    is_pretty: bool,
+}
+
+fn written(world: &World<'_>, value: &Value, style: Style) -> Result<Value, Stop> {
+    let mut text = Text::new(&world.budget);
+    write(value, &mut text, style, 0)?;
+    Ok(Value::text(text.finish()))
+}
+
+/// `toJson`.
+pub fn to_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    written(world, &arguments[0], Style { escapes_html: true, is_pretty: false })
+}
+
+/// `toPrettyJson`.
+pub fn to_pretty_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    written(world, &arguments[0], Style { escapes_html: true, is_pretty: true })
+}
+
+/// `toRawJson`: `<`, `>` and `&` stay.
+pub fn to_raw_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    written(world, &arguments[0], Style { escapes_html: false, is_pretty: false })
+}
+
+fn write(value: &Value, text: &mut Text<'_>, style: Style, depth: usize) -> Result<(), String> {
+    text.budget().step(1)?;
+    if depth >= DEPTH {
+        return Err(too_deep());
+    }
+    match value {
+        Value::Nil => text.push("null"),
+        Value::Bool(truth) => text.push(if *truth { "true" } else { "false" }),
+        Value::Int(number) => text.push(&number.to_string()),
+        Value::Float(number) if number.is_finite() => text.push(&json_float(*number)),
+        Value::Float(_) => Err("JSON has no such number".into()),
+        Value::Text(words) => string(words, text, style),
+        Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+        Value::List(list) => {
+            text.push("[")?;
+            for (place, item) in list.0.iter().enumerate() {
+                separate(text, style, place > 0, depth + 1)?;
+                write(item, text, style, depth + 1)?;
+            }
+            end(text, style, list.0.is_empty(), depth, "]")
+        }
+        Value::Map(map) => {
+            let entries = map.entries.borrow();
+            text.push("{")?;
+            for (place, (key, item)) in entries.iter().enumerate() {
+                separate(text, style, place > 0, depth + 1)?;
+                string(key, text, style)?;
+                text.push(if style.is_pretty { ": " } else { ":" })?;
+                write(item, text, style, depth + 1)?;
+            }
+            end(text, style, entries.is_empty(), depth, "}")
+        }
+    }
+}
+
+fn separate(text: &mut Text<'_>, style: Style, has_before: bool, depth: usize) -> Result<(), String> {
+    if has_before {
+        text.push(",")?;
+    }
+    new_line(text, style, depth)
+}
+
+fn end(text: &mut Text<'_>, style: Style, is_empty: bool, depth: usize, bracket: &str) -> Result<(), String> {
+    if !is_empty {
+        new_line(text, style, depth)?;
+    }
+    text.push(bracket)
+}
+
+fn new_line(text: &mut Text<'_>, style: Style, depth: usize) -> Result<(), String> {
+    if style.is_pretty { text.push(&format!("\n{}", "  ".repeat(depth))) } else { Ok(()) }
+}
+
+fn string(words: &str, text: &mut Text<'_>, style: Style) -> Result<(), String> {
+    let mut out = String::with_capacity(words.len() + 2);
+    out.push('"');
+    for letter in words.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '<' | '>' | '&' if style.escapes_html => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    text.push(&out)
+}

@@ -1,0 +1,165 @@
+//! What a template asks of the cluster and of the pack. Nothing is fetched: the answer is known, or the render ends.
+
+use super::argument::text as take;
+use crate::asset::Read;
+use crate::query::{Answer, Query};
+use crate::template::run::{Stop, World};
+use crate::template::value::Value;
+use serde_json::Value as Json;
+
+/// Objects that `objectExists` looks for are always of this version.
+const MONITORING: &str = "monitoring.coreos.com/v1";
+
+/// What a function asks when it is called with these texts; `None` for one that asks nothing.
+pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
+    let object = |api_version: &str, kind: &str, namespace: &str, name: &str| Query::Object {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    match (function, texts) {
+        ("crdEnum", [name, _]) | ("crdHasEnum", [name, _, _]) => Some(Query::Crd { name: (*name).to_owned() }),
+        ("objectExists", [kind, namespace, name]) => Some(object(MONITORING, kind, namespace, name)),
+        ("getConfigMapData", [namespace, name, _]) => Some(object("v1", "ConfigMap", namespace, name)),
+        ("prometheusRuleHasRecordingRule", [namespace, name, _]) => {
+            Some(object(MONITORING, "PrometheusRule", namespace, name))
+        }
+        ("storageProfileRWXClass", []) => {
+            Some(Query::List { api_version: "cdi.kubevirt.io/v1beta1".to_owned(), kind: "StorageProfile".to_owned() })
+        }
+        _ => None,
+    }
+}
+
+/// What is known of it; `None` is absent.
+fn ask<'a>(world: &World<'a>, function: &str, texts: &[&str]) -> Result<Option<&'a Json>, Stop> {
+    let Some(query) = query(function, texts) else {
+        return Err("nothing is asked".into());
+    };
+    allowed(&query, world.reads)?;
+    match world.facts.answers.get(&query) {
+        None => Err(Stop::Needs(query)),
+        Some(Answer::Unknown) => Err(Stop::Held(query)),
+        Some(Answer::Absent) => Ok(None),
+        Some(Answer::Found(found)) => Ok(Some(found)),
+    }
+}
+
+/// Whether this may be asked: never a Secret, and only what the asset declares, where it declares anything.
+pub fn allowed(query: &Query, reads: Option<&[Read]>) -> Result<(), String> {
+    let (api_version, kind, namespace, name) = match query {
+        Query::Object { api_version, kind, namespace, name } => (api_version.as_str(), kind, namespace, name.as_str()),
+        Query::List { api_version, kind } => (api_version.as_str(), kind, &String::new(), ""),
+        Query::Crd { name } => {
+            ("apiextensions.k8s.io/v1", &"CustomResourceDefinition".to_owned(), &String::new(), name.as_str())
+        }
+    };
+    if kind.eq_ignore_ascii_case("secret") {
+        return Err("a template cannot read a Secret".into());
+    }
+    let Some(reads) = reads else { return Ok(()) };
+    let is_list = matches!(query, Query::List { .. });
+    let is_declared = reads.iter().any(|read| {
+        read.api_version == api_version
+            && read.kind == *kind
+            && read.namespace.as_ref().is_none_or(|only| !is_list && only == namespace)
+            && read.name.as_ref().is_none_or(|only| !is_list && only == name)
+    });
+    if is_declared { Ok(()) } else { Err(format!("{query} is not among the asset's reads")) }
+}
+
+fn texts(arguments: &[Value]) -> Result<Vec<&str>, String> {
+    arguments.iter().map(take).collect()
+}
+
+/// `crdEnum`: the values that a field of a CRD may have; an array's items count.
+pub fn crd_enum(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let texts = texts(arguments)?;
+    let found = ask(world, "crdEnum", &texts)?;
+    Ok(Value::texts(enum_of(found, texts[1])))
+}
+
+/// `crdHasEnum`: whether a field of a CRD may have this value.
+pub fn crd_has_enum(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let texts = texts(arguments)?;
+    let found = ask(world, "crdHasEnum", &texts)?;
+    Ok(Value::Bool(enum_of(found, texts[1]).contains(&texts[2])))
+}
+
+fn enum_of<'a>(crd: Option<&'a Json>, path: &str) -> Vec<&'a str> {
+    let versions = crd.and_then(|crd| crd.pointer("/spec/versions")).and_then(Json::as_array);
+    let is_stored = |version: &&Json| version.get("storage").and_then(Json::as_bool) == Some(true);
+    let mut schema = versions
+        .and_then(|versions| versions.iter().find(is_stored))
+        .and_then(|version| version.pointer("/schema/openAPIV3Schema"));
+    for step in path.split('.').filter(|step| !step.is_empty()) {
+        schema = schema.and_then(|schema| {
+            let through_items = || schema.pointer("/items/properties").and_then(|fields| fields.get(step));
+            schema.get("properties").and_then(|fields| fields.get(step)).or_else(through_items)
+        });
+    }
+    let values = schema.and_then(|schema| schema.get("enum").or_else(|| schema.pointer("/items/enum")));
+    values.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
+}
+
+/// `objectExists`.
+pub fn object_exists(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(ask(world, "objectExists", &texts(arguments)?)?.is_some()))
+}
+
+/// `getConfigMapData`: one key's text; absent is `""`.
+pub fn get_config_map_data(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let texts = texts(arguments)?;
+    let found = ask(world, "getConfigMapData", &texts)?;
+    let data = found.and_then(|map| map.get("data")).and_then(|data| data.get(texts[2])).and_then(Json::as_str);
+    Ok(Value::text(data.unwrap_or("")))
+}
+
+/// `prometheusRuleHasRecordingRule`.
+pub fn has_recording_rule(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let texts = texts(arguments)?;
+    let found = ask(world, "prometheusRuleHasRecordingRule", &texts)?;
+    let items = |value: Option<&'_ Json>| value.and_then(Json::as_array).cloned().unwrap_or_default();
+    let groups = items(found.and_then(|rule| rule.pointer("/spec/groups")));
+    let has_rule = groups.iter().any(|group| {
+        let rules = items(group.get("rules"));
+        rules.iter().any(|rule| rule.get("record").and_then(Json::as_str) == Some(texts[2]))
+    });
+    Ok(Value::Bool(has_rule))
+}
+
+/// `storageProfileRWXClass`: the first storage class, by name, that offers shared file systems.
+pub fn storage_profile_rwx_class(world: &World<'_>, _: &[Value]) -> Result<Value, Stop> {
+    let found = ask(world, "storageProfileRWXClass", &[])?;
+    let mut names: Vec<&str> = found
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|profile| offers_shared_files(profile))
+        .filter_map(|profile| profile.pointer("/metadata/name").and_then(Json::as_str))
+        .collect();
+    names.sort_unstable();
+    Ok(Value::text(names.first().copied().unwrap_or("")))
+}
+
+fn offers_shared_files(profile: &Json) -> bool {
+    let sets = profile.pointer("/status/claimPropertySets").and_then(Json::as_array);
+    sets.into_iter().flatten().any(|set| {
+        let modes = set.get("accessModes").and_then(Json::as_array);
+        let is_shared = modes.into_iter().flatten().any(|mode| mode.as_str() == Some("ReadWriteMany"));
+        is_shared && set.get("volumeMode").and_then(Json::as_str) == Some("Filesystem")
+    })
+}
+
+/// `readAsset`: a file of the pack, by its path below `active/`.
+pub fn read_asset(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let path = take(&arguments[0])?;
+    let whole = format!("active/{path}");
+    let content = world.files.get(&whole).ok_or_else(|| format!("the pack has no file {whole}"))?;
+    world.budget.text(content.len())?;
+    match std::str::from_utf8(content) {
+        Ok(text) => Ok(Value::text(text)),
+        Err(_) => Ok(Value::Bytes(content.into())),
+    }
+}

@@ -1,0 +1,86 @@
+//! Arithmetic: sprig's, on whole numbers that wrap around as Go's do.
+
+use super::argument::int;
+use super::convert::{as_float, as_int};
+use crate::template::run::{Stop, World, a};
+use crate::template::value::Value;
+
+fn fold(arguments: &[Value], with: fn(i64, i64) -> i64) -> Result<Value, Stop> {
+    let mut numbers = arguments.iter().map(as_int);
+    let first = numbers.next().unwrap_or(0);
+    Ok(Value::Int(numbers.fold(first, with)))
+}
+
+/// `add`.
+pub fn add(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    fold(arguments, i64::wrapping_add)
+}
+
+/// `add1`.
+pub fn add1(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Int(as_int(&arguments[0]).wrapping_add(1)))
+}
+
+/// `sub`.
+pub fn sub(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    fold(arguments, i64::wrapping_sub)
+}
+
+/// `mul`.
+pub fn mul(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    fold(arguments, i64::wrapping_mul)
+}
+
+/// `div`.
+pub fn div(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    match as_int(&arguments[1]) {
+        0 => Err("a division by zero".into()),
+        divisor => Ok(Value::Int(as_int(&arguments[0]).wrapping_div(divisor))),
+    }
+}
+
+/// `mod`.
+pub fn modulo(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    match as_int(&arguments[1]) {
+        0 => Err("a division by zero".into()),
+        divisor => Ok(Value::Int(as_int(&arguments[0]).wrapping_rem(divisor))),
+    }
+}
+
+/// `max`.
+pub fn max(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    fold(arguments, i64::max)
+}
+
+/// `min`.
+pub fn min(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    fold(arguments, i64::min)
+}
+
+/// `floor`.
+pub fn floor(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Float(as_float(&arguments[0]).floor()))
+}
+
+/// `ceil`.
+pub fn ceil(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Float(as_float(&arguments[0]).ceil()))
+}
+
+/// `round`: to so many places; a third argument says from which fraction on it goes up.
+pub fn round(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let places = int(&arguments[1])? as f64;
+    let mut up_from = 0.5;
+    for argument in &arguments[2..] {
+        if !matches!(argument, Value::Float(_) | Value::Int(_)) {
+            return Err(format!("a number is needed here, not {}", a(argument)).into());
+        }
+    }
+    if let Some(argument) = arguments.get(2) {
+        up_from = as_float(argument);
+    }
+    let power = 10f64.powf(places);
+    let digit = power * as_float(&arguments[0]);
+    let rounded = if digit.fract() >= up_from { digit.ceil() } else { digit.floor() };
+    Ok(Value::Float(rounded / power))
+}

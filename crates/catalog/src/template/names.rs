@@ -1,0 +1,127 @@
+//! Whether a template uses only functions, variables and templates that exist. Go refuses the others when it parses.
+
+use super::balance::Mistake;
+use super::functions;
+use super::parsed::Parsed;
+use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode};
+
+/// A call whose arguments are all constant texts: the function's name and the texts.
+pub type ConstantCall = (String, Vec<String>);
+
+struct Walk<'a> {
+    parsed: &'a Parsed,
+    variables: Vec<String>,
+    mistakes: Vec<Mistake>,
+    constant_calls: Vec<(usize, ConstantCall)>,
+}
+
+/// Everything that does not exist, with its line.
+pub fn check(parsed: &Parsed) -> Vec<Mistake> {
+    walked(parsed).mistakes
+}
+
+/// The calls that can be foretold, with their lines.
+pub fn constant_calls(parsed: &Parsed) -> Vec<(usize, ConstantCall)> {
+    walked(parsed).constant_calls
+}
+
+fn walked(parsed: &Parsed) -> Walk<'_> {
+    let mut walk = Walk { parsed, variables: Vec::new(), mistakes: Vec::new(), constant_calls: Vec::new() };
+    for body in std::iter::once(&parsed.body).chain(parsed.defines.values()) {
+        walk.variables = vec!["$".to_owned()];
+        walk.list(body);
+    }
+    walk.mistakes.sort();
+    walk
+}
+
+impl Walk<'_> {
+    fn list(&mut self, list: &ListNode) {
+        for node in &list.nodes {
+            match node {
+                Node::Action(action) => self.pipe(&action.pipe),
+                Node::If(branch) | Node::With(branch) | Node::Range(branch) => self.branch(branch),
+                Node::Template(call) => {
+                    if !self.parsed.defines.contains_key(call.name.as_str()) {
+                        self.mistakes.push((call.pos.line, format!("template {:?} is not defined", call.name)));
+                    }
+                    if let Some(pipe) = &call.pipe {
+                        self.pipe(pipe);
+                    }
+                }
+                Node::List(list) => self.list(list),
+                Node::Text(_) | Node::Define(_) | Node::Break(_) | Node::Continue(_) => {}
+            }
+        }
+    }
+
+    fn branch(&mut self, branch: &BranchNode) {
+        let mark = self.variables.len();
+        self.pipe(&branch.pipe);
+        self.list(&branch.body);
+        self.variables.truncate(mark);
+        if let Some(other) = &branch.else_body {
+            self.pipe_variables(&branch.pipe);
+            self.list(other);
+            self.variables.truncate(mark);
+        }
+    }
+
+    fn pipe(&mut self, pipe: &PipeNode) {
+        for (index, command) in pipe.commands.iter().enumerate() {
+            self.command(command, index > 0);
+        }
+        self.pipe_variables(pipe);
+    }
+
+    fn pipe_variables(&mut self, pipe: &PipeNode) {
+        for name in &pipe.decl {
+            if pipe.is_assign {
+                self.variable(pipe.pos.line, name);
+            } else {
+                self.variables.push(name.to_string());
+            }
+        }
+    }
+
+    fn variable(&mut self, line: usize, name: &str) {
+        if !self.variables.iter().any(|known| known == name) {
+            self.mistakes.push((line, format!("variable {name} is not defined")));
+        }
+    }
+
+    fn command(&mut self, command: &CommandNode, is_piped: bool) {
+        for argument in &command.args {
+            self.expression(argument);
+        }
+        if let [Expr::Identifier(place, name), arguments @ ..] = command.args.as_slice()
+            && !is_piped
+        {
+            let texts = arguments.iter().map(|argument| match argument {
+                Expr::String(_, text) => Some(text.to_string()),
+                _ => None,
+            });
+            if let Some(texts) = texts.collect() {
+                self.constant_calls.push((place.line, (name.to_string(), texts)));
+            }
+        }
+    }
+
+    fn expression(&mut self, expression: &Expr) {
+        match expression {
+            Expr::Identifier(place, name) => {
+                if functions::find(name).is_none() {
+                    self.mistakes.push((place.line, format!("function {name} is not known")));
+                }
+            }
+            Expr::Variable(place, name, _) => self.variable(place.line, name),
+            Expr::Pipe(_, pipe) => {
+                let mark = self.variables.len();
+                self.pipe(pipe);
+                self.variables.truncate(mark);
+            }
+            Expr::Chain(_, inner, _) => self.expression(inner),
+            Expr::Dot(_) | Expr::Field(..) | Expr::String(..) | Expr::Number(..) | Expr::Bool(..) | Expr::Nil(_) => {}
+        }
+    }
+}

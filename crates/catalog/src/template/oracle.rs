@@ -1,0 +1,91 @@
+//! Holds every function to what Go prints: the cases are in `tests-data/functions.yaml`, Go's answers beside them.
+
+use super::budget::Budget;
+use super::functions;
+use super::run::{World, run};
+use super::{Parsed, Value};
+use crate::facts::Facts;
+use crate::files::Files;
+use crate::yaml;
+use serde_json::Value as Json;
+
+const CASES: &str = include_str!("../../tests-data/functions.yaml");
+const ANSWERS: &str = include_str!("../../tests-data/functions.go.json");
+
+/// What asks the cluster or the pack has no answer in Go's templates; the tests of `render` have its cases.
+const LOOK_UPS: [&str; 7] = [
+    "crdEnum",
+    "crdHasEnum",
+    "getConfigMapData",
+    "objectExists",
+    "prometheusRuleHasRecordingRule",
+    "readAsset",
+    "storageProfileRWXClass",
+];
+
+/// What one of the two makes of a case: a text, or nothing.
+type Outcome = Option<String>;
+
+fn ours(template: &str, data: &Json) -> (Outcome, String) {
+    let parsed = match Parsed::read(template) {
+        Ok(parsed) => parsed,
+        Err(mistakes) => return (None, format!("{mistakes:?}")),
+    };
+    let (facts, files) = (Facts::default(), Files::default());
+    let world = World { facts: &facts, files: &files, reads: None, budget: Budget::default() };
+    match run(&parsed, &Value::from_json(data), &world) {
+        Ok(text) => (Some(text), String::new()),
+        Err(stop) => (None, format!("{stop:?}")),
+    }
+}
+
+fn cases() -> serde_json::Map<String, Json> {
+    match yaml::read::documents(CASES).unwrap().remove(0) {
+        Json::Object(cases) => cases,
+        other => panic!("the cases are {}", yaml::read::kind_of(&other)),
+    }
+}
+
+#[test]
+fn every_function_prints_what_go_prints() {
+    let answers: Vec<Json> = serde_json::from_str(ANSWERS).unwrap();
+    let mut answers = answers.iter();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (function, list) in &cases() {
+        for case in list.as_array().unwrap() {
+            let template = case.as_str().or_else(|| case["template"].as_str()).unwrap();
+            let answer = answers.next().expect("more cases than answers: run tools/oracle");
+            assert_eq!(answer["template"], template, "the answers are stale: run tools/oracle");
+            let go = answer.get("output").map(|output| output.as_str().unwrap().to_owned());
+            let expected = match case.get("ours") {
+                None => go.clone(),
+                Some(Json::String(text)) => Some(text.clone()),
+                Some(_) => None,
+            };
+            if case.get("ours").is_some() {
+                assert!(case["why"].is_string(), "{function}: {template} differs without saying why");
+                assert_ne!(expected, go, "{function}: {template} does not differ from Go any more");
+            }
+            let (outcome, why) = ours(template, case.get("data").unwrap_or(&Json::Null));
+            if outcome != expected {
+                wrong.push(format!("{function}: {template}\n  Go: {expected:?}\nours: {outcome:?} {why}\n"));
+            }
+            count += 1;
+        }
+    }
+    assert!(answers.next().is_none(), "more answers than cases: run tools/oracle");
+    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_function_has_three_cases() {
+    let cases = cases();
+    for function in functions::ALL.iter().filter(|function| !LOOK_UPS.contains(&function.name)) {
+        let count = cases.get(function.name).and_then(Json::as_array).map_or(0, Vec::len);
+        assert!(count >= 3, "{} has {count} cases", function.name);
+    }
+    for name in cases.keys().filter(|name| !name.starts_with('(')) {
+        assert!(functions::find(name).is_some(), "{name} is no function");
+    }
+}

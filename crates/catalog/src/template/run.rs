@@ -1,0 +1,371 @@
+//! Runs a template as Go's `text/template` does, with `missingkey=error`, within a budget.
+
+use super::budget::{Budget, CALLS, Text};
+use super::functions;
+use super::parsed::Parsed;
+use super::print::printed;
+use super::value::Value;
+use crate::asset::Read;
+use crate::facts::Facts;
+use crate::files::Files;
+use crate::query::Query;
+use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode};
+use std::rc::Rc;
+
+/// What a template's functions may know.
+#[derive(Debug)]
+pub struct World<'a> {
+    /// The answers to look-ups.
+    pub facts: &'a Facts,
+    /// The pack's files, for `readAsset`.
+    pub files: &'a Files,
+    /// What may be looked up, where the asset says so.
+    pub reads: Option<&'a [Read]>,
+    /// What is left to use.
+    pub budget: Budget,
+}
+
+/// Why a template did not come to its end.
+#[derive(Debug, PartialEq)]
+pub enum Stop {
+    /// It is wrong.
+    Failed(String),
+    /// It must know this first.
+    Needs(Query),
+    /// It asked this and the cluster did not say.
+    Held(Query),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Stop {
+        Stop::Failed(message)
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(message: &str) -> Stop {
+        Stop::Failed(message.to_owned())
+    }
+}
+
+enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+struct State<'a> {
+    parsed: &'a Parsed,
+    world: &'a World<'a>,
+    variables: Vec<(String, Value)>,
+    depth: usize,
+    line: usize,
+    out: Text<'a>,
+}
+
+/// Runs a template on its data: the text, or the line and reason it stopped at.
+pub fn run<'a>(parsed: &'a Parsed, data: &Value, world: &'a World<'a>) -> Result<String, (usize, Stop)> {
+    let mut state = State {
+        parsed,
+        world,
+        variables: vec![("$".to_owned(), data.clone())],
+        depth: 0,
+        line: 1,
+        out: Text::new(&world.budget),
+    };
+    match state.list(&parsed.body, data) {
+        Ok(_) => Ok(state.out.finish()),
+        Err(stop) => Err((state.line, stop)),
+    }
+}
+
+impl State<'_> {
+    fn list(&mut self, list: &ListNode, dot: &Value) -> Result<Flow, Stop> {
+        for node in &list.nodes {
+            self.world.budget.step(1)?;
+            let flow = match node {
+                Node::Text(text) => {
+                    self.out.push(&text.text)?;
+                    Flow::Next
+                }
+                Node::Action(action) => {
+                    let value = self.pipe(&action.pipe, dot)?;
+                    if action.pipe.decl.is_empty() {
+                        self.write(&value)?;
+                    }
+                    Flow::Next
+                }
+                Node::If(branch) => self.condition(branch, dot, false)?,
+                Node::With(branch) => self.condition(branch, dot, true)?,
+                Node::Range(branch) => self.range(branch, dot)?,
+                Node::Template(call) => self.template(call, dot)?,
+                Node::List(list) => self.list(list, dot)?,
+                Node::Define(_) => Flow::Next,
+                Node::Break(_) => Flow::Break,
+                Node::Continue(_) => Flow::Continue,
+            };
+            if !matches!(flow, Flow::Next) {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Stop> {
+        let text = match value {
+            Value::Nil => "<no value>".to_owned(),
+            Value::Text(text) => return Ok(self.out.push(text)?),
+            other => printed(other, &self.world.budget)?,
+        };
+        Ok(self.out.push(&text)?)
+    }
+
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+        if self.depth == CALLS {
+            return Err(format!("templates, blocks and parentheses nest deeper than {CALLS}").into());
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn condition(&mut self, branch: &BranchNode, dot: &Value, becomes_dot: bool) -> Result<Flow, Stop> {
+        let mark = self.variables.len();
+        let flow = self.deeper(|state| {
+            let value = state.pipe(&branch.pipe, dot)?;
+            if value.is_true() {
+                state.list(&branch.body, if becomes_dot { &value } else { dot })
+            } else if let Some(other) = &branch.else_body {
+                state.list(other, dot)
+            } else {
+                Ok(Flow::Next)
+            }
+        })?;
+        self.variables.truncate(mark);
+        Ok(flow)
+    }
+
+    fn range(&mut self, branch: &BranchNode, dot: &Value) -> Result<Flow, Stop> {
+        let mark = self.variables.len();
+        let flow = self.deeper(|state| {
+            state.line = branch.pos.line;
+            let over = state.commands(&branch.pipe, dot)?;
+            let ran = match &over {
+                Value::Nil => false,
+                Value::Int(count) => {
+                    if branch.pipe.decl.len() > 1 {
+                        return Err(format!("range over {count} has one variable, not two").into());
+                    }
+                    state.turns(branch, (0..*count).map(|index| (Value::Int(index), Value::Int(index))))?
+                }
+                Value::List(list) => {
+                    let items = list.0.iter().enumerate();
+                    state.turns(branch, items.map(|(index, item)| (Value::Int(index as i64), item.clone())))?
+                }
+                Value::Map(map) => {
+                    // The body may change the map; Go, too, walks the keys it found at the start.
+                    let entries = map.entries.borrow().clone();
+                    state.world.budget.items(entries.len())?;
+                    state.turns(branch, entries.into_iter().map(|(key, item)| (Value::Text(key), item)))?
+                }
+                other => return Err(format!("range cannot go over {}", a(other)).into()),
+            };
+            match &branch.else_body {
+                Some(other) if !ran => state.list(other, dot),
+                _ => Ok(Flow::Next),
+            }
+        })?;
+        self.variables.truncate(mark);
+        Ok(flow)
+    }
+
+    /// Runs the body once per item, and says whether there was any.
+    fn turns(&mut self, branch: &BranchNode, items: impl Iterator<Item = (Value, Value)>) -> Result<bool, Stop> {
+        let mut ran = false;
+        for (index, item) in items {
+            ran = true;
+            self.world.budget.step(1)?;
+            let mark = self.variables.len();
+            let values = match branch.pipe.decl.len() {
+                0 => vec![],
+                1 => vec![item.clone()],
+                _ => vec![index, item.clone()],
+            };
+            for (name, value) in branch.pipe.decl.iter().zip(values) {
+                self.bind(name, value, branch.pipe.is_assign)?;
+            }
+            let flow = self.list(&branch.body, &item)?;
+            self.variables.truncate(mark);
+            if matches!(flow, Flow::Break) {
+                break;
+            }
+        }
+        Ok(ran)
+    }
+
+    fn template(&mut self, call: &TemplateNode, dot: &Value) -> Result<Flow, Stop> {
+        let dot = match &call.pipe {
+            Some(pipe) => self.pipe(pipe, dot)?,
+            None => Value::Nil,
+        };
+        let parsed = self.parsed;
+        let Some(body) = parsed.defines.get(call.name.as_str()) else {
+            return Err(format!("template {:?} is not defined", call.name).into());
+        };
+        let outside = std::mem::replace(&mut self.variables, vec![("$".to_owned(), dot.clone())]);
+        self.deeper(|state| state.list(body, &dot))?;
+        self.variables = outside;
+        Ok(Flow::Next)
+    }
+
+    fn bind(&mut self, name: &str, value: Value, is_assignment: bool) -> Result<(), Stop> {
+        if !is_assignment {
+            self.variables.push((name.to_owned(), value));
+            return Ok(());
+        }
+        match self.variables.iter_mut().rev().find(|(known, _)| known == name) {
+            Some((_, slot)) => {
+                *slot = value;
+                Ok(())
+            }
+            None => Err(format!("variable {name} is not defined").into()),
+        }
+    }
+
+    fn pipe(&mut self, pipe: &PipeNode, dot: &Value) -> Result<Value, Stop> {
+        self.line = pipe.pos.line;
+        let value = self.commands(pipe, dot)?;
+        for name in &pipe.decl {
+            self.bind(name, value.clone(), pipe.is_assign)?;
+        }
+        Ok(value)
+    }
+
+    fn commands(&mut self, pipe: &PipeNode, dot: &Value) -> Result<Value, Stop> {
+        let mut last = None;
+        for command in &pipe.commands {
+            last = Some(self.command(command, dot, last)?);
+        }
+        Ok(last.unwrap_or(Value::Nil))
+    }
+
+    fn command(&mut self, command: &CommandNode, dot: &Value, piped: Option<Value>) -> Result<Value, Stop> {
+        let Some((first, arguments)) = command.args.split_first() else {
+            return Err("an empty command".into());
+        };
+        match first {
+            Expr::Identifier(place, name) => self.call(place.line, name, arguments, dot, piped),
+            Expr::Nil(_) => Err("nil is not a command".into()),
+            Expr::Chain(place, inner, fields) => match inner.as_ref() {
+                Expr::Identifier(_, name) => {
+                    let value = self.call(place.line, name, arguments, dot, piped)?;
+                    walk(value, fields)
+                }
+                _ => self.plain(first, arguments, dot, piped.as_ref()),
+            },
+            _ => self.plain(first, arguments, dot, piped.as_ref()),
+        }
+    }
+
+    fn plain(&mut self, first: &Expr, rest: &[Expr], dot: &Value, piped: Option<&Value>) -> Result<Value, Stop> {
+        if !rest.is_empty() || piped.is_some() {
+            return Err("something that is not a function is given arguments".into());
+        }
+        self.expression(first, dot)
+    }
+
+    fn expression(&mut self, expression: &Expr, dot: &Value) -> Result<Value, Stop> {
+        self.line = expression.pos().line;
+        match expression {
+            Expr::Dot(_) => Ok(dot.clone()),
+            Expr::Field(_, fields) => walk(dot.clone(), fields),
+            Expr::Variable(_, name, fields) => {
+                let found = self.variables.iter().rev().find(|(known, _)| known == name);
+                let value = found.map(|(_, value)| value.clone()).ok_or(format!("variable {name} is not defined"))?;
+                walk(value, fields)
+            }
+            Expr::String(_, text) => Ok(Value::Text(Rc::from(text.as_ref()))),
+            Expr::Number(_, Number::Int(number)) => Ok(Value::Int(*number)),
+            Expr::Number(_, Number::Float(number)) => Ok(Value::Float(*number)),
+            Expr::Number(_, Number::Uint(number)) => Err(format!("{number} overflows int").into()),
+            Expr::Bool(_, truth) => Ok(Value::Bool(*truth)),
+            Expr::Nil(_) => Ok(Value::Nil),
+            Expr::Pipe(_, pipe) => self.deeper(|state| state.pipe(pipe, dot)),
+            Expr::Identifier(place, name) => self.call(place.line, name, &[], dot, None),
+            Expr::Chain(_, inner, fields) => {
+                let value = self.expression(inner, dot)?;
+                walk(value, fields)
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        line: usize,
+        name: &str,
+        arguments: &[Expr],
+        dot: &Value,
+        piped: Option<Value>,
+    ) -> Result<Value, Stop> {
+        self.world.budget.step(1)?;
+        let given = arguments.len() + usize::from(piped.is_some());
+        let function = functions::find(name).ok_or_else(|| format!("function {name} is not known"))?;
+        if given < function.least || function.most.is_some_and(|most| given > most) {
+            self.line = line;
+            return Err(format!("{name} is given {given} arguments and takes {}", function.takes()).into());
+        }
+        let ends_at = match name {
+            "and" => Some(false),
+            "or" => Some(true),
+            _ => None,
+        };
+        let mut values = Vec::with_capacity(given);
+        for argument in arguments {
+            let value = self.expression(argument, dot)?;
+            // `and` and `or` look no further than they must.
+            if ends_at == Some(value.is_true()) {
+                return Ok(value);
+            }
+            values.push(value);
+        }
+        values.extend(piped);
+        self.line = line;
+        let value = (function.call)(self.world, &values).map_err(|stop| match stop {
+            Stop::Failed(message) => Stop::Failed(format!("{name}: {message}")),
+            other => other,
+        })?;
+        match &value {
+            Value::Text(text) => self.world.budget.text(text.len())?,
+            Value::Bytes(bytes) => self.world.budget.text(bytes.len())?,
+            Value::List(list) => self.world.budget.items(list.0.len())?,
+            _ => {}
+        }
+        Ok(value)
+    }
+}
+
+/// Goes from a value to the field of a field.
+fn walk<T: AsRef<str>>(mut value: Value, fields: &[T]) -> Result<Value, Stop> {
+    for field in fields {
+        let field = field.as_ref();
+        value = match &value {
+            Value::Map(map) => match map.entries.borrow().get(field) {
+                Some(found) => found.clone(),
+                None => return Err(format!("the map has no key {field:?}").into()),
+            },
+            Value::Nil => return Err(format!("there is nothing to take .{field} of").into()),
+            other => return Err(format!("{} has no field {field:?}", a(other)).into()),
+        };
+    }
+    Ok(value)
+}
+
+/// A value's type in a sentence.
+pub fn a(value: &Value) -> String {
+    match value {
+        Value::Int(_) => "an int".to_owned(),
+        Value::Nil | Value::Bytes(_) => value.type_name().to_owned(),
+        other => format!("a {}", other.type_name()),
+    }
+}

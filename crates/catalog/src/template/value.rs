@@ -1,0 +1,173 @@
+//! What flows through a template: Go's untyped values, with maps that are shared and can be changed as Go's are.
+
+use serde_json::Value as Json;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A value inside a template.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// Nothing.
+    Nil,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    Text(Rc<str>),
+    /// Bytes that need not be text; they travel from `gzip` to `b64enc`.
+    Bytes(Rc<[u8]>),
+    /// A list; functions make new ones, nobody changes one.
+    List(Rc<List>),
+    /// A map; `set` and its like change it for everybody who holds it.
+    Map(Rc<Map>),
+}
+
+/// The items of a list.
+#[derive(Debug, Default)]
+pub struct List(pub Vec<Value>);
+
+/// The entries of a map.
+#[derive(Debug, Default)]
+pub struct Map {
+    /// Sorted by key, as Go's templates walk them.
+    pub entries: RefCell<BTreeMap<Rc<str>, Value>>,
+    /// Go knows that all its values are text; `index` then answers `""` for a key that is not there.
+    pub of_text: bool,
+}
+
+impl Value {
+    /// Text.
+    pub fn text(text: impl Into<Rc<str>>) -> Value {
+        Value::Text(text.into())
+    }
+
+    /// A list.
+    pub fn list(items: Vec<Value>) -> Value {
+        Value::List(Rc::new(List(items)))
+    }
+
+    /// A list of texts.
+    pub fn texts<T: Into<Rc<str>>>(items: impl IntoIterator<Item = T>) -> Value {
+        Value::list(items.into_iter().map(Value::text).collect())
+    }
+
+    /// A map.
+    pub fn map(entries: BTreeMap<Rc<str>, Value>) -> Value {
+        Value::Map(Rc::new(Map { entries: RefCell::new(entries), of_text: false }))
+    }
+
+    /// A map whose values are all text.
+    pub fn map_of_text(entries: &BTreeMap<String, String>) -> Value {
+        let entries =
+            entries.iter().map(|(key, value)| (Rc::from(key.as_str()), Value::text(value.as_str()))).collect();
+        Value::Map(Rc::new(Map { entries: RefCell::new(entries), of_text: true }))
+    }
+
+    /// An object of the cluster, or a part of one: whole numbers stay whole.
+    pub fn from_json(json: &Json) -> Value {
+        convert(json, false)
+    }
+
+    /// What Go's JSON reader makes of a text: every number is a float.
+    pub fn from_parsed(json: &Json) -> Value {
+        convert(json, true)
+    }
+
+    /// Whether `if` takes it for true.
+    pub fn is_true(&self) -> bool {
+        match self {
+            Value::Nil => false,
+            Value::Bool(truth) => *truth,
+            Value::Int(number) => *number != 0,
+            Value::Float(number) => *number != 0.0,
+            Value::Text(text) => !text.is_empty(),
+            Value::Bytes(bytes) => !bytes.is_empty(),
+            Value::List(list) => !list.0.is_empty(),
+            Value::Map(map) => !map.entries.borrow().is_empty(),
+        }
+    }
+
+    /// What Go calls its type, for messages.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Nil => "nil",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Float(_) => "float64",
+            Value::Text(_) => "string",
+            Value::Bytes(_) => "bytes",
+            Value::List(_) => "list",
+            Value::Map(_) => "map",
+        }
+    }
+}
+
+fn convert(json: &Json, floats_only: bool) -> Value {
+    match json {
+        Json::Null => Value::Nil,
+        Json::Bool(truth) => Value::Bool(*truth),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) if !floats_only => Value::Int(whole),
+            _ => Value::Float(number.as_f64().unwrap_or(0.0)),
+        },
+        Json::String(text) => Value::text(text.as_str()),
+        Json::Array(items) => Value::list(items.iter().map(|item| convert(item, floats_only)).collect()),
+        Json::Object(entries) => Value::map(
+            entries.iter().map(|(key, value)| (Rc::from(key.as_str()), convert(value, floats_only))).collect(),
+        ),
+    }
+}
+
+/// A template may nest values deeper than a stack is; letting them go must not recurse.
+fn let_go(mut waiting: Vec<Value>) {
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::List(mut list) => {
+                if let Some(list) = Rc::get_mut(&mut list) {
+                    waiting.append(&mut list.0);
+                }
+            }
+            Value::Map(mut map) => {
+                if let Some(map) = Rc::get_mut(&mut map) {
+                    waiting.extend(std::mem::take(map.entries.get_mut()).into_values());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            let_go(std::mem::take(&mut self.0));
+        }
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        let entries = self.entries.get_mut();
+        if !entries.is_empty() {
+            let_go(std::mem::take(entries).into_values().collect());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn a_value_nested_deeper_than_the_stack_is_let_go() {
+        let mut value = Value::Nil;
+        for _ in 0..1_000_000 {
+            value = Value::list(vec![value]);
+        }
+        drop(value);
+    }
+}

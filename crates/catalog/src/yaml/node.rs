@@ -1,0 +1,129 @@
+//! YAML with its lines, so that a mistake in a pack can be pointed at.
+
+use super::read::{Fault, fault, options};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+use std::fmt;
+
+/// A value and the line it begins in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The line, counted from one.
+    pub line: usize,
+    /// What is there.
+    pub content: Content,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// Keys, each with its line, and values, in the file's order.
+    Map(Vec<(String, usize, Node)>),
+}
+
+impl Node {
+    /// What kind of value this is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.content {
+            Content::Null => "nothing",
+            Content::Bool(_) => "true or false",
+            Content::Int(_) | Content::Float(_) => "a number",
+            Content::Text(_) => "text",
+            Content::List(_) => "a list",
+            Content::Map(_) => "a map",
+        }
+    }
+}
+
+/// Reads the documents of a text that are more than comments.
+pub fn documents(text: &str) -> Result<Vec<Node>, Fault> {
+    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| fault(&error))
+}
+
+fn line_of<T>(spanned: &Spanned<T>) -> usize {
+    usize::try_from(spanned.referenced.line()).unwrap_or(0)
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        let spanned = Spanned::<Content>::deserialize(deserializer)?;
+        Ok(Node { line: line_of(&spanned), content: spanned.value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
+        deserializer.deserialize_any(Contents)
+    }
+}
+
+struct Contents;
+
+impl<'de> Visitor<'de> for Contents {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Content, D::Error> {
+        Content::deserialize(deserializer)
+    }
+
+    fn visit_bool<E: Error>(self, truth: bool) -> Result<Content, E> {
+        Ok(Content::Bool(truth))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Content, E> {
+        Ok(Content::Int(number))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Content, E> {
+        Ok(i64::try_from(number).map_or(Content::Float(number as f64), Content::Int))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Content, E> {
+        Ok(Content::Float(number))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Content::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Content, A::Error> {
+        let mut map = Vec::new();
+        while let Some((key, value)) = entries.next_entry::<Spanned<String>, Node>()? {
+            let line = line_of(&key);
+            map.push((key.value, line, value));
+        }
+        Ok(Content::Map(map))
+    }
+}

@@ -1,0 +1,96 @@
+//! How a text looks to a writer of YAML: which ways of writing it are open.
+
+/// What a text allows.
+#[derive(Debug)]
+pub struct Look {
+    /// It has line breaks.
+    pub has_breaks: bool,
+    /// It may stand without quotes.
+    pub allows_plain: bool,
+    /// It may stand in single quotes.
+    pub allows_single: bool,
+    /// It may stand as a block of lines.
+    pub allows_block: bool,
+}
+
+impl Look {
+    /// Looks at a text.
+    pub fn at(text: &str) -> Look {
+        if text.is_empty() {
+            return Look { has_breaks: false, allows_plain: true, allows_single: true, allows_block: false };
+        }
+        let mut has_marks = text.starts_with("---") || text.starts_with("...");
+        let mut has_special = false;
+        let mut has_breaks = false;
+        let mut break_then_space = false;
+        let mut space_then_break = false;
+        let mut before = None;
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            let blank_follows = letters.peek().is_none_or(|next| matches!(next, ' ' | '\t'));
+            has_marks |= match (before, letter) {
+                (
+                    None,
+                    '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`',
+                ) => true,
+                (None, '?' | ':' | '-') | (Some(_), ':') => blank_follows,
+                (Some(before), '#') => matches!(before, ' ' | '\t' | '\0') || is_break(before),
+                _ => false,
+            };
+            has_special |= !is_printable(letter);
+            has_breaks |= is_break(letter);
+            break_then_space |= letter == ' ' && before.is_some_and(is_break);
+            space_then_break |= is_break(letter) && before == Some(' ');
+            before = Some(letter);
+        }
+        let at_edge = |is: fn(char) -> bool| text.starts_with(is) || text.ends_with(is);
+        let has_edges = at_edge(|letter| letter == ' ') || at_edge(is_break);
+        let is_hard = space_then_break || has_special;
+        Look {
+            has_breaks,
+            allows_plain: !has_edges && !break_then_space && !is_hard && !has_breaks && !has_marks,
+            allows_single: !break_then_space && !is_hard,
+            allows_block: !text.ends_with(' ') && !is_hard,
+        }
+    }
+}
+
+/// A line break to YAML.
+pub fn is_break(letter: char) -> bool {
+    matches!(letter, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// What Go's writer does not escape: nothing beyond the first 65536 letters, and no tab.
+pub fn is_printable(letter: char) -> bool {
+    matches!(letter, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && letter != '\u{feff}'
+}
+
+/// A letter within double quotes.
+pub fn escaped(letter: char) -> String {
+    let short = match letter {
+        '\0' => '0',
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{b}' => 'v',
+        '\u{c}' => 'f',
+        '\r' => 'r',
+        '\u{1b}' => 'e',
+        '"' => '"',
+        '\\' => '\\',
+        '\u{85}' => 'N',
+        '\u{a0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        letter => {
+            let code = u32::from(letter);
+            return match code {
+                0..=0xff => format!("\\x{code:02X}"),
+                0x100..=0xffff => format!("\\u{code:04X}"),
+                _ => format!("\\U{code:08X}"),
+            };
+        }
+    };
+    format!("\\{short}")
+}

@@ -1,0 +1,308 @@
+//! Writes YAML byte for byte as `sigs.k8s.io/yaml` does: such text ends up inside objects, where a changed quote is drift.
+//!
+//! The rules are those of libyaml's emitter, which Go's is a copy of: where a line ends, what is quoted and how.
+
+use super::resolve;
+use super::scalar::{Look, escaped, is_break, is_printable};
+use crate::template::budget::{Budget, DEPTH, Text};
+use crate::template::print::{float, json_float, too_deep};
+use crate::template::value::Value;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// A line is broken at the first space beyond this column.
+const WIDTH: usize = 80;
+/// How much further in an inner block stands.
+const STEP: usize = 2;
+/// A longer key is written with `?` before it.
+const KEY_BYTES: usize = 128;
+
+/// A value as a YAML document, with a final line break.
+pub fn written(value: &Value, budget: &Budget) -> Result<String, String> {
+    let mut writer = Writer { out: Text::new(budget), indent: None, column: 0, after_space: true, at_indent: true };
+    writer.node(value, false, 0)?;
+    writer.go_to_indent()?;
+    Ok(writer.out.finish())
+}
+
+struct Writer<'a> {
+    out: Text<'a>,
+    /// Where the lines of the current block begin; `None` outside any.
+    indent: Option<usize>,
+    column: usize,
+    /// The last thing written was white space, so no other is needed.
+    after_space: bool,
+    /// Nothing but indentation and dashes stands in this line.
+    at_indent: bool,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, text: &str) -> Result<(), String> {
+        self.column += text.chars().count();
+        self.out.push(text)
+    }
+
+    fn put_letter(&mut self, letter: char) -> Result<(), String> {
+        self.column += 1;
+        self.out.push(letter.encode_utf8(&mut [0; 4]))
+    }
+
+    fn put_break(&mut self, letter: char) -> Result<(), String> {
+        self.column = 0;
+        self.out.push(letter.encode_utf8(&mut [0; 4]))
+    }
+
+    /// To the place where the current block's lines begin, in a new line if this one is used.
+    fn go_to_indent(&mut self) -> Result<(), String> {
+        let indent = self.indent.unwrap_or(0);
+        if !self.at_indent || self.column > indent || (self.column == indent && !self.after_space) {
+            self.put_break('\n')?;
+        }
+        let missing = indent.saturating_sub(self.column);
+        self.put(&" ".repeat(missing))?;
+        self.after_space = true;
+        self.at_indent = true;
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &str, needs_space: bool, keeps_indent: bool) -> Result<(), String> {
+        if needs_space && !self.after_space {
+            self.put(" ")?;
+        }
+        self.put(mark)?;
+        self.after_space = false;
+        self.at_indent = self.at_indent && keeps_indent;
+        Ok(())
+    }
+
+    fn node(&mut self, value: &Value, in_map: bool, depth: usize) -> Result<(), String> {
+        self.out.budget().step(1)?;
+        if depth >= DEPTH {
+            return Err(too_deep());
+        }
+        let outer = self.indent;
+        match value {
+            Value::List(list) if !list.0.is_empty() => {
+                // A list stands below its key, not further in.
+                let is_below_key = in_map && !self.at_indent;
+                self.indent = Some(outer.map_or(0, |indent| if is_below_key { indent } else { indent + STEP }));
+                for item in &list.0 {
+                    self.go_to_indent()?;
+                    self.mark("-", true, true)?;
+                    self.node(item, false, depth + 1)?;
+                }
+            }
+            Value::Map(map) if !map.entries.borrow().is_empty() => {
+                self.indent = Some(outer.map_or(0, |indent| indent + STEP));
+                let entries = map.entries.borrow();
+                let mut keys: Vec<&Rc<str>> = entries.keys().collect();
+                keys.sort_by(|left, right| natural(left, right));
+                for key in keys {
+                    self.key(key)?;
+                    if let Some(item) = entries.get(key) {
+                        self.node(item, true, depth + 1)?;
+                    }
+                }
+            }
+            scalar => self.scalar(scalar)?,
+        }
+        self.indent = outer;
+        Ok(())
+    }
+
+    fn key(&mut self, key: &str) -> Result<(), String> {
+        self.go_to_indent()?;
+        if !Look::at(key).has_breaks && key.len() <= KEY_BYTES {
+            self.text(key, true)?;
+            return self.mark(":", false, false);
+        }
+        self.mark("?", true, true)?;
+        self.text(key, false)?;
+        self.go_to_indent()?;
+        self.mark(":", true, true)
+    }
+
+    fn scalar(&mut self, value: &Value) -> Result<(), String> {
+        match value {
+            Value::Text(text) => self.text(text, false),
+            Value::Nil => self.word("null"),
+            Value::Bool(truth) => self.word(if *truth { "true" } else { "false" }),
+            Value::Int(number) => self.word(&number.to_string()),
+            Value::Float(number) if number.is_finite() => {
+                // It is JSON on the way, where a whole number has neither point nor exponent.
+                let json = json_float(*number);
+                let signed = json.parse::<i64>().map(|whole| whole.to_string());
+                let whole = signed.or_else(|_| json.parse::<u64>().map(|whole| whole.to_string()));
+                self.word(&whole.unwrap_or_else(|_| float(*number)))
+            }
+            Value::Float(_) => Err("JSON has no such number".into()),
+            Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+            Value::List(_) => self.mark("[]", true, false),
+            Value::Map(_) => self.mark("{}", true, false),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), String> {
+        self.mark(word, true, false)
+    }
+
+    fn text(&mut self, text: &str, is_key: bool) -> Result<(), String> {
+        let look = Look::at(text);
+        let outer = self.indent;
+        self.indent = Some(outer.map_or(STEP, |indent| indent + STEP));
+        if text.contains('\n') && look.allows_block && !is_key {
+            self.literal(text)?;
+        } else if text.contains('\n') || !resolve::is_text(text) {
+            self.double(text, is_key)?;
+        } else if look.allows_plain {
+            self.plain(text, is_key)?;
+        } else if look.allows_single {
+            self.single(text, is_key)?;
+        } else {
+            self.double(text, is_key)?;
+        }
+        self.indent = outer;
+        Ok(())
+    }
+
+    fn plain(&mut self, text: &str, is_key: bool) -> Result<(), String> {
+        if !self.after_space {
+            self.put(" ")?;
+        }
+        self.folded(text, is_key, false)
+    }
+
+    fn single(&mut self, text: &str, is_key: bool) -> Result<(), String> {
+        self.mark("'", true, false)?;
+        self.folded(text, is_key, true)?;
+        self.mark("'", false, false)
+    }
+
+    /// Text whose line is broken at a space, where it is long enough.
+    fn folded(&mut self, text: &str, is_key: bool, is_quoted: bool) -> Result<(), String> {
+        let mut after_space = false;
+        let mut after_break = false;
+        let mut letters = text.char_indices().peekable();
+        while let Some((place, letter)) = letters.next() {
+            if letter == ' ' {
+                let next = letters.peek().map(|(_, next)| *next);
+                let is_inside = !is_quoted || (place > 0 && next.is_some());
+                if !is_key && !after_space && self.column > WIDTH && is_inside && next != Some(' ') {
+                    self.go_to_indent()?;
+                } else {
+                    self.put(" ")?;
+                }
+                after_space = true;
+            } else if is_break(letter) {
+                self.put_break(letter)?;
+                self.at_indent = true;
+                after_break = true;
+            } else {
+                if after_break {
+                    self.go_to_indent()?;
+                }
+                if letter == '\'' && is_quoted {
+                    self.put("'")?;
+                }
+                self.put_letter(letter)?;
+                self.at_indent = false;
+                after_space = false;
+                after_break = false;
+            }
+        }
+        self.after_space = false;
+        self.at_indent = false;
+        Ok(())
+    }
+
+    fn double(&mut self, text: &str, is_key: bool) -> Result<(), String> {
+        self.mark("\"", true, false)?;
+        let begins_with_mark = text.starts_with('\u{feff}');
+        let mut after_space = false;
+        let mut letters = text.char_indices().peekable();
+        while let Some((place, letter)) = letters.next() {
+            if !is_printable(letter) || begins_with_mark || is_break(letter) || matches!(letter, '"' | '\\') {
+                self.put(&escaped(letter))?;
+                after_space = false;
+            } else if letter == ' ' {
+                let next = letters.peek().map(|(_, next)| *next);
+                if !is_key && !after_space && self.column > WIDTH && place > 0 && next.is_some() {
+                    self.go_to_indent()?;
+                    if next == Some(' ') {
+                        self.put("\\")?;
+                    }
+                } else {
+                    self.put(" ")?;
+                }
+                after_space = true;
+            } else {
+                self.put_letter(letter)?;
+                after_space = false;
+            }
+        }
+        self.mark("\"", false, false)
+    }
+
+    fn literal(&mut self, text: &str) -> Result<(), String> {
+        self.mark("|", true, false)?;
+        if text.starts_with(|first| first == ' ' || is_break(first)) {
+            self.mark(&STEP.to_string(), false, false)?;
+        }
+        let mut backwards = text.chars().rev();
+        match (backwards.next(), backwards.next()) {
+            (Some(last), None) if is_break(last) => self.mark("+", false, false)?,
+            (Some(last), Some(before)) if is_break(last) && is_break(before) => self.mark("+", false, false)?,
+            (Some(last), _) if is_break(last) => {}
+            _ => self.mark("-", false, false)?,
+        }
+        self.put_break('\n')?;
+        self.at_indent = true;
+        self.after_space = true;
+        let mut after_break = true;
+        for letter in text.chars() {
+            if is_break(letter) {
+                self.put_break(letter)?;
+                self.at_indent = true;
+                after_break = true;
+            } else {
+                if after_break {
+                    self.go_to_indent()?;
+                }
+                self.put_letter(letter)?;
+                self.at_indent = false;
+                after_break = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Go's order of keys: letters after all else, and numbers within keys by their value (`a2` before `a10`).
+fn natural(left: &str, right: &str) -> Ordering {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let Some(place) = left.iter().zip(&right).position(|(left, right)| left != right) else {
+        return left.len().cmp(&right.len());
+    };
+    let (from_left, from_right) = (left[place], right[place]);
+    match (from_left.is_alphabetic(), from_right.is_alphabetic()) {
+        (true, true) => return from_left.cmp(&from_right),
+        (true, false) => return Ordering::Greater,
+        (false, true) => return Ordering::Less,
+        (false, false) => {}
+    }
+    // `a10` and `a1b` differ behind a digit that belongs to the number.
+    let mut start = 0;
+    if from_left == '0' || from_right == '0' {
+        let before = left[..place].iter().rev().take_while(|letter| letter.is_ascii_digit());
+        start = i64::from(before.into_iter().any(|digit| *digit != '0'));
+    }
+    let number = |letters: &[char]| {
+        let digits = letters[place..].iter().take_while(|letter| letter.is_ascii_digit());
+        digits.fold((start, 0), |(number, length), digit| {
+            let digit = i64::from(u32::from(*digit) - u32::from('0'));
+            (number.wrapping_mul(10).wrapping_add(digit), length + 1)
+        })
+    };
+    number(&left).cmp(&number(&right)).then(from_left.cmp(&from_right))
+}

@@ -1,0 +1,166 @@
+//! What `metadata.managedFields` says: who owns which field. Our own entry is the drift detector.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// One entry of managedFields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Who.
+    pub manager: String,
+    /// Whether by an apply; else by a plain update.
+    pub applied: bool,
+    /// The subresource, where it was not the object itself.
+    pub subresource: String,
+    /// When it was last changed, as the server writes it.
+    pub time: String,
+    /// The fields.
+    pub fields: FieldSet,
+}
+
+/// A set of field paths, each as the server writes it: `.spec.replicas`, `.spec.ports[port=80].name`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSet(BTreeSet<String>);
+
+impl Entry {
+    /// Reads all entries of an object's or a metadata event's managedFields.
+    pub fn all(managed_fields: &Value) -> Vec<Entry> {
+        let entries = managed_fields.as_array().into_iter().flatten();
+        entries.map(Entry::read).collect()
+    }
+
+    /// Ours: the one that an apply under this name left on the object itself.
+    pub fn ours<'a>(entries: &'a [Entry], manager: &str) -> Option<&'a Entry> {
+        entries.iter().find(|entry| entry.applied && entry.manager == manager && entry.subresource.is_empty())
+    }
+
+    fn read(entry: &Value) -> Entry {
+        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        Entry {
+            manager: text("manager"),
+            applied: entry["operation"] == "Apply",
+            subresource: text("subresource"),
+            time: text("time"),
+            fields: FieldSet::read(&entry["fieldsV1"]),
+        }
+    }
+}
+
+impl FieldSet {
+    /// Reads `fieldsV1`.
+    pub fn read(fields: &Value) -> FieldSet {
+        let mut paths = BTreeSet::new();
+        collect(fields, String::new(), &mut paths);
+        FieldSet(paths)
+    }
+
+    /// What is in this set and not in the other.
+    #[must_use]
+    pub fn without(&self, other: &FieldSet) -> FieldSet {
+        FieldSet(self.0.difference(&other.0).cloned().collect())
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn common(&self, other: &FieldSet) -> FieldSet {
+        FieldSet(self.0.intersection(&other.0).cloned().collect())
+    }
+
+    /// Whether it has no field.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Its paths in order.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+/// Who took fields from us: the managers, other than ours, that now own one of them, the one who wrote last first.
+pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&'a str> {
+    let mut takers: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| entry.manager != manager || !entry.applied)
+        .filter(|entry| !entry.fields.common(lost).is_empty())
+        .collect();
+    takers.sort_by(|one, other| other.time.cmp(&one.time));
+    let mut names: Vec<&str> = takers.into_iter().map(|entry| entry.manager.as_str()).collect();
+    names.dedup();
+    names
+}
+
+/// `f:name` is a field, `k:{...}` an item by its key, `v:...` an item by its value, `.` the thing itself.
+fn collect(node: &Value, path: String, paths: &mut BTreeSet<String>) {
+    let Some(children) = node.as_object() else { return };
+    if children.is_empty() {
+        paths.insert(path);
+        return;
+    }
+    for (step, below) in children {
+        match step.split_once(':') {
+            Some(("f", name)) => collect(below, format!("{path}.{name}"), paths),
+            Some(("k", key)) => collect(below, format!("{path}[{}]", readable_key(key)), paths),
+            Some(("v", value)) => collect(below, format!("{path}[{value}]"), paths),
+            _ => {
+                paths.insert(path.clone());
+            }
+        }
+    }
+}
+
+/// `{"port":80,"protocol":"TCP"}` as `port=80,protocol="TCP"`.
+fn readable_key(key: &str) -> String {
+    match serde_json::from_str::<Value>(key) {
+        Ok(Value::Object(parts)) => {
+            parts.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
+        }
+        _ => key.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, FieldSet, takers};
+    use serde_json::{Value, json};
+
+    fn service() -> Value {
+        json!([
+            {"manager": "virt-platform-autopilot", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {
+                "f:metadata": {"f:labels": {"f:app": {}}},
+                "f:spec": {"f:ports": {"k:{\"port\":8080,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:port": {}}}},
+            }},
+            {"manager": "kubectl-edit", "operation": "Update", "time": "2026-01-02T00:00:00Z", "fieldsV1": {
+                "f:spec": {"f:selector": {}},
+            }},
+            {"manager": "virt-platform-autopilot", "operation": "Update", "subresource": "status", "fieldsV1": {}},
+        ])
+    }
+
+    #[test]
+    fn our_entry_is_the_applied_one_on_the_object_itself() {
+        let entries = Entry::all(&service());
+        let ours = Entry::ours(&entries, "virt-platform-autopilot").unwrap();
+        let paths: Vec<&str> = ours.fields.paths().collect();
+        assert_eq!(
+            paths,
+            [
+                ".metadata.labels.app",
+                ".spec.ports[port=8080,protocol=\"TCP\"]",
+                ".spec.ports[port=8080,protocol=\"TCP\"].name",
+                ".spec.ports[port=8080,protocol=\"TCP\"].port",
+            ]
+        );
+        assert!(Entry::ours(&entries, "kubectl-edit").is_none(), "an update is no apply");
+    }
+
+    #[test]
+    fn what_was_lost_names_who_took_it() {
+        let before = FieldSet::read(&json!({"f:spec": {"f:selector": {}, "f:type": {}}}));
+        let now = FieldSet::read(&json!({"f:spec": {"f:type": {}}}));
+        let lost = before.without(&now);
+        assert_eq!(lost.paths().collect::<Vec<_>>(), [".spec.selector"]);
+        assert_eq!(takers(&lost, &Entry::all(&service()), "virt-platform-autopilot"), ["kubectl-edit"]);
+        assert!(now.without(&before).is_empty());
+    }
+}

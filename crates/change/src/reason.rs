@@ -1,0 +1,98 @@
+//! Why something is not done. Worded once: log, event, metric and status take it from here.
+
+use crate::digest::Digest;
+use serde::Serialize;
+use std::fmt;
+
+/// Why we hold back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "reason")]
+pub enum Reason {
+    /// The user's patch is not allowed or does not fit.
+    PatchRefused {
+        /// Why.
+        why: String,
+    },
+    /// The user's list of ignored fields is not allowed.
+    IgnoreFieldsRefused {
+        /// Why.
+        why: String,
+    },
+    /// The value of `mode` is neither `managed` nor `unmanaged`.
+    ModeUnknown {
+        /// What was written.
+        value: String,
+    },
+    /// The user took the object out of our hands.
+    Unmanaged,
+    /// The object is paused, by us after a fight or by the user.
+    Paused,
+    /// The user excluded the object.
+    Excluded,
+    /// Writing it restarts nodes, and nobody said yes to that.
+    NeedsApproval {
+        /// What a yes has to name.
+        digest: Digest,
+        /// The nodes it restarts, in words.
+        restarts: String,
+    },
+    /// Somebody writes against us again and again.
+    Fighting {
+        /// Who, as far as the object tells.
+        actors: Vec<String>,
+        /// Over which fields.
+        fields: Vec<String>,
+    },
+    /// Another manager applied these fields: they are theirs.
+    OwnedByAnother {
+        /// Who.
+        manager: String,
+        /// Which.
+        fields: Vec<String>,
+    },
+}
+
+impl Reason {
+    /// The word under which events and metrics file it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Reason::PatchRefused { .. } => "InvalidPatch",
+            Reason::IgnoreFieldsRefused { .. } => "InvalidIgnoreFields",
+            Reason::ModeUnknown { .. } => "InvalidMode",
+            Reason::Unmanaged => "UnmanagedMode",
+            Reason::Paused => "Paused",
+            Reason::Excluded => "Excluded",
+            Reason::NeedsApproval { .. } => "ApprovalRequired",
+            Reason::Fighting { .. } => "ThrashingDetected",
+            Reason::OwnedByAnother { .. } => "OwnedByAnother",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::PatchRefused { why } => write!(f, "the patch is refused: {why}"),
+            Reason::IgnoreFieldsRefused { why } => write!(f, "ignore-fields is refused: {why}"),
+            Reason::ModeUnknown { value } => write!(f, "mode is {value:?}; write managed or unmanaged"),
+            Reason::Unmanaged => write!(f, "mode is unmanaged: it is left alone"),
+            Reason::Paused => write!(f, "it is paused; remove the annotation reconcile-paused to resume"),
+            Reason::Excluded => write!(f, "it is excluded by disabled-resources"),
+            Reason::NeedsApproval { digest, restarts } => {
+                write!(f, "writing it restarts {restarts}; approve {digest} to go ahead")
+            }
+            Reason::Fighting { actors, fields } => {
+                let who = if actors.is_empty() { "somebody".to_owned() } else { actors.join(", ") };
+                write!(
+                    f,
+                    "{who} changes {} again and again; it is paused. Stop the other writer or set mode to unmanaged, \
+                     then remove the annotation reconcile-paused",
+                    if fields.is_empty() { "it".to_owned() } else { fields.join(", ") }
+                )
+            }
+            Reason::OwnedByAnother { manager, fields } => {
+                write!(f, "{manager} has applied {}; it is left to them", fields.join(", "))
+            }
+        }
+    }
+}
