@@ -1,8 +1,10 @@
-//! Tells the binary which commit and target it was built from.
+//! Tells the binary which commit and target it was built from, and puts the asset pack into it.
 
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn main() {
+fn main() -> std::io::Result<()> {
     // Git appends to this file with every commit and checkout; outside a clone it is not there.
     println!("cargo::rerun-if-changed=../../.git/logs/HEAD");
     let commit = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
@@ -10,4 +12,29 @@ fn main() {
     let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     println!("cargo::rustc-env=VIRTPILOT_COMMIT={}", commit.unwrap_or_else(|| "unknown commit".to_owned()));
     println!("cargo::rustc-env=VIRTPILOT_TARGET={}", std::env::var("TARGET").unwrap_or_default());
+
+    let assets = std::path::absolute("../../assets")?;
+    println!("cargo::rerun-if-changed={}", assets.display());
+    let mut files = Vec::new();
+    collect(&assets, &mut files)?;
+    files.sort();
+    let mut table = String::from("&[\n");
+    for file in files {
+        let name = file.strip_prefix(&assets).unwrap_or(&file).display().to_string();
+        let _ = writeln!(table, "    ({name:?}, include_bytes!({:?})),", file.display().to_string());
+    }
+    table.push_str("]\n");
+    std::fs::write(PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default()).join("assets.rs"), table)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
 }

@@ -27,7 +27,9 @@ fn run(command: Option<&str>) -> anyhow::Result<()> {
         Some("gen") => {
             for file in generated::files(&workspace)? {
                 if workspace.read(&file.path).ok().as_ref() != Some(&file.text) {
-                    std::fs::write(workspace.root.join(&file.path), &file.text)?;
+                    let path = workspace.root.join(&file.path);
+                    std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+                    std::fs::write(path, &file.text)?;
                     println!("wrote {}", file.path);
                 }
             }

@@ -1,11 +1,26 @@
 //! What can be typed.
 
+pub(crate) mod approve;
 pub(crate) mod completions;
+pub(crate) mod render;
+pub(crate) mod run;
+pub(crate) mod status;
+mod target;
 pub(crate) mod up;
 pub(crate) mod version;
 
 use anyhow::Context;
 use std::io::Write;
+
+/// How a command prints.
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For a person
+    #[default]
+    Text,
+    /// For a program
+    Json,
+}
 
 /// Prints; a reader that has had enough (`| head`) is not a failure.
 fn print(text: &str) -> anyhow::Result<()> {

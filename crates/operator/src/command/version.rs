@@ -1,6 +1,6 @@
 //! `version`: which build this is.
 
-use super::print;
+use super::{Format, print};
 use anyhow::Context;
 use serde::Serialize;
 
@@ -9,15 +9,6 @@ pub(crate) struct Arguments {
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
-}
-
-#[derive(Clone, Copy, Default, clap::ValueEnum)]
-enum Format {
-    /// For a person
-    #[default]
-    Text,
-    /// For a program
-    Json,
 }
 
 #[derive(Serialize)]

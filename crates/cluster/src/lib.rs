@@ -1,0 +1,16 @@
+//! The Kubernetes API: what there is, what changes, and the one place that writes.
+
+pub mod act;
+pub mod answer;
+pub mod connect;
+pub mod event;
+pub mod facts;
+pub mod kinds;
+pub mod live;
+pub mod permit;
+pub mod watch;
+
+pub use act::{Act, Acted};
+pub use connect::connect;
+pub use kinds::Kinds;
+pub use permit::Permit;

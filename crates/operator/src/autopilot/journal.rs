@@ -1,0 +1,32 @@
+//! One decision, told once: a log line and an event.
+
+use autopilot::Tell;
+use change::{Key, Reason};
+use cluster::event::Told;
+
+/// What to say about a decision, and whether it is a warning.
+pub(super) fn told(key: &Key, tell: &Tell) -> Told {
+    let (warning, reason, note) = match tell {
+        Tell::Applied => (false, "AssetApplied", format!("{key} was applied")),
+        Tell::Corrected { actors, fields } => {
+            let who = if actors.is_empty() { "somebody".to_owned() } else { actors.join(", ") };
+            let what = if fields.is_empty() { "our entry".to_owned() } else { fields.join(", ") };
+            (false, "DriftCorrected", format!("{key}: {who} changed {what}; it was put back"))
+        }
+        Tell::Held(reason) => {
+            let warning = !matches!(reason, Reason::Unmanaged | Reason::Paused | Reason::Excluded);
+            (warning, reason.word(), format!("{key}: {reason}"))
+        }
+    };
+    if warning {
+        tracing::warn!(reason, object = %key, "{note}");
+    } else {
+        tracing::info!(reason, object = %key, "{note}");
+    }
+    Told { warning, reason: reason.to_owned(), about: Some(key.clone()), note }
+}
+
+/// Whether something is worth saying again although it was the last thing said: a correction is, a state is not.
+pub(super) fn is_news(tell: &Tell, said: Option<&Tell>) -> bool {
+    matches!(tell, Tell::Corrected { .. }) || said != Some(tell)
+}

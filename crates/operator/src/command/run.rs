@@ -1,0 +1,89 @@
+//! `run`: the operator.
+
+use crate::metrics::Metrics;
+use crate::{autopilot, pack, serve};
+use anyhow::Context;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The cluster; by default as KUBECONFIG says, or the pod's own service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Where the HyperConverged lives
+    #[arg(long, default_value = api::hco::NAMESPACE)]
+    namespace: String,
+    /// A folder with an asset pack, instead of the one inside this binary
+    #[arg(long, value_name = "FOLDER")]
+    assets_dir: Option<PathBuf>,
+    /// Do nothing unless the HyperConverged says so
+    #[arg(long)]
+    opt_in: bool,
+    /// Where metrics are served; 0 is nowhere
+    #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = serve::parse_address)]
+    metrics_bind_address: Address,
+    /// Where /healthz and /readyz are served; 0 is nowhere
+    #[arg(long, default_value = ":8082", value_name = "ADDRESS", value_parser = serve::parse_address)]
+    health_probe_bind_address: Address,
+    /// How log lines are written
+    #[arg(long, value_enum, default_value_t, env = "LOG_FORMAT")]
+    log_format: LogFormat,
+}
+
+// Under another name, because clap takes a plain Option for an argument that may be left out.
+type Address = std::option::Option<std::net::SocketAddr>;
+
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum LogFormat {
+    /// For a person
+    #[default]
+    Text,
+    /// For a program
+    Json,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    start_log(arguments.log_format)?;
+    let catalog = pack::load(arguments.assets_dir.as_deref())?;
+    // The only TLS provider of the tree; a second installation is refused and harmless.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
+    runtime.block_on(async {
+        let client = cluster::connect(arguments.kubeconfig.as_deref()).await?;
+        let metrics = Arc::new(Metrics::new());
+        let (missing, readiness) = watch::channel(vec![api::hco::KIND.to_owned()]);
+        serve::bind(arguments.health_probe_bind_address, "probes", serve::probes(readiness)).await?;
+        serve::bind(arguments.metrics_bind_address, "metrics", serve::metrics(metrics.clone())).await?;
+        let settings = autopilot::Settings {
+            metrics,
+            missing,
+            namespace: arguments.namespace,
+            opt_in: arguments.opt_in,
+            pod: std::env::var("HOSTNAME").unwrap_or_else(|_| "virtpilot".into()),
+        };
+        let mut terminate = signal(SignalKind::terminate()).context("could not listen for signals")?;
+        tokio::select! {
+            ended = autopilot::run(client, catalog, settings) => ended,
+            _ = terminate.recv() => Ok(()),
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        }
+    })
+}
+
+fn start_log(format: LogFormat) -> anyhow::Result<()> {
+    let level = std::env::var("LOG_LEVEL").unwrap_or_else(|_| "info".into());
+    let filter = tracing_subscriber::EnvFilter::try_new(&level)
+        .with_context(|| format!("LOG_LEVEL is {level:?}; use error, warn, info, debug or trace"))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // Colours are for eyes, not for files.
+    let log = log.with_ansi(std::io::stderr().is_terminal());
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}

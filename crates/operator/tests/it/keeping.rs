@@ -1,0 +1,172 @@
+//! Objects appear, stay as they should be, and are the user's where the user says so.
+
+use crate::operator::{Running, SERVICE, SWAP, annotate, edit, eventually};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use playground::audit::Kind;
+use serde_json::json;
+use std::time::Duration;
+
+async fn service(running: &Running) -> DynamicObject {
+    eventually("the metrics Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await
+}
+
+async fn is_corrected(running: &Running, before: usize) {
+    eventually("the correction was told", async || {
+        (running.events("DriftCorrected").await.len() > before).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_install_applies_what_restarts_nothing_and_asks_for_the_rest() {
+    let running = Running::start(None).await;
+    assert_eq!(service(&running).await.data["spec"]["ports"][0]["port"], 8080);
+    let asked = eventually("an approval is asked for", async || running.events("ApprovalRequired").await.pop()).await;
+    assert!(
+        asked.contains("restarts 3 nodes of pool worker: worker-0, worker-1, worker-2; approve sha256:"),
+        "{asked}"
+    );
+    assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none());
+    let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap();
+    running.annotate_hco("approved", Some(digest)).await;
+    eventually("the approved MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hand_edit_is_undone_with_one_write_and_one_event() {
+    let running = Running::start(Some("true")).await;
+    service(&running).await;
+    eventually("the MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap()).await;
+    quiet(&running).await;
+    let before = running.audit().mark().unwrap();
+    edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "else"}}})).await;
+    is_corrected(&running, 0).await;
+    assert_eq!(service(&running).await.data["spec"]["selector"]["app"], "virt-platform-autopilot");
+    quiet(&running).await;
+    let own = running.own(&running.audit().since(before).unwrap());
+    assert_eq!((own.of(Kind::Write).count(), own.of(Kind::Event).count(), own.count()), (1, 1, 2), "{:?}", own.table());
+    let told = running.events("DriftCorrected").await;
+    assert!(told[0].contains("rogue changed .spec.selector"), "{told:?}");
+
+    // A write of the same value is none.
+    let before = running.audit().mark().unwrap();
+    edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "virt-platform-autopilot"}}})).await;
+    quiet(&running).await;
+    let own = running.own(&running.audit().since(before).unwrap());
+    assert_eq!(own.count(), 0, "{:?}", own.table());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_object_and_a_removed_label_come_back() {
+    let running = Running::start(Some("metrics-service")).await;
+    let first = service(&running).await.metadata.uid;
+    running.services().delete(SERVICE, &DeleteParams::default()).await.unwrap();
+    eventually("it is back", async || {
+        running.services().get_opt(SERVICE).await.unwrap().filter(|service| service.metadata.uid != first)
+    })
+    .await;
+    let label = "platform.kubevirt.io/managed-by";
+    edit(&running.services(), SERVICE, json!({"metadata": {"labels": {label: null}}})).await;
+    eventually("its label is back", async || {
+        let labels = running.services().get(SERVICE).await.unwrap().metadata.labels.unwrap_or_default();
+        labels.contains_key(label).then_some(())
+    })
+    .await;
+    assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none(), "only what was named is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_steer_with_annotations() {
+    let running = Running::start(Some("true")).await;
+    service(&running).await;
+    eventually("the MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap()).await;
+    let type_is = async |wanted: &str| {
+        eventually(&format!("the type is {wanted}"), async || {
+            let service = running.services().get(SERVICE).await.unwrap();
+            (service.data["spec"]["sessionAffinity"] == wanted).then_some(())
+        })
+        .await;
+    };
+    // A patch is honoured, and refused where it is power.
+    let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
+    annotate(&running.services(), SERVICE, "patch", Some(patch)).await;
+    type_is("ClientIP").await;
+    annotate(&running.machine_configs(), SWAP, "patch", Some(patch)).await;
+    let refused = eventually("the other patch is refused", async || running.events("InvalidPatch").await.pop()).await;
+    assert!(refused.contains("MachineConfig grants power over nodes"), "{refused}");
+
+    // An ignored field is the user's: their own apply needs no force, and the value stays.
+    annotate(&running.services(), SERVICE, "ignore-fields", Some("/spec/sessionAffinity")).await;
+    let owners = eventually("we do not own the field any more", async || {
+        let service = running.services().get(SERVICE).await.unwrap();
+        let fields = serde_json::to_value(&service.metadata.managed_fields).unwrap();
+        let ours = fields
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|entry| entry["manager"] == "virt-platform-autopilot" && entry["operation"] == "Apply")
+            .cloned();
+        ours.filter(|entry| entry["fieldsV1"]["f:spec"].get("f:sessionAffinity").is_none())
+    })
+    .await;
+    assert!(owners["fieldsV1"]["f:spec"].get("f:selector").is_some());
+    assert_eq!(
+        running.services().get(SERVICE).await.unwrap().data["spec"]["sessionAffinity"],
+        "ClientIP",
+        "its value stays"
+    );
+    let theirs = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE}, "spec": {"sessionAffinity": "None"}});
+    running.services().patch(SERVICE, &PatchParams::apply("person"), &Patch::Apply(&theirs)).await.unwrap();
+    quiet(&running).await;
+    type_is("None").await;
+
+    // Unmanaged means unmanaged.
+    annotate(&running.services(), SERVICE, "mode", Some("unmanaged")).await;
+    edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "mine"}}})).await;
+    quiet(&running).await;
+    assert_eq!(service(&running).await.data["spec"]["selector"]["app"], "mine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fight_is_paused_names_its_author_and_resumes() {
+    let mut running = Running::start(Some("metrics-service")).await;
+    service(&running).await;
+    let mut round = 0;
+    let paused = "platform.kubevirt.io/reconcile-paused";
+    loop {
+        round += 1;
+        edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": format!("war-{round}")}}})).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        // A restart in the middle changes nothing: the budget rides on the object.
+        if round == 5 {
+            running.restart();
+        }
+        let annotations = running.services().get(SERVICE).await.unwrap().metadata.annotations.unwrap_or_default();
+        if annotations.contains_key(paused) {
+            break;
+        }
+        assert!(round < 100, "it is never paused");
+    }
+    let told = eventually("the fight is told", async || running.events("ThrashingDetected").await.pop()).await;
+    assert!(told.contains("rogue changes .spec.selector"), "{told}");
+    let corrections = running.events("DriftCorrected").await.len();
+    assert!(corrections <= 12, "{corrections}");
+    annotate(&running.services(), SERVICE, "reconcile-paused", None).await;
+    eventually("it is corrected after the pause", async || {
+        let service = running.services().get(SERVICE).await.unwrap();
+        (service.data["spec"]["selector"]["app"] == "virt-platform-autopilot").then_some(())
+    })
+    .await;
+}
+
+/// Waits until the operator has not asked for anything for a while.
+async fn quiet(running: &Running) {
+    loop {
+        let before = running.audit().mark().unwrap();
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        if running.own(&running.audit().since(before).unwrap()).of(Kind::Write).count() == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The operator under its own service account on a real API server.
+
+// Clippy takes only functions marked as tests for tests.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod keeping;
+mod operator;
+mod scripts;

@@ -1,0 +1,13 @@
+//! The shell scripts inside assets, on made-up machines.
+
+use std::process::Command;
+
+#[test]
+fn scripts_of_the_swap_asset_do_their_arithmetic_and_nothing_else() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output =
+        Command::new("sh").arg(folder.join("tests/scripts/run.sh")).arg(folder.join("../../assets")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.trim_end().lines().last().unwrap_or_default().ends_with(" passed, 0 failed"), "{said}");
+}
