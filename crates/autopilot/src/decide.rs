@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::scope::Consent;
 use api::annotation;
-use change::field_set::takers;
+use change::field_set::{applied_by_another, takers};
 use change::{Digest, Entry, FieldSet, Impact, Key, Live, Mode, Overrides, Reason};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -140,6 +140,9 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
         && remembered.time == ours.time
     {
         return Decision { verdict: Verdict::InSync, tell: None };
+    }
+    if let Some((manager, fields)) = applied_by_another(&FieldSet::of_object(&wanted), &entries, api::FIELD_MANAGER) {
+        return hold(Reason::OwnedByAnother { manager, fields: fields.paths().map(str::to_owned).collect() });
     }
     if let Some(patch) = release(&overrides, &live.managed_fields, live) {
         return Decision { verdict: Verdict::Do(Effect::Release { patch }), tell: None };
@@ -395,6 +398,15 @@ mod tests {
         assert_eq!(held("reconcile-paused", "true"), "Paused");
         assert_eq!(held("patch", "[{}]"), "InvalidPatch");
         assert_eq!(held("ignore-fields", "/metadata"), "InvalidIgnoreFields");
+    }
+
+    #[test]
+    fn what_another_manager_applied_is_left_to_them() {
+        let mut scene = Scene::settled().edited();
+        scene.live.managed_fields[1]["operation"] = json!("Apply");
+        scene.live.managed_fields[1]["manager"] = json!("gitops");
+        let expected = Reason::OwnedByAnother { manager: "gitops".into(), fields: vec![".spec.type".into()] };
+        assert_eq!(scene.decide().verdict, Verdict::Hold(expected));
     }
 
     #[test]

@@ -54,6 +54,13 @@ impl FieldSet {
         FieldSet(paths)
     }
 
+    /// The leaves of an object that can be told without its schema: those that are not inside a list.
+    pub fn of_object(object: &Value) -> FieldSet {
+        let mut paths = BTreeSet::new();
+        leaves(object, String::new(), &mut paths);
+        FieldSet(paths)
+    }
+
     /// What is in this set and not in the other.
     #[must_use]
     pub fn without(&self, other: &FieldSet) -> FieldSet {
@@ -90,6 +97,17 @@ pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&
     names
 }
 
+/// Who else applied one of these fields, so that it is not ours any more: the manager and the fields. Whoever applies says
+/// "mine", and that is not drift.
+pub fn applied_by_another(wanted: &FieldSet, entries: &[Entry], manager: &str) -> Option<(String, FieldSet)> {
+    let ours = Entry::ours(entries, manager).map(|entry| entry.fields.clone()).unwrap_or_default();
+    let missing = wanted.without(&ours);
+    let others =
+        entries.iter().filter(|entry| entry.applied && entry.manager != manager && entry.subresource.is_empty());
+    let mut taken = others.map(|entry| (entry.manager.clone(), entry.fields.common(&missing)));
+    taken.find(|(_, fields)| !fields.is_empty())
+}
+
 /// `f:name` is a field, `k:{...}` an item by its key, `v:...` an item by its value, `.` the thing itself.
 fn collect(node: &Value, path: String, paths: &mut BTreeSet<String>) {
     let Some(children) = node.as_object() else { return };
@@ -109,6 +127,16 @@ fn collect(node: &Value, path: String, paths: &mut BTreeSet<String>) {
     }
 }
 
+fn leaves(value: &Value, path: String, paths: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, below)| leaves(below, format!("{path}.{key}"), paths)),
+        Value::Array(_) => {}
+        _ => {
+            paths.insert(path);
+        }
+    }
+}
+
 /// `{"port":80,"protocol":"TCP"}` as `port=80,protocol="TCP"`.
 fn readable_key(key: &str) -> String {
     match serde_json::from_str::<Value>(key) {
@@ -121,7 +149,7 @@ fn readable_key(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, FieldSet, takers};
+    use super::{Entry, FieldSet, applied_by_another, takers};
     use serde_json::{Value, json};
 
     fn service() -> Value {
@@ -152,6 +180,22 @@ mod tests {
             ]
         );
         assert!(Entry::ours(&entries, "kubectl-edit").is_none(), "an update is no apply");
+    }
+
+    #[test]
+    fn what_somebody_else_applied_is_theirs_and_what_both_applied_is_shared() {
+        let wanted =
+            FieldSet::of_object(&json!({"spec": {"type": "A", "selector": {"app": "x"}, "ports": [{"port": 1}]}}));
+        assert_eq!(wanted.paths().collect::<Vec<_>>(), [".spec.selector.app", ".spec.type"]);
+        let entry = |manager: &str, operation: &str, fields: Value| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": fields}});
+        let by = |ours: Value, manager: &str, operation: &str| {
+            let entries = json!([entry("us", "Apply", ours), entry(manager, operation, json!({"f:type": {}}))]);
+            applied_by_another(&wanted, &Entry::all(&entries), "us").map(|(manager, _)| manager)
+        };
+        let (all, left) = (json!({"f:type": {}, "f:selector": {"f:app": {}}}), json!({"f:selector": {"f:app": {}}}));
+        assert_eq!(by(all, "gitops", "Apply"), None, "shared");
+        assert_eq!(by(left.clone(), "gitops", "Apply"), Some("gitops".into()));
+        assert_eq!(by(left, "editor", "Update"), None, "an update is drift");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod digest;
 pub mod field_set;
 pub mod impact;
+pub mod list_repair;
 pub mod live;
 pub mod object;
 pub mod overrides;

@@ -3,7 +3,7 @@
 use crate::kinds::Served;
 use crate::live::live;
 use crate::permit::Permit;
-use change::{Entry, FieldSet, Key, Live};
+use change::{Entry, FieldSet, Key, Live, list_repair};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ pub enum Act {
     },
     /// A JSON patch, guarded by a test of its own.
     Patch(Value),
+    /// Put our items of lists in the place of those that keep this object from being applied; the next apply then succeeds.
+    Repair(Value),
     /// These annotations and nothing else, in this version.
     Annotate {
         /// The annotations.
@@ -59,6 +61,14 @@ pub enum Error {
         /// The server's words.
         words: String,
     },
+    /// An item of a list has the name of one of ours under another key: apply alone cannot help.
+    #[error("the API server refused {key}, because somebody changed the key of a list item: {words}")]
+    KeyChanged {
+        /// The object.
+        key: Key,
+        /// The server's words.
+        words: String,
+    },
     /// No answer, or a passing one: try again.
     #[error("could not write {key}: {words}")]
     Passing {
@@ -88,6 +98,14 @@ pub async fn act(client: &Client, _permit: &Permit, served: &Served, key: &Key, 
                 let params = PatchParams { field_manager: Some(api::FIELD_MANAGER.into()), ..PatchParams::default() };
                 api.patch_metadata(&key.name, &params, &Patch::Json::<()>(patch)).await
             }
+            Act::Repair(wanted) => {
+                let live = api.get(&key.name).await?;
+                let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
+                let patch = list_repair::repair(wanted, &live).unwrap_or_else(|| json!([]));
+                let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
+                let params = PatchParams { field_manager: Some(api::FIELD_MANAGER.into()), ..PatchParams::default() };
+                api.patch_metadata(&key.name, &params, &Patch::Json::<()>(patch)).await
+            }
             Act::Annotate { annotations, resource_version } => {
                 let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
                 let params = PatchParams { field_manager: Some(api::FIELD_MANAGER.into()), ..PatchParams::default() };
@@ -110,6 +128,9 @@ fn explain(error: kube::Error, key: &Key) -> Error {
     let key = key.clone();
     match error {
         kube::Error::Api(status) if status.code == 409 => Error::Stale(key),
+        kube::Error::Api(status) if status.code == 422 && status.message.contains("Duplicate value") => {
+            Error::KeyChanged { key, words: status.message }
+        }
         kube::Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 405 | 413 | 415 | 422) => {
             Error::Refused { key, words: status.message }
         }

@@ -65,6 +65,7 @@ struct Engine {
 struct Done {
     key: Key,
     digest: Option<Digest>,
+    tell: Option<Tell>,
     outcome: Result<Acted, act::Error>,
 }
 
@@ -283,84 +284,94 @@ impl Engine {
             return;
         }
         let Some(decision) = item.decide(key, &self.consent, now) else { return };
-        let effect = match decision.verdict {
+        match decision.verdict {
             Verdict::InSync => {
                 item.failures = 0;
                 item.said = item.said.take().filter(|said| !matches!(said, Tell::Held(_)));
                 self.settings.metrics.kept(key);
-                None
             }
             Verdict::Hold(reason) => {
                 self.settings.metrics.held(key, &reason);
-                None
+                self.say(key, decision.tell);
             }
-            Verdict::Do(effect) => Some(effect),
-        };
-        if let Some(tell) = decision.tell
-            && journal::is_news(&tell, item.said.as_ref())
-        {
-            let told = journal::told(key, &tell);
-            if matches!(tell, Tell::Held(Reason::Fighting { .. })) {
-                self.settings.metrics.fought(key);
+            Verdict::Do(effect) => {
+                item.busy = true;
+                let known = match &item.live {
+                    Seen::Present(live) => Some(live.resource_version.clone()),
+                    _ => None,
+                };
+                // What was begun and had to be repaired first is told as what it was.
+                let tell = item.owed.take().or(decision.tell);
+                let (act, digest) = match effect {
+                    Effect::Apply { object, digest } => (Act::Apply { object, resource_version: known }, Some(digest)),
+                    Effect::Release { patch } => (Act::Patch(patch), None),
+                    Effect::Annotate { annotations, resource_version } => {
+                        (Act::Annotate { annotations, resource_version }, None)
+                    }
+                };
+                self.start_write(key, act, digest, tell);
             }
-            item.said = Some(tell);
-            let (client, hco, uid, pod) =
-                (self.client.clone(), self.hco.clone(), self.hco_uid.clone(), self.settings.pod.clone());
-            tokio::spawn(async move {
-                if let Err(error) = cluster::event::tell(&client, &hco, &uid, &pod, &told, Timestamp::now()).await {
-                    tracing::warn!("an event was lost: {error}");
-                }
-            });
-        }
-        if let Some(effect) = effect {
-            self.start_write(key, effect);
         }
     }
 
-    fn start_write(&mut self, key: &Key, effect: Effect) {
-        let Some(served) = self.served.get(&(key.kind.clone(), key.namespace.clone())).cloned() else { return };
-        let Some(item) = self.items.get_mut(key) else { return };
-        item.busy = true;
-        let version = match &item.live {
-            Seen::Present(live) => Some(live.resource_version.clone()),
-            _ => None,
-        };
-        let (act, digest) = match effect {
-            Effect::Apply { object, digest } => (Act::Apply { object, resource_version: version }, Some(digest)),
-            Effect::Release { patch } => (Act::Patch(patch), None),
-            Effect::Annotate { annotations, resource_version } => {
-                (Act::Annotate { annotations, resource_version }, None)
+    /// Says something, unless it was the last thing said.
+    fn say(&mut self, key: &Key, tell: Option<Tell>) {
+        let (Some(tell), Some(item)) = (tell, self.items.get_mut(key)) else { return };
+        if !journal::is_news(&tell, item.said.as_ref()) {
+            return;
+        }
+        let told = journal::told(key, &tell);
+        if matches!(tell, Tell::Held(Reason::Fighting { .. })) {
+            self.settings.metrics.fought(key);
+        }
+        item.said = Some(tell);
+        let (client, hco) = (self.client.clone(), self.hco.clone());
+        let (uid, pod) = (self.hco_uid.clone(), self.settings.pod.clone());
+        tokio::spawn(async move {
+            if let Err(error) = cluster::event::tell(&client, &hco, &uid, &pod, &told, Timestamp::now()).await {
+                tracing::warn!("an event was lost: {error}");
             }
-        };
+        });
+    }
+
+    fn start_write(&mut self, key: &Key, act: Act, digest: Option<Digest>, tell: Option<Tell>) {
+        let Some(served) = self.served.get(&(key.kind.clone(), key.namespace.clone())).cloned() else { return };
         let (client, permit, slots, key) = (self.client.clone(), self.permit.clone(), self.slots.clone(), key.clone());
         self.writes.spawn(async move {
             let _slot = slots.acquire().await;
             let outcome = act::act(&client, &permit, &served, &key, &act).await;
-            Done { key, digest, outcome }
+            Done { key, digest, tell, outcome }
         });
     }
 
-    /// Takes the answer to a write, and looks again.
+    /// Takes the answer to a write, says what was done, and looks again.
     fn finish(&mut self, done: Done) {
         let Some(item) = self.items.get_mut(&done.key) else { return };
         item.busy = false;
         match done.outcome {
             Ok(acted) => {
-                item.failures = 0;
                 if let Some(digest) = done.digest {
+                    item.failures = 0;
                     let uid = acted.live.uid.clone();
                     item.remembered = Some(Remembered { digest, fields: acted.fields, time: acted.time, uid });
                 }
                 item.see(acted.live);
+                self.say(&done.key, done.tell);
                 self.work(&done.key);
             }
+            // Once: if that does not help, it is a refusal like any other.
+            Err(act::Error::KeyChanged { .. }) if item.failures == 0 => {
+                item.failures = 1;
+                item.busy = true;
+                item.owed = done.tell;
+                let wanted = item.wanted.clone();
+                self.start_write(&done.key, Act::Repair(wanted), None, None);
+            }
             Err(error) => {
-                let refused = matches!(error, act::Error::Refused { .. });
+                let refused = matches!(error, act::Error::Refused { .. } | act::Error::KeyChanged { .. });
                 let wait = item.wait(refused);
                 if refused {
                     self.settings.metrics.failed(&done.key);
-                }
-                if refused {
                     tracing::warn!(asset = item.asset, "{error}; the next try is in {} s", wait.as_secs());
                 } else {
                     tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());

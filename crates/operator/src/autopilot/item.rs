@@ -25,6 +25,8 @@ pub(crate) struct Item {
     pub(crate) failures: u32,
     /// What was said last, so that it is said once.
     pub(crate) said: Option<Tell>,
+    /// What is to be said when a write that needed a repair has succeeded.
+    pub(crate) owed: Option<Tell>,
 }
 
 /// What is known of the live object.
@@ -52,6 +54,7 @@ impl Item {
             busy: false,
             failures: 0,
             said: None,
+            owed: None,
         }
     }
 

@@ -160,6 +160,29 @@ async fn a_fight_is_paused_names_its_author_and_resumes() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_list_key_is_repaired_and_what_another_applied_is_left_to_them() {
+    let running = Running::start(Some("metrics-service")).await;
+    service(&running).await;
+    let ports = json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 9999}]);
+    let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
+    let patch = Patch::Json::<()>(serde_json::from_value(ports).unwrap());
+    running.services().patch(SERVICE, &params, &patch).await.unwrap();
+    eventually("our port is back, and alone", async || {
+        let ports = running.services().get(SERVICE).await.unwrap().data["spec"]["ports"].clone();
+        (ports.as_array().unwrap().len() == 1 && ports[0]["port"] == 8080).then_some(())
+    })
+    .await;
+
+    let theirs =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "labels": {"app": "theirs"}}});
+    running.services().patch(SERVICE, &PatchParams::apply("gitops").force(), &Patch::Apply(&theirs)).await.unwrap();
+    let told = eventually("it is told whose it is", async || running.events("OwnedByAnother").await.pop()).await;
+    assert!(told.contains("gitops has applied .metadata.labels.app"), "{told}");
+    quiet(&running).await;
+    assert_eq!(service(&running).await.metadata.labels.unwrap()["app"], "theirs");
+}
+
 /// Waits until the operator has not asked for anything for a while.
 async fn quiet(running: &Running) {
     loop {

@@ -141,7 +141,7 @@ fn spawn(kubeconfig: &std::path::Path) -> Child {
         .args(["run", "--kubeconfig"])
         .arg(kubeconfig)
         .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
-        .env("LOG_LEVEL", "debug")
+        .env("LOG_LEVEL", "info")
         .stdin(Stdio::null())
         .spawn()
         .unwrap()

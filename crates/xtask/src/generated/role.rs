@@ -60,7 +60,7 @@ fn text(objects: &[Key]) -> String {
         ));
         let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         text.push_str(&format!(
-            "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    resourceNames: [{names}]\n    verbs: [create, patch]\n"
+            "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    resourceNames: [{names}]\n    verbs: [create, get, patch]\n"
         ));
     }
     text.push_str(&format!(
@@ -91,7 +91,9 @@ mod tests {
         let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "metrics".into() };
         let role = text(&[key]);
         assert!(
-            role.contains("    resources: [services]\n    resourceNames: [\"metrics\"]\n    verbs: [create, patch]\n"),
+            role.contains(
+                "    resources: [services]\n    resourceNames: [\"metrics\"]\n    verbs: [create, get, patch]\n"
+            ),
             "{role}"
         );
         for forbidden in ["\"*\"", "bind]", "escalate]", "impersonate", "secrets"] {
