@@ -8,14 +8,14 @@ CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilo
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 
 help:
-	@echo 'make demo    start the playground: a real control plane on this machine'
+	@echo 'make demo    start the playground and let the autopilot show what it does on it'
 	@echo 'make test    lint, tidy, unit and integration tests'
 	@echo 'make lint    formatting, clippy and doc links alone'
 	@echo 'make bench   measure, as a table and as JSON'
 
 demo: needs
 	@$(LOCKED) build
-	@'$(CARGO_TARGET_DIR)/debug/virtpilot' up
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot' up --story
 
 test: needs
 	@$(LOCKED) locked-test

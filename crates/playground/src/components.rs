@@ -55,7 +55,8 @@ impl Layout {
         self.folder.join(format!("{name}.log"))
     }
 
-    fn start(&self, name: &str, program: &Path, args: Vec<String>) -> Start {
+    /// How a program is started here: in this folder, with a log in it.
+    pub fn start(&self, name: &str, program: &Path, args: Vec<String>) -> Start {
         Start {
             name: name.to_owned(),
             program: program.to_owned(),

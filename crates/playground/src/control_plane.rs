@@ -85,6 +85,11 @@ impl ControlPlane {
         self.family.pid(name)
     }
 
+    /// Starts another program beside those of the control plane.
+    pub fn start_program(&mut self, name: &str, program: &Path, arguments: Vec<String>) -> Result<(), Trouble> {
+        self.family.start(self.layout.start(name, program, arguments))
+    }
+
     /// Waits until one of the programs ends by itself, and says which.
     pub async fn broken(&mut self) -> Trouble {
         while let Some(report) = self.family.next().await {

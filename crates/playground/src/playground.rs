@@ -115,6 +115,11 @@ impl Playground {
         self.control_plane.pid(name)
     }
 
+    /// Starts another program that lives as long as the playground; what it prints goes to a log in the folder.
+    pub fn start_program(&mut self, name: &str, program: &Path, arguments: Vec<String>) -> Result<(), Trouble> {
+        self.control_plane.start_program(name, program, arguments)
+    }
+
     /// Waits until something of it ends by itself.
     pub async fn broken(&mut self) -> Trouble {
         self.control_plane.broken().await

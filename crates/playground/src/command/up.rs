@@ -1,7 +1,7 @@
 //! `up`: a playground, and three things to try on it.
 
 use super::requests::Format;
-use super::{Ended, asked_to_end, unless_interrupted};
+use super::{Ended, asked_to_end, story, unless_interrupted};
 use playground::scene::{PRESETS, Pool};
 use playground::{Options, Playground, Progress, Scene, Trouble};
 use serde_json::json;
@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// Show what there is and end although there is a terminal
     #[arg(long)]
     once: bool,
+    /// Let the autopilot show what it does, and check every step
+    #[arg(long, conflicts_with = "output")]
+    story: bool,
     /// How to print where it is
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -99,6 +102,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Ended> {
             }
             writeln!(out)?;
         }
+    }
+    if arguments.story {
+        unless_interrupted(story::tell(&mut playground, &scene.hco)).await?;
     }
     if stay {
         eprintln!("It stays up until Ctrl-C.");

@@ -19,6 +19,16 @@ fn without_a_terminal_up_shows_what_works_as_typed_and_ends_well() {
 }
 
 #[test]
+fn the_story_of_the_demo_comes_true() {
+    let mark = Mark::new("story");
+    let said = run(mark.program(virtpilot()).args(["up", "--story", "--hco", "v1beta1"]));
+    assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
+    assert_eq!(said.out.matches("  ✓ ").count(), 9, "{}", said.out);
+    assert!(said.out.contains("It all came true."), "{}", said.out);
+    mark.expect_gone();
+}
+
+#[test]
 fn a_program_reads_where_the_playground_is() {
     let mark = Mark::new("json");
     let said = run(mark.program(virtpilot()).args(["up", "--output", "json", "--scene", "single-node"]));

@@ -1,0 +1,238 @@
+//! The autopilot at work, told step by step. Each step is checked: a story that does not come true is an error.
+
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use playground::service_account::Account;
+use playground::{Playground, Trouble};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+const NAMESPACE: &str = "openshift-cnv";
+const SERVICE: &str = "virt-platform-autopilot-metrics";
+const SWAP: &str = "90-worker-swap-online";
+/// Long enough for a very busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the story plays with.
+struct Stage {
+    services: Api<DynamicObject>,
+    machine_configs: Api<DynamicObject>,
+    hco: Api<DynamicObject>,
+    events: Api<DynamicObject>,
+}
+
+/// Starts the operator under its own service account and tells what it does.
+pub(super) async fn tell(playground: &mut Playground, hco_version: &str) -> Result<(), Trouble> {
+    say("\nThe autopilot, on this cluster:\n")?;
+    install(playground).await?;
+    let stage = Stage {
+        services: api(playground, "v1", "Service", true),
+        machine_configs: api(playground, "machineconfiguration.openshift.io/v1", "MachineConfig", false),
+        hco: api(playground, &format!("{}/{hco_version}", api::hco::GROUP), api::hco::KIND, true),
+        events: api(playground, "events.k8s.io/v1", "Event", true),
+    };
+    stage.appears().await?;
+    stage.waits_for_a_yes().await?;
+    stage.undoes_a_hand_edit().await?;
+    stage.honours_and_refuses_patches().await?;
+    stage.leaves_an_ignored_field().await?;
+    stage.pauses_a_fight().await?;
+    say("\nIt all came true.\n\n")
+}
+
+/// The rights it is deployed with, and no others; then the operator itself.
+async fn install(playground: &mut Playground) -> Result<(), Trouble> {
+    let text = include_str!("../../../../deploy/rbac/role.yaml");
+    let manifests: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
+        Trouble::new("deploy/rbac/role.yaml cannot be read", "run `cargo xtask gen`").because(error.to_string())
+    })?;
+    for manifest in manifests {
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let namespaced = manifest["metadata"]["namespace"].is_string();
+        let api = api(playground, &word(&manifest["apiVersion"]), &word(&manifest["kind"]), namespaced);
+        let name = word(&manifest["metadata"]["name"]);
+        api.patch(&name, &PatchParams::apply("installer").force(), &Patch::Apply(&manifest))
+            .await
+            .map_err(|error| failed(&error))?;
+    }
+    let Account { kubeconfig, .. } = playground.account(NAMESPACE, "virt-platform-autopilot").await?;
+    let own =
+        std::env::current_exe().map_err(|error| Trouble::new("cannot find this program", "run again").from(error))?;
+    let arguments = ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"];
+    let arguments = arguments.into_iter().map(str::to_owned).chain([kubeconfig.display().to_string()]).collect();
+    playground.start_program("virtpilot", &own.with_file_name("virtpilot"), arguments)
+}
+
+impl Stage {
+    async fn appears(&self) -> Result<(), Trouble> {
+        until("the metrics Service appears", async || exists(&self.services, SERVICE).await).await?;
+        told(
+            "It was installed without a word from anybody: what restarts nothing is applied.",
+            &format!("Service {SERVICE} exists"),
+        )
+    }
+
+    async fn waits_for_a_yes(&self) -> Result<(), Trouble> {
+        let asked = until("an approval is asked for", async || self.event("ApprovalRequired").await).await?;
+        told("What restarts nodes waits for a yes.", &asked)?;
+        check(exists(&self.machine_configs, SWAP).await.is_none(), "the MachineConfig was written without a yes")?;
+        let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap_or_default();
+        annotate(&self.hco, api::hco::NAME, "approved", Some(digest)).await?;
+        until("the MachineConfig appears", async || exists(&self.machine_configs, SWAP).await).await?;
+        told("Somebody says yes to exactly that.", &format!("MachineConfig {SWAP} exists"))
+    }
+
+    async fn undoes_a_hand_edit(&self) -> Result<(), Trouble> {
+        let bare = self.bare_patch().await?;
+        let begun = Instant::now();
+        edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": "changed-by-hand"}}})).await?;
+        until("the hand edit is undone", async || self.selector_is_ours().await).await?;
+        let took = begun.elapsed();
+        let told_as = until("the correction is told", async || self.event("DriftCorrected").await).await?;
+        let times =
+            format!("{:.0} ms from the edit to its end; one bare PATCH takes {:.0} ms", millis(took), millis(bare));
+        told("A hand edit is undone.", &format!("{told_as} ({times})"))
+    }
+
+    async fn honours_and_refuses_patches(&self) -> Result<(), Trouble> {
+        let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
+        annotate(&self.services, SERVICE, "patch", Some(patch)).await?;
+        until("the patch is honoured", async || self.affinity_is("ClientIP").await).await?;
+        told("A user's JSON patch on the Service is honoured.", "spec.sessionAffinity is ClientIP")?;
+        annotate(&self.machine_configs, SWAP, "patch", Some(patch)).await?;
+        let refused = until("the patch is refused", async || self.event("InvalidPatch").await).await?;
+        told("One on the MachineConfig is refused.", &refused)?;
+        annotate(&self.machine_configs, SWAP, "patch", None).await
+    }
+
+    async fn leaves_an_ignored_field(&self) -> Result<(), Trouble> {
+        annotate(&self.services, SERVICE, "ignore-fields", Some("/spec/sessionAffinity")).await?;
+        let theirs = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE}, "spec": {"sessionAffinity": "None"}});
+        // Without force: it succeeds as soon as the field is nobody's.
+        until("the user's own apply needs no force", async || {
+            self.services.patch(SERVICE, &PatchParams::apply("a-user"), &Patch::Apply(&theirs)).await.ok().map(|_| ())
+        })
+        .await?;
+        // Once a later edit is undone, this one has been looked at, too.
+        edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": "later"}}})).await?;
+        until("a later edit is undone", async || self.selector_is_ours().await).await?;
+        check(self.affinity_is("None").await.is_some(), "an ignored field was changed")?;
+        told(
+            "An ignored field is the user's: their own apply needs no force and stays.",
+            "spec.sessionAffinity is None",
+        )
+    }
+
+    async fn pauses_a_fight(&self) -> Result<(), Trouble> {
+        for round in 0..200 {
+            edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": format!("rogue-{round}")}}})).await?;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if let Some(paused) = self.event("ThrashingDetected").await {
+                told("A rogue writer is named and the object paused.", &paused)?;
+                annotate(&self.services, SERVICE, "reconcile-paused", None).await?;
+                until("it is kept again", async || self.selector_is_ours().await).await?;
+                return told("The annotation is removed, and it is kept again.", "spec.selector is ours");
+            }
+        }
+        Err(Trouble::new("a fight was never paused", "this is a bug, please report it"))
+    }
+
+    /// What a write costs that only does what is necessary: the median of five.
+    async fn bare_patch(&self) -> Result<Duration, Trouble> {
+        let mut times = Vec::new();
+        for round in 0..5 {
+            let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bare"},
+                "spec": {"selector": {"round": round.to_string()}, "ports": [{"port": 1}]}});
+            let begun = Instant::now();
+            self.services
+                .patch("bare", &PatchParams::apply("bare").force(), &Patch::Apply(&object))
+                .await
+                .map_err(|error| failed(&error))?;
+            times.push(begun.elapsed());
+        }
+        let _ = self.services.delete("bare", &kube::api::DeleteParams::default()).await;
+        times.sort();
+        Ok(times[2])
+    }
+
+    async fn selector_is_ours(&self) -> Option<()> {
+        let service = self.services.get(SERVICE).await.ok()?;
+        (service.data["spec"]["selector"]["app"] == "virt-platform-autopilot").then_some(())
+    }
+
+    async fn affinity_is(&self, wanted: &str) -> Option<()> {
+        let service = self.services.get(SERVICE).await.ok()?;
+        (service.data["spec"]["sessionAffinity"] == wanted).then_some(())
+    }
+
+    /// The last event with this reason.
+    async fn event(&self, reason: &str) -> Option<String> {
+        let list = self.events.list(&ListParams::default()).await.ok()?;
+        let fits = list.items.iter().filter(|event| event.data["reason"] == reason);
+        fits.filter_map(|event| event.data["note"].as_str()).next_back().map(str::to_owned)
+    }
+}
+
+fn api(playground: &Playground, api_version: &str, kind: &str, namespaced: bool) -> Api<DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    match namespaced {
+        true => Api::namespaced_with(playground.client(), NAMESPACE, &resource),
+        false => Api::all_with(playground.client(), &resource),
+    }
+}
+
+async fn exists(api: &Api<DynamicObject>, name: &str) -> Option<()> {
+    api.get_opt(name).await.ok().flatten().map(|_| ())
+}
+
+async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) -> Result<(), Trouble> {
+    edit(api, name, &json!({"metadata": {"annotations": {format!("{}{key}", api::annotation::PREFIX): value}}})).await
+}
+
+/// Changes an object as somebody else would.
+async fn edit(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), Trouble> {
+    let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
+    api.patch(name, &params, &Patch::Merge(patch)).await.map(|_| ()).map_err(|error| failed(&error))
+}
+
+async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> Result<T, Trouble> {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return Ok(found);
+        }
+        check(begun.elapsed() < PATIENCE, &format!("after {} s it is still not so: {what}", PATIENCE.as_secs()))?;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn check(holds: bool, what: &str) -> Result<(), Trouble> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Trouble::new(what, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)"))
+    }
+}
+
+fn failed(error: &kube::Error) -> Trouble {
+    Trouble::new("the API server refused a step of the story", "this is a bug, please report it")
+        .because(playground::trouble::server_words(error))
+}
+
+fn told(what: &str, shown: &str) -> Result<(), Trouble> {
+    say(&format!("  ✓ {what}\n      {shown}\n"))
+}
+
+fn say(text: &str) -> Result<(), Trouble> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Trouble::new("could not write the output", "check where it goes").from(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
