@@ -58,6 +58,8 @@ pub struct Request {
     pub code: u16,
     /// When the server received it.
     pub at: Timestamp,
+    /// When it was answered.
+    pub ended: Timestamp,
 }
 
 /// The requests of a window.
@@ -187,6 +189,7 @@ struct Entry {
     #[serde(default)]
     response_status: Status,
     request_received_timestamp: Timestamp,
+    stage_timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
@@ -255,6 +258,7 @@ impl Entry {
             kind,
             code: self.response_status.code,
             at: self.request_received_timestamp,
+            ended: self.stage_timestamp,
         })
     }
 }
@@ -272,7 +276,7 @@ mod tests {
             format!(r#""objectRef":{{"resource":"{resource}","apiGroup":"g.io","name":"n"}},"#)
         };
         format!(
-            r#"{{"auditID":"{id}","stage":"{stage}","verb":"{verb}","requestURI":"{uri}","user":{{"username":"system:serviceaccount:a:b"}},{object}"responseStatus":{{"code":{code}}},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z"}}"#
+            r#"{{"auditID":"{id}","stage":"{stage}","verb":"{verb}","requestURI":"{uri}","user":{{"username":"system:serviceaccount:a:b"}},{object}"responseStatus":{{"code":{code}}},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z","stageTimestamp":"2026-01-01T00:00:01.000000Z"}}"#
         )
     }
 

@@ -10,6 +10,7 @@ use crate::run_folder;
 use crate::trouble::{self, Trouble};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ const ATTEMPTS: usize = 5;
 /// A control plane that lives as long as this value.
 pub struct ControlPlane {
     family: Family,
+    /// Reports that came while we looked for something else.
+    unheard: VecDeque<Report>,
     layout: Layout,
     certificates: Certificates,
     address: String,
@@ -80,8 +83,11 @@ impl ControlPlane {
         &self.certificates
     }
 
-    /// The process id of one of its programs.
-    pub fn pid(&self, name: &str) -> Option<u32> {
+    /// The process id of one of its programs, if it runs.
+    pub fn pid(&mut self, name: &str) -> Option<u32> {
+        while let Ok(Some(report)) = self.family.poll() {
+            self.unheard.push_back(report);
+        }
         self.family.pid(name)
     }
 
@@ -92,7 +98,12 @@ impl ControlPlane {
 
     /// Waits until one of the programs ends by itself, and says which.
     pub async fn broken(&mut self) -> Trouble {
-        while let Some(report) = self.family.next().await {
+        loop {
+            let report = match self.unheard.pop_front() {
+                Some(report) => Some(report),
+                None => self.family.next().await,
+            };
+            let Some(report) = report else { break };
             if let Some(trouble) = self.complain(&report) {
                 return trouble;
             }
@@ -148,7 +159,7 @@ async fn start_on(launch: &Launch<'_>, port: u16) -> Result<ControlPlane, Failur
 
     family.start(components::etcd(launch.binaries, &layout, launch.fsync))?;
     family.start(components::api_server(launch.binaries, &layout, &certificates, port))?;
-    let mut control_plane = ControlPlane { family, layout, certificates, address, client };
+    let mut control_plane = ControlPlane { family, unheard: VecDeque::new(), layout, certificates, address, client };
     control_plane.wait_until_ready().await?;
     let manager = components::controller_manager(launch.binaries, &control_plane.layout, &control_plane.certificates);
     control_plane.family.start(manager)?;

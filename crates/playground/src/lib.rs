@@ -8,6 +8,7 @@ pub mod certificates;
 pub mod components;
 pub mod control_plane;
 pub mod crds;
+pub mod deployment;
 mod go;
 mod kubeconfig;
 mod playground;

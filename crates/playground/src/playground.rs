@@ -111,7 +111,7 @@ impl Playground {
     }
 
     /// The process id of one of its programs, see [`crate::components`].
-    pub fn pid(&self, name: &str) -> Option<u32> {
+    pub fn pid(&mut self, name: &str) -> Option<u32> {
         self.control_plane.pid(name)
     }
 

@@ -1,9 +1,9 @@
 //! Starts a playground and the operator on it, as it is deployed: with its own rights and no others.
 
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::audit::{AuditLog, Requests};
-use playground::{Options, Playground, Progress, Scene};
+use playground::{Options, Playground, Progress, Scene, deployment};
 use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,12 +19,6 @@ pub(crate) const NAMESPACE: &str = "openshift-cnv";
 pub(crate) const SERVICE: &str = "virt-platform-autopilot-metrics";
 pub(crate) const SWAP: &str = "90-worker-swap-online";
 
-/// A kind by its API version.
-pub(crate) fn kind(api_version: &str, kind: &str) -> GroupVersionKind {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    GroupVersionKind::gvk(group, version, kind)
-}
-
 impl Running {
     /// Starts both; `autopilot` is the annotation on the HyperConverged, if any.
     pub(crate) async fn start(autopilot: Option<&str>) -> Running {
@@ -32,8 +26,7 @@ impl Running {
         let options = Options::for_test(Scene::preset("small").unwrap());
         let playground =
             Playground::start(&options, Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"));
-        grant(&playground).await;
-        let account = playground.account(NAMESPACE, "virt-platform-autopilot").await.unwrap();
+        let account = deployment::grant(&playground).await.unwrap();
         let operator = spawn(&account.kubeconfig);
         let running = Running { playground, account, operator };
         if let Some(value) = autopilot {
@@ -58,25 +51,17 @@ impl Running {
         requests.by("openshift-cnv/virt-platform-autopilot")
     }
 
-    pub(crate) fn api(&self, kind: &GroupVersionKind) -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk(kind);
-        match kind.kind.as_str() {
-            "MachineConfig" => Api::all_with(self.playground.client(), &resource),
-            _ => Api::namespaced_with(self.playground.client(), NAMESPACE, &resource),
-        }
-    }
-
     pub(crate) fn services(&self) -> Api<DynamicObject> {
-        self.api(&kind("v1", "Service"))
+        deployment::objects(&self.playground, "v1", "Service", Some(NAMESPACE))
     }
 
     pub(crate) fn machine_configs(&self) -> Api<DynamicObject> {
-        self.api(&kind("machineconfiguration.openshift.io/v1", "MachineConfig"))
+        deployment::objects(&self.playground, "machineconfiguration.openshift.io/v1", "MachineConfig", None)
     }
 
     /// Sets or removes an annotation of ours on the HyperConverged.
     pub(crate) async fn annotate_hco(&self, key: &str, value: Option<&str>) {
-        let api = self.api(&kind("hco.kubevirt.io/v1", "HyperConverged"));
+        let api = deployment::objects(&self.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
         annotate(&api, "kubevirt-hyperconverged", key, value).await;
     }
 
@@ -118,21 +103,6 @@ pub(crate) async fn eventually<T>(what: &str, look: impl AsyncFn() -> Option<T>)
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "after a minute it is still not so: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// The rights of the generated role, and no others.
-async fn grant(playground: &Playground) {
-    let manifests: Vec<Value> = serde_saphyr::from_multiple(include_str!("../../../../deploy/rbac/role.yaml")).unwrap();
-    for manifest in manifests {
-        let kind = kind(manifest["apiVersion"].as_str().unwrap(), manifest["kind"].as_str().unwrap());
-        let resource = ApiResource::from_gvk(&kind);
-        let api: Api<DynamicObject> = match manifest["metadata"]["namespace"].as_str() {
-            Some(namespace) => Api::namespaced_with(playground.client(), namespace, &resource),
-            None => Api::all_with(playground.client(), &resource),
-        };
-        let name = manifest["metadata"]["name"].as_str().unwrap();
-        api.patch(name, &PatchParams::apply("installer"), &Patch::Apply(&manifest)).await.unwrap();
     }
 }
 

@@ -1,13 +1,12 @@
 //! The autopilot at work, told step by step. Each step is checked: a story that does not come true is an error.
 
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
-use playground::service_account::Account;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use playground::deployment::{self, objects};
 use playground::{Playground, Trouble};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-const NAMESPACE: &str = "openshift-cnv";
 const SERVICE: &str = "virt-platform-autopilot-metrics";
 const SWAP: &str = "90-worker-swap-online";
 /// Long enough for a very busy machine.
@@ -24,12 +23,14 @@ struct Stage {
 /// Starts the operator under its own service account and tells what it does.
 pub(super) async fn tell(playground: &mut Playground, hco_version: &str) -> Result<(), Trouble> {
     say("\nThe autopilot, on this cluster:\n")?;
-    install(playground).await?;
+    let account = deployment::grant(playground).await?;
+    deployment::start(playground, &account)?;
+    let here = Some(deployment::NAMESPACE);
     let stage = Stage {
-        services: api(playground, "v1", "Service", true),
-        machine_configs: api(playground, "machineconfiguration.openshift.io/v1", "MachineConfig", false),
-        hco: api(playground, &format!("{}/{hco_version}", api::hco::GROUP), api::hco::KIND, true),
-        events: api(playground, "events.k8s.io/v1", "Event", true),
+        services: objects(playground, "v1", "Service", here),
+        machine_configs: objects(playground, "machineconfiguration.openshift.io/v1", "MachineConfig", None),
+        hco: objects(playground, &format!("{}/{hco_version}", api::hco::GROUP), api::hco::KIND, here),
+        events: objects(playground, "events.k8s.io/v1", "Event", here),
     };
     stage.appears().await?;
     stage.waits_for_a_yes().await?;
@@ -38,29 +39,6 @@ pub(super) async fn tell(playground: &mut Playground, hco_version: &str) -> Resu
     stage.leaves_an_ignored_field().await?;
     stage.pauses_a_fight().await?;
     say("\nIt all came true.\n\n")
-}
-
-/// The rights it is deployed with, and no others; then the operator itself.
-async fn install(playground: &mut Playground) -> Result<(), Trouble> {
-    let text = include_str!("../../../../deploy/rbac/role.yaml");
-    let manifests: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
-        Trouble::new("deploy/rbac/role.yaml cannot be read", "run `cargo xtask gen`").because(error.to_string())
-    })?;
-    for manifest in manifests {
-        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let namespaced = manifest["metadata"]["namespace"].is_string();
-        let api = api(playground, &word(&manifest["apiVersion"]), &word(&manifest["kind"]), namespaced);
-        let name = word(&manifest["metadata"]["name"]);
-        api.patch(&name, &PatchParams::apply("installer").force(), &Patch::Apply(&manifest))
-            .await
-            .map_err(|error| failed(&error))?;
-    }
-    let Account { kubeconfig, .. } = playground.account(NAMESPACE, "virt-platform-autopilot").await?;
-    let own =
-        std::env::current_exe().map_err(|error| Trouble::new("cannot find this program", "run again").from(error))?;
-    let arguments = ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"];
-    let arguments = arguments.into_iter().map(str::to_owned).chain([kubeconfig.display().to_string()]).collect();
-    playground.start_program("virtpilot", &own.with_file_name("virtpilot"), arguments)
 }
 
 impl Stage {
@@ -170,15 +148,6 @@ impl Stage {
         let list = self.events.list(&ListParams::default()).await.ok()?;
         let fits = list.items.iter().filter(|event| event.data["reason"] == reason);
         fits.filter_map(|event| event.data["note"].as_str()).next_back().map(str::to_owned)
-    }
-}
-
-fn api(playground: &Playground, api_version: &str, kind: &str, namespaced: bool) -> Api<DynamicObject> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    match namespaced {
-        true => Api::namespaced_with(playground.client(), NAMESPACE, &resource),
-        false => Api::all_with(playground.client(), &resource),
     }
 }
 
