@@ -1,11 +1,10 @@
 //! `approve`: a person's yes to one change that restarts nodes.
 
 use super::print;
-use super::target::Target;
-use anyhow::{Context, bail};
-use change::Key;
+use super::target::{Reached, Target};
+use anyhow::bail;
+use cluster::Permit;
 use cluster::act::{self, Act};
-use cluster::{Kinds, Permit};
 use std::collections::BTreeMap;
 
 #[derive(clap::Args)]
@@ -24,17 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "{digest:?} is no digest\n  fix: copy it from `virtpilot status`; it is sha256: and 64 hexadecimal digits"
         );
     }
-    arguments.target.with(async |client| {
-        let kinds = Kinds::discover(&client).await.context("could not ask the API server what it serves")?;
-        let (kind, served) = kinds
-            .newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND)
-            .context("this cluster does not serve HyperConverged")?;
-        let key = Key { kind, namespace: arguments.target.namespace.clone(), name: api::hco::NAME.into() };
-        let hco = served
-            .api(&client, &key.namespace)
-            .get(&key.name)
-            .await
-            .with_context(|| format!("could not read {key}"))?;
+    arguments.target.with(async |Reached { client, key, served, hco, .. }| {
         let annotations = hco.metadata.annotations.unwrap_or_default();
         let before = annotations.get(api::annotation::APPROVED).map(|text| text.trim()).unwrap_or_default();
         if before.split(',').any(|entry| entry.trim() == digest) {

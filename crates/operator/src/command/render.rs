@@ -6,7 +6,6 @@ use crate::autopilot::platform::{self, Outcome, Result as Came, Source};
 use crate::pack;
 use anyhow::{Context, bail};
 use catalog::Facts;
-use cluster::Kinds;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,17 +59,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             let runtime = tokio::runtime::Builder::new_current_thread().build().context("could not start")?;
             runtime.block_on(platform::want(None, &catalog, &mut facts, false)).outcomes
         }
-        None => arguments.target.with(async |client| {
-            let kinds = Kinds::discover(&client).await.context("could not ask the API server what it serves")?;
-            let (kind, served) = kinds
-                .newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND)
-                .with_context(|| "this cluster does not serve HyperConverged: is its operator installed?")?;
-            let hco = served.api(&client, &arguments.target.namespace).get(api::hco::NAME).await;
-            let hco = hco.with_context(|| format!("could not read the {} {}", kind.kind, api::hco::NAME))?;
-            let (hardware, topology, _) =
-                cluster::facts::look(&client, &kinds).await.context("could not read the nodes")?;
-            let mut facts = Facts { hco: serde_json::to_value(hco)?, hardware, topology, ..Facts::default() };
-            let source = Source { client: &client, kinds: &kinds };
+        None => arguments.target.with(async |reached| {
+            let (mut facts, _) = reached.facts().await?;
+            let source = Source { client: &reached.client, kinds: &reached.kinds };
             Ok(platform::want(Some(&source), &catalog, &mut facts, false).await.outcomes)
         })?,
     };

@@ -6,9 +6,7 @@ use crate::autopilot::platform::{self, Result as Came, Source};
 use crate::pack;
 use anyhow::Context;
 use autopilot::{Consent, Observed, Verdict};
-use catalog::Facts;
 use change::{Digest, Entry, Key, Live, Overrides};
-use cluster::Kinds;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -36,21 +34,10 @@ struct Line {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let catalog = pack::load(arguments.assets_dir.as_deref())?;
-    let lines = arguments.target.with(async |client| {
-        let kinds = Kinds::discover(&client).await.context("could not ask the API server what it serves")?;
-        let (kind, served) = kinds
-            .newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND)
-            .context("this cluster does not serve HyperConverged: is its operator installed?")?;
-        let hco = Key { kind, namespace: arguments.target.namespace.clone(), name: api::hco::NAME.into() };
-        let found = served
-            .api(&client, &hco.namespace)
-            .get(&hco.name)
-            .await
-            .with_context(|| format!("could not read {hco}"))?;
-        let (hardware, topology, nodes) =
-            cluster::facts::look(&client, &kinds).await.context("could not read the nodes")?;
-        let mut facts = Facts { hco: serde_json::to_value(found)?, hardware, topology, ..Facts::default() };
-        let source = Source { client: &client, kinds: &kinds };
+    let lines = arguments.target.with(async |reached| {
+        let (mut facts, nodes) = reached.facts().await?;
+        let (client, kinds) = (&reached.client, &reached.kinds);
+        let source = Source { client, kinds };
         let wanted = platform::want(Some(&source), &catalog, &mut facts, false).await;
         let mut lines = Vec::new();
         for outcome in wanted.outcomes {
@@ -69,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             let live = match kinds.find(&object.key.kind) {
                 Some(served) => {
-                    let api = served.api(&client, &object.key.namespace);
+                    let api = served.api(client, &object.key.namespace);
                     let found = api.get_metadata_opt(&object.key.name).await;
                     found
                         .with_context(|| format!("could not read {}", object.key))?

@@ -1,7 +1,13 @@
 //! Which cluster a command is about.
 
 use anyhow::Context;
+use catalog::Facts;
+use change::Key;
+use cluster::Kinds;
+use cluster::facts::Named;
+use cluster::kinds::Served;
 use kube::Client;
+use kube::api::DynamicObject;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -14,12 +20,45 @@ pub(crate) struct Target {
     pub(crate) namespace: String,
 }
 
+/// A cluster that was found, and its HyperConverged.
+pub(crate) struct Reached {
+    pub(crate) client: Client,
+    pub(crate) kinds: Kinds,
+    pub(crate) key: Key,
+    pub(crate) served: Served,
+    pub(crate) hco: DynamicObject,
+}
+
 impl Target {
     /// Runs something on that cluster.
-    pub(crate) fn with<T>(&self, work: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    pub(crate) fn with<T>(&self, work: impl AsyncFnOnce(Reached) -> anyhow::Result<T>) -> anyhow::Result<T> {
         // The only TLS provider of the tree; a second installation is refused and harmless.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
-        runtime.block_on(async { work(cluster::connect(self.kubeconfig.as_deref()).await?).await })
+        runtime.block_on(async { work(self.reach().await?).await })
+    }
+
+    async fn reach(&self) -> anyhow::Result<Reached> {
+        let client = cluster::connect(self.kubeconfig.as_deref()).await?;
+        let kinds = Kinds::discover(&client).await.context("could not ask the API server what it serves")?;
+        let (kind, served) = kinds
+            .newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND)
+            .context("this cluster does not serve HyperConverged: is its operator installed?")?;
+        let key = Key { kind, namespace: self.namespace.clone(), name: api::hco::NAME.into() };
+        let hco = served
+            .api(&client, &key.namespace)
+            .get(&key.name)
+            .await
+            .with_context(|| format!("could not read {key}"))?;
+        Ok(Reached { client, kinds, key, served, hco })
+    }
+}
+
+impl Reached {
+    /// What there is on the cluster, and its nodes.
+    pub(crate) async fn facts(&self) -> anyhow::Result<(Facts, Vec<Named>)> {
+        let look = cluster::facts::look(&self.client, &self.kinds).await;
+        let (hardware, topology, nodes) = look.context("could not read the nodes")?;
+        Ok((Facts { hco: serde_json::to_value(&self.hco)?, hardware, topology, ..Facts::default() }, nodes))
     }
 }

@@ -3,6 +3,7 @@
 // Clippy takes only functions marked as tests for tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod commands;
 mod keeping;
 mod operator;
 mod scripts;
