@@ -22,5 +22,5 @@ pub const RECONCILE_PAUSED: &str = "platform.kubevirt.io/reconcile-paused";
 
 /// Ours, on a managed object: what is left of its budget of corrections.
 pub const BUDGET: &str = "platform.kubevirt.io/budget";
-/// Ours, on a managed object: whether we created or adopted it.
-pub const ORIGIN: &str = "platform.kubevirt.io/origin";
+/// Ours, on a managed object: the digest of what was last applied, so that a restart knows what a pool already runs.
+pub const APPLIED: &str = "platform.kubevirt.io/applied";

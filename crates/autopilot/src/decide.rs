@@ -2,14 +2,11 @@
 
 use crate::budget::Budget;
 use crate::scope::Consent;
-use api::annotation;
+use api::annotation::{self, APPLIED};
 use change::field_set::{applied_by_another, takers};
 use change::{Digest, Entry, FieldSet, Impact, Key, Live, Mode, Overrides, Reason};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// Ours, on a managed object: the digest of what was last applied, so that a restart knows what a pool already runs.
-pub const APPLIED: &str = "platform.kubevirt.io/applied";
 
 /// All that a decision about one object may depend on.
 #[derive(Debug, Clone)]
@@ -235,9 +232,10 @@ fn take_out(node: &mut Value, steps: &[String]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{APPLIED, Decision, Effect, Observed, Remembered, Tell, Verdict, decide};
+    use super::{Decision, Effect, Observed, Remembered, Tell, Verdict, decide};
     use crate::budget::Budget;
     use crate::scope::{Consent, Rule};
+    use api::annotation::APPLIED;
     use change::{Digest, FieldSet, Impact, Key, Live, Reason};
     use serde_json::{Value, json};
     use std::collections::BTreeMap;

@@ -34,6 +34,6 @@ pub use hardware::Hardware;
 pub use node_facts::NodeFacts;
 pub use query::{Answer, Query};
 pub use render::{Rendered, render};
-pub use requirement::{Kind, requirement};
+pub use requirement::requirement;
 pub use tombstone::Tombstone;
 pub use topology::Topology;

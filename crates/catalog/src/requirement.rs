@@ -2,17 +2,7 @@
 
 use crate::asset::Asset;
 use crate::catalog::Catalog;
-
-/// A kind of object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind {
-    /// The API group; empty for the core.
-    pub group: String,
-    /// The version.
-    pub version: String,
-    /// The kind.
-    pub kind: String,
-}
+use change::Kind;
 
 /// The kind of object an asset makes, from the first top-level `apiVersion:` and `kind:` of its file.
 ///
@@ -21,8 +11,7 @@ pub fn requirement(catalog: &Catalog, asset: &Asset) -> Option<Kind> {
     let text = std::str::from_utf8(catalog.files.get(&asset.path)?).ok()?;
     let api_version = top_level(text, "apiVersion:")?;
     let kind = top_level(text, "kind:")?;
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    Some(Kind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() })
+    Some(Kind::new(api_version, kind))
 }
 
 fn top_level<'t>(text: &'t str, key: &str) -> Option<&'t str> {

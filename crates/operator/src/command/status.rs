@@ -102,7 +102,7 @@ fn line(
 fn is_as_applied(key: &Key, wanted: &serde_json::Value, live: Option<&Live>) -> bool {
     let Some(live) = live else { return false };
     let overridden = Overrides::read(&live.annotations, key).and_then(|overrides| overrides.apply(wanted));
-    let applied = live.annotations.get(autopilot::decide::APPLIED);
+    let applied = live.annotations.get(api::annotation::APPLIED);
     let ours = Entry::all(&live.managed_fields);
     let owned = Entry::ours(&ours, api::FIELD_MANAGER).is_some();
     owned && overridden.is_ok_and(|wanted| applied.is_some_and(|applied| applied == Digest::of(&wanted).as_str()))

@@ -8,6 +8,7 @@ pub(crate) mod up;
 
 use playground::Trouble;
 use std::future::Future;
+use std::io::Write;
 use std::sync::OnceLock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -59,6 +60,16 @@ pub(crate) async fn asked_to_end() {
     match ENDED.get() {
         Some(told) => drop(told.clone().wait_for(|ended| *ended).await),
         None => std::future::pending().await,
+    }
+}
+
+/// Prints, and minds no reader that has had enough.
+fn say(text: &str) -> Result<(), Trouble> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Trouble::new("could not write the output", "check where it goes").from(error))
+        }
+        _ => Ok(()),
     }
 }
 

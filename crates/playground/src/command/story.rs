@@ -1,10 +1,10 @@
 //! The autopilot at work, told step by step. Each step is checked: a story that does not come true is an error.
 
+use super::say;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::deployment::{self, objects};
 use playground::{Playground, Trouble};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 const SERVICE: &str = "virt-platform-autopilot-metrics";
@@ -191,15 +191,6 @@ fn failed(error: &kube::Error) -> Trouble {
 
 fn told(what: &str, shown: &str) -> Result<(), Trouble> {
     say(&format!("  ✓ {what}\n      {shown}\n"))
-}
-
-fn say(text: &str) -> Result<(), Trouble> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Trouble::new("could not write the output", "check where it goes").from(error))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn millis(time: Duration) -> f64 {

@@ -1,7 +1,7 @@
 //! `up`: a playground, and three things to try on it.
 
 use super::requests::Format;
-use super::{Ended, asked_to_end, story, unless_interrupted};
+use super::{Ended, asked_to_end, say, story, unless_interrupted};
 use playground::scene::{PRESETS, Pool};
 use playground::{Options, Playground, Progress, Scene, Trouble};
 use serde_json::json;
@@ -132,16 +132,6 @@ fn things_to_try(playground: &Playground) -> [String; 3] {
         format!("{folder}/kubectl get machineconfigpools,hyperconvergeds --all-namespaces"),
         format!("{folder}/requests --user playground-admin"),
     ]
-}
-
-/// Prints, and minds no reader that has had enough.
-fn say(text: &str) -> Result<(), Trouble> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Trouble::new("could not write the output", "check where it goes").from(error))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Without a terminal nobody can type: the three things are tried here, exactly as printed.
