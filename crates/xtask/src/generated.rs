@@ -3,7 +3,7 @@
 mod crd_table;
 mod layer_table;
 mod pure_clippy;
-mod role;
+pub(crate) mod role;
 
 use crate::layers;
 use crate::workspace::Workspace;

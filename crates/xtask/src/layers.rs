@@ -97,7 +97,12 @@ pub(crate) const LAYERS: [Layer; 14] = [
         may_use: &["api"],
         what: "a real control plane on this machine, for demo, tests and benches; its own binary",
     },
-    Layer { name: "xtask", role: Role::Tool, may_use: &["api", "change", "catalog"], what: "`gen` and `tidy`" },
+    Layer {
+        name: "xtask",
+        role: Role::Tool,
+        may_use: &["api", "change", "catalog"],
+        what: "`gen`, `tidy` and `gen-pack`",
+    },
 ];
 
 /// A crate's place by its name.

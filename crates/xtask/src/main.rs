@@ -1,18 +1,24 @@
-//! `cargo xtask gen` writes what is derived; `cargo xtask tidy` checks what the architecture promises.
+//! `cargo xtask gen` writes what is derived, `tidy` checks what the architecture promises, `gen-pack` makes a pack for benches.
 
+mod bench_pack;
 mod generated;
 mod layers;
+mod pack;
 mod tidy;
 mod workspace;
 
 use anyhow::bail;
+use std::path::Path;
 use std::process::ExitCode;
 use workspace::Workspace;
 
-const USAGE: &str = "usage: cargo xtask gen    write every derived file\n       cargo xtask tidy   check what the architecture promises";
+const USAGE: &str = "usage: cargo xtask gen            write every derived file
+       cargo xtask tidy           check what the architecture promises
+       cargo xtask gen-pack DIR   write an asset pack of a real platform's size, for benches and tests";
 
 fn main() -> ExitCode {
-    match run(std::env::args().nth(1).as_deref()) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -21,10 +27,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Option<&str>) -> anyhow::Result<()> {
-    let workspace = Workspace::load()?;
-    match command {
-        Some("gen") => {
+fn run(arguments: &[&str]) -> anyhow::Result<()> {
+    match arguments {
+        ["gen"] => {
+            let workspace = Workspace::load()?;
             for file in generated::files(&workspace)? {
                 if workspace.read(&file.path).ok().as_ref() != Some(&file.text) {
                     let path = workspace.root.join(&file.path);
@@ -35,8 +41,8 @@ fn run(command: Option<&str>) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Some("tidy") => {
-            let complaints = tidy::all(&workspace)?;
+        ["tidy"] => {
+            let complaints = tidy::all(&Workspace::load()?)?;
             for complaint in &complaints {
                 eprintln!("{complaint}");
             }
@@ -45,6 +51,7 @@ fn run(command: Option<&str>) -> anyhow::Result<()> {
                 count => bail!("{count} things are not as ARCHITECTURE.md promises"),
             }
         }
+        ["gen-pack", folder] => bench_pack::write(Path::new(folder)),
         _ => bail!("{USAGE}"),
     }
 }
