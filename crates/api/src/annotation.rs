@@ -24,3 +24,7 @@ pub const RECONCILE_PAUSED: &str = "platform.kubevirt.io/reconcile-paused";
 pub const BUDGET: &str = "platform.kubevirt.io/budget";
 /// Ours, on a managed object: the digest of what was last applied, so that a restart knows what a pool already runs.
 pub const APPLIED: &str = "platform.kubevirt.io/applied";
+/// Ours, on a managed object: the patch that was honoured last, to fall back on when another one cannot be.
+pub const LAST_GOOD_PATCH: &str = "platform.kubevirt.io/last-good-patch";
+/// Ours, on a managed object: the ignored fields that were honoured last.
+pub const LAST_GOOD_IGNORE_FIELDS: &str = "platform.kubevirt.io/last-good-ignore-fields";

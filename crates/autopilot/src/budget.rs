@@ -30,12 +30,22 @@ impl Budget {
 
     /// Reads what `Display` wrote. What cannot be read is a full budget: whoever spoils it only gets corrected again.
     pub fn read(text: Option<&str>, now: i64) -> Budget {
-        let parse = || {
-            let mut numbers = text?.split(' ');
-            let (fast, slow) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-            Some(Budget { fast: FAST.min(fast), slow: SLOW.min(slow), at: numbers.next()?.parse().ok()? })
-        };
-        parse().map_or(Budget::full(now), |budget| budget.refilled(now))
+        Budget::parse(text).map_or(Budget::full(now), |budget| budget.refilled(now))
+    }
+
+    /// What `Display` wrote, as it was written.
+    pub fn parse(text: Option<&str>) -> Option<Budget> {
+        let mut numbers = text?.split(' ');
+        let (fast, slow) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        Some(Budget { fast: FAST.min(fast), slow: SLOW.min(slow), at: numbers.next()?.parse().ok()? })
+    }
+
+    /// The lesser of this one and another.
+    #[must_use]
+    pub fn at_most(self, other: Option<Budget>, now: i64) -> Budget {
+        let Some(other) = other.map(|other| other.refilled(now)) else { return self };
+        let own = self.refilled(now);
+        Budget { fast: own.fast.min(other.fast), slow: own.slow.min(other.slow), at: now }
     }
 
     /// Takes one correction; `None` if there is none left.

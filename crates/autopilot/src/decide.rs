@@ -1,10 +1,12 @@
 //! What is to be done about one object, from what its last event says.
 
 use crate::budget::Budget;
+use crate::release;
 use crate::scope::Consent;
-use api::annotation::{self, APPLIED};
+use crate::wish::Wish;
+use api::annotation;
 use change::field_set::{applied_by_another, takers};
-use change::{Digest, Entry, FieldSet, Impact, Key, Live, Mode, Overrides, Reason};
+use change::{Claim, Desired, Digest, Entry, FieldSet, Impact, Key, Live, Mode, Pause, Reason, Steering};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -14,13 +16,17 @@ pub struct Observed<'a> {
     /// The object.
     pub key: &'a Key,
     /// What the catalogue wants it to be.
-    pub wanted: &'a Value,
+    pub wanted: &'a Desired,
     /// What writing it does to the cluster.
     pub impact: Impact,
     /// The object's metadata as of its last event; `None` if it does not exist.
     pub live: Option<&'a Live>,
     /// What our last apply was answered with; `None` after a start.
     pub remembered: Option<&'a Remembered>,
+    /// What is left of its budget as far as we remember; whoever takes the annotation away gives no new one.
+    pub budget: Option<Budget>,
+    /// What the server refused.
+    pub refused: &'a [Refused],
     /// To what the user said yes.
     pub consent: &'a Consent,
     /// Whether the user excluded it.
@@ -34,12 +40,19 @@ pub struct Observed<'a> {
 pub struct Remembered {
     /// The digest of what we wanted, overrides included.
     pub digest: Digest,
-    /// The fields the answer said are ours.
-    pub fields: FieldSet,
-    /// When our entry last changed.
-    pub time: String,
+    /// What the answer said is ours.
+    pub claim: Claim,
     /// The identity of the object we applied to.
     pub uid: String,
+}
+
+/// An apply that the server refused.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refused {
+    /// The digest of what we wanted, overrides included.
+    pub digest: Digest,
+    /// The server's words.
+    pub words: String,
 }
 
 /// What to do, and what to say about it.
@@ -49,6 +62,10 @@ pub struct Decision {
     pub verdict: Verdict,
     /// What to say, if it was not said before.
     pub tell: Option<Tell>,
+    /// What of the user's wishes was refused; the object is then kept at its last good state.
+    pub refused: Option<Reason>,
+    /// When waiting alone changes the answer, in milliseconds since 1970.
+    pub wake: Option<i64>,
 }
 
 /// The answer for one object.
@@ -71,6 +88,8 @@ pub enum Effect {
         object: Value,
         /// The digest to remember with the answer.
         digest: Digest,
+        /// What is left after it.
+        budget: Budget,
     },
     /// Give up our claim on these fields without changing their values; the next decision applies without them.
     Release {
@@ -83,6 +102,8 @@ pub enum Effect {
         annotations: BTreeMap<String, String>,
         /// The version.
         resource_version: String,
+        /// What is left after it.
+        budget: Budget,
     },
 }
 
@@ -112,376 +133,120 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
     };
     if live.deleting {
         // It is on its way out; its end is an event of its own.
-        return Decision { verdict: Verdict::InSync, tell: None };
+        return in_sync();
     }
-    let overrides = match Overrides::read(&live.annotations, observed.key) {
-        Ok(overrides) => overrides,
+    let steering = match Steering::read(&live.annotations) {
+        Ok(steering) => steering,
         Err(reason) => return hold(reason),
     };
-    if overrides.mode == Mode::Unmanaged {
+    if steering.mode == Mode::Unmanaged {
         return hold(Reason::Unmanaged);
     }
-    if overrides.paused {
-        return hold(Reason::Paused);
+    match steering.pause {
+        Pause::No => {}
+        Pause::UntilRemoved => return hold(Reason::Paused),
+        Pause::Until(end) if end <= now => {}
+        Pause::Until(end) => return Decision { wake: Some(end), ..hold(Reason::Paused) },
+        Pause::Unclear(value) => return hold(Reason::PauseUnclear { value }),
     }
-    let wanted = match overrides.apply(observed.wanted) {
-        Ok(wanted) => wanted,
-        Err(reason) => return hold(reason),
-    };
-    let digest = Digest::of(&wanted);
-    let entries = Entry::all(&live.managed_fields);
-    let ours = Entry::ours(&entries, api::FIELD_MANAGER);
-    let remembered = observed.remembered.filter(|remembered| remembered.uid == live.uid && remembered.digest == digest);
-    if let (Some(remembered), Some(ours)) = (remembered, ours)
-        && remembered.fields == ours.fields
-        && remembered.time == ours.time
+    let (wish, refused) = Wish::of(observed, live);
+    let decision = keep(observed, live, &wish, now);
+    match (refused, decision.verdict) {
+        (Some(reason), Verdict::InSync) => hold(reason),
+        (refused, verdict) => Decision { verdict, refused, ..decision },
+    }
+}
+
+/// Keeps an object that exists as wished.
+fn keep(observed: &Observed<'_>, live: &Live, wish: &Wish, now: i64) -> Decision {
+    let claim = live.managed_fields.claim(api::FIELD_MANAGER);
+    let remembered =
+        observed.remembered.filter(|remembered| remembered.uid == live.uid && remembered.digest == wish.digest);
+    if let (Some(remembered), Some(claim)) = (remembered, &claim)
+        && remembered.claim.is_still(claim)
     {
-        return Decision { verdict: Verdict::InSync, tell: None };
+        return in_sync();
     }
-    if let Some((manager, fields)) = applied_by_another(&FieldSet::of_object(&wanted), &entries, api::FIELD_MANAGER) {
+    let object = wish.object(observed.wanted);
+    let entries = live.managed_fields.entries();
+    if let Some((manager, fields)) = applied_by_another(&FieldSet::of_object(&object), &entries, api::FIELD_MANAGER) {
         return hold(Reason::OwnedByAnother { manager, fields: fields.paths().map(str::to_owned).collect() });
     }
-    if let Some(patch) = release(&overrides, &live.managed_fields, live) {
-        return Decision { verdict: Verdict::Do(Effect::Release { patch }), tell: None };
+    if let Some(patch) = release::patch(&wish.overrides.ignored, live) {
+        return Decision { verdict: Verdict::Do(Effect::Release { patch }), tell: None, refused: None, wake: None };
     }
     // What the object already was by our own hand may be put back at any time: it restarts nothing that does not run so already.
-    let ran_already = live.annotations.get(APPLIED).is_some_and(|applied| applied == digest.as_str());
-    if observed.impact == Impact::High && !ran_already && !observed.consent.covers(&digest) {
-        return hold(Reason::NeedsApproval { digest, restarts: observed.restarts.to_owned() });
+    let ran_already = live.annotations.get(annotation::APPLIED).is_some_and(|applied| applied == wish.digest.as_str());
+    if observed.impact == Impact::High && !ran_already && !observed.consent.covers(&wish.digest) {
+        return hold(Reason::NeedsApproval { digest: wish.digest.clone(), restarts: observed.restarts.to_owned() });
     }
-    let budget = Budget::read(live.annotations.get(annotation::BUDGET).map(String::as_str), now);
-    let Some(remembered) = remembered else {
-        // After a start, or with another wish: one apply, which changes nothing if all is as it was.
-        let tell = (!ran_already).then_some(Tell::Applied);
-        let kept = live.annotations.get(annotation::BUDGET).cloned();
-        return apply(wanted, digest, &kept.unwrap_or_else(|| budget.to_string()), tell);
+    let written = live.annotations.get(annotation::BUDGET).map(String::as_str);
+    let budget = Budget::read(written, now).at_most(observed.budget, now);
+    let lost = match remembered {
+        Some(remembered) => remembered.claim.fields().without(&claim.as_ref().map(Claim::fields).unwrap_or_default()),
+        // After a start nothing is remembered, but what we applied and do not own any more was taken meanwhile.
+        None if ran_already => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
+        None => FieldSet::default(),
     };
-    let now_ours = ours.map(|entry| entry.fields.clone()).unwrap_or_default();
-    let lost = remembered.fields.without(&now_ours);
-    let fields: Vec<String> = lost.paths().map(str::to_owned).collect();
-    let actors: Vec<String> = takers(&lost, &entries, api::FIELD_MANAGER).into_iter().map(str::to_owned).collect();
-    match budget.spend(now) {
-        Some(left) => apply(wanted, digest, &left.to_string(), Some(Tell::Corrected { actors, fields })),
-        None => {
-            let annotations = BTreeMap::from([
-                (annotation::RECONCILE_PAUSED.to_owned(), "true".to_owned()),
-                (annotation::BUDGET.to_owned(), Budget::full(now).to_string()),
-            ]);
-            let resource_version = live.resource_version.clone();
-            let tell = Some(Tell::Held(Reason::Fighting { actors, fields }));
-            Decision { verdict: Verdict::Do(Effect::Annotate { annotations, resource_version }), tell }
-        }
+    if remembered.is_none() && lost.is_empty() {
+        // One apply, which changes nothing if all is as it was.
+        let tell = (!ran_already).then_some(Tell::Applied);
+        let kept = Budget::parse(written).unwrap_or(budget);
+        return apply(object, wish, kept, tell);
     }
+    let fields: Vec<String> = lost.paths().map(str::to_owned).collect();
+    let actors = actors(&lost, &entries);
+    match budget.spend(now) {
+        Some(left) => apply(object, wish, left, Some(Tell::Corrected { actors, fields })),
+        None => pause(live, Reason::Fighting { actors, fields }, now),
+    }
+}
+
+fn actors(lost: &FieldSet, entries: &[Entry]) -> Vec<String> {
+    takers(lost, entries, api::FIELD_MANAGER).into_iter().map(str::to_owned).collect()
+}
+
+/// Pauses an object over which somebody fights; whoever removes the annotation starts with a full budget.
+fn pause(live: &Live, reason: Reason, now: i64) -> Decision {
+    let budget = Budget::full(now);
+    let annotations = BTreeMap::from([
+        (annotation::RECONCILE_PAUSED.to_owned(), "true".to_owned()),
+        (annotation::BUDGET.to_owned(), budget.to_string()),
+    ]);
+    let effect = Effect::Annotate { annotations, resource_version: live.resource_version.clone(), budget };
+    Decision { verdict: Verdict::Do(effect), tell: Some(Tell::Held(reason)), refused: None, wake: None }
 }
 
 /// An object that does not exist has no overrides: they lived on it.
 fn create(observed: &Observed<'_>, now: i64) -> Decision {
-    let digest = Digest::of(observed.wanted);
-    if observed.impact == Impact::High && !observed.consent.covers(&digest) {
-        return hold(Reason::NeedsApproval { digest, restarts: observed.restarts.to_owned() });
+    let wish = Wish::bare(observed.wanted);
+    if observed.impact == Impact::High && !observed.consent.covers(&wish.digest) {
+        return hold(Reason::NeedsApproval { digest: wish.digest, restarts: observed.restarts.to_owned() });
     }
-    apply(observed.wanted.clone(), digest, &Budget::full(now).to_string(), Some(Tell::Applied))
+    apply(observed.wanted.object(), &wish, Budget::full(now), Some(Tell::Applied))
+}
+
+fn in_sync() -> Decision {
+    Decision { verdict: Verdict::InSync, tell: None, refused: None, wake: None }
 }
 
 fn hold(reason: Reason) -> Decision {
-    Decision { tell: Some(Tell::Held(reason.clone())), verdict: Verdict::Hold(reason) }
+    let tell = Some(Tell::Held(reason.clone()));
+    Decision { verdict: Verdict::Hold(reason), tell, refused: None, wake: None }
 }
 
 /// What is sent: what is wanted, our label, and what we have to know after a restart.
-fn apply(mut object: Value, digest: Digest, budget: &str, tell: Option<Tell>) -> Decision {
+fn apply(mut object: Value, wish: &Wish, budget: Budget, tell: Option<Tell>) -> Decision {
     let metadata = &mut object["metadata"];
     metadata["labels"][api::MANAGED_BY.0] = json!(api::MANAGED_BY.1);
-    metadata["annotations"][annotation::BUDGET] = json!(budget);
-    metadata["annotations"][APPLIED] = json!(digest);
-    Decision { verdict: Verdict::Do(Effect::Apply { object, digest }), tell }
-}
-
-/// A patch that takes ignored fields out of our entry, if one is in it: dropping a field that only we own would delete it.
-fn release(overrides: &Overrides, managed_fields: &Value, live: &Live) -> Option<Value> {
-    let entries = managed_fields.as_array()?;
-    let index = entries.iter().position(|entry| {
-        entry["operation"] == "Apply" && entry["manager"] == api::FIELD_MANAGER && entry.get("subresource").is_none()
-    })?;
-    let before = &entries[index]["fieldsV1"];
-    let mut fields = before.clone();
-    for pointer in &overrides.ignored {
-        let steps: Vec<String> = pointer.steps().iter().map(|step| format!("f:{step}")).collect();
-        take_out(&mut fields, &steps);
+    metadata["annotations"][annotation::BUDGET] = json!(budget.to_string());
+    metadata["annotations"][annotation::APPLIED] = json!(wish.digest);
+    for (key, value) in &wish.last_good {
+        metadata["annotations"][*key] = json!(value);
     }
-    (fields != *before).then(|| {
-        json!([
-            {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
-            {"op": "replace", "path": format!("/metadata/managedFields/{index}/fieldsV1"), "value": fields},
-        ])
-    })
-}
-
-/// Takes a path out, and whatever holds nothing any more: an empty map would claim the whole field.
-fn take_out(node: &mut Value, steps: &[String]) {
-    let (Some(fields), Some((first, rest))) = (node.as_object_mut(), steps.split_first()) else { return };
-    if rest.is_empty() {
-        fields.remove(first);
-    } else if let Some(below) = fields.get_mut(first) {
-        let had = below.as_object().is_some_and(|fields| !fields.is_empty());
-        take_out(below, rest);
-        if had && below.as_object().is_some_and(serde_json::Map::is_empty) {
-            fields.remove(first);
-        }
-    }
+    let effect = Effect::Apply { object, digest: wish.digest.clone(), budget };
+    Decision { verdict: Verdict::Do(effect), tell, refused: None, wake: None }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Decision, Effect, Observed, Remembered, Tell, Verdict, decide};
-    use crate::budget::Budget;
-    use crate::scope::{Consent, Rule};
-    use api::annotation::APPLIED;
-    use change::{Digest, FieldSet, Impact, Key, Live, Reason};
-    use serde_json::{Value, json};
-    use std::collections::BTreeMap;
-
-    const NOW: i64 = 1_800_000_000_000;
-
-    fn wanted() -> Value {
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"},
-            "spec": {"type": "ClusterIP", "selector": {"app": "x"}}})
-    }
-
-    fn our_fields() -> Value {
-        json!({"f:metadata": {"f:labels": {"f:platform.kubevirt.io/managed-by": {}}},
-            "f:spec": {"f:type": {}, "f:selector": {"f:app": {}}}})
-    }
-
-    /// An object as it is right after our apply.
-    struct Scene {
-        live: Live,
-        remembered: Option<Remembered>,
-        impact: Impact,
-        consent: Consent,
-    }
-
-    impl Scene {
-        fn settled() -> Scene {
-            let managed_fields = json!([{"manager": "virt-platform-autopilot", "operation": "Apply", "time": "t1", "fieldsV1": our_fields()}]);
-            let annotations = BTreeMap::from([
-                (APPLIED.to_owned(), Digest::of(&wanted()).to_string()),
-                ("platform.kubevirt.io/budget".to_owned(), Budget::full(NOW).to_string()),
-            ]);
-            Scene {
-                live: Live {
-                    uid: "u".into(),
-                    resource_version: "7".into(),
-                    annotations,
-                    managed_fields,
-                    ..Live::default()
-                },
-                remembered: Some(Remembered {
-                    digest: Digest::of(&wanted()),
-                    fields: FieldSet::read(&our_fields()),
-                    time: "t1".into(),
-                    uid: "u".into(),
-                }),
-                impact: Impact::Low,
-                consent: Consent::default(),
-            }
-        }
-
-        fn annotate(mut self, key: &str, value: &str) -> Scene {
-            self.live.annotations.insert(format!("platform.kubevirt.io/{key}"), value.into());
-            self
-        }
-
-        /// Somebody sets the type by a plain update, and so takes it from us.
-        fn edited(mut self) -> Scene {
-            self.live.managed_fields[0]["fieldsV1"]["f:spec"] = json!({"f:selector": {"f:app": {}}});
-            let other = json!({"manager": "kubectl-edit", "operation": "Update", "time": "t2", "fieldsV1": {"f:spec": {"f:type": {}}}});
-            self.live.managed_fields.as_array_mut().unwrap().push(other);
-            self
-        }
-
-        fn decide(&self) -> Decision {
-            let key = Key::of(&wanted()).unwrap();
-            decide(&self.observed(&key, &wanted(), Some(&self.live)), NOW)
-        }
-
-        fn decide_absent(&self) -> Decision {
-            let key = Key::of(&wanted()).unwrap();
-            decide(&self.observed(&key, &wanted(), None), NOW)
-        }
-
-        fn observed<'a>(&'a self, key: &'a Key, wanted: &'a Value, live: Option<&'a Live>) -> Observed<'a> {
-            let (remembered, consent) = (self.remembered.as_ref(), &self.consent);
-            Observed {
-                key,
-                wanted,
-                impact: self.impact,
-                live,
-                remembered,
-                consent,
-                excluded: false,
-                restarts: "3 nodes",
-            }
-        }
-    }
-
-    fn applied(decision: &Decision) -> &Value {
-        match &decision.verdict {
-            Verdict::Do(Effect::Apply { object, .. }) => object,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn an_object_that_is_absent_is_created_with_our_label() {
-        let decision = Scene::settled().decide_absent();
-        let object = applied(&decision);
-        assert_eq!(object["metadata"]["labels"]["platform.kubevirt.io/managed-by"], "virt-platform-autopilot");
-        assert_eq!(object["spec"], wanted()["spec"]);
-        assert_eq!(decision.tell, Some(Tell::Applied));
-    }
-
-    #[test]
-    fn after_our_apply_there_is_nothing_left_to_do() {
-        assert_eq!(Scene::settled().decide().verdict, Verdict::InSync);
-        // A write of the same value leaves our entry alone, and so do other managers' own fields.
-        let mut shared = Scene::settled();
-        let other =
-            json!({"manager": "kubectl", "operation": "Update", "time": "t2", "fieldsV1": {"f:spec": {"f:type": {}}}});
-        shared.live.managed_fields.as_array_mut().unwrap().push(other);
-        assert_eq!(shared.decide().verdict, Verdict::InSync);
-    }
-
-    #[test]
-    fn a_hand_edit_is_put_back_and_names_its_author_and_its_fields() {
-        let decision = Scene::settled().edited().decide();
-        let object = applied(&decision);
-        assert_eq!(object["spec"]["type"], "ClusterIP");
-        assert_eq!(
-            object["metadata"]["annotations"]["platform.kubevirt.io/budget"],
-            Budget::full(NOW).spend(NOW).unwrap().to_string()
-        );
-        let expected = Tell::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
-        assert_eq!(decision.tell, Some(expected));
-    }
-
-    #[test]
-    fn an_apply_under_our_own_name_is_seen_by_its_time() {
-        let mut scene = Scene::settled();
-        scene.live.managed_fields[0]["time"] = json!("t2");
-        assert!(matches!(scene.decide().tell, Some(Tell::Corrected { .. })));
-    }
-
-    #[test]
-    fn a_fight_is_paused_when_the_budget_is_spent() {
-        let mut spent = Budget::full(NOW);
-        while let Some(left) = spent.spend(NOW) {
-            spent = left;
-        }
-        let decision = Scene::settled().annotate("budget", &spent.to_string()).edited().decide();
-        let Verdict::Do(Effect::Annotate { annotations, resource_version }) = decision.verdict else { panic!() };
-        assert_eq!(annotations["platform.kubevirt.io/reconcile-paused"], "true");
-        assert_eq!(resource_version, "7");
-        let Some(Tell::Held(Reason::Fighting { actors, .. })) = decision.tell else { panic!() };
-        assert_eq!(actors, ["kubectl-edit"]);
-    }
-
-    #[test]
-    fn what_users_say_on_the_object_holds_it() {
-        let held = |key: &str, value: &str| match Scene::settled().annotate(key, value).edited().decide().verdict {
-            Verdict::Hold(reason) => reason.word(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(held("mode", "unmanaged"), "UnmanagedMode");
-        assert_eq!(held("mode", "none"), "InvalidMode");
-        assert_eq!(held("reconcile-paused", "true"), "Paused");
-        assert_eq!(held("patch", "[{}]"), "InvalidPatch");
-        assert_eq!(held("ignore-fields", "/metadata"), "InvalidIgnoreFields");
-    }
-
-    #[test]
-    fn what_another_manager_applied_is_left_to_them() {
-        let mut scene = Scene::settled().edited();
-        scene.live.managed_fields[1]["operation"] = json!("Apply");
-        scene.live.managed_fields[1]["manager"] = json!("gitops");
-        let expected = Reason::OwnedByAnother { manager: "gitops".into(), fields: vec![".spec.type".into()] };
-        assert_eq!(scene.decide().verdict, Verdict::Hold(expected));
-    }
-
-    #[test]
-    fn a_patch_changes_what_is_wanted_and_is_no_drift() {
-        let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
-        let decision = Scene::settled().annotate("patch", patch).decide();
-        assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
-        assert_eq!(
-            applied(&decision)["metadata"]["annotations"].get("platform.kubevirt.io/patch"),
-            None,
-            "it stays the user's"
-        );
-        assert_eq!(decision.tell, Some(Tell::Applied));
-    }
-
-    #[test]
-    fn an_ignored_field_is_released_first_and_then_left_out() {
-        let mut scene = Scene::settled().annotate("ignore-fields", "/spec/selector/app");
-        let Verdict::Do(Effect::Release { patch }) = scene.decide().verdict else { panic!() };
-        assert_eq!(patch[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
-        let left = json!({"f:metadata": our_fields()["f:metadata"], "f:spec": {"f:type": {}}});
-        assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/managedFields/0/fieldsV1", "value": left}));
-        scene.live.managed_fields[0]["fieldsV1"] = left;
-        let decision = scene.decide();
-        assert_eq!(applied(&decision)["spec"], json!({"type": "ClusterIP"}));
-    }
-
-    #[test]
-    fn a_restart_costs_one_apply_that_says_and_changes_nothing() {
-        let mut scene = Scene::settled();
-        scene.remembered = None;
-        let decision = scene.decide();
-        assert_eq!(decision.tell, None);
-        let annotations = &applied(&decision)["metadata"]["annotations"];
-        assert_eq!(annotations["platform.kubevirt.io/budget"], scene.live.annotations["platform.kubevirt.io/budget"]);
-        assert_eq!(annotations[APPLIED], scene.live.annotations[APPLIED]);
-    }
-
-    #[test]
-    fn nodes_are_never_restarted_by_surprise() {
-        let high = |change: &dyn Fn(&mut Scene)| {
-            let mut scene = Scene { impact: Impact::High, ..Scene::settled() };
-            scene.remembered = None;
-            change(&mut scene);
-            scene
-        };
-        let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts == "3 nodes");
-        assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
-        assert!(!waits(&high(&|_| {}).decide()), "what we last applied ourselves may be put back");
-        let forget = |scene: &mut Scene| {
-            scene.live.annotations.remove(APPLIED);
-        };
-        assert!(waits(&high(&forget).decide()), "another content waits");
-        let digest = Digest::of(&wanted()).to_string();
-        assert!(
-            !waits(
-                &high(&|scene| {
-                    forget(scene);
-                    scene.consent.approved.insert(digest.clone());
-                })
-                .decide()
-            ),
-            "a yes to exactly that goes ahead"
-        );
-        assert!(!waits(
-            &high(&|scene| {
-                forget(scene);
-                scene.consent.said = true;
-            })
-            .decide()
-        ));
-        assert!(waits(
-            &high(&|scene| {
-                forget(scene);
-                scene.consent = Consent { said: true, rule: Rule::Always, ..Consent::default() };
-            })
-            .decide()
-        ));
-    }
-}
+mod tests;

@@ -3,9 +3,11 @@
 pub mod budget;
 pub mod decide;
 pub mod exclusion;
+mod release;
 pub mod scope;
+mod wish;
 
 pub use budget::Budget;
-pub use decide::{Decision, Effect, Observed, Remembered, Tell, Verdict, decide};
+pub use decide::{Decision, Effect, Observed, Refused, Remembered, Tell, Verdict, decide};
 pub use exclusion::Exclusions;
 pub use scope::{Consent, Scope};

@@ -61,6 +61,25 @@ impl FieldSet {
         FieldSet(paths)
     }
 
+    /// The leaves of an object that this set does not cover. A list counts as one leaf, and whoever owns a field owns what is in it.
+    #[must_use]
+    pub fn missing_of(&self, object: &Value) -> FieldSet {
+        let mut paths = FieldSet::of_object(object).0;
+        lists(object, String::new(), &mut paths);
+        let is_identity =
+            |path: &str| [".apiVersion", ".kind", ".metadata.name", ".metadata.namespace"].contains(&path);
+        let is_within = |path: &str| {
+            let ends = path.char_indices().filter(|(_, letter)| *letter == '.').map(|(end, _)| end);
+            ends.chain([path.len()]).any(|end| self.0.contains(&path[..end]))
+        };
+        let holds_some = |path: &str| {
+            let next = self.0.range::<str, _>((std::ops::Bound::Excluded(path), std::ops::Bound::Unbounded)).next();
+            next.is_some_and(|next| next.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
+        };
+        paths.retain(|path| !is_identity(path) && !is_within(path) && !holds_some(path));
+        FieldSet(paths)
+    }
+
     /// What is in this set and not in the other.
     #[must_use]
     pub fn without(&self, other: &FieldSet) -> FieldSet {
@@ -137,6 +156,17 @@ fn leaves(value: &Value, path: String, paths: &mut BTreeSet<String>) {
     }
 }
 
+/// The places of lists that have something in them.
+fn lists(value: &Value, path: String, paths: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, below)| lists(below, format!("{path}.{key}"), paths)),
+        Value::Array(items) if !items.is_empty() => {
+            paths.insert(path);
+        }
+        _ => {}
+    }
+}
+
 /// `{"port":80,"protocol":"TCP"}` as `port=80,protocol="TCP"`.
 fn readable_key(key: &str) -> String {
     match serde_json::from_str::<Value>(key) {
@@ -196,6 +226,21 @@ mod tests {
         assert_eq!(by(all, "gitops", "Apply"), None, "shared");
         assert_eq!(by(left.clone(), "gitops", "Apply"), Some("gitops".into()));
         assert_eq!(by(left, "editor", "Update"), None, "an update is drift");
+    }
+
+    #[test]
+    fn what_an_object_says_and_a_set_does_not_cover_is_missing() {
+        let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "labels": {"app": "x", "a.b/c": "y"}},
+            "spec": {"type": "A", "selector": {"app": "x"}, "ports": [{"port": 1}], "none": [], "empty": {}}});
+        let missing =
+            |fields: Value| FieldSet::read(&fields).missing_of(&object).paths().map(str::to_owned).collect::<Vec<_>>();
+        let labels = json!({"f:labels": {"f:app": {}, "f:a.b/c": {}}});
+        let ports = json!({"k:{\"port\":1}": {".": {}, "f:port": {}}});
+        let all = json!({"f:metadata": labels, "f:spec": {"f:type": {}, "f:selector": {}, "f:ports": ports}});
+        assert!(missing(all.clone()).is_empty(), "{:?}", missing(all));
+        let fewer =
+            json!({"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:typed": {}, "f:selector": {"f:app": {}}}});
+        assert_eq!(missing(fewer), [".metadata.labels.a.b/c", ".spec.ports", ".spec.type"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An object's metadata, as an event or an answer carries it.
 
-use serde_json::Value;
+use crate::managed_fields::ManagedFields;
 use std::collections::BTreeMap;
 
 /// What of an object's metadata a decision needs.
@@ -10,12 +10,10 @@ pub struct Live {
     pub uid: String,
     /// Its version.
     pub resource_version: String,
-    /// Counts changes of its content, on kinds that count.
-    pub generation: i64,
-    /// Its annotations.
+    /// Those of its annotations that are ours to name; nothing depends on the others.
     pub annotations: BTreeMap<String, String>,
-    /// Its managedFields.
-    pub managed_fields: Value,
+    /// Who owns which field.
+    pub managed_fields: ManagedFields,
     /// Whether it is being deleted.
     pub deleting: bool,
 }

@@ -1,4 +1,4 @@
-//! What users write on a managed object to steer it.
+//! What users write on a managed object to change what is wanted of it.
 
 use crate::object::Key;
 use crate::patch::Patch;
@@ -6,28 +6,13 @@ use crate::pointer::Pointer;
 use crate::reason::Reason;
 use api::annotation;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// More masks are refused.
 const MOST_MASKS: usize = 64;
 
-/// Whose an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Ours.
-    #[default]
-    Managed,
-    /// The user's: we never write it.
-    Unmanaged,
-}
-
-/// The overrides of one object.
+/// The overrides of one object's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// Whose it is.
-    pub mode: Mode,
-    /// Whether nothing is to be done for now.
-    pub paused: bool,
     /// A patch on top of what we want.
     pub patch: Option<Patch>,
     /// Fields that are the user's.
@@ -35,24 +20,20 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Reads the annotations of a live object. What is wrong in one of them is a reason to hold the object.
-    pub fn read(annotations: &BTreeMap<String, String>, key: &Key) -> Result<Overrides, Reason> {
-        let text = |name: &str| annotations.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
-        let mode = match text(annotation::MODE) {
-            None => Mode::Managed,
-            Some(value) if value.eq_ignore_ascii_case("managed") => Mode::Managed,
-            Some(value) if value.eq_ignore_ascii_case("unmanaged") => Mode::Unmanaged,
-            Some(value) => return Err(Reason::ModeUnknown { value: value.chars().take(64).collect() }),
-        };
-        let paused = text(annotation::RECONCILE_PAUSED).is_some_and(|value| !value.eq_ignore_ascii_case("false"));
-        let patch = text(annotation::PATCH).map(|value| Patch::parse(value, &key.kind)).transpose();
-        let ignored = text(annotation::IGNORE_FIELDS).map_or(Ok(Vec::new()), parse_masks);
+    /// Reads the values of `patch` and `ignore-fields`. What is wrong in one of them is a reason to keep the last good state.
+    pub fn read(patch: Option<&str>, ignore_fields: Option<&str>, key: &Key) -> Result<Overrides, Reason> {
+        let text = |value: Option<&'_ str>| value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned);
+        let patch = text(patch).map(|value| Patch::parse(&value, &key.kind)).transpose();
+        let ignored = text(ignore_fields).map_or(Ok(Vec::new()), |value| parse_masks(&value));
         Ok(Overrides {
-            mode,
-            paused,
             patch: patch.map_err(|why| Reason::PatchRefused { why })?,
             ignored: ignored.map_err(|why| Reason::IgnoreFieldsRefused { why })?,
         })
+    }
+
+    /// Whether the user wishes nothing else than we do.
+    pub fn is_empty(&self) -> bool {
+        self.patch.as_ref().is_none_or(Patch::is_empty) && self.ignored.is_empty()
     }
 
     /// What we want once the user's wishes are honoured: patched, then without the ignored fields.
@@ -117,19 +98,14 @@ fn take_out(place: &mut Value, steps: &[String], way: &str) -> Result<(), String
 
 #[cfg(test)]
 mod tests {
-    use super::{Mode, Overrides};
+    use super::Overrides;
     use crate::object::{Key, Kind};
     use crate::reason::Reason;
     use serde_json::{Value, json};
-    use std::collections::BTreeMap;
 
-    fn read(annotations: &[(&str, &str)]) -> Result<Overrides, Reason> {
-        let annotations: BTreeMap<String, String> = annotations
-            .iter()
-            .map(|(key, value)| (format!("platform.kubevirt.io/{key}"), (*value).to_owned()))
-            .collect();
+    fn read(patch: Option<&str>, ignore_fields: &str) -> Result<Overrides, Reason> {
         let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
-        Overrides::read(&annotations, &key)
+        Overrides::read(patch, Some(ignore_fields), &key)
     }
 
     fn wanted() -> Value {
@@ -138,16 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn mode_is_read_in_any_case_and_refused_when_unknown() {
-        assert_eq!(read(&[]).unwrap().mode, Mode::Managed);
-        assert_eq!(read(&[("mode", " Unmanaged ")]).unwrap().mode, Mode::Unmanaged);
-        assert_eq!(read(&[("mode", "off")]).unwrap_err(), Reason::ModeUnknown { value: "off".into() });
-    }
-
-    #[test]
     fn an_ignored_field_is_not_wanted_any_more_and_wins_over_the_patch() {
         let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
-        let overrides = read(&[("patch", patch), ("ignore-fields", "/spec/type, /spec/nothing")]).unwrap();
+        let overrides = read(Some(patch), "/spec/type, /spec/nothing").unwrap();
         assert_eq!(
             overrides.apply(&wanted()).unwrap()["spec"],
             json!({"ports": [{"port": 1}], "selector": {"app": "x"}})
@@ -165,11 +134,11 @@ mod tests {
             "/metadata/annotations/platform.kubevirt.io~1x",
             "spec",
         ] {
-            let outcome = read(&[("ignore-fields", mask)]);
+            let outcome = read(None, mask);
             let expected = mask == "/";
             assert_eq!(outcome.is_ok(), expected, "{mask}");
         }
-        let overrides = read(&[("ignore-fields", "/spec/ports/0/port")]).unwrap();
+        let overrides = read(None, "/spec/ports/0/port").unwrap();
         let Reason::IgnoreFieldsRefused { why } = overrides.apply(&wanted()).unwrap_err() else { panic!() };
         assert_eq!(why, "/spec/ports/0/port leads into a list; ignore /spec/ports as a whole");
     }

@@ -27,6 +27,11 @@ pub enum Reason {
     Unmanaged,
     /// The object is paused, by us after a fight or by the user.
     Paused,
+    /// The object is paused until a moment that cannot be read.
+    PauseUnclear {
+        /// What was written.
+        value: String,
+    },
     /// The user excluded the object.
     Excluded,
     /// Writing it restarts nodes, and nobody said yes to that.
@@ -42,6 +47,11 @@ pub enum Reason {
         actors: Vec<String>,
         /// Over which fields.
         fields: Vec<String>,
+    },
+    /// The API server does not take it.
+    RefusedByServer {
+        /// The server's words.
+        words: String,
     },
     /// Another manager applied these fields: they are theirs.
     OwnedByAnother {
@@ -61,9 +71,11 @@ impl Reason {
             Reason::ModeUnknown { .. } => "InvalidMode",
             Reason::Unmanaged => "UnmanagedMode",
             Reason::Paused => "Paused",
+            Reason::PauseUnclear { .. } => "InvalidPause",
             Reason::Excluded => "Excluded",
             Reason::NeedsApproval { .. } => "ApprovalRequired",
             Reason::Fighting { .. } => "ThrashingDetected",
+            Reason::RefusedByServer { .. } => "ApplyFailed",
             Reason::OwnedByAnother { .. } => "OwnedByAnother",
         }
     }
@@ -72,11 +84,17 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::PatchRefused { why } => write!(f, "the patch is refused: {why}"),
-            Reason::IgnoreFieldsRefused { why } => write!(f, "ignore-fields is refused: {why}"),
+            Reason::PatchRefused { why } => write!(f, "the patch is refused, the last good state is kept: {why}"),
+            Reason::IgnoreFieldsRefused { why } => {
+                write!(f, "ignore-fields is refused, the last good state is kept: {why}")
+            }
             Reason::ModeUnknown { value } => write!(f, "mode is {value:?}; write managed or unmanaged"),
             Reason::Unmanaged => write!(f, "mode is unmanaged: it is left alone"),
             Reason::Paused => write!(f, "it is paused; remove the annotation reconcile-paused to resume"),
+            Reason::PauseUnclear { value } => write!(
+                f,
+                "reconcile-paused is {value:?}, which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"
+            ),
             Reason::Excluded => write!(f, "it is excluded by disabled-resources"),
             Reason::NeedsApproval { digest, restarts } => {
                 write!(f, "writing it restarts {restarts}; approve {digest} to go ahead")
@@ -90,6 +108,7 @@ impl fmt::Display for Reason {
                     if fields.is_empty() { "it".to_owned() } else { fields.join(", ") }
                 )
             }
+            Reason::RefusedByServer { words } => write!(f, "the API server refused it: {words}"),
             Reason::OwnedByAnother { manager, fields } => {
                 write!(f, "{manager} has applied {}; it is left to them", fields.join(", "))
             }

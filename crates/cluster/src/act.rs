@@ -1,17 +1,20 @@
 //! The only writer of platform objects.
 
 use crate::kinds::Served;
-use crate::live::live;
+use crate::live::Object;
 use crate::permit::Permit;
-use change::{Entry, FieldSet, Key, Live, list_repair};
+use crate::request::{Failure, METADATA, Sent, WHOLE, send};
+use api::FIELD_MANAGER;
+use change::{Key, Live, list_repair};
+use http::Method;
 use kube::Client;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-/// A write that is not answered by then has failed; it is safe to make it again.
-const PATIENCE: Duration = Duration::from_secs(10);
+// JSON is YAML, too.
+const APPLY: &str = "application/apply-patch+yaml";
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// One write.
 #[derive(Debug, Clone)]
@@ -41,10 +44,6 @@ pub enum Act {
 pub struct Acted {
     /// The object's metadata after it.
     pub live: Live,
-    /// The fields that are ours after it.
-    pub fields: FieldSet,
-    /// When our entry last changed.
-    pub time: String,
 }
 
 /// Why a write did not happen.
@@ -58,6 +57,8 @@ pub enum Error {
     Refused {
         /// The object.
         key: Key,
+        /// The HTTP status.
+        code: u16,
         /// The server's words.
         words: String,
     },
@@ -80,61 +81,67 @@ pub enum Error {
 }
 
 /// Makes one write.
-pub async fn act(client: &Client, _permit: &Permit, served: &Served, key: &Key, act: &Act) -> Result<Acted, Error> {
-    let api = served.api(client, &key.namespace);
-    let write = async {
-        match act {
-            Act::Apply { object, resource_version } => {
-                let mut object = object.clone();
-                if let Some(version) = resource_version {
-                    object["metadata"]["resourceVersion"] = json!(version);
-                }
-                // By force over plain updates: that is drift.
-                let params = PatchParams::apply(api::FIELD_MANAGER).force();
-                api.patch_metadata(&key.name, &params, &Patch::Apply(&object)).await
+pub async fn act(client: &Client, permit: &Permit, served: &Served, key: &Key, act: &Act) -> Result<Acted, Error> {
+    let url = served.url(&key.namespace, &key.name);
+    let answer = match act {
+        Act::Apply { object, resource_version } => {
+            let mut object = object.clone();
+            if let Some(version) = resource_version {
+                object["metadata"]["resourceVersion"] = json!(version);
             }
-            Act::Patch(patch) => {
-                let patch = serde_json::from_value(patch.clone()).map_err(kube::Error::SerdeError)?;
-                let params = PatchParams { field_manager: Some(api::FIELD_MANAGER.into()), ..PatchParams::default() };
-                api.patch_metadata(&key.name, &params, &Patch::Json::<()>(patch)).await
-            }
-            Act::Repair(wanted) => {
-                let live = api.get(&key.name).await?;
-                let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
+            // By force over plain updates: that is drift.
+            write(
+                client,
+                permit,
+                &format!("{url}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict"),
+                APPLY,
+                &object,
+            )
+            .await
+        }
+        Act::Patch(patch) => {
+            write(client, permit, &format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch).await
+        }
+        Act::Repair(wanted) => match send(client, Sent::get(&url, WHOLE)).await {
+            Ok(text) => {
+                let live = serde_json::from_str(&text).unwrap_or_default();
                 let patch = list_repair::repair(wanted, &live).unwrap_or_else(|| json!([]));
-                let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
-                let params = PatchParams { field_manager: Some(api::FIELD_MANAGER.into()), ..PatchParams::default() };
-                api.patch_metadata(&key.name, &params, &Patch::Json::<()>(patch)).await
+                write(client, permit, &format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, &patch).await
             }
-            Act::Annotate { annotations, resource_version } => {
-                let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
-                let params = PatchParams { field_manager: Some(api::FIELD_MANAGER.into()), ..PatchParams::default() };
-                api.patch_metadata(&key.name, &params, &Patch::Merge(&patch)).await
-            }
+            Err(failure) => Err(failure),
+        },
+        Act::Annotate { annotations, resource_version } => {
+            let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
+            write(client, permit, &format!("{url}?fieldManager={FIELD_MANAGER}"), MERGE_PATCH, &patch).await
         }
     };
-    let answer = match tokio::time::timeout(PATIENCE, write).await {
-        Ok(answer) => answer.map_err(|error| explain(error, key))?,
-        Err(_) => return Err(Error::Passing { key: key.clone(), words: "no answer in time".into() }),
-    };
-    let live = live(answer.metadata);
-    let entries = Entry::all(&live.managed_fields);
-    let ours = Entry::ours(&entries, api::FIELD_MANAGER);
-    let (fields, time) = ours.map(|entry| (entry.fields.clone(), entry.time.clone())).unwrap_or_default();
-    Ok(Acted { live, fields, time })
+    let text = answer.map_err(|failure| explain(failure, key))?;
+    let read = serde_json::from_str::<Object<'_>>(&text);
+    let object = read.map_err(|error| explain(error.into(), key))?;
+    Ok(Acted { live: object.metadata.live() })
 }
 
-fn explain(error: kube::Error, key: &Key) -> Error {
-    let key = key.clone();
-    match error {
-        kube::Error::Api(status) if status.code == 409 => Error::Stale(key),
-        kube::Error::Api(status) if status.code == 422 && status.message.contains("Duplicate value") => {
-            Error::KeyChanged { key, words: status.message }
-        }
-        kube::Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 405 | 413 | 415 | 422) => {
-            Error::Refused { key, words: status.message }
-        }
-        kube::Error::Api(status) => Error::Passing { key, words: status.message },
-        other => Error::Passing { key, words: other.to_string() },
+/// Sends one write, if it may still be made at this very moment.
+async fn write(
+    client: &Client,
+    permit: &Permit,
+    url: &str,
+    content_type: &'static str,
+    body: &Value,
+) -> Result<String, Failure> {
+    if !permit.holds() {
+        return Err(Failure::Unanswered("another process may be the leader by now".into()));
+    }
+    let body = serde_json::to_vec(body)?;
+    send(client, Sent { method: Method::PATCH, url, accept: METADATA, content_type, body }).await
+}
+
+fn explain(failure: Failure, key: &Key) -> Error {
+    let (key, refusal) = (key.clone(), failure.is_refusal());
+    match failure {
+        Failure::Answered { code: 409, .. } => Error::Stale(key),
+        Failure::Answered { code: 422, words } if words.contains("Duplicate value") => Error::KeyChanged { key, words },
+        Failure::Answered { code, words } if refusal => Error::Refused { key, code, words },
+        Failure::Answered { words, .. } | Failure::Unanswered(words) => Error::Passing { key, words },
     }
 }

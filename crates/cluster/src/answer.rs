@@ -1,41 +1,37 @@
 //! Answers what a template asked for. "The API failed" is never "it is absent".
 
-use crate::kinds::Kinds;
+use crate::kinds::Served;
+use crate::request::{Failure, Sent, WHOLE, send};
 use catalog::{Answer, Query};
-use change::Kind;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
-/// Asks the API server; an answer that cannot be had is `Unknown`.
-pub async fn answer(client: &Client, kinds: &Kinds, query: &Query) -> Answer {
-    let found = match query {
-        Query::Object { api_version, kind, namespace, name } => {
-            let Some(served) = kinds.find(&Kind::new(api_version, kind)) else { return Answer::Absent };
-            served.api(client, namespace).get_opt(name).await.map(|object| object.map(value))
-        }
-        Query::Crd { name } => {
-            let definition = Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-            let gvk = kube::core::GroupVersionKind::gvk(&definition.group, &definition.version, &definition.kind);
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
-            api.get_opt(name).await.map(|object| object.map(value))
-        }
-        Query::List { api_version, kind } => {
-            let Some(served) = kinds.find(&Kind::new(api_version, kind)) else { return Answer::Absent };
-            served.api(client, "").list(&ListParams::default()).await.map(|list| {
-                let mut items: Vec<DynamicObject> = list.items;
-                items.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
-                Some(Value::Array(items.into_iter().map(value).collect()))
-            })
-        }
+/// Asks the API server; an answer that cannot be had is `Unknown`. `served` is the kind the question is about.
+pub async fn answer(client: &Client, served: &Served, query: &Query) -> Answer {
+    let (namespace, name) = match query {
+        Query::Object { namespace, name, .. } => (namespace.as_str(), name.as_str()),
+        Query::Crd { name } => ("", name.as_str()),
+        Query::List { .. } => ("", ""),
     };
-    match found {
-        Ok(Some(value)) => Answer::Found(value),
-        Ok(None) => Answer::Absent,
-        Err(_) => Answer::Unknown,
+    let text = match send(client, Sent::get(&served.url(namespace, name), WHOLE)).await {
+        Ok(text) => text,
+        Err(Failure::Answered { code: 404, .. }) => return Answer::Absent,
+        Err(_) => return Answer::Unknown,
+    };
+    let Ok(mut found) = serde_json::from_str::<Value>(&text) else { return Answer::Unknown };
+    if !matches!(query, Query::List { .. }) {
+        return Answer::Found(without_bookkeeping(found));
     }
+    let Value::Array(mut items) = found["items"].take() else { return Answer::Unknown };
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    items.sort_by_key(name);
+    Answer::Found(items.into_iter().map(without_bookkeeping).collect())
 }
 
-fn value(object: DynamicObject) -> Value {
-    serde_json::to_value(object).unwrap_or_default()
+/// No template looks at who owns what; it would only be kept in memory.
+fn without_bookkeeping(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }

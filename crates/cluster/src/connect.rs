@@ -1,8 +1,18 @@
 //! The connection to the API server.
 
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tower::{BoxError, ServiceExt};
+
+/// A server that does not take a connection, or does not answer a ping, for so long is not there.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the server is asked whether it is still there: a connection can die without a word.
+const ASK_EVERY: Duration = Duration::from_secs(30);
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +44,7 @@ pub enum Error {
 ///
 /// It never retries by itself: a write that hangs for minutes could outlive the right to make it.
 pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, Error> {
-    let mut config = match kubeconfig {
+    let config = match kubeconfig {
         Some(path) => {
             let wrong = |source| Error::Kubeconfig { path: path.to_owned(), source };
             let file = Kubeconfig::read_from(path).map_err(wrong)?;
@@ -42,7 +52,39 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         }
         None => Config::infer().await.map_err(Error::Nowhere)?,
     };
-    config.default_retry = false;
     let server = config.cluster_url.to_string();
-    Client::try_from(config).map_err(|source| Error::Client { server, source })
+    client(config).map_err(|source| Error::Client { server, source })
+}
+
+fn client(mut config: Config) -> kube::Result<Client> {
+    if config.proxy_url.is_some() {
+        // kube knows about proxies, and says so if this binary does not.
+        config.default_retry = false;
+        return Client::try_from(config);
+    }
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    // The last letters of a handshake and the first of a request would else wait 40 ms for each other.
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(PATIENCE));
+    let mut tls =
+        hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    if let Some(name) = config.tls_server_name.clone() {
+        let name = name.try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
+        tls = tls.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
+    }
+    // One connection for all watches and writes, where the server can.
+    let connection = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(ASK_EVERY)
+        .http2_keep_alive_timeout(PATIENCE)
+        .http2_keep_alive_while_idle(true)
+        .build::<_, kube::client::Body>(tls.enable_all_versions().wrap_connector(http));
+    let service = connection.map_err(BoxError::from);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone())
+        .with_layer(&config.extra_headers_layer()?)
+        .with_layer(&tower::util::option_layer(config.auth_layer()?))
+        .with_layer(&config.base_uri_layer())
+        .build())
 }

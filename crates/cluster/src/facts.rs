@@ -20,11 +20,11 @@ pub struct Named {
 /// Hardware, topology and nodes as they are now. An error is an error and never an empty cluster.
 pub async fn look(client: &Client, kinds: &Kinds) -> kube::Result<(Hardware, Topology, Vec<Named>)> {
     let api: Api<Node> = Api::all(client.clone());
-    let list = api.list(&ListParams::default()).await?.items;
-    let named = list.iter().map(name).collect();
-    let nodes: Vec<NodeFacts> = list.into_iter().map(project).collect();
-    let infrastructure = config(client, kinds, "Infrastructure").await?;
-    let scheduler = config(client, kinds, "Scheduler").await?;
+    let params = ListParams::default();
+    let (infrastructure, scheduler) = (config(client, kinds, "Infrastructure"), config(client, kinds, "Scheduler"));
+    let (list, infrastructure, scheduler) = futures::try_join!(api.list(&params), infrastructure, scheduler)?;
+    let named = list.items.iter().map(name).collect();
+    let nodes: Vec<NodeFacts> = list.items.into_iter().map(project).collect();
     let topology = Topology::from_nodes(&nodes, infrastructure.as_ref(), scheduler.as_ref());
     Ok((Hardware::from_nodes(&nodes), topology, named))
 }

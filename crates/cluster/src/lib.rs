@@ -6,8 +6,10 @@ pub mod connect;
 pub mod event;
 pub mod facts;
 pub mod kinds;
+pub mod lease;
 pub mod live;
 pub mod permit;
+pub mod request;
 pub mod watch;
 
 pub use act::{Act, Acted};

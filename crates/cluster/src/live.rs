@@ -1,16 +1,63 @@
 //! Takes from an object's metadata what decisions need.
 
-use change::Live;
-use kube::api::ObjectMeta;
+use crate::kinds::Served;
+use crate::request::{Failure, METADATA, Sent, send};
+use api::annotation::PREFIX;
+use change::{Key, Live, ManagedFields};
+use kube::Client;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
-/// Takes what is needed and drops the rest.
-pub fn live(metadata: ObjectMeta) -> Live {
-    Live {
-        uid: metadata.uid.unwrap_or_default(),
-        resource_version: metadata.resource_version.unwrap_or_default(),
-        generation: metadata.generation.unwrap_or_default(),
-        annotations: metadata.annotations.unwrap_or_default(),
-        managed_fields: serde_json::to_value(metadata.managed_fields).unwrap_or_default(),
-        deleting: metadata.deletion_timestamp.is_some(),
+/// An object of which only the metadata is read.
+#[derive(Deserialize)]
+pub(crate) struct Object<'a> {
+    #[serde(borrow)]
+    pub(crate) metadata: Metadata<'a>,
+}
+
+/// What is read of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Metadata<'a> {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) namespace: String,
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    pub(crate) resource_version: String,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+    #[serde(default, borrow)]
+    managed_fields: Option<&'a RawValue>,
+    #[serde(default)]
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+impl Metadata<'_> {
+    /// Takes what is needed and drops the rest.
+    pub(crate) fn live(self) -> Live {
+        let mut annotations = self.annotations.unwrap_or_default();
+        annotations.retain(|key, _| key.starts_with(PREFIX));
+        Live {
+            uid: self.uid,
+            resource_version: self.resource_version,
+            annotations,
+            managed_fields: ManagedFields::new(self.managed_fields.map_or("[]", RawValue::get)),
+            deleting: self.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+/// Reads the metadata of one object; `None` if it does not exist.
+pub async fn read(client: &Client, served: &Served, key: &Key) -> Result<Option<Live>, Failure> {
+    let url = served.url(&key.namespace, &key.name);
+    match send(client, Sent::get(&url, METADATA)).await {
+        Ok(text) => Ok(Some(serde_json::from_str::<Object<'_>>(&text)?.metadata.live())),
+        Err(Failure::Answered { code: 404, .. }) => Ok(None),
+        Err(failure) => Err(failure),
     }
 }

@@ -1,12 +1,14 @@
-//! One watch of one kind, metadata only: it carries managedFields and annotations, and that is all we need.
+//! One watch of one kind, metadata only where that is all we need.
 
 use crate::kinds::Served;
-use crate::live::live;
+use crate::live::Object;
+use crate::request::{Failure, METADATA, METADATA_LIST, Sent, WHOLE, send};
 use change::Live;
-use futures::StreamExt;
+use futures::{AsyncBufReadExt, StreamExt};
 use kube::Client;
-use kube::api::{ListParams, WatchParams};
-use kube::core::WatchEvent;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
@@ -22,6 +24,17 @@ const SILENCE: Duration = Duration::from_secs(75);
 const FIRST_RETRY: Duration = Duration::from_millis(30);
 /// A server that is gone is not asked more often than this.
 const LAST_RETRY: Duration = Duration::from_secs(5);
+/// The first and the longest wait after a refusal: only somebody else can help, so it is not asked often.
+const RETRY_REFUSED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+
+/// How much of each object is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Metadata: it carries managedFields and annotations.
+    Metadata,
+    /// Everything.
+    Whole,
+}
 
 /// What a watch saw.
 #[derive(Debug)]
@@ -34,6 +47,8 @@ pub enum Seen {
         name: String,
         /// Its metadata.
         live: Live,
+        /// All of it, where that was asked for.
+        whole: Option<Value>,
     },
     /// An object is gone.
     Gone {
@@ -54,97 +69,149 @@ pub enum Seen {
     },
 }
 
-/// Watches a kind, in one namespace or in all, until nobody listens any more.
-pub async fn watch(client: Client, served: Served, namespace: String, tell: mpsc::Sender<Seen>) {
-    let mut pause = FIRST_RETRY;
-    loop {
-        match list(&client, &served, &namespace, &tell).await {
-            Ok(version) => {
-                pause = FIRST_RETRY;
-                follow(&client, &served, &namespace, version, &tell).await;
+/// One kind, in one namespace or in all.
+pub struct Watch {
+    /// The server.
+    pub client: Client,
+    /// The kind.
+    pub served: Served,
+    /// Empty for all.
+    pub namespace: String,
+    /// How much of each object.
+    pub content: Content,
+    /// Who listens.
+    pub tell: mpsc::Sender<Seen>,
+}
+
+impl Watch {
+    /// Watches until nobody listens any more.
+    pub async fn run(self) {
+        let (mut pause, mut refused) = (FIRST_RETRY, RETRY_REFUSED.0);
+        loop {
+            match self.list().await {
+                Ok(version) => {
+                    (pause, refused) = (FIRST_RETRY, RETRY_REFUSED.0);
+                    self.follow(version).await;
+                }
+                Err(failure) => {
+                    let is_refusal = failure.is_refusal();
+                    if self.tell.send(Seen::Lost { why: failure.to_string() }).await.is_err() {
+                        return;
+                    }
+                    if is_refusal {
+                        tokio::time::sleep(refused).await;
+                        refused = (refused * 2).min(RETRY_REFUSED.1);
+                        continue;
+                    }
+                }
             }
-            Err(error) => {
-                if tell.send(Seen::Lost { why: error.to_string() }).await.is_err() {
+            if self.tell.is_closed() {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+    }
+
+    /// Tells everything there is; returns the version from which to follow.
+    async fn list(&self) -> Result<String, Failure> {
+        let base = format!("{}?limit={PAGE}", self.served.url(&self.namespace, ""));
+        let accept = if self.content == Content::Whole { WHOLE } else { METADATA_LIST };
+        let (mut all, mut url) = (BTreeSet::new(), base.clone());
+        loop {
+            let text = send(&self.client, Sent::get(&url, accept)).await?;
+            let page: Page<'_> = serde_json::from_str(&text)?;
+            for item in page.items.unwrap_or_default() {
+                let seen = self.present(item.get())?;
+                if let Seen::Present { namespace, name, .. } = &seen {
+                    all.insert((namespace.clone(), name.clone()));
+                }
+                let _ = self.tell.send(seen).await;
+            }
+            if page.metadata.more.is_empty() {
+                let _ = self.tell.send(Seen::Listed { all }).await;
+                return Ok(page.metadata.resource_version);
+            }
+            // A token of the server's own: letters, digits, - and _.
+            url = format!("{base}&continue={}", page.metadata.more);
+        }
+    }
+
+    /// Tells what changes; returns when a new list is needed.
+    async fn follow(&self, mut version: String) {
+        let accept = if self.content == Content::Whole { WHOLE } else { METADATA };
+        let mut pause = FIRST_RETRY;
+        loop {
+            let url = format!(
+                "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",
+                self.served.url(&self.namespace, "")
+            );
+            let Ok(request) = Sent::get(&url, accept).request() else { return };
+            let opened = tokio::time::timeout(SILENCE, self.client.request_stream(request)).await;
+            let stream = match opened {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(kube::Error::Api(status))) if status.code == 410 => return,
+                _ if pause > LAST_RETRY => return,
+                _ => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                    continue;
+                }
+            };
+            pause = FIRST_RETRY;
+            let mut lines = pin!(stream.lines());
+            while let Ok(Some(Ok(line))) = tokio::time::timeout(SILENCE, lines.next()).await {
+                // A line that cannot be read leaves us with less than we should know: everything is asked anew.
+                let Ok(event) = serde_json::from_str::<Event<'_>>(&line) else { return };
+                let Ok(Object { metadata }) = serde_json::from_str::<Object<'_>>(event.object.get()) else { return };
+                version = metadata.resource_version;
+                let seen = match event.kind {
+                    "ADDED" | "MODIFIED" => match self.present(event.object.get()) {
+                        Ok(seen) => seen,
+                        Err(_) => return,
+                    },
+                    "DELETED" => Seen::Gone { namespace: metadata.namespace, name: metadata.name },
+                    "BOOKMARK" => continue,
+                    _ => return,
+                };
+                if self.tell.send(seen).await.is_err() {
                     return;
                 }
             }
-        }
-        if tell.is_closed() {
-            return;
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LAST_RETRY);
-    }
-}
-
-/// Tells everything there is; returns the version from which to follow.
-async fn list(client: &Client, served: &Served, namespace: &str, tell: &mpsc::Sender<Seen>) -> kube::Result<String> {
-    let api = served.api(client, namespace);
-    let mut all = BTreeSet::new();
-    let mut params = ListParams::default().limit(PAGE);
-    loop {
-        let page = api.list_metadata(&params).await?;
-        for object in page.items {
-            let (namespace, name) = named(&object.metadata);
-            all.insert((namespace.clone(), name.clone()));
-            let _ = tell.send(Seen::Present { namespace, name, live: live(object.metadata) }).await;
-        }
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => {
-                let _ = tell.send(Seen::Listed { all }).await;
-                return Ok(page.metadata.resource_version.unwrap_or_default());
-            }
-        }
-    }
-}
-
-/// Tells what changes; returns when a new list is needed.
-async fn follow(client: &Client, served: &Served, namespace: &str, mut version: String, tell: &mpsc::Sender<Seen>) {
-    let api = served.api(client, namespace);
-    let params = WatchParams::default().timeout(WATCH_SECONDS);
-    let mut pause = FIRST_RETRY;
-    loop {
-        let stream = match api.watch_metadata(&params, &version).await {
-            Ok(stream) => stream,
-            Err(kube::Error::Api(status)) if status.code == 410 => return,
-            Err(_) if pause > LAST_RETRY => return,
-            Err(_) => {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-                continue;
-            }
-        };
-        pause = FIRST_RETRY;
-        let mut stream = pin!(stream);
-        while let Ok(Some(Ok(event))) = tokio::time::timeout(SILENCE, stream.next()).await {
-            let seen = match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    let (namespace, name) = named(&object.metadata);
-                    version = object.metadata.resource_version.clone().unwrap_or(version);
-                    Seen::Present { namespace, name, live: live(object.metadata) }
-                }
-                WatchEvent::Deleted(object) => {
-                    let (namespace, name) = named(&object.metadata);
-                    version = object.metadata.resource_version.unwrap_or(version);
-                    Seen::Gone { namespace, name }
-                }
-                WatchEvent::Bookmark(mark) => {
-                    version = mark.metadata.resource_version;
-                    continue;
-                }
-                WatchEvent::Error(_) => return,
-            };
-            if tell.send(seen).await.is_err() {
+            if self.tell.is_closed() {
                 return;
             }
         }
-        if tell.is_closed() {
-            return;
-        }
+    }
+
+    fn present(&self, text: &str) -> Result<Seen, Failure> {
+        let Object { metadata } = serde_json::from_str(text)?;
+        let whole = if self.content == Content::Whole { Some(serde_json::from_str(text)?) } else { None };
+        let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone());
+        Ok(Seen::Present { namespace, name, live: metadata.live(), whole })
     }
 }
 
-fn named(metadata: &kube::api::ObjectMeta) -> (String, String) {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+#[derive(Deserialize)]
+struct Page<'a> {
+    metadata: PageMetadata,
+    /// An empty list is null on the wire.
+    #[serde(default, borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMetadata {
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    more: String,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
 }

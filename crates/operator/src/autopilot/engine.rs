@@ -1,44 +1,50 @@
 //! The loop: an event in, a decision, at most one write out; objects do not wait for each other.
 
 use super::item::{Item, Seen};
+use super::places::{Place, Places};
+use super::questions::{Questions, place_of};
+use super::teller::Teller;
 use super::{journal, platform};
 use crate::metrics::Metrics;
-use autopilot::{Consent, Effect, Remembered, Tell, Verdict};
-use catalog::{Catalog, Facts};
-use change::{Digest, Key, Kind, Reason};
+use autopilot::{Consent, Effect, Refused, Remembered, Tell, Verdict};
+use catalog::{Answer, Catalog, Facts, Query};
+use change::{Desired, Key, Kind, Reason};
 use cluster::act::{self, Act, Acted};
-use cluster::kinds::Served;
-use cluster::watch::{self, Seen as Watched};
+use cluster::watch::{Content, Seen as Watched};
 use cluster::{Kinds, Permit};
 use jiff::Timestamp;
 use kube::Client;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, watch as watch_channel};
-use tokio::task::{AbortHandle, JoinSet};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch as watch_channel};
+use tokio::task::JoinSet;
 
 /// More writes at a time only make the server slower.
 const WRITES_AT_A_TIME: usize = 8;
 /// A cluster without our CRD is asked this often whether it has come.
 const WAIT_FOR_CRD: Duration = Duration::from_secs(5);
+/// After a start writes wait this long for all lists, so that what comes first is written first; a list that hangs delays no more.
+const WAIT_FOR_LISTS: Duration = Duration::from_millis(300);
+
+/// A question the server did not answer is asked again after this.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// How the autopilot is to run.
 pub(crate) struct Settings {
     pub(crate) namespace: String,
     pub(crate) opt_in: bool,
     pub(crate) pod: String,
+    pub(crate) permit: Permit,
+    pub(crate) clock: fn() -> Timestamp,
     pub(crate) metrics: Arc<Metrics>,
     /// Told what is missing before everything is kept.
     pub(crate) missing: watch_channel::Sender<Vec<String>>,
 }
 
-/// One watch: a kind, in a namespace or cluster-wide.
-type Place = (Kind, String);
-
 struct Engine {
     client: Client,
-    permit: Arc<Permit>,
     settings: Settings,
     kinds: Kinds,
     catalog: Catalog,
@@ -48,80 +54,100 @@ struct Engine {
     consent: Consent,
     nodes: Vec<cluster::facts::Named>,
     items: BTreeMap<Key, Item>,
-    served: BTreeMap<Place, Served>,
-    watches: JoinSet<()>,
-    /// Each ends one watch.
-    watching: BTreeMap<Place, AbortHandle>,
-    /// Those that have not told everything yet.
-    unlisted: BTreeSet<Place>,
+    places: Places,
+    questions: Questions,
+    /// What is to be looked at, what comes first first.
+    ready: BTreeSet<(i64, Key)>,
     writes: JoinSet<Done>,
-    slots: Arc<Semaphore>,
-    seen: mpsc::Sender<(Place, Watched)>,
+    writing: watch_channel::Sender<usize>,
     again: mpsc::UnboundedSender<Key>,
+    teller: Teller,
     complaints: BTreeSet<String>,
 }
 
 /// A write that has ended.
 struct Done {
     key: Key,
-    digest: Option<Digest>,
+    act: Act,
+    effect: Kept,
     tell: Option<Tell>,
     outcome: Result<Acted, act::Error>,
 }
 
-/// Keeps the platform until this future is dropped.
-pub(crate) async fn run(client: Client, catalog: Catalog, settings: Settings) -> anyhow::Result<()> {
-    let (kinds, hco_kind) = find_hco(&client).await?;
-    let (hardware, topology, nodes) = cluster::facts::look(&client, &kinds).await?;
+/// What is to be remembered of a write that succeeded.
+enum Kept {
+    Applied { digest: change::Digest, budget: autopilot::Budget },
+    Annotated { budget: autopilot::Budget },
+    Nothing,
+}
+
+/// Keeps the platform until `stop` resolves; a write that was begun is finished.
+pub(crate) async fn run(
+    client: Client,
+    catalog: Catalog,
+    settings: Settings,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let mut stop = std::pin::pin!(stop);
     let (seen, mut sights) = mpsc::channel(256);
+    let mut places = Places::new(client.clone(), seen);
+    let begun = async {
+        let (kinds, kind) = find_hco(&client).await?;
+        let hco = Key { kind, namespace: settings.namespace.clone(), name: api::hco::NAME.into() };
+        places.watch(&kinds, &Place::of(&hco), Content::Whole);
+        let facts = cluster::facts::look(&client, &kinds).await?;
+        anyhow::Ok((kinds, hco, facts))
+    };
+    let (kinds, hco, (hardware, topology, nodes)) = tokio::select! {
+        begun = begun => begun?,
+        () = &mut stop => return Ok(()),
+    };
     let (again, mut repeats) = mpsc::unbounded_channel();
-    let hco = Key { kind: hco_kind, namespace: settings.namespace.clone(), name: api::hco::NAME.into() };
+    let (writing, written) = watch_channel::channel(0);
+    let teller = Teller::new(client.clone(), settings.pod.clone(), written);
     let mut engine = Engine {
         client,
-        permit: Arc::new(Permit::unopposed()),
         settings,
         kinds,
         catalog,
         facts: Facts { hardware, topology, ..Facts::default() },
-        hco: hco.clone(),
+        hco,
         hco_uid: String::new(),
         consent: Consent::default(),
         nodes,
         items: BTreeMap::new(),
-        served: BTreeMap::new(),
-        watches: JoinSet::new(),
-        watching: BTreeMap::new(),
-        unlisted: BTreeSet::new(),
+        places,
+        questions: Questions::default(),
+        ready: BTreeSet::new(),
         writes: JoinSet::new(),
-        slots: Arc::new(Semaphore::new(WRITES_AT_A_TIME)),
-        seen,
+        writing,
         again,
+        teller,
         complaints: BTreeSet::new(),
     };
-    engine.watch(&hco.kind, &hco.namespace);
-    let mut last_hco: Option<(i64, BTreeMap<String, String>)> = None;
+    let mut lists_in_time = std::pin::pin!(tokio::time::sleep(WAIT_FOR_LISTS));
     loop {
         tokio::select! {
-            Some((place, seen)) = sights.recv() => {
-                if let Watched::Present { namespace, name, live } = &seen
-                    && place.0 == hco.kind && *namespace == hco.namespace && *name == hco.name
-                {
-                    engine.hco_uid.clone_from(&live.uid);
-                    let look = (live.generation, live.annotations.clone());
-                    if last_hco.as_ref() != Some(&look) {
-                        last_hco = Some(look);
-                        engine.read_platform().await;
-                    }
-                }
-                engine.take(&place, seen);
-            }
-            Some(key) = repeats.recv() => engine.work(&key),
+            Some((place, seen)) = sights.recv() => engine.take(&place, seen),
+            Some(key) = repeats.recv() => engine.look_at(&key),
+            Some(Ok((query, answer))) = engine.questions.asking.join_next() => engine.learn(query, answer),
+            () = &mut lists_in_time, if engine.places.any_silent() => engine.places.wait_no_longer(),
             Some(done) = engine.writes.join_next() => match done {
                 Ok(done) => engine.finish(done),
                 Err(error) => tracing::error!("a write ended unexpectedly: {error}"),
             },
+            () = &mut stop => break,
+        }
+        engine.work();
+    }
+    while let Some(done) = engine.writes.join_next().await {
+        if let Ok(done) = done {
+            engine.finish(done);
         }
     }
+    engine.writing.send_replace(0);
+    engine.teller.end().await;
+    Ok(())
 }
 
 /// Waits for the HyperConverged's CRD; a cluster without it is not ready, and not wrong.
@@ -141,51 +167,47 @@ async fn find_hco(client: &Client) -> anyhow::Result<(Kinds, Kind)> {
 }
 
 impl Engine {
-    /// Reads the HyperConverged, renders everything anew and looks at every object whose wish has changed.
-    async fn read_platform(&mut self) {
-        let Some(served) = self.kinds.find(&self.hco.kind) else { return };
-        match served.api(&self.client, &self.hco.namespace).get_opt(&self.hco.name).await {
-            Ok(Some(object)) => self.facts.hco = serde_json::to_value(object).unwrap_or_default(),
-            Ok(None) => return,
-            Err(error) => {
-                tracing::warn!("could not read {}: {error}; what was known of it still holds", self.hco);
-                return;
-            }
-        }
-        self.facts.answers.clear();
-        let source = platform::Source { client: &self.client, kinds: &self.kinds };
-        let wanted = platform::want(Some(&source), &self.catalog, &mut self.facts, self.settings.opt_in).await;
+    /// Renders everything anew, asks what templates want to know, and looks at every object.
+    fn render(&mut self) {
+        let wanted = platform::want(&self.catalog, &self.facts, self.settings.opt_in);
         self.consent = wanted.consent;
         let mut complaints: BTreeSet<String> = wanted.held.iter().cloned().collect();
         let (mut kept, mut places) = (BTreeSet::<Key>::new(), BTreeSet::<Place>::new());
+        let mut asked = Vec::new();
         for outcome in wanted.outcomes {
             let (object, excluded) = match outcome.result {
                 platform::Result::Included(object) => (object, false),
                 platform::Result::Filtered(object) => (object, true),
                 platform::Result::Excluded(_) => continue,
-                platform::Result::Error(why) => {
-                    complaints.insert(format!("asset {}: {why}", outcome.asset));
+                result @ (platform::Result::Error(_) | platform::Result::Needs(_)) => {
+                    match result {
+                        platform::Result::Needs(queries) => asked.extend(queries),
+                        platform::Result::Error(why) => {
+                            complaints.insert(format!("asset {}: {why}", outcome.asset));
+                        }
+                        _ => {}
+                    }
                     // What was known of it still holds.
                     let known = self.items.iter().filter(|(_, item)| item.asset == outcome.asset);
                     kept.extend(known.map(|(key, _)| key.clone()));
                     continue;
                 }
             };
+            let wanted = Desired::of(&object.object);
             let restarts = platform::restarts(&self.nodes, &object.object);
-            let item = self.items.entry(object.key.clone()).or_insert_with(Item::new);
-            (item.asset, item.order, item.wanted) = (outcome.asset, outcome.order, object.object);
-            (item.impact, item.excluded, item.restarts) = (object.impact, excluded, restarts);
-            let is_new = matches!(item.live, Seen::Unknown);
-            let place: Place = (object.key.kind.clone(), object.key.namespace.clone());
-            kept.insert(object.key);
-            if is_new {
-                places.insert(place);
+            let item = self.items.entry(object.key.clone()).or_insert_with(|| Item::new(wanted.clone()));
+            if item.wanted != wanted {
+                (item.wanted, item.failures, item.not_before) = (wanted, 0, None);
+                item.refused.clear();
             }
+            (item.asset, item.order) = (outcome.asset, outcome.order);
+            (item.impact, item.excluded, item.restarts) = (object.impact, excluded, restarts);
+            if matches!(item.live, Seen::Unknown) {
+                places.insert(Place::of(&object.key));
+            }
+            kept.insert(object.key);
         }
-        for complaint in complaints.difference(&self.complaints) {
-            tracing::warn!("{complaint}");
-        }
-        self.complaints = complaints;
+        self.complain(complaints);
         let metrics = &self.settings.metrics;
         self.items.retain(|key, _| {
             kept.contains(key) || {
@@ -194,194 +216,320 @@ impl Engine {
             }
         });
         // A watch that has told everything does not tell it again: where a new object lives, a new one is begun.
-        for (kind, namespace) in places {
-            self.watch(&kind, &namespace);
+        for place in places {
+            self.watch(&place);
         }
-        let mut order: Vec<(i64, Key)> = self.items.iter().map(|(key, item)| (item.order, key.clone())).collect();
-        order.sort();
-        for (_, key) in order {
-            self.work(&key);
+        for query in asked {
+            self.ask(query);
+        }
+        self.ready.extend(self.items.iter().map(|(key, item)| (item.order, key.clone())));
+    }
+
+    fn watch(&mut self, place: &Place) {
+        if !self.places.watch(&self.kinds, place, Content::Metadata) {
+            tracing::warn!("the API server does not serve {} {}", place.kind.api_version(), place.kind.kind);
+        }
+        self.say_missing();
+    }
+
+    /// Says what is wrong with the platform as a whole, once.
+    fn complain(&mut self, complaints: BTreeSet<String>) {
+        for complaint in complaints.difference(&self.complaints) {
+            let told = journal::complaint(complaint);
+            self.teller.tell(&self.hco, &self.hco_uid, told, (self.settings.clock)());
+        }
+        self.complaints = complaints;
+    }
+
+    /// Takes a template's question: what it is about is watched first, so that no change is missed.
+    fn ask(&mut self, query: Query) {
+        if self.questions.are_too_many() {
+            self.facts.answers.insert(query, Answer::Unknown);
+            return;
+        }
+        if !self.questions.take(&query) {
+            return;
+        }
+        let place = place_of(&query);
+        if self.kinds.find(&place.kind).is_none() {
+            self.learn(query, Answer::Absent);
+        } else if self.places.is_listed(&place) {
+            self.send_question(query, Duration::ZERO);
+        } else if self.places.served(&place).is_none() {
+            self.watch(&place);
         }
     }
 
-    /// Starts a watch of a kind where one of our objects lives, in place of an earlier one.
-    fn watch(&mut self, kind: &Kind, namespace: &str) {
-        let place: Place = (kind.clone(), namespace.to_owned());
-        let Some(served) = self.kinds.find(kind) else {
-            tracing::warn!("the API server does not serve {} {}", kind.api_version(), kind.kind);
-            return;
-        };
-        self.served.insert(place.clone(), served.clone());
-        let (tell, mut told) = mpsc::channel(64);
-        let (seen, here) = (self.seen.clone(), place.clone());
-        let watch = self.watches.spawn(watch::watch(self.client.clone(), served, namespace.to_owned(), tell));
-        self.unlisted.insert(place.clone());
-        self.say_missing();
-        if let Some(earlier) = self.watching.insert(place, watch) {
-            earlier.abort();
-        }
-        self.watches.spawn(async move {
-            while let Some(sight) = told.recv().await {
-                if seen.send((here.clone(), sight)).await.is_err() {
-                    return;
-                }
-            }
+    fn send_question(&mut self, query: Query, wait: Duration) {
+        let (client, served) = (self.client.clone(), self.kinds.find(&place_of(&query).kind));
+        self.questions.asking.spawn(async move {
+            tokio::time::sleep(wait).await;
+            let answer = match served {
+                Some(served) => cluster::answer::answer(&client, &served, &query).await,
+                None => Answer::Absent,
+            };
+            (query, answer)
         });
-        while self.watches.try_join_next().is_some() {}
+    }
+
+    /// Takes an answer; what cannot be read now keeps what is known.
+    fn learn(&mut self, query: Query, answer: Answer) {
+        if answer == Answer::Unknown {
+            self.send_question(query.clone(), ASK_AGAIN);
+            if self.facts.answers.contains_key(&query) {
+                return;
+            }
+        }
+        if self.facts.answers.get(&query) != Some(&answer) {
+            self.facts.answers.insert(query, answer);
+            self.render();
+        }
     }
 
     /// Takes what a watch saw.
     fn take(&mut self, place: &Place, seen: Watched) {
-        let key = |namespace: String, name: String| Key { kind: place.0.clone(), namespace, name };
+        let key = |namespace: &str, name: &str| Key {
+            kind: place.kind.clone(),
+            namespace: namespace.into(),
+            name: name.into(),
+        };
         match seen {
-            Watched::Present { namespace, name, live } => {
-                let key = key(namespace, name);
+            Watched::Present { namespace, name, live, whole } => {
+                let key = key(&namespace, &name);
+                if key == self.hco
+                    && let Some(hco) = whole
+                {
+                    self.hco_uid.clone_from(&live.uid);
+                    self.take_hco(hco);
+                }
                 if let Some(item) = self.items.get_mut(&key) {
                     item.see(live);
-                    self.work(&key);
+                    self.look_at(&key);
                 }
+                self.ask_again(place, &name);
             }
             Watched::Gone { namespace, name } => {
-                let key = key(namespace, name);
+                let key = key(&namespace, &name);
                 if let Some(item) = self.items.get_mut(&key) {
-                    item.live = Seen::Absent;
-                    item.remembered = None;
-                    self.work(&key);
+                    item.miss();
+                    self.look_at(&key);
                 }
+                self.ask_again(place, &name);
             }
             Watched::Listed { all } => {
-                self.unlisted.remove(place);
+                self.places.listed(place);
                 self.say_missing();
-                let here: Vec<Key> =
-                    self.items.keys().filter(|key| key.kind == place.0 && key.namespace == place.1).cloned().collect();
-                for key in here {
-                    let absent = !all.contains(&(key.namespace.clone(), key.name.clone()));
-                    if absent && let Some(item) = self.items.get_mut(&key) {
-                        item.live = Seen::Absent;
-                        self.work(&key);
+                for (key, item) in self.items.iter_mut().filter(|(key, _)| Place::of(key) == *place) {
+                    if !all.contains(&(key.namespace.clone(), key.name.clone())) {
+                        item.miss();
+                        self.ready.insert((item.order, key.clone()));
                     }
+                }
+                for query in self.questions.about(place, None) {
+                    self.send_question(query, Duration::ZERO);
                 }
             }
             Watched::Lost { why } => {
-                self.unlisted.insert(place.clone());
+                self.places.lost(place);
                 self.say_missing();
-                tracing::warn!("cannot watch {} now: {why}", place.0.kind);
+                tracing::warn!("cannot watch {} now: {why}", place.kind.kind);
+            }
+        }
+    }
+
+    /// Takes the HyperConverged, if it has changed in what anything can depend on.
+    fn take_hco(&mut self, mut hco: Value) {
+        if let Some(metadata) = hco.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| !["managedFields", "resourceVersion", "generation"].contains(&key.as_str()));
+        }
+        if hco != self.facts.hco {
+            self.facts.hco = hco;
+            self.render();
+        }
+    }
+
+    /// What was asked about this object, or about all of its kind, is asked again.
+    fn ask_again(&mut self, place: &Place, name: &str) {
+        if self.places.is_listed(place) {
+            for query in self.questions.about(place, Some(name)) {
+                self.send_question(query, Duration::ZERO);
             }
         }
     }
 
     /// Readiness names the kinds of which nothing is known yet.
     fn say_missing(&self) {
-        let kinds = self.unlisted.iter().map(|(kind, _)| kind.kind.clone());
-        self.settings.missing.send_replace(kinds.collect());
+        self.settings.missing.send_replace(self.places.missing());
+    }
+
+    fn look_at(&mut self, key: &Key) {
+        if let Some(item) = self.items.get(key) {
+            self.ready.insert((item.order, key.clone()));
+        }
+    }
+
+    /// Decides about what is ready, as long as there is room for a write.
+    fn work(&mut self) {
+        while self.writes.len() < WRITES_AT_A_TIME && !self.places.any_silent() {
+            let Some((_, key)) = self.ready.pop_first() else { break };
+            self.decide(&key);
+        }
+        self.writing.send_if_modified(|count| std::mem::replace(count, self.writes.len() + self.ready.len()) != *count);
     }
 
     /// Decides about one object and starts the write, if there is one.
-    fn work(&mut self, key: &Key) {
-        let now = Timestamp::now().as_millisecond();
+    fn decide(&mut self, key: &Key) {
+        let now = (self.settings.clock)().as_millisecond();
         let Some(item) = self.items.get_mut(key) else { return };
         if item.busy {
             return;
         }
         let Some(decision) = item.decide(key, &self.consent, now) else { return };
+        if let Some(wake) = decision.wake
+            && item.wake.replace(wake) != Some(wake)
+        {
+            let wait = Duration::from_millis(u64::try_from(wake.saturating_sub(now)).unwrap_or_default());
+            look_later(&self.again, key.clone(), wait);
+        }
+        let held = match &decision.verdict {
+            Verdict::Hold(reason) => Some(reason),
+            _ => decision.refused.as_ref(),
+        };
+        if let Some(reason) = held {
+            self.settings.metrics.held(key, reason);
+            let reason = reason.clone();
+            self.say_held(key, reason);
+        }
         match decision.verdict {
+            Verdict::Hold(_) => {}
             Verdict::InSync => {
-                item.failures = 0;
-                item.said = item.said.take().filter(|said| !matches!(said, Tell::Held(_)));
+                if let Some(item) = self.items.get_mut(key) {
+                    (item.failures, item.said) = (0, None);
+                    item.refused.clear();
+                }
                 self.settings.metrics.kept(key);
             }
-            Verdict::Hold(reason) => {
-                self.settings.metrics.held(key, &reason);
-                self.say(key, decision.tell);
-            }
-            Verdict::Do(effect) => {
-                item.busy = true;
-                let known = match &item.live {
-                    Seen::Present(live) => Some(live.resource_version.clone()),
-                    _ => None,
-                };
-                // What was begun and had to be repaired first is told as what it was.
-                let tell = item.owed.take().or(decision.tell);
-                let (act, digest) = match effect {
-                    Effect::Apply { object, digest } => (Act::Apply { object, resource_version: known }, Some(digest)),
-                    Effect::Release { patch } => (Act::Patch(patch), None),
-                    Effect::Annotate { annotations, resource_version } => {
-                        (Act::Annotate { annotations, resource_version }, None)
-                    }
-                };
-                self.start_write(key, act, digest, tell);
-            }
+            Verdict::Do(effect) => self.start_write(key, effect, decision.tell),
         }
     }
 
-    /// Says something, unless it was the last thing said.
-    fn say(&mut self, key: &Key, tell: Option<Tell>) {
-        let (Some(tell), Some(item)) = (tell, self.items.get_mut(key)) else { return };
-        if !journal::is_news(&tell, item.said.as_ref()) {
+    /// Says why something is held, unless that was said last.
+    fn say_held(&mut self, key: &Key, reason: Reason) {
+        let Some(item) = self.items.get_mut(key) else { return };
+        if item.said.as_ref() == Some(&reason) {
             return;
         }
-        let told = journal::told(key, &tell);
+        item.said = Some(reason.clone());
+        self.say(key, &Tell::Held(reason));
+    }
+
+    fn say(&mut self, key: &Key, tell: &Tell) {
         if matches!(tell, Tell::Held(Reason::Fighting { .. })) {
             self.settings.metrics.fought(key);
         }
-        item.said = Some(tell);
-        let (client, hco) = (self.client.clone(), self.hco.clone());
-        let (uid, pod) = (self.hco_uid.clone(), self.settings.pod.clone());
-        tokio::spawn(async move {
-            if let Err(error) = cluster::event::tell(&client, &hco, &uid, &pod, &told, Timestamp::now()).await {
-                tracing::warn!("an event was lost: {error}");
-            }
-        });
+        self.teller.tell(&self.hco, &self.hco_uid, journal::told(key, tell), (self.settings.clock)());
     }
 
-    fn start_write(&mut self, key: &Key, act: Act, digest: Option<Digest>, tell: Option<Tell>) {
-        let Some(served) = self.served.get(&(key.kind.clone(), key.namespace.clone())).cloned() else { return };
-        let (client, permit, slots, key) = (self.client.clone(), self.permit.clone(), self.slots.clone(), key.clone());
+    fn start_write(&mut self, key: &Key, effect: Effect, tell: Option<Tell>) {
+        let Some(item) = self.items.get_mut(key) else { return };
+        // After a failure the same is not tried again at once, whatever happens; something else is.
+        let is_something_else = |effect: &Effect| match (effect, &item.failed) {
+            (Effect::Apply { digest, .. }, Some(failed)) => digest != failed,
+            _ => false,
+        };
+        if item.not_before.is_some_and(|moment| Instant::now() < moment) && !is_something_else(&effect) {
+            return;
+        }
+        let (act, kept) = match effect {
+            Effect::Apply { object, digest, budget } => {
+                (Act::Apply { object, resource_version: item.version() }, Kept::Applied { digest, budget })
+            }
+            Effect::Release { patch } => (Act::Patch(patch), Kept::Nothing),
+            Effect::Annotate { annotations, resource_version, budget } => {
+                (Act::Annotate { annotations, resource_version }, Kept::Annotated { budget })
+            }
+        };
+        self.send(key, act, kept, tell);
+    }
+
+    fn send(&mut self, key: &Key, act: Act, effect: Kept, tell: Option<Tell>) {
+        let (Some(item), Some(served)) = (self.items.get_mut(key), self.places.served(&Place::of(key))) else { return };
+        item.busy = true;
+        let (client, permit, key) = (self.client.clone(), self.settings.permit.clone(), key.clone());
         self.writes.spawn(async move {
-            let _slot = slots.acquire().await;
             let outcome = act::act(&client, &permit, &served, &key, &act).await;
-            Done { key, digest, tell, outcome }
+            Done { key, act, effect, tell, outcome }
         });
     }
 
     /// Takes the answer to a write, says what was done, and looks again.
     fn finish(&mut self, done: Done) {
-        let Some(item) = self.items.get_mut(&done.key) else { return };
+        let Done { key, act, effect, tell, outcome } = done;
+        let Some(item) = self.items.get_mut(&key) else { return };
         item.busy = false;
-        match done.outcome {
+        match outcome {
             Ok(acted) => {
-                if let Some(digest) = done.digest {
-                    item.failures = 0;
-                    let uid = acted.live.uid.clone();
-                    item.remembered = Some(Remembered { digest, fields: acted.fields, time: acted.time, uid });
+                (item.not_before, item.failed) = (None, None);
+                match effect {
+                    Kept::Applied { digest, budget } => {
+                        (item.failures, item.repaired, item.budget) = (0, false, Some(budget));
+                        let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                        item.remembered = Some(Remembered { digest, claim, uid: acted.live.uid.clone() });
+                    }
+                    Kept::Annotated { budget } => item.budget = Some(budget),
+                    Kept::Nothing => {}
                 }
                 item.see(acted.live);
-                self.say(&done.key, done.tell);
-                self.work(&done.key);
-            }
-            // Once: if that does not help, it is a refusal like any other.
-            Err(act::Error::KeyChanged { .. }) if item.failures == 0 => {
-                item.failures = 1;
-                item.busy = true;
-                item.owed = done.tell;
-                let wanted = item.wanted.clone();
-                self.start_write(&done.key, Act::Repair(wanted), None, None);
-            }
-            Err(error) => {
-                let refused = matches!(error, act::Error::Refused { .. } | act::Error::KeyChanged { .. });
-                let wait = item.wait(refused);
-                if refused {
-                    self.settings.metrics.failed(&done.key);
-                    tracing::warn!(asset = item.asset, "{error}; the next try is in {} s", wait.as_secs());
-                } else {
-                    tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
+                match tell {
+                    Some(Tell::Held(reason)) => self.say_held(&key, reason),
+                    Some(tell) => self.say(&key, &tell),
+                    None => {}
                 }
-                let again = self.again.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(wait).await;
-                    let _ = again.send(done.key);
-                });
+                self.look_at(&key);
             }
+            Err(act::Error::KeyChanged { .. }) if !item.repaired => {
+                item.repaired = true;
+                if let Act::Apply { object, .. } = act {
+                    self.send(&key, Act::Repair(object), Kept::Nothing, None);
+                }
+            }
+            Err(error) => self.fail(&key, effect, error),
         }
     }
+
+    /// Waits before the same is tried again; what the server refused is told.
+    fn fail(&mut self, key: &Key, effect: Kept, error: act::Error) {
+        let Some(item) = self.items.get_mut(key) else { return };
+        let refused = matches!(error, act::Error::Refused { .. } | act::Error::KeyChanged { .. });
+        // What is wrong with the object itself, and not with who writes it.
+        let is_wrong =
+            matches!(error, act::Error::Refused { code: 400 | 413 | 422, .. } | act::Error::KeyChanged { .. });
+        let wait = item.wait(refused);
+        item.failed = match effect {
+            Kept::Applied { digest, .. } => Some(digest),
+            Kept::Annotated { .. } | Kept::Nothing => None,
+        };
+        if !matches!(error, act::Error::Stale(_)) {
+            item.not_before = Some(Instant::now() + wait);
+        }
+        look_later(&self.again, key.clone(), wait);
+        tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
+        let (act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. }) = error else { return };
+        if let (Some(digest), true) = (&item.failed, is_wrong) {
+            item.refuse(Refused { digest: digest.clone(), words: words.clone() });
+        }
+        self.settings.metrics.failed(key);
+        // With the user's wishes left out it may be accepted; if not, the next decision waits.
+        self.look_at(key);
+        self.say_held(key, Reason::RefusedByServer { words });
+    }
+}
+
+/// Looks at an object again after a while.
+fn look_later(again: &mpsc::UnboundedSender<Key>, key: Key, wait: Duration) {
+    let again = again.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(wait).await;
+        let _ = again.send(key);
+    });
 }

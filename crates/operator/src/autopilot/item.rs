@@ -1,32 +1,43 @@
 //! What the engine knows of one object it keeps.
 
-use autopilot::{Decision, Observed, Remembered, Tell};
-use change::{Impact, Key, Live};
-use serde_json::Value;
-use std::time::Duration;
+use autopilot::{Budget, Decision, Observed, Refused, Remembered};
+use change::{Desired, Digest, Impact, Key, Live, Reason};
+use std::time::{Duration, Instant};
 
 /// The first and the longest wait after a write that failed.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(300));
 /// The first wait after a write the server refused: only a change elsewhere can help, so it is not asked often.
 const RETRY_REFUSED: Duration = Duration::from_secs(2);
 
+/// A user's wish, the last good one and what the catalogue wants are three; more are remembered in vain.
+const MOST_REFUSED: usize = 4;
+
 /// One object.
 pub(crate) struct Item {
     pub(crate) asset: String,
     pub(crate) order: i64,
-    pub(crate) wanted: Value,
+    pub(crate) wanted: Desired,
     pub(crate) impact: Impact,
     pub(crate) excluded: bool,
     pub(crate) restarts: String,
     pub(crate) live: Seen,
     pub(crate) remembered: Option<Remembered>,
+    pub(crate) budget: Option<Budget>,
+    /// What the server refused of it.
+    pub(crate) refused: Vec<Refused>,
+    /// What the last write that failed wanted.
+    pub(crate) failed: Option<Digest>,
     /// A write is under way: whatever happens meanwhile is looked at afterwards.
     pub(crate) busy: bool,
+    /// A repair was tried, and the write after it has not succeeded yet.
+    pub(crate) repaired: bool,
     pub(crate) failures: u32,
-    /// What was said last, so that it is said once.
-    pub(crate) said: Option<Tell>,
-    /// What is to be said when a write that needed a repair has succeeded.
-    pub(crate) owed: Option<Tell>,
+    /// After a failure nothing is written before this.
+    pub(crate) not_before: Option<Instant>,
+    /// When it is looked at again without an event.
+    pub(crate) wake: Option<i64>,
+    /// Why it was held when that was last said, so that it is said once.
+    pub(crate) said: Option<Reason>,
 }
 
 /// What is known of the live object.
@@ -41,20 +52,25 @@ pub(crate) enum Seen {
 
 impl Item {
     /// One of which nothing is known yet.
-    pub(crate) fn new() -> Item {
+    pub(crate) fn new(wanted: Desired) -> Item {
         Item {
             asset: String::new(),
             order: 0,
-            wanted: Value::Null,
+            wanted,
             impact: Impact::High,
             excluded: false,
             restarts: String::new(),
             live: Seen::Unknown,
             remembered: None,
+            budget: None,
+            refused: Vec::new(),
+            failed: None,
             busy: false,
+            repaired: false,
             failures: 0,
+            not_before: None,
+            wake: None,
             said: None,
-            owed: None,
         }
     }
 
@@ -66,6 +82,20 @@ impl Item {
             return;
         }
         self.live = Seen::Present(live);
+    }
+
+    /// Takes that it does not exist.
+    pub(crate) fn miss(&mut self) {
+        self.live = Seen::Absent;
+        self.remembered = None;
+    }
+
+    /// The version an apply is made for; `None` for an object that does not exist.
+    pub(crate) fn version(&self) -> Option<String> {
+        match &self.live {
+            Seen::Present(live) => Some(live.resource_version.clone()),
+            Seen::Unknown | Seen::Absent => None,
+        }
     }
 
     /// What is to be done now; `None` while nothing is known.
@@ -81,11 +111,22 @@ impl Item {
             impact: self.impact,
             live,
             remembered: self.remembered.as_ref(),
+            budget: self.budget,
+            refused: &self.refused,
             consent,
             excluded: self.excluded,
             restarts: &self.restarts,
         };
         Some(autopilot::decide(&observed, now))
+    }
+
+    /// Remembers what the server refused, as far as it is worth it.
+    pub(crate) fn refuse(&mut self, refused: Refused) {
+        self.refused.retain(|earlier| earlier.digest != refused.digest);
+        self.refused.push(refused);
+        if self.refused.len() > MOST_REFUSED {
+            self.refused.remove(0);
+        }
     }
 
     /// How long to wait after another failure.
@@ -100,13 +141,18 @@ impl Item {
 #[cfg(test)]
 mod tests {
     use super::{Item, Seen};
-    use change::Live;
+    use change::{Desired, Live};
+    use serde_json::json;
     use std::time::Duration;
+
+    fn item() -> Item {
+        Item::new(Desired::of(&json!({})))
+    }
 
     #[test]
     fn an_object_the_server_refuses_costs_few_requests_in_its_first_minute() {
         for refused in [true, false] {
-            let mut item = Item::new();
+            let mut item = item();
             let (mut passed, mut tries) = (Duration::ZERO, 1);
             while passed < Duration::from_secs(60) {
                 passed += item.wait(refused);
@@ -119,7 +165,7 @@ mod tests {
     #[test]
     fn an_older_look_is_no_news() {
         let live = |version: &str| Live { uid: "u".into(), resource_version: version.into(), ..Live::default() };
-        let mut item = Item::new();
+        let mut item = item();
         item.see(live("10"));
         item.see(live("9"));
         assert!(matches!(&item.live, Seen::Present(seen) if seen.resource_version == "10"));

@@ -26,7 +26,8 @@ pub(super) fn told(key: &Key, tell: &Tell) -> Told {
     Told { warning, reason: reason.to_owned(), about: Some(key.clone()), note }
 }
 
-/// Whether something is worth saying again although it was the last thing said: a correction is, a state is not.
-pub(super) fn is_news(tell: &Tell, said: Option<&Tell>) -> bool {
-    matches!(tell, Tell::Corrected { .. }) || said != Some(tell)
+/// Something that is wrong with the platform as a whole.
+pub(super) fn complaint(words: &str) -> Told {
+    tracing::warn!("{words}");
+    Told { warning: true, reason: "InvalidConfiguration".to_owned(), about: None, note: words.to_owned() }
 }

@@ -3,6 +3,9 @@
 mod engine;
 mod item;
 mod journal;
+mod places;
 pub(crate) mod platform;
+mod questions;
+mod teller;
 
 pub(crate) use engine::{Settings, run};

@@ -1,7 +1,7 @@
 //! From the HyperConverged and the cluster's facts to the objects we want, asset by asset.
 
 use autopilot::{Consent, Exclusions, Scope};
-use catalog::{Applicability, Asset, Catalog, Facts, Query, Rendered};
+use catalog::{Answer, Applicability, Asset, Catalog, Facts, Query, Rendered};
 use change::{Impact, Key};
 use cluster::Kinds;
 use kube::Client;
@@ -37,6 +37,8 @@ pub(crate) enum Result {
     Filtered(Object),
     /// Nothing, for this reason.
     Excluded(String),
+    /// Its template wants to know this first.
+    Needs(Vec<Query>),
     /// It cannot be told, for this reason; what was known still holds.
     Error(String),
 }
@@ -49,22 +51,56 @@ pub(crate) struct Object {
     pub(crate) impact: Impact,
 }
 
-/// Whom to ask what a template wants to know.
-pub(crate) struct Source<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) kinds: &'a Kinds,
+/// Asks the cluster what templates want to know, until everything in scope is rendered.
+pub(crate) async fn want_asking(
+    client: &Client,
+    kinds: &Kinds,
+    catalog: &Catalog,
+    facts: &mut Facts,
+    opt_in: bool,
+) -> Wanted {
+    for _ in 0..ROUNDS {
+        let wanted = want(catalog, facts, opt_in);
+        let needs = wanted.outcomes.iter().filter_map(|outcome| match &outcome.result {
+            Result::Needs(queries) => Some(queries),
+            _ => None,
+        });
+        let queries: BTreeSet<Query> = needs.flatten().cloned().collect();
+        if queries.is_empty() {
+            return wanted;
+        }
+        for query in queries {
+            let answer = match kinds.find(&super::questions::place_of(&query).kind) {
+                Some(served) => cluster::answer::answer(client, &served, &query).await,
+                None => Answer::Absent,
+            };
+            facts.answers.insert(query, answer);
+        }
+    }
+    want_offline(catalog, facts, opt_in, &format!("its template asks on and on, after {ROUNDS} rounds for"))
 }
 
-/// Renders everything in scope. Without a source only what the facts answer is known.
-pub(crate) async fn want(source: Option<&Source<'_>>, catalog: &Catalog, facts: &mut Facts, opt_in: bool) -> Wanted {
-    let annotation = |facts: &Facts, name: &str| facts.hco["metadata"]["annotations"][name].as_str().map(str::to_owned);
+/// Renders everything in scope from the facts alone; an asset that needs more is in error, in these words.
+pub(crate) fn want_offline(catalog: &Catalog, facts: &Facts, opt_in: bool, words: &str) -> Wanted {
+    let mut wanted = want(catalog, facts, opt_in);
+    for outcome in &mut wanted.outcomes {
+        if let Result::Needs(queries) = &outcome.result {
+            let asked: Vec<String> = queries.iter().map(ToString::to_string).collect();
+            outcome.result = Result::Error(format!("{words} {}", asked.join(", ")));
+        }
+    }
+    wanted
+}
+
+/// Renders everything in scope from what is known.
+pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Wanted {
+    let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
     let mut known: BTreeSet<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
     known.extend(catalog.assets.iter().filter_map(|asset| asset.group.as_deref()));
-    let scope = Scope::read(annotation(facts, api::annotation::AUTOPILOT).as_deref(), &known, opt_in);
-    let approval = annotation(facts, api::annotation::APPROVAL);
-    let approved = annotation(facts, api::annotation::APPROVED);
-    let consent = Consent::read(&scope, approval.as_deref(), approved.as_deref());
-    let exclusions = exclusions(annotation(facts, api::annotation::DISABLED_RESOURCES).as_deref());
+    let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in);
+    let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
+    let consent = Consent::read(&scope, approval, approved);
+    let exclusions = exclusions(annotation(api::annotation::DISABLED_RESOURCES));
     let held = why_held(&scope, &exclusions);
     let mut outcomes = Vec::new();
     for asset in &catalog.assets {
@@ -73,7 +109,7 @@ pub(crate) async fn want(source: Option<&Source<'_>>, catalog: &Catalog, facts: 
         } else if !scope.includes(&asset.name, asset.group.as_deref()) {
             Result::Excluded("the annotation autopilot does not name it".into())
         } else {
-            one(source, catalog, asset, facts, &exclusions).await
+            one(catalog, asset, facts, &exclusions)
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
@@ -104,37 +140,21 @@ fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
     ))
 }
 
-async fn one(
-    source: Option<&Source<'_>>,
-    catalog: &Catalog,
-    asset: &Asset,
-    facts: &mut Facts,
-    exclusions: &Exclusions,
-) -> Result {
-    for _ in 0..ROUNDS {
-        let needs = match catalog::applies(asset, facts) {
-            Applicability::Applies => match catalog::render(catalog, asset, facts) {
-                Rendered::Object(object) => return named(asset, object, exclusions),
-                Rendered::Empty => return Result::Excluded("its template renders to nothing here".into()),
-                Rendered::Needs(queries) => queries,
-                Rendered::Held(query) => return Result::Error(format!("{query:?} cannot be read now")),
-                Rendered::Broken(why) => return Result::Error(why),
-            },
-            Applicability::Not(unmet) => return Result::Excluded(unmet.to_string()),
-            Applicability::Needs(queries) => queries,
-            Applicability::Held(query) => return Result::Error(format!("{query:?} cannot be read now")),
-            Applicability::Broken(why) => return Result::Error(why),
-        };
-        let Some(source) = source else {
-            let asked: Vec<String> = needs.iter().map(|query: &Query| format!("{query:?}")).collect();
-            return Result::Error(format!("it needs to know {}: give --kubeconfig or --facts", asked.join(", ")));
-        };
-        for query in needs {
-            let answer = cluster::answer::answer(source.client, source.kinds, &query).await;
-            facts.answers.insert(query, answer);
-        }
+fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions) -> Result {
+    let unreadable = |query: &Query| Result::Error(format!("{query} cannot be read now"));
+    match catalog::applies(asset, facts) {
+        Applicability::Applies => match catalog::render(catalog, asset, facts) {
+            Rendered::Object(object) => named(asset, object, exclusions),
+            Rendered::Empty => Result::Excluded("its template renders to nothing here".into()),
+            Rendered::Needs(queries) => Result::Needs(queries),
+            Rendered::Held(query) => unreadable(&query),
+            Rendered::Broken(why) => Result::Error(why),
+        },
+        Applicability::Not(unmet) => Result::Excluded(unmet.to_string()),
+        Applicability::Needs(queries) => Result::Needs(queries),
+        Applicability::Held(query) => unreadable(&query),
+        Applicability::Broken(why) => Result::Error(why),
     }
-    Result::Error(format!("its template asks on and on, after {ROUNDS} rounds"))
 }
 
 fn named(asset: &Asset, object: Value, exclusions: &Exclusions) -> Result {
@@ -156,7 +176,9 @@ fn exclusions(text: Option<&str>) -> Exclusions {
 
 /// The nodes that restart when this object is written, in words.
 pub(crate) fn restarts(nodes: &[cluster::facts::Named], object: &Value) -> String {
-    let role = object["metadata"]["labels"]["machineconfiguration.openshift.io/role"].as_str().unwrap_or("worker");
+    let Some(role) = pool(object) else {
+        return "the nodes of the pools it selects".to_owned();
+    };
     let of_role = nodes.iter().filter(|node| node.roles.iter().any(|one| one == role));
     let names: Vec<&str> = of_role.map(|node| node.name.as_str()).collect();
     match names.len() {
@@ -164,5 +186,33 @@ pub(crate) fn restarts(nodes: &[cluster::facts::Named], object: &Value) -> Strin
         1 => format!("one node of pool {role}: {}", names[0]),
         count if count > 5 => format!("{count} nodes of pool {role}: {} and {} more", names[..5].join(", "), count - 5),
         count => format!("{count} nodes of pool {role}: {}", names.join(", ")),
+    }
+}
+
+/// The pool an object is for: a MachineConfig says so by a label, a KubeletConfig by the label of the pool it selects.
+fn pool(object: &Value) -> Option<&str> {
+    let label = object["metadata"]["labels"]["machineconfiguration.openshift.io/role"].as_str();
+    let selected = object["spec"]["machineConfigPoolSelector"]["matchLabels"].as_object();
+    let by_selector =
+        || selected?.keys().find_map(|key| key.strip_prefix("pools.operator.machineconfiguration.openshift.io/"));
+    label.or_else(by_selector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::restarts;
+    use cluster::facts::Named;
+    use serde_json::json;
+
+    #[test]
+    fn the_nodes_named_are_those_of_the_pool_an_object_is_for() {
+        let node = |name: &str, role: &str| Named { name: name.into(), roles: vec![role.into()] };
+        let nodes = [node("w0", "worker"), node("m0", "master"), node("m1", "master")];
+        let of_role = json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}}});
+        assert_eq!(restarts(&nodes, &of_role), "one node of pool worker: w0");
+        let selecting = |key: &str| json!({"spec": {"machineConfigPoolSelector": {"matchLabels": {key: ""}}}});
+        let masters = selecting("pools.operator.machineconfiguration.openshift.io/master");
+        assert_eq!(restarts(&nodes, &masters), "2 nodes of pool master: m0, m1");
+        assert_eq!(restarts(&nodes, &selecting("custom")), "the nodes of the pools it selects");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::print;
 use super::target::Target;
-use crate::autopilot::platform::{self, Outcome, Result as Came, Source};
+use crate::autopilot::platform::{self, Outcome, Result as Came};
 use crate::pack;
 use anyhow::{Context, bail};
 use catalog::Facts;
@@ -55,14 +55,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         bail!("there is no asset {name:?}\n  fix: choose one of {}", names.join(", "));
     }
     let mut outcomes = match offline(arguments)? {
-        Some(mut facts) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().build().context("could not start")?;
-            runtime.block_on(platform::want(None, &catalog, &mut facts, false)).outcomes
+        Some(facts) => {
+            let words = "give --kubeconfig or --facts: it needs to know";
+            platform::want_offline(&catalog, &facts, false, words).outcomes
         }
         None => arguments.target.with(async |reached| {
             let (mut facts, _) = reached.facts().await?;
-            let source = Source { client: &reached.client, kinds: &reached.kinds };
-            Ok(platform::want(Some(&source), &catalog, &mut facts, false).await.outcomes)
+            Ok(platform::want_asking(&reached.client, &reached.kinds, &catalog, &mut facts, false).await.outcomes)
         })?,
     };
     outcomes.retain(|outcome| arguments.asset.as_ref().is_none_or(|name| *name == outcome.asset));
@@ -105,6 +104,8 @@ fn status(outcome: &Outcome) -> (&'static str, &str) {
         Came::Included(_) => ("INCLUDED", ""),
         Came::Filtered(_) => ("FILTERED", "excluded by disabled-resources"),
         Came::Excluded(why) => ("EXCLUDED", why),
+        // Whoever prints has asked, or has made an error of it.
+        Came::Needs(_) => ("ERROR", "it needs to know more"),
         Came::Error(why) => ("ERROR", why),
     }
 }

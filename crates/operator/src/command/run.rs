@@ -3,6 +3,8 @@
 use crate::metrics::Metrics;
 use crate::{autopilot, pack, serve};
 use anyhow::Context;
+use cluster::Permit;
+use cluster::lease::Candidate;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +31,9 @@ pub(crate) struct Arguments {
     /// Where /healthz and /readyz are served; 0 is nowhere
     #[arg(long, default_value = ":8082", value_name = "ADDRESS", value_parser = serve::parse_address)]
     health_probe_bind_address: Address,
+    /// Let only one process of several write
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    leader_elect: bool,
     /// How log lines are written
     #[arg(long, value_enum, default_value_t, env = "LOG_FORMAT")]
     log_format: LogFormat,
@@ -58,19 +63,43 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let (missing, readiness) = watch::channel(vec![api::hco::KIND.to_owned()]);
         serve::bind(arguments.health_probe_bind_address, "probes", serve::probes(readiness)).await?;
         serve::bind(arguments.metrics_bind_address, "metrics", serve::metrics(metrics.clone())).await?;
-        let settings = autopilot::Settings {
+        let mut terminate = signal(SignalKind::terminate()).context("could not listen for signals")?;
+        let stop = async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        };
+        let pod = std::env::var("HOSTNAME").unwrap_or_else(|_| "virtpilot".into());
+        let mut settings = autopilot::Settings {
             metrics,
             missing,
             namespace: arguments.namespace,
             opt_in: arguments.opt_in,
-            pod: std::env::var("HOSTNAME").unwrap_or_else(|_| "virtpilot".into()),
+            permit: Permit::unopposed(),
+            clock: jiff::Timestamp::now,
+            pod,
         };
-        let mut terminate = signal(SignalKind::terminate()).context("could not listen for signals")?;
-        tokio::select! {
-            ended = autopilot::run(client, catalog, settings) => ended,
-            _ = terminate.recv() => Ok(()),
-            _ = tokio::signal::ctrl_c() => Ok(()),
+        if !arguments.leader_elect {
+            return autopilot::run(client, catalog, settings, stop).await;
         }
+        let mut stop = std::pin::pin!(stop);
+        let mut candidate = Candidate::new(client.clone(), &settings.namespace, &settings.pod);
+        // One that waits does its work.
+        settings.missing.send_replace(Vec::new());
+        tracing::info!("waiting to lead");
+        tokio::select! {
+            () = candidate.win() => {}
+            () = &mut stop => return Ok(()),
+        }
+        tracing::info!("leading");
+        settings.permit = candidate.permit();
+        let outcome = tokio::select! {
+            outcome = autopilot::run(client, catalog, settings, stop) => outcome,
+            () = candidate.keep() => Err(anyhow::anyhow!("another process leads now; start again to wait for the next turn")),
+        };
+        candidate.release().await;
+        outcome
     })
 }
 

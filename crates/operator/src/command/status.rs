@@ -2,11 +2,11 @@
 
 use super::print;
 use super::target::Target;
-use crate::autopilot::platform::{self, Result as Came, Source};
+use crate::autopilot::platform::{self, Result as Came};
 use crate::pack;
 use anyhow::Context;
 use autopilot::{Consent, Observed, Verdict};
-use change::{Digest, Entry, Key, Live, Overrides};
+use change::{Desired, Live};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -37,8 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let lines = arguments.target.with(async |reached| {
         let (mut facts, nodes) = reached.facts().await?;
         let (client, kinds) = (&reached.client, &reached.kinds);
-        let source = Source { client, kinds };
-        let wanted = platform::want(Some(&source), &catalog, &mut facts, false).await;
+        let wanted = platform::want_asking(client, kinds, &catalog, &mut facts, false).await;
         let mut lines = Vec::new();
         for outcome in wanted.outcomes {
             let asset = outcome.asset;
@@ -49,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     lines.push(Line { asset, object: outcome.component, state: "not wanted", why });
                     continue;
                 }
+                Came::Needs(_) => continue,
                 Came::Error(why) => {
                     lines.push(Line { asset, object: outcome.component, state: "error", why });
                     continue;
@@ -56,11 +56,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             let live = match kinds.find(&object.key.kind) {
                 Some(served) => {
-                    let api = served.api(client, &object.key.namespace);
-                    let found = api.get_metadata_opt(&object.key.name).await;
-                    found
-                        .with_context(|| format!("could not read {}", object.key))?
-                        .map(|found| cluster::live::live(found.metadata))
+                    let found = cluster::live::read(client, &served, &object.key).await;
+                    found.with_context(|| format!("could not read {}", object.key))?
                 }
                 None => None,
             };
@@ -83,29 +80,19 @@ fn line(
     excluded: bool,
     restarts: &str,
 ) -> Line {
-    let (key, wanted) = (&object.key, &object.object);
-    let observed = Observed { key, wanted, impact: object.impact, live, remembered: None, consent, excluded, restarts };
+    let (key, wanted, impact) = (&object.key, &Desired::of(&object.object), object.impact);
+    let (remembered, budget, refused) = (None, None, &[]);
+    let observed = Observed { key, wanted, impact, live, remembered, budget, refused, consent, excluded, restarts };
     let decision = autopilot::decide(&observed, Timestamp::now().as_millisecond());
-    let (state, why) = match decision.verdict {
-        Verdict::Hold(reason) => ("held", reason.to_string()),
-        Verdict::InSync => ("kept", String::new()),
-        Verdict::Do(_) if is_as_applied(key, wanted, live) => ("kept", String::new()),
-        Verdict::Do(_) => (
-            "to be applied",
-            if live.is_some() { "it differs from what is wanted".into() } else { "it does not exist".into() },
-        ),
+    let (state, why) = match (decision.verdict, decision.refused) {
+        (Verdict::Hold(reason), _) | (_, Some(reason)) => ("held", reason.to_string()),
+        (Verdict::InSync, None) => ("kept", String::new()),
+        // After a start one apply tells whether it is as it should be; what was taken from us meanwhile is a correction.
+        (Verdict::Do(_), None) if decision.tell.is_none() => ("kept", String::new()),
+        (Verdict::Do(_), None) if live.is_none() => ("to be applied", "it does not exist".into()),
+        (Verdict::Do(_), None) => ("to be applied", "it differs from what is wanted".into()),
     };
     Line { asset, object: key.to_string(), state, why }
-}
-
-/// Whether the last thing applied is what is wanted now; whether somebody changed it since only the operator knows.
-fn is_as_applied(key: &Key, wanted: &serde_json::Value, live: Option<&Live>) -> bool {
-    let Some(live) = live else { return false };
-    let overridden = Overrides::read(&live.annotations, key).and_then(|overrides| overrides.apply(wanted));
-    let applied = live.annotations.get(api::annotation::APPLIED);
-    let ours = Entry::all(&live.managed_fields);
-    let owned = Entry::ours(&ours, api::FIELD_MANAGER).is_some();
-    owned && overridden.is_ok_and(|wanted| applied.is_some_and(|applied| applied == Digest::of(&wanted).as_str()))
 }
 
 fn table(lines: &[Line]) -> String {

@@ -1,0 +1,320 @@
+//! One object in every situation it can be in.
+
+use super::{Decision, Effect, Observed, Refused, Remembered, Tell, Verdict, decide};
+use crate::budget::Budget;
+use crate::scope::{Consent, Rule};
+use api::annotation::APPLIED;
+use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Reason};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const NOW: i64 = 1_800_000_000_000;
+
+fn wanted() -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"},
+        "spec": {"type": "ClusterIP", "selector": {"app": "x"}}})
+}
+
+fn our_fields() -> Value {
+    json!({"f:metadata": {"f:labels": {"f:platform.kubevirt.io/managed-by": {}}},
+        "f:spec": {"f:type": {}, "f:selector": {"f:app": {}}}})
+}
+
+/// An object as it is right after our apply.
+struct Scene {
+    live: Live,
+    /// Its managedFields.
+    fields: Value,
+    remembered: Option<Remembered>,
+    budget: Option<Budget>,
+    refused: Vec<Refused>,
+    impact: Impact,
+    consent: Consent,
+}
+
+impl Scene {
+    fn settled() -> Scene {
+        let fields = json!([{"manager": "virt-platform-autopilot", "operation": "Apply", "time": "t1", "fieldsV1": our_fields()}]);
+        let claim = ManagedFields::new(&fields.to_string()).claim("virt-platform-autopilot").unwrap();
+        let annotations = BTreeMap::from([
+            (APPLIED.to_owned(), Digest::of(&wanted()).to_string()),
+            ("platform.kubevirt.io/budget".to_owned(), Budget::full(NOW).to_string()),
+        ]);
+        Scene {
+            live: Live { uid: "u".into(), resource_version: "7".into(), annotations, ..Live::default() },
+            fields,
+            budget: None,
+            refused: Vec::new(),
+            remembered: Some(Remembered { digest: Digest::of(&wanted()), claim, uid: "u".into() }),
+            impact: Impact::Low,
+            consent: Consent::default(),
+        }
+    }
+
+    fn annotate(mut self, key: &str, value: &str) -> Scene {
+        self.live.annotations.insert(format!("platform.kubevirt.io/{key}"), value.into());
+        self
+    }
+
+    /// Somebody sets the type by a plain update, and so takes it from us.
+    fn edited(mut self) -> Scene {
+        self.fields[0]["fieldsV1"]["f:spec"] = json!({"f:selector": {"f:app": {}}});
+        let other = json!({"manager": "kubectl-edit", "operation": "Update", "time": "t2", "fieldsV1": {"f:spec": {"f:type": {}}}});
+        self.fields.as_array_mut().unwrap().push(other);
+        self
+    }
+
+    fn decide(&self) -> Decision {
+        let key = Key::of(&wanted()).unwrap();
+        let live = Live { managed_fields: ManagedFields::new(&self.fields.to_string()), ..self.live.clone() };
+        decide(&self.observed(&key, &Desired::of(&wanted()), Some(&live)), NOW)
+    }
+
+    fn decide_absent(&self) -> Decision {
+        let key = Key::of(&wanted()).unwrap();
+        decide(&self.observed(&key, &Desired::of(&wanted()), None), NOW)
+    }
+
+    fn observed<'a>(&'a self, key: &'a Key, wanted: &'a Desired, live: Option<&'a Live>) -> Observed<'a> {
+        let (remembered, consent) = (self.remembered.as_ref(), &self.consent);
+        Observed {
+            key,
+            wanted,
+            impact: self.impact,
+            live,
+            remembered,
+            budget: self.budget,
+            refused: &self.refused,
+            consent,
+            excluded: false,
+            restarts: "3 nodes",
+        }
+    }
+}
+
+fn applied(decision: &Decision) -> &Value {
+    match &decision.verdict {
+        Verdict::Do(Effect::Apply { object, .. }) => object,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_object_that_is_absent_is_created_with_our_label() {
+    let decision = Scene::settled().decide_absent();
+    let object = applied(&decision);
+    assert_eq!(object["metadata"]["labels"]["platform.kubevirt.io/managed-by"], "virt-platform-autopilot");
+    assert_eq!(object["spec"], wanted()["spec"]);
+    assert_eq!(decision.tell, Some(Tell::Applied));
+}
+
+#[test]
+fn after_our_apply_there_is_nothing_left_to_do() {
+    assert_eq!(Scene::settled().decide().verdict, Verdict::InSync);
+    // A write of the same value leaves our entry alone, and so do other managers' own fields.
+    let mut shared = Scene::settled();
+    let other =
+        json!({"manager": "kubectl", "operation": "Update", "time": "t2", "fieldsV1": {"f:spec": {"f:type": {}}}});
+    shared.fields.as_array_mut().unwrap().push(other);
+    assert_eq!(shared.decide().verdict, Verdict::InSync);
+}
+
+#[test]
+fn a_hand_edit_is_put_back_and_names_its_author_and_its_fields() {
+    let decision = Scene::settled().edited().decide();
+    let object = applied(&decision);
+    assert_eq!(object["spec"]["type"], "ClusterIP");
+    assert_eq!(
+        object["metadata"]["annotations"]["platform.kubevirt.io/budget"],
+        Budget::full(NOW).spend(NOW).unwrap().to_string()
+    );
+    let expected = Tell::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
+    assert_eq!(decision.tell, Some(expected));
+}
+
+#[test]
+fn an_apply_under_our_own_name_is_seen_by_its_time() {
+    let mut scene = Scene::settled();
+    scene.fields[0]["time"] = json!("t2");
+    assert!(matches!(scene.decide().tell, Some(Tell::Corrected { .. })));
+}
+
+#[test]
+fn a_fight_is_paused_when_the_budget_is_spent() {
+    let mut spent = Budget::full(NOW);
+    while let Some(left) = spent.spend(NOW) {
+        spent = left;
+    }
+    let decision = Scene::settled().annotate("budget", &spent.to_string()).edited().decide();
+    let Verdict::Do(Effect::Annotate { annotations, resource_version, .. }) = decision.verdict else { panic!() };
+    assert_eq!(annotations["platform.kubevirt.io/reconcile-paused"], "true");
+    assert_eq!(resource_version, "7");
+    let Some(Tell::Held(Reason::Fighting { actors, .. })) = decision.tell else { panic!() };
+    assert_eq!(actors, ["kubectl-edit"]);
+}
+
+#[test]
+fn what_users_say_on_the_object_holds_it() {
+    let held = |key: &str, value: &str| match Scene::settled().annotate(key, value).edited().decide().verdict {
+        Verdict::Hold(reason) => reason.word(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(held("mode", "unmanaged"), "UnmanagedMode");
+    assert_eq!(held("mode", "none"), "InvalidMode");
+    assert_eq!(held("reconcile-paused", "true"), "Paused");
+    assert_eq!(held("reconcile-paused", "soon"), "InvalidPause");
+}
+
+#[test]
+fn a_pause_with_an_end_wakes_up_and_ends() {
+    let until = |time: &str| Scene::settled().annotate("reconcile-paused", time).edited().decide();
+    assert_eq!(until("2100-01-01T00:00:00Z").wake, Some(4_102_444_800_000));
+    assert!(matches!(until("2100-01-01T00:00:00Z").verdict, Verdict::Hold(Reason::Paused)));
+    assert_eq!(applied(&until("2020-01-01T00:00:00Z"))["spec"]["type"], "ClusterIP");
+}
+
+#[test]
+fn a_refused_wish_is_told_and_the_last_good_state_is_defended() {
+    let good = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
+    for (key, wrong) in
+        [("patch", "[{}]"), ("patch", r#"[{"op": "remove", "path": "/kind"}]"#), ("ignore-fields", "/metadata")]
+    {
+        let bare = Scene::settled().annotate(key, wrong);
+        assert!(
+            matches!(bare.decide().verdict, Verdict::Hold(_)),
+            "{wrong}: it is as it should be, but not as was wished"
+        );
+        let edited = bare.edited().decide();
+        assert_eq!(applied(&edited)["spec"]["type"], "ClusterIP", "{wrong}");
+        assert!(edited.refused.is_some() && matches!(edited.tell, Some(Tell::Corrected { .. })), "{edited:?}");
+        let after_good = Scene::settled().annotate("last-good-patch", good).annotate(key, wrong).edited().decide();
+        assert_eq!(applied(&after_good)["spec"]["type"], "NodePort", "{wrong}");
+        assert_eq!(applied(&after_good)["metadata"]["annotations"]["platform.kubevirt.io/last-good-patch"], good);
+        // What stands there is judged like any wish.
+        let evil = r#"[{"op": "replace", "path": "/metadata/name", "value": "x"}]"#;
+        let tampered = Scene::settled().annotate("last-good-patch", evil).annotate(key, wrong).edited().decide();
+        assert_eq!(applied(&tampered)["metadata"]["name"], "s", "{wrong}");
+    }
+}
+
+#[test]
+fn a_patch_the_server_refuses_is_refused() {
+    let patch = r#"[{"op": "add", "path": "/spec/unknown", "value": 1}]"#;
+    let mut scene = Scene::settled().annotate("patch", patch);
+    let decision = scene.decide();
+    let Verdict::Do(Effect::Apply { digest, object, .. }) = &decision.verdict else { panic!() };
+    assert_eq!(object["spec"]["unknown"], 1);
+    scene.refused = vec![Refused { digest: digest.clone(), words: "unknown field".into() }];
+    assert_eq!(scene.decide().verdict, Verdict::Hold(Reason::PatchRefused { why: "unknown field".into() }));
+    assert_eq!(applied(&scene.edited().decide())["spec"].get("unknown"), None);
+}
+
+#[test]
+fn whoever_takes_the_budget_away_gives_no_new_one() {
+    let mut spent = Budget::full(NOW);
+    while let Some(left) = spent.spend(NOW) {
+        spent = left;
+    }
+    let mut scene = Scene::settled().edited();
+    scene.live.annotations.remove("platform.kubevirt.io/budget");
+    scene.budget = Some(spent);
+    assert!(matches!(scene.decide().verdict, Verdict::Do(Effect::Annotate { .. })));
+}
+
+#[test]
+fn what_another_manager_applied_is_left_to_them() {
+    let mut scene = Scene::settled().edited();
+    scene.fields[1]["operation"] = json!("Apply");
+    scene.fields[1]["manager"] = json!("gitops");
+    let expected = Reason::OwnedByAnother { manager: "gitops".into(), fields: vec![".spec.type".into()] };
+    assert_eq!(scene.decide().verdict, Verdict::Hold(expected));
+}
+
+#[test]
+fn a_patch_changes_what_is_wanted_and_is_no_drift() {
+    let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
+    let decision = Scene::settled().annotate("patch", patch).decide();
+    assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
+    assert_eq!(
+        applied(&decision)["metadata"]["annotations"].get("platform.kubevirt.io/patch"),
+        None,
+        "it stays the user's"
+    );
+    assert_eq!(decision.tell, Some(Tell::Applied));
+}
+
+#[test]
+fn an_ignored_field_is_released_first_and_then_left_out() {
+    let mut scene = Scene::settled().annotate("ignore-fields", "/spec/selector/app");
+    let Verdict::Do(Effect::Release { patch }) = scene.decide().verdict else { panic!() };
+    assert_eq!(patch[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
+    let left = json!({"f:metadata": our_fields()["f:metadata"], "f:spec": {"f:type": {}}});
+    assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/managedFields/0/fieldsV1", "value": left}));
+    scene.fields[0]["fieldsV1"] = left;
+    let decision = scene.decide();
+    assert_eq!(applied(&decision)["spec"], json!({"type": "ClusterIP"}));
+}
+
+#[test]
+fn a_restart_costs_one_apply_that_says_and_changes_nothing() {
+    let mut scene = Scene::settled();
+    scene.remembered = None;
+    let decision = scene.decide();
+    assert_eq!(decision.tell, None);
+    let annotations = &applied(&decision)["metadata"]["annotations"];
+    assert_eq!(annotations["platform.kubevirt.io/budget"], scene.live.annotations["platform.kubevirt.io/budget"]);
+    assert_eq!(annotations[APPLIED], scene.live.annotations[APPLIED]);
+}
+
+#[test]
+fn what_was_taken_while_we_were_away_is_drift_and_costs_of_the_budget() {
+    let mut scene = Scene::settled().edited();
+    scene.remembered = None;
+    let decision = scene.decide();
+    let expected = Tell::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
+    assert_eq!(decision.tell, Some(expected));
+    let left = Budget::full(NOW).spend(NOW).unwrap().to_string();
+    assert_eq!(applied(&decision)["metadata"]["annotations"]["platform.kubevirt.io/budget"], left);
+}
+
+#[test]
+fn nodes_are_never_restarted_by_surprise() {
+    let high = |change: &dyn Fn(&mut Scene)| {
+        let mut scene = Scene { impact: Impact::High, ..Scene::settled() };
+        scene.remembered = None;
+        change(&mut scene);
+        scene
+    };
+    let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts == "3 nodes");
+    assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
+    assert!(!waits(&high(&|_| {}).decide()), "what we last applied ourselves may be put back");
+    let forget = |scene: &mut Scene| {
+        scene.live.annotations.remove(APPLIED);
+    };
+    assert!(waits(&high(&forget).decide()), "another content waits");
+    let digest = Digest::of(&wanted()).to_string();
+    assert!(
+        !waits(
+            &high(&|scene| {
+                forget(scene);
+                scene.consent.approved.insert(digest.clone());
+            })
+            .decide()
+        ),
+        "a yes to exactly that goes ahead"
+    );
+    assert!(!waits(
+        &high(&|scene| {
+            forget(scene);
+            scene.consent.said = true;
+        })
+        .decide()
+    ));
+    assert!(waits(
+        &high(&|scene| {
+            forget(scene);
+            scene.consent = Consent { said: true, rule: Rule::Always, ..Consent::default() };
+        })
+        .decide()
+    ));
+}

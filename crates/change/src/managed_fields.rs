@@ -1,0 +1,110 @@
+//! `metadata.managedFields` as the server sent it. It is kept as text, which is a fraction of its size as a tree.
+
+use crate::field_set::{Entry, FieldSet};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// All entries, as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ManagedFields(Box<str>);
+
+/// What an apply left: what the server wrote down as ours, and when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claim {
+    fields: Box<str>,
+    time: Box<str>,
+}
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(default, borrow)]
+    manager: Cow<'a, str>,
+    #[serde(default, borrow)]
+    operation: Cow<'a, str>,
+    #[serde(default, borrow)]
+    subresource: Cow<'a, str>,
+    #[serde(default, borrow)]
+    time: Cow<'a, str>,
+    #[serde(default, borrow, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+}
+
+impl ManagedFields {
+    /// From the server's text.
+    pub fn new(text: &str) -> ManagedFields {
+        ManagedFields(text.into())
+    }
+
+    /// All entries, read.
+    pub fn entries(&self) -> Vec<Entry> {
+        Entry::all(&self.value())
+    }
+
+    /// As a value.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// What an apply under this name left on the object itself.
+    pub fn claim(&self, manager: &str) -> Option<Claim> {
+        let entries: Vec<Raw<'_>> = serde_json::from_str(&self.0).ok()?;
+        let is_ours =
+            |entry: &Raw<'_>| entry.operation == "Apply" && entry.manager == manager && entry.subresource.is_empty();
+        let ours = entries.into_iter().find(is_ours)?;
+        Some(Claim { fields: ours.fields.map_or("{}", RawValue::get).into(), time: ours.time.into() })
+    }
+}
+
+impl Claim {
+    /// The fields.
+    pub fn fields(&self) -> FieldSet {
+        FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
+    }
+
+    /// Whether the same is claimed since the same moment. The server writes the same set with the same letters; should it once not,
+    /// the sets decide.
+    pub fn is_still(&self, now: &Claim) -> bool {
+        self.time == now.time && (self.fields == now.fields || self.fields() == now.fields())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ManagedFields;
+    use serde_json::json;
+
+    fn fields(text: &str, time: &str) -> ManagedFields {
+        ManagedFields::new(&format!(
+            r#"[{{"manager":"us","operation":"Update","time":"{time}","fieldsV1":{{"f:other":{{}}}}}},
+                {{"manager":"us","operation":"Apply","subresource":"status","time":"{time}","fieldsV1":{{}}}},
+                {{"manager":"us","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","time":"{time}","fieldsV1":{text}}}]"#
+        ))
+    }
+
+    #[test]
+    fn our_claim_is_what_our_apply_left_on_the_object_itself() {
+        let ours = fields(r#"{"f:spec":{"f:type":{}}}"#, "t").claim("us").unwrap();
+        assert_eq!(ours.fields().paths().collect::<Vec<_>>(), [".spec.type"]);
+        assert!(fields("{}", "t").claim("them").is_none());
+        assert!(ManagedFields::default().claim("us").is_none(), "no entries are none of ours");
+    }
+
+    #[test]
+    fn a_claim_is_the_same_by_set_and_time_whatever_its_letters() {
+        let claim = |text: &str, time: &str| fields(text, time).claim("us").unwrap();
+        let before = claim(r#"{"f:a":{},"f:b":{}}"#, "t");
+        assert!(before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "t")));
+        assert!(before.is_still(&claim(r#"{"f:b": {}, "f:a": {}}"#, "t")));
+        assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "a field was taken");
+        assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied under our name");
+    }
+
+    #[test]
+    fn entries_are_read_with_their_managers() {
+        let entries =
+            ManagedFields::new(&json!([{"manager": "a", "operation": "Update", "fieldsV1": {"f:x": {}}}]).to_string());
+        assert_eq!(entries.entries()[0].manager, "a");
+    }
+}

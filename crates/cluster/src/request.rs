@@ -1,0 +1,87 @@
+//! One request to the API server and as much of the answer as is needed.
+
+use http::{Method, Request};
+use kube::Client;
+use std::time::Duration;
+
+/// Asks for metadata alone: it carries managedFields and annotations.
+pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// The same for a list.
+pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+/// The whole object.
+pub(crate) const WHOLE: &str = "application/json";
+
+/// A request that is not answered by then has failed; everything we send is safe to send again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why there is no answer that helps.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Failure {
+    /// The server said no.
+    #[error("{words}")]
+    Answered {
+        /// The HTTP status.
+        code: u16,
+        /// The server's words.
+        words: String,
+    },
+    /// Nobody answered, or not in a way that can be read.
+    #[error("{0}")]
+    Unanswered(String),
+}
+
+impl Failure {
+    /// Whether asking again cannot help: only another object or another right can.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Failure::Answered { code: 400 | 401 | 403 | 404 | 405 | 413 | 415 | 422, .. })
+    }
+}
+
+impl From<kube::Error> for Failure {
+    fn from(error: kube::Error) -> Failure {
+        match error {
+            kube::Error::Api(status) => Failure::Answered { code: status.code, words: status.message },
+            other => Failure::Unanswered(other.to_string()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Failure {
+        Failure::Unanswered(format!("the answer cannot be read: {error}"))
+    }
+}
+
+/// What is sent.
+pub(crate) struct Sent<'a> {
+    pub(crate) method: Method,
+    pub(crate) url: &'a str,
+    pub(crate) accept: &'static str,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Sent<'_> {
+    /// A question.
+    pub(crate) fn get<'a>(url: &'a str, accept: &'static str) -> Sent<'a> {
+        Sent { method: Method::GET, url, accept, content_type: "application/json", body: Vec::new() }
+    }
+
+    pub(crate) fn request(self) -> Result<Request<Vec<u8>>, Failure> {
+        Request::builder()
+            .method(self.method)
+            .uri(self.url)
+            .header("accept", self.accept)
+            .header("content-type", self.content_type)
+            .body(self.body)
+            .map_err(|error| Failure::Unanswered(error.to_string()))
+    }
+}
+
+/// Sends and waits for the whole answer.
+pub(crate) async fn send(client: &Client, sent: Sent<'_>) -> Result<String, Failure> {
+    match tokio::time::timeout(PATIENCE, client.request_text(sent.request()?)).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(Failure::Unanswered("no answer in time".into())),
+    }
+}

@@ -1,0 +1,60 @@
+//! What templates asked of the cluster: answered once, and again whenever what was asked about has changed.
+
+use super::places::Place;
+use catalog::{Answer, Query};
+use change::Kind;
+use std::collections::BTreeSet;
+use tokio::task::JoinSet;
+
+/// Templates that ask on and on are stopped.
+const MOST: usize = 500;
+
+/// The questions so far.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// All that were asked.
+    asked: BTreeSet<Query>,
+    /// Those that are being asked now.
+    pub(super) asking: JoinSet<(Query, Answer)>,
+}
+
+impl Questions {
+    /// Takes a question; false if it was taken before.
+    pub(super) fn take(&mut self, query: &Query) -> bool {
+        self.asked.insert(query.clone())
+    }
+
+    /// Whether there are so many that no other is taken.
+    pub(super) fn are_too_many(&self) -> bool {
+        self.asked.len() >= MOST
+    }
+
+    /// Those about something in a place; with a name, only those that its object can answer.
+    pub(super) fn about(&self, place: &Place, name: Option<&str>) -> Vec<Query> {
+        let fits = |query: &&Query| {
+            place_of(query) == *place
+                && (name.is_none() || matches!(query, Query::List { .. }) || name_of(query) == name)
+        };
+        self.asked.iter().filter(fits).cloned().collect()
+    }
+}
+
+/// Where what is asked about lives.
+pub(super) fn place_of(query: &Query) -> Place {
+    match query {
+        Query::Object { api_version, kind, namespace, .. } => {
+            Place { kind: Kind::new(api_version, kind), namespace: namespace.clone() }
+        }
+        Query::Crd { .. } => {
+            Place { kind: Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition"), namespace: String::new() }
+        }
+        Query::List { api_version, kind } => Place { kind: Kind::new(api_version, kind), namespace: String::new() },
+    }
+}
+
+fn name_of(query: &Query) -> Option<&str> {
+    match query {
+        Query::Object { name, .. } | Query::Crd { name } => Some(name),
+        Query::List { .. } => None,
+    }
+}
