@@ -37,6 +37,21 @@ pub fn write(path: &Path, address: &str, authority: &Path, who: &Credential<'_>)
         "contexts": [{"name": "playground", "context": {"cluster": "playground", "user": "user"}}],
         "current-context": "playground",
     });
+    save(path, &config)
+}
+
+/// Writes a kubeconfig that is another one in all but the server's address.
+pub fn redirect(from: &Path, to: &Path, address: &str) -> Result<(), Trouble> {
+    let text = std::fs::read(from).map_err(|error| trouble::io("read the kubeconfig", from, error))?;
+    let mut config: Value = serde_json::from_slice(&text).map_err(|error| {
+        let what = format!("the kubeconfig {} is not one of a playground", from.display());
+        Trouble::new(what, "name one that a playground wrote").from(error)
+    })?;
+    config["clusters"][0]["cluster"]["server"] = address.into();
+    save(to, &config)
+}
+
+fn save(path: &Path, config: &Value) -> Result<(), Trouble> {
     // JSON is YAML, and every client reads it.
     let text = format!("{config:#}\n");
     std::fs::OpenOptions::new()

@@ -9,6 +9,7 @@ pub mod components;
 pub mod control_plane;
 pub mod crds;
 pub mod deployment;
+pub mod fault;
 mod go;
 mod kubeconfig;
 mod playground;

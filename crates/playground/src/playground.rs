@@ -3,6 +3,7 @@
 use crate::audit::AuditLog;
 use crate::binaries::Binaries;
 use crate::cache::Cache;
+use crate::certificates::Certificates;
 use crate::control_plane::{ControlPlane, Launch};
 use crate::crds::Crds;
 use crate::progress::Progress;
@@ -108,6 +109,11 @@ impl Playground {
     /// What was asked of its API server.
     pub fn audit_log(&self) -> AuditLog {
         AuditLog::at(self.control_plane.layout().audit_log())
+    }
+
+    /// What identifies its parts.
+    pub(crate) fn certificates(&self) -> &Certificates {
+        self.control_plane.certificates()
     }
 
     /// The process id of one of its programs, see [`crate::components`].

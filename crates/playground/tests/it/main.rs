@@ -7,6 +7,7 @@ mod bad_input;
 mod counter;
 mod crds;
 mod death;
+mod faults;
 mod isolation;
 mod marked;
 mod scenes;
