@@ -3,13 +3,15 @@
 use crate::kinds::Served;
 use crate::live::Object;
 use crate::permit::Permit;
-use crate::request::{Failure, METADATA, Sent, WHOLE, send};
+use crate::request::{Failure, METADATA, Sent, WHOLE, send, send_within};
+use crate::server::Server;
+
 use api::FIELD_MANAGER;
 use change::{Key, Live, list_repair};
 use http::Method;
-use kube::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 // JSON is YAML, too.
 const APPLY: &str = "application/apply-patch+yaml";
@@ -80,9 +82,19 @@ pub enum Error {
     },
 }
 
-/// Makes one write.
-pub async fn act(client: &Client, permit: &Permit, served: &Served, key: &Key, act: &Act) -> Result<Acted, Error> {
+/// Makes one write. After each try that failed the next is given more time: an admission webhook may need up to 30 seconds.
+pub async fn act(
+    server: &Server,
+    permit: &Permit,
+    served: &Served,
+    key: &Key,
+    act: &Act,
+    tries: u32,
+) -> Result<Acted, Error> {
     let url = served.url(&key.namespace, &key.name);
+    let patience = server.patience.request.saturating_mul(1 << tries.min(2));
+    let write =
+        async |url: &str, content_type, body: &Value| write(server, permit, patience, url, content_type, body).await;
     let answer = match act {
         Act::Apply { object, resource_version } => {
             let mut object = object.clone();
@@ -90,29 +102,21 @@ pub async fn act(client: &Client, permit: &Permit, served: &Served, key: &Key, a
                 object["metadata"]["resourceVersion"] = json!(version);
             }
             // By force over plain updates: that is drift.
-            write(
-                client,
-                permit,
-                &format!("{url}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict"),
-                APPLY,
-                &object,
-            )
-            .await
+            write(&format!("{url}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict"), APPLY, &object)
+                .await
         }
-        Act::Patch(patch) => {
-            write(client, permit, &format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch).await
-        }
-        Act::Repair(wanted) => match send(client, Sent::get(&url, WHOLE)).await {
+        Act::Patch(patch) => write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch).await,
+        Act::Repair(wanted) => match send(server, Sent::get(&url, WHOLE)).await {
             Ok(text) => {
                 let live = serde_json::from_str(&text).unwrap_or_default();
                 let patch = list_repair::repair(wanted, &live).unwrap_or_else(|| json!([]));
-                write(client, permit, &format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, &patch).await
+                write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, &patch).await
             }
             Err(failure) => Err(failure),
         },
         Act::Annotate { annotations, resource_version } => {
             let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
-            write(client, permit, &format!("{url}?fieldManager={FIELD_MANAGER}"), MERGE_PATCH, &patch).await
+            write(&format!("{url}?fieldManager={FIELD_MANAGER}"), MERGE_PATCH, &patch).await
         }
     };
     let text = answer.map_err(|failure| explain(failure, key))?;
@@ -123,8 +127,9 @@ pub async fn act(client: &Client, permit: &Permit, served: &Served, key: &Key, a
 
 /// Sends one write, if it may still be made at this very moment.
 async fn write(
-    client: &Client,
+    server: &Server,
     permit: &Permit,
+    patience: Duration,
     url: &str,
     content_type: &'static str,
     body: &Value,
@@ -133,7 +138,7 @@ async fn write(
         return Err(Failure::Unanswered("another process may be the leader by now".into()));
     }
     let body = serde_json::to_vec(body)?;
-    send(client, Sent { method: Method::PATCH, url, accept: METADATA, content_type, body }).await
+    send_within(patience, server, Sent { method: Method::PATCH, url, accept: METADATA, content_type, body }).await
 }
 
 fn explain(failure: Failure, key: &Key) -> Error {

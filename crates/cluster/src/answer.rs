@@ -2,18 +2,18 @@
 
 use crate::kinds::Served;
 use crate::request::{Failure, Sent, WHOLE, send};
+use crate::server::Server;
 use catalog::{Answer, Query};
-use kube::Client;
 use serde_json::Value;
 
 /// Asks the API server; an answer that cannot be had is `Unknown`. `served` is the kind the question is about.
-pub async fn answer(client: &Client, served: &Served, query: &Query) -> Answer {
+pub async fn answer(server: &Server, served: &Served, query: &Query) -> Answer {
     let (namespace, name) = match query {
         Query::Object { namespace, name, .. } => (namespace.as_str(), name.as_str()),
         Query::Crd { name } => ("", name.as_str()),
         Query::List { .. } => ("", ""),
     };
-    let text = match send(client, Sent::get(&served.url(namespace, name), WHOLE)).await {
+    let text = match send(server, Sent::get(&served.url(namespace, name), WHOLE)).await {
         Ok(text) => text,
         Err(Failure::Answered { code: 404, .. }) => return Answer::Absent,
         Err(_) => return Answer::Unknown,

@@ -1,5 +1,6 @@
 //! The connection to the API server.
 
+use crate::server::{Patience, Server};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tower::{BoxError, ServiceExt};
 
 /// A server that does not take a connection, or does not answer a ping, for so long is not there.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT: Duration = Duration::from_secs(10);
 /// How often the server is asked whether it is still there: a connection can die without a word.
 const ASK_EVERY: Duration = Duration::from_secs(30);
 
@@ -40,10 +41,10 @@ pub enum Error {
     },
 }
 
-/// A client by a kubeconfig, or as KUBECONFIG or the pod's service account say.
+/// The server by a kubeconfig, or as KUBECONFIG or the pod's service account say.
 ///
 /// It never retries by itself: a write that hangs for minutes could outlive the right to make it.
-pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+pub async fn connect(kubeconfig: Option<&Path>, patience: Patience) -> Result<Server, Error> {
     let config = match kubeconfig {
         Some(path) => {
             let wrong = |source| Error::Kubeconfig { path: path.to_owned(), source };
@@ -53,7 +54,8 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, Error> {
         None => Config::infer().await.map_err(Error::Nowhere)?,
     };
     let server = config.cluster_url.to_string();
-    client(config).map_err(|source| Error::Client { server, source })
+    let client = client(config).map_err(|source| Error::Client { server, source })?;
+    Ok(Server { client, patience })
 }
 
 fn client(mut config: Config) -> kube::Result<Client> {
@@ -66,7 +68,7 @@ fn client(mut config: Config) -> kube::Result<Client> {
     http.enforce_http(false);
     // The last letters of a handshake and the first of a request would else wait 40 ms for each other.
     http.set_nodelay(true);
-    http.set_connect_timeout(Some(PATIENCE));
+    http.set_connect_timeout(Some(CONNECT));
     let mut tls =
         hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {
@@ -78,7 +80,7 @@ fn client(mut config: Config) -> kube::Result<Client> {
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(ASK_EVERY)
-        .http2_keep_alive_timeout(PATIENCE)
+        .http2_keep_alive_timeout(CONNECT)
         .http2_keep_alive_while_idle(true)
         .build::<_, kube::client::Body>(tls.enable_all_versions().wrap_connector(http));
     let service = connection.map_err(BoxError::from);

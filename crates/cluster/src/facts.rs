@@ -1,6 +1,8 @@
 //! What there is on the cluster, as far as templates and conditions look at it.
 
 use crate::kinds::Kinds;
+use crate::request::Failure;
+use crate::server::Server;
 use catalog::{Hardware, NodeFacts, Topology};
 use change::Kind;
 use k8s_openapi::api::core::v1::Node;
@@ -18,7 +20,14 @@ pub struct Named {
 }
 
 /// Hardware, topology and nodes as they are now. An error is an error and never an empty cluster.
-pub async fn look(client: &Client, kinds: &Kinds) -> kube::Result<(Hardware, Topology, Vec<Named>)> {
+pub async fn look(server: &Server, kinds: &Kinds) -> Result<(Hardware, Topology, Vec<Named>), Failure> {
+    match tokio::time::timeout(server.patience.request, look_at(&server.client, kinds)).await {
+        Ok(look) => Ok(look?),
+        Err(_) => Err(Failure::Unanswered("no answer in time".into())),
+    }
+}
+
+async fn look_at(client: &Client, kinds: &Kinds) -> kube::Result<(Hardware, Topology, Vec<Named>)> {
     let api: Api<Node> = Api::all(client.clone());
     let params = ListParams::default();
     let (infrastructure, scheduler) = (config(client, kinds, "Infrastructure"), config(client, kinds, "Scheduler"));

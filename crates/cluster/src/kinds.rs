@@ -1,6 +1,7 @@
 //! Which kinds the API server serves, and how.
 
 use crate::request::{Failure, Sent, send};
+use crate::server::Server;
 use change::Kind;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -27,8 +28,8 @@ pub struct Served {
 
 impl Kinds {
     /// Asks once: two requests, whatever the number of kinds.
-    pub async fn discover(client: &Client) -> Result<Kinds, Failure> {
-        let ask = async |url: &str| send(client, Sent::get(url, AGGREGATED)).await;
+    pub async fn discover(server: &Server) -> Result<Kinds, Failure> {
+        let ask = async |url: &str| send(server, Sent::get(url, AGGREGATED)).await;
         let (core, others) = futures::future::try_join(ask("/api"), ask("/apis")).await?;
         let mut kinds = Kinds::default();
         for text in [core, others] {

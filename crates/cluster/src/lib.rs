@@ -10,9 +10,11 @@ pub mod lease;
 pub mod live;
 pub mod permit;
 pub mod request;
+pub mod server;
 pub mod watch;
 
 pub use act::{Act, Acted};
 pub use connect::connect;
 pub use kinds::Kinds;
 pub use permit::Permit;
+pub use server::{Patience, Server};

@@ -2,9 +2,9 @@
 
 use crate::kinds::Served;
 use crate::request::{Failure, METADATA, Sent, send};
+use crate::server::Server;
 use api::annotation::PREFIX;
 use change::{Key, Live, ManagedFields};
-use kube::Client;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -53,9 +53,9 @@ impl Metadata<'_> {
 }
 
 /// Reads the metadata of one object; `None` if it does not exist.
-pub async fn read(client: &Client, served: &Served, key: &Key) -> Result<Option<Live>, Failure> {
+pub async fn read(server: &Server, served: &Served, key: &Key) -> Result<Option<Live>, Failure> {
     let url = served.url(&key.namespace, &key.name);
-    match send(client, Sent::get(&url, METADATA)).await {
+    match send(server, Sent::get(&url, METADATA)).await {
         Ok(text) => Ok(Some(serde_json::from_str::<Object<'_>>(&text)?.metadata.live())),
         Err(Failure::Answered { code: 404, .. }) => Ok(None),
         Err(failure) => Err(failure),

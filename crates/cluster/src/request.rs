@@ -1,7 +1,7 @@
 //! One request to the API server and as much of the answer as is needed.
 
+use crate::server::Server;
 use http::{Method, Request};
-use kube::Client;
 use std::time::Duration;
 
 /// Asks for metadata alone: it carries managedFields and annotations.
@@ -10,9 +10,6 @@ pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=m
 pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// The whole object.
 pub(crate) const WHOLE: &str = "application/json";
-
-/// A request that is not answered by then has failed; everything we send is safe to send again.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why there is no answer that helps.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -79,8 +76,13 @@ impl Sent<'_> {
 }
 
 /// Sends and waits for the whole answer.
-pub(crate) async fn send(client: &Client, sent: Sent<'_>) -> Result<String, Failure> {
-    match tokio::time::timeout(PATIENCE, client.request_text(sent.request()?)).await {
+pub(crate) async fn send(server: &Server, sent: Sent<'_>) -> Result<String, Failure> {
+    send_within(server.patience.request, server, sent).await
+}
+
+/// The same with another patience.
+pub(crate) async fn send_within(patience: Duration, server: &Server, sent: Sent<'_>) -> Result<String, Failure> {
+    match tokio::time::timeout(patience, server.client.request_text(sent.request()?)).await {
         Ok(answer) => Ok(answer?),
         Err(_) => Err(Failure::Unanswered("no answer in time".into())),
     }

@@ -3,9 +3,9 @@
 use crate::kinds::Served;
 use crate::live::Object;
 use crate::request::{Failure, METADATA, METADATA_LIST, Sent, WHOLE, send};
+use crate::server::Server;
 use change::Live;
 use futures::{AsyncBufReadExt, StreamExt};
-use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -18,8 +18,6 @@ use tokio::sync::mpsc;
 const PAGE: u32 = 100;
 /// Fewer than 15 watch requests an hour.
 const WATCH_SECONDS: u32 = 290;
-/// The server sends a bookmark about once a minute; no byte for longer than this means that nobody is there.
-const SILENCE: Duration = Duration::from_secs(75);
 /// A fresh CRD refuses its first watch and is ready tens of milliseconds later.
 const FIRST_RETRY: Duration = Duration::from_millis(30);
 /// A server that is gone is not asked more often than this.
@@ -72,7 +70,7 @@ pub enum Seen {
 /// One kind, in one namespace or in all.
 pub struct Watch {
     /// The server.
-    pub client: Client,
+    pub server: Server,
     /// The kind.
     pub served: Served,
     /// Empty for all.
@@ -119,7 +117,7 @@ impl Watch {
         let accept = if self.content == Content::Whole { WHOLE } else { METADATA_LIST };
         let (mut all, mut url) = (BTreeSet::new(), base.clone());
         loop {
-            let text = send(&self.client, Sent::get(&url, accept)).await?;
+            let text = send(&self.server, Sent::get(&url, accept)).await?;
             let page: Page<'_> = serde_json::from_str(&text)?;
             for item in page.items.unwrap_or_default() {
                 let seen = self.present(item.get())?;
@@ -147,7 +145,8 @@ impl Watch {
                 self.served.url(&self.namespace, "")
             );
             let Ok(request) = Sent::get(&url, accept).request() else { return };
-            let opened = tokio::time::timeout(SILENCE, self.client.request_stream(request)).await;
+            let opened =
+                tokio::time::timeout(self.server.patience.silence, self.server.client.request_stream(request)).await;
             let stream = match opened {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(kube::Error::Api(status))) if status.code == 410 => return,
@@ -160,7 +159,7 @@ impl Watch {
             };
             pause = FIRST_RETRY;
             let mut lines = pin!(stream.lines());
-            while let Ok(Some(Ok(line))) = tokio::time::timeout(SILENCE, lines.next()).await {
+            while let Ok(Some(Ok(line))) = tokio::time::timeout(self.server.patience.silence, lines.next()).await {
                 // A line that cannot be read leaves us with less than we should know: everything is asked anew.
                 let Ok(event) = serde_json::from_str::<Event<'_>>(&line) else { return };
                 let Ok(Object { metadata }) = serde_json::from_str::<Object<'_>>(event.object.get()) else { return };

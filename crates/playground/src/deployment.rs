@@ -13,10 +13,13 @@ pub const ACCOUNT: &str = api::FIELD_MANAGER;
 
 /// Applies `deploy/rbac/role.yaml` and returns the account.
 pub async fn grant(playground: &Playground) -> Result<Account, Trouble> {
-    let text = include_str!("../../../deploy/rbac/role.yaml");
-    let stale =
-        |words: String| Trouble::new("deploy/rbac/role.yaml cannot be used", "run `cargo xtask gen`").because(words);
-    let manifests: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| stale(error.to_string()))?;
+    grant_for(playground, include_str!("../../../deploy/rbac/role.yaml")).await
+}
+
+/// Applies the role of another pack and returns the account.
+pub async fn grant_for(playground: &Playground, role: &str) -> Result<Account, Trouble> {
+    let stale = |words: String| Trouble::new("a role cannot be used", "run `cargo xtask gen`").because(words);
+    let manifests: Vec<Value> = serde_saphyr::from_multiple(role).map_err(|error| stale(error.to_string()))?;
     for manifest in manifests {
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let namespace = manifest["metadata"]["namespace"].as_str();

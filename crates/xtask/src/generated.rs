@@ -18,7 +18,8 @@ pub(crate) struct File {
 
 /// Every derived file with what it has to contain now.
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
-    let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?, role::file(workspace)?];
+    let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];
+    files.extend(role::files(workspace)?);
     let pure = workspace.own().filter(|package| layers::find(&package.name).is_some_and(|layer| layer.role.is_pure()));
     files.extend(
         pure.map(|package| File { path: format!("crates/{}/clippy.toml", package.name), text: pure_clippy::text() }),

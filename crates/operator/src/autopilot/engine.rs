@@ -7,13 +7,12 @@ use super::teller::Teller;
 use super::{journal, platform};
 use crate::metrics::Metrics;
 use autopilot::{Consent, Effect, Refused, Remembered, Tell, Verdict};
-use catalog::{Answer, Catalog, Facts, Query};
+use catalog::{Answer, Catalog, Facts, Hardware, Query, Topology};
 use change::{Desired, Key, Kind, Reason};
 use cluster::act::{self, Act, Acted};
 use cluster::watch::{Content, Seen as Watched};
-use cluster::{Kinds, Permit};
+use cluster::{Kinds, Permit, Server};
 use jiff::Timestamp;
-use kube::Client;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +22,8 @@ use tokio::task::JoinSet;
 
 /// More writes at a time only make the server slower.
 const WRITES_AT_A_TIME: usize = 8;
+/// A server that does not answer is asked again after this, and then less and less often.
+const WAIT_FOR_SERVER: Duration = Duration::from_millis(100);
 /// A cluster without our CRD is asked this often whether it has come.
 const WAIT_FOR_CRD: Duration = Duration::from_secs(5);
 /// After a start writes wait this long for all lists, so that what comes first is written first; a list that hangs delays no more.
@@ -44,7 +45,7 @@ pub(crate) struct Settings {
 }
 
 struct Engine {
-    client: Client,
+    server: Server,
     settings: Settings,
     kinds: Kinds,
     catalog: Catalog,
@@ -83,30 +84,30 @@ enum Kept {
 
 /// Keeps the platform until `stop` resolves; a write that was begun is finished.
 pub(crate) async fn run(
-    client: Client,
+    server: Server,
     catalog: Catalog,
     settings: Settings,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let mut stop = std::pin::pin!(stop);
     let (seen, mut sights) = mpsc::channel(256);
-    let mut places = Places::new(client.clone(), seen);
+    let mut places = Places::new(server.clone(), seen);
     let begun = async {
-        let (kinds, kind) = find_hco(&client).await?;
+        let (kinds, kind) = find_hco(&server).await;
         let hco = Key { kind, namespace: settings.namespace.clone(), name: api::hco::NAME.into() };
         places.watch(&kinds, &Place::of(&hco), Content::Whole);
-        let facts = cluster::facts::look(&client, &kinds).await?;
-        anyhow::Ok((kinds, hco, facts))
+        let facts = look(&server, &kinds).await;
+        (kinds, hco, facts)
     };
     let (kinds, hco, (hardware, topology, nodes)) = tokio::select! {
-        begun = begun => begun?,
+        begun = begun => begun,
         () = &mut stop => return Ok(()),
     };
     let (again, mut repeats) = mpsc::unbounded_channel();
     let (writing, written) = watch_channel::channel(0);
-    let teller = Teller::new(client.clone(), settings.pod.clone(), written);
+    let teller = Teller::new(server.client.clone(), settings.pod.clone(), written);
     let mut engine = Engine {
-        client,
+        server,
         settings,
         kinds,
         catalog,
@@ -150,19 +151,46 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// Waits for the HyperConverged's CRD; a cluster without it is not ready, and not wrong.
-async fn find_hco(client: &Client) -> anyhow::Result<(Kinds, Kind)> {
-    let mut said = false;
+/// Waits for the API server and for the HyperConverged's CRD; a cluster without it is not ready, and not wrong.
+async fn find_hco(server: &Server) -> (Kinds, Kind) {
+    let mut trouble = String::new();
+    let mut wait = WAIT_FOR_SERVER;
     loop {
-        let kinds = Kinds::discover(client).await?;
-        if let Some((kind, _)) = kinds.newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND) {
-            return Ok((kinds, kind));
+        let now = match Kinds::discover(server).await {
+            Ok(kinds) => match kinds.newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND) {
+                Some((kind, _)) => return (kinds, kind),
+                None => {
+                    wait = WAIT_FOR_CRD;
+                    "the API server does not serve HyperConverged yet; waiting until its operator is installed"
+                        .to_owned()
+                }
+            },
+            Err(error) => format!("could not ask the API server what it serves: {error}; trying again"),
+        };
+        complain_once(&mut trouble, now);
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(WAIT_FOR_CRD);
+    }
+}
+
+/// Waits until nodes and topology can be read.
+async fn look(server: &Server, kinds: &Kinds) -> (Hardware, Topology, Vec<cluster::facts::Named>) {
+    let mut trouble = String::new();
+    let mut wait = WAIT_FOR_SERVER;
+    loop {
+        match cluster::facts::look(server, kinds).await {
+            Ok(facts) => return facts,
+            Err(error) => complain_once(&mut trouble, format!("could not read the nodes: {error}; trying again")),
         }
-        if !said {
-            tracing::warn!("the API server does not serve HyperConverged yet; waiting until its operator is installed");
-            said = true;
-        }
-        tokio::time::sleep(WAIT_FOR_CRD).await;
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(WAIT_FOR_CRD);
+    }
+}
+
+fn complain_once(before: &mut String, now: String) {
+    if *before != now {
+        tracing::warn!("{now}");
+        *before = now;
     }
 }
 
@@ -261,11 +289,11 @@ impl Engine {
     }
 
     fn send_question(&mut self, query: Query, wait: Duration) {
-        let (client, served) = (self.client.clone(), self.kinds.find(&place_of(&query).kind));
+        let (server, served) = (self.server.clone(), self.kinds.find(&place_of(&query).kind));
         self.questions.asking.spawn(async move {
             tokio::time::sleep(wait).await;
             let answer = match served {
-                Some(served) => cluster::answer::answer(&client, &served, &query).await,
+                Some(served) => cluster::answer::answer(&server, &served, &query).await,
                 None => Answer::Absent,
             };
             (query, answer)
@@ -455,16 +483,17 @@ impl Engine {
     fn send(&mut self, key: &Key, act: Act, effect: Kept, tell: Option<Tell>) {
         let (Some(item), Some(served)) = (self.items.get_mut(key), self.places.served(&Place::of(key))) else { return };
         item.busy = true;
-        let (client, permit, key) = (self.client.clone(), self.settings.permit.clone(), key.clone());
+        let (server, permit, key, tries) =
+            (self.server.clone(), self.settings.permit.clone(), key.clone(), item.failures);
         self.writes.spawn(async move {
-            let outcome = act::act(&client, &permit, &served, &key, &act).await;
+            let outcome = act::act(&server, &permit, &served, &key, &act, tries).await;
             Done { key, act, effect, tell, outcome }
         });
     }
 
     /// Takes the answer to a write, says what was done, and looks again.
     fn finish(&mut self, done: Done) {
-        let Done { key, act, effect, tell, outcome } = done;
+        let Done { key, act, effect, mut tell, outcome } = done;
         let Some(item) = self.items.get_mut(&key) else { return };
         item.busy = false;
         match outcome {
@@ -473,6 +502,8 @@ impl Engine {
                 match effect {
                     Kept::Applied { digest, budget } => {
                         (item.failures, item.repaired, item.budget) = (0, false, Some(budget));
+                        // What was begun and had to be repaired first is told as what it was.
+                        tell = item.owed.take().or(tell);
                         let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
                         item.remembered = Some(Remembered { digest, claim, uid: acted.live.uid.clone() });
                     }
@@ -488,7 +519,7 @@ impl Engine {
                 self.look_at(&key);
             }
             Err(act::Error::KeyChanged { .. }) if !item.repaired => {
-                item.repaired = true;
+                (item.repaired, item.owed) = (true, tell);
                 if let Act::Apply { object, .. } = act {
                     self.send(&key, Act::Repair(object), Kept::Nothing, None);
                 }

@@ -1,6 +1,6 @@
 //! What the engine knows of one object it keeps.
 
-use autopilot::{Budget, Decision, Observed, Refused, Remembered};
+use autopilot::{Budget, Decision, Observed, Refused, Remembered, Tell};
 use change::{Desired, Digest, Impact, Key, Live, Reason};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,8 @@ pub(crate) struct Item {
     pub(crate) busy: bool,
     /// A repair was tried, and the write after it has not succeeded yet.
     pub(crate) repaired: bool,
+    /// What is to be said when that has succeeded.
+    pub(crate) owed: Option<Tell>,
     pub(crate) failures: u32,
     /// After a failure nothing is written before this.
     pub(crate) not_before: Option<Instant>,
@@ -67,6 +69,7 @@ impl Item {
             failed: None,
             busy: false,
             repaired: false,
+            owed: None,
             failures: 0,
             not_before: None,
             wake: None,

@@ -1,10 +1,9 @@
 //! Where our objects and our questions live: one watch for each such place.
 
 use change::{Key, Kind};
-use cluster::Kinds;
 use cluster::kinds::Served;
 use cluster::watch::{Content, Seen, Watch};
-use kube::Client;
+use cluster::{Kinds, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -33,7 +32,7 @@ struct Watched {
 
 /// All that are watched.
 pub(super) struct Places {
-    client: Client,
+    server: Server,
     watched: BTreeMap<Place, Watched>,
     /// Those that have not told everything yet.
     unlisted: BTreeSet<Place>,
@@ -44,9 +43,9 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(client: Client, seen: mpsc::Sender<(Place, Seen)>) -> Places {
+    pub(super) fn new(server: Server, seen: mpsc::Sender<(Place, Seen)>) -> Places {
         let (watched, unlisted, silent) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Places { client, watched, unlisted, silent, tasks: JoinSet::new(), seen }
+        Places { server, watched, unlisted, silent, tasks: JoinSet::new(), seen }
     }
 
     /// How a place is addressed.
@@ -78,8 +77,8 @@ impl Places {
             Content::Metadata => content,
         });
         let (tell, mut told) = mpsc::channel(64);
-        let (client, namespace) = (self.client.clone(), place.namespace.clone());
-        let watch = Watch { client, served: served.clone(), namespace, content, tell };
+        let (server, namespace) = (self.server.clone(), place.namespace.clone());
+        let watch = Watch { server, served: served.clone(), namespace, content, tell };
         let abort = self.tasks.spawn(watch.run());
         let (seen, here) = (self.seen.clone(), place.clone());
         self.tasks.spawn(async move {

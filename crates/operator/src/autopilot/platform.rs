@@ -3,8 +3,7 @@
 use autopilot::{Consent, Exclusions, Scope};
 use catalog::{Answer, Applicability, Asset, Catalog, Facts, Query, Rendered};
 use change::{Impact, Key};
-use cluster::Kinds;
-use kube::Client;
+use cluster::{Kinds, Server};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -53,7 +52,7 @@ pub(crate) struct Object {
 
 /// Asks the cluster what templates want to know, until everything in scope is rendered.
 pub(crate) async fn want_asking(
-    client: &Client,
+    server: &Server,
     kinds: &Kinds,
     catalog: &Catalog,
     facts: &mut Facts,
@@ -71,7 +70,7 @@ pub(crate) async fn want_asking(
         }
         for query in queries {
             let answer = match kinds.find(&super::questions::place_of(&query).kind) {
-                Some(served) => cluster::answer::answer(client, &served, &query).await,
+                Some(served) => cluster::answer::answer(server, &served, &query).await,
                 None => Answer::Absent,
             };
             facts.answers.insert(query, answer);

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "{digest:?} is no digest\n  fix: copy it from `virtpilot status`; it is sha256: and 64 hexadecimal digits"
         );
     }
-    arguments.target.with(async |Reached { client, key, served, hco, .. }| {
+    arguments.target.with(async |Reached { server, key, served, hco, .. }| {
         let annotations = hco.metadata.annotations.unwrap_or_default();
         let before = annotations.get(api::annotation::APPROVED).map(|text| text.trim()).unwrap_or_default();
         if before.split(',').any(|entry| entry.trim() == digest) {
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             annotations: BTreeMap::from([(api::annotation::APPROVED.to_owned(), after)]),
             resource_version: hco.metadata.resource_version.unwrap_or_default(),
         };
-        act::act(&client, &Permit::person(), &served, &key, &act).await?;
+        act::act(&server, &Permit::person(), &served, &key, &act, 0).await?;
         print(&format!("approved {digest}\n"))
     })
 }

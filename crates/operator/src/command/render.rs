@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         None => arguments.target.with(async |reached| {
             let (mut facts, _) = reached.facts().await?;
-            Ok(platform::want_asking(&reached.client, &reached.kinds, &catalog, &mut facts, false).await.outcomes)
+            Ok(platform::want_asking(&reached.server, &reached.kinds, &catalog, &mut facts, false).await.outcomes)
         })?,
     };
     outcomes.retain(|outcome| arguments.asset.as_ref().is_none_or(|name| *name == outcome.asset));

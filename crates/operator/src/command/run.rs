@@ -3,11 +3,12 @@
 use crate::metrics::Metrics;
 use crate::{autopilot, pack, serve};
 use anyhow::Context;
-use cluster::Permit;
 use cluster::lease::Candidate;
+use cluster::{Patience, Permit};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -34,6 +35,18 @@ pub(crate) struct Arguments {
     /// Let only one process of several write
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     leader_elect: bool,
+    /// How long a request may take before it has failed and is made again
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
+    request_timeout: Duration,
+    /// How long a watch may be silent before it counts as dead; the server says something about once a minute
+    #[arg(long, default_value = "75s", value_name = "TIME", value_parser = parse_time)]
+    watch_silence: Duration,
+    /// Accepted from those who move over: a missing HyperConverged CRD is waited for, however long it takes
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
+    crd_validation_timeout: Duration,
+    /// Log in full
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    development: bool,
     /// How log lines are written
     #[arg(long, value_enum, default_value_t, env = "LOG_FORMAT")]
     log_format: LogFormat,
@@ -41,6 +54,13 @@ pub(crate) struct Arguments {
 
 // Under another name, because clap takes a plain Option for an argument that may be left out.
 type Address = std::option::Option<std::net::SocketAddr>;
+
+/// A time as Go writes it: 10s, 1m30s.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time; write it as 10s or 1m30s");
+    let time = text.parse::<jiff::SignedDuration>().map_err(|_| wrong())?;
+    Duration::try_from(time).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+}
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum LogFormat {
@@ -52,13 +72,14 @@ enum LogFormat {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    start_log(arguments.log_format)?;
+    start_log(arguments.log_format, arguments.development)?;
     let catalog = pack::load(arguments.assets_dir.as_deref())?;
     // The only TLS provider of the tree; a second installation is refused and harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
     runtime.block_on(async {
-        let client = cluster::connect(arguments.kubeconfig.as_deref()).await?;
+        let patience = Patience { request: arguments.request_timeout, silence: arguments.watch_silence };
+        let server = cluster::connect(arguments.kubeconfig.as_deref(), patience).await?;
         let metrics = Arc::new(Metrics::new());
         let (missing, readiness) = watch::channel(vec![api::hco::KIND.to_owned()]);
         serve::bind(arguments.health_probe_bind_address, "probes", serve::probes(readiness)).await?;
@@ -81,10 +102,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             pod,
         };
         if !arguments.leader_elect {
-            return autopilot::run(client, catalog, settings, stop).await;
+            return autopilot::run(server, catalog, settings, stop).await;
         }
         let mut stop = std::pin::pin!(stop);
-        let mut candidate = Candidate::new(client.clone(), &settings.namespace, &settings.pod);
+        let mut candidate = Candidate::new(server.client.clone(), &settings.namespace, &settings.pod);
         // One that waits does its work.
         settings.missing.send_replace(Vec::new());
         tracing::info!("waiting to lead");
@@ -95,7 +116,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         tracing::info!("leading");
         settings.permit = candidate.permit();
         let outcome = tokio::select! {
-            outcome = autopilot::run(client, catalog, settings, stop) => outcome,
+            outcome = autopilot::run(server, catalog, settings, stop) => outcome,
             () = candidate.keep() => Err(anyhow::anyhow!("another process leads now; start again to wait for the next turn")),
         };
         candidate.release().await;
@@ -103,8 +124,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     })
 }
 
-fn start_log(format: LogFormat) -> anyhow::Result<()> {
-    let level = std::env::var("LOG_LEVEL").unwrap_or_else(|_| "info".into());
+fn start_log(format: LogFormat, development: bool) -> anyhow::Result<()> {
+    let usual = if development { "debug" } else { "info" };
+    let level = std::env::var("LOG_LEVEL").unwrap_or_else(|_| usual.into());
     let filter = tracing_subscriber::EnvFilter::try_new(&level)
         .with_context(|| format!("LOG_LEVEL is {level:?}; use error, warn, info, debug or trace"))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);

@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let catalog = pack::load(arguments.assets_dir.as_deref())?;
     let lines = arguments.target.with(async |reached| {
         let (mut facts, nodes) = reached.facts().await?;
-        let (client, kinds) = (&reached.client, &reached.kinds);
-        let wanted = platform::want_asking(client, kinds, &catalog, &mut facts, false).await;
+        let (server, kinds) = (&reached.server, &reached.kinds);
+        let wanted = platform::want_asking(server, kinds, &catalog, &mut facts, false).await;
         let mut lines = Vec::new();
         for outcome in wanted.outcomes {
             let asset = outcome.asset;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             };
             let live = match kinds.find(&object.key.kind) {
                 Some(served) => {
-                    let found = cluster::live::read(client, &served, &object.key).await;
+                    let found = cluster::live::read(server, &served, &object.key).await;
                     found.with_context(|| format!("could not read {}", object.key))?
                 }
                 None => None,

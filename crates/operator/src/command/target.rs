@@ -3,10 +3,9 @@
 use anyhow::Context;
 use catalog::Facts;
 use change::Key;
-use cluster::Kinds;
 use cluster::facts::Named;
 use cluster::kinds::Served;
-use kube::Client;
+use cluster::{Kinds, Patience, Server};
 use kube::api::DynamicObject;
 use std::path::PathBuf;
 
@@ -22,7 +21,7 @@ pub(crate) struct Target {
 
 /// A cluster that was found, and its HyperConverged.
 pub(crate) struct Reached {
-    pub(crate) client: Client,
+    pub(crate) server: Server,
     pub(crate) kinds: Kinds,
     pub(crate) key: Key,
     pub(crate) served: Served,
@@ -39,25 +38,25 @@ impl Target {
     }
 
     async fn reach(&self) -> anyhow::Result<Reached> {
-        let client = cluster::connect(self.kubeconfig.as_deref()).await?;
-        let kinds = Kinds::discover(&client).await.context("could not ask the API server what it serves")?;
+        let server = cluster::connect(self.kubeconfig.as_deref(), Patience::default()).await?;
+        let kinds = Kinds::discover(&server).await.context("could not ask the API server what it serves")?;
         let (kind, served) = kinds
             .newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND)
             .context("this cluster does not serve HyperConverged: is its operator installed?")?;
         let key = Key { kind, namespace: self.namespace.clone(), name: api::hco::NAME.into() };
         let hco = served
-            .api(&client, &key.namespace)
+            .api(&server.client, &key.namespace)
             .get(&key.name)
             .await
             .with_context(|| format!("could not read {key}"))?;
-        Ok(Reached { client, kinds, key, served, hco })
+        Ok(Reached { server, kinds, key, served, hco })
     }
 }
 
 impl Reached {
     /// What there is on the cluster, and its nodes.
     pub(crate) async fn facts(&self) -> anyhow::Result<(Facts, Vec<Named>)> {
-        let look = cluster::facts::look(&self.client, &self.kinds).await;
+        let look = cluster::facts::look(&self.server, &self.kinds).await;
         let (hardware, topology, nodes) = look.context("could not read the nodes")?;
         Ok((Facts { hco: serde_json::to_value(&self.hco)?, hardware, topology, ..Facts::default() }, nodes))
     }

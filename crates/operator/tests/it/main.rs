@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod commands;
+mod crash;
 mod keeping;
 mod operator;
+mod scene;
 mod scripts;

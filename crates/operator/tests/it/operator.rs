@@ -5,6 +5,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::audit::{AuditLog, Requests};
 use playground::{Options, Playground, Progress, Scene, deployment};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,29 @@ use std::time::{Duration, Instant};
 pub(crate) struct Running {
     pub(crate) playground: Playground,
     account: playground::service_account::Account,
-    operator: Child,
+    operator: Option<Process>,
+}
+
+/// The operator's process; it ends with this value.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Starts it with further arguments.
+    pub(crate) fn start(kubeconfig: &Path, arguments: &[&str]) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        command
+            .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"])
+            .arg(kubeconfig);
+        command.args(arguments).env("LOG_LEVEL", "info").stdin(Stdio::null());
+        Process(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 pub(crate) const NAMESPACE: &str = "openshift-cnv";
@@ -27,8 +50,8 @@ impl Running {
         let playground =
             Playground::start(&options, Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"));
         let account = deployment::grant(&playground).await.unwrap();
-        let operator = spawn(&account.kubeconfig);
-        let running = Running { playground, account, operator };
+        let operator = Process::start(&account.kubeconfig, &[]);
+        let running = Running { playground, account, operator: Some(operator) };
         if let Some(value) = autopilot {
             running.annotate_hco("autopilot", Some(value)).await;
         }
@@ -37,9 +60,9 @@ impl Running {
 
     /// Kills the operator and starts another.
     pub(crate) fn restart(&mut self) {
-        self.operator.kill().unwrap();
-        self.operator.wait().unwrap();
-        self.operator = spawn(&self.account.kubeconfig);
+        // The one there is ends before the other begins.
+        drop(self.operator.take());
+        self.operator = Some(Process::start(&self.account.kubeconfig, &[]));
     }
 
     pub(crate) fn audit(&self) -> AuditLog {
@@ -74,13 +97,6 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.operator.kill();
-        let _ = self.operator.wait();
-    }
-}
-
 /// Sets or removes an annotation of ours.
 pub(crate) async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) {
     let patch = json!({"metadata": {"annotations": {format!("platform.kubevirt.io/{key}"): value}}});
@@ -96,23 +112,17 @@ pub(crate) async fn edit(api: &Api<DynamicObject>, name: &str, patch: Value) {
 
 /// Asks until it is so; a busy machine needs a while.
 pub(crate) async fn eventually<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    eventually_within(Duration::from_secs(60), what, look).await
+}
+
+/// The same with another patience.
+pub(crate) async fn eventually_within<T>(patience: Duration, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look().await {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "after a minute it is still not so: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(begun.elapsed() < patience, "after {} s it is still not so: {what}", patience.as_secs());
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-}
-
-fn spawn(kubeconfig: &std::path::Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_virtpilot"))
-        .args(["run", "--kubeconfig"])
-        .arg(kubeconfig)
-        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
-        .env("LOG_LEVEL", "info")
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap()
 }

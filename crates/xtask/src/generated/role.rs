@@ -9,6 +9,9 @@ use change::Key;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What those who want to lead write.
+const LEASE: &str = "virt-platform-autopilot.kubevirt.io";
+
 /// What it reads besides its own objects: (group, resources, verbs).
 const READS: [(&str, &str, &str); 5] = [
     ("", "nodes", "get, list, watch"),
@@ -18,12 +21,22 @@ const READS: [(&str, &str, &str); 5] = [
     ("events.k8s.io", "events", "create"),
 ];
 
-pub(super) fn file(workspace: &Workspace) -> anyhow::Result<File> {
+/// Our packs and where their roles stand.
+const PACKS: [(&str, &str); 2] = [
+    ("assets/", "deploy/rbac/role.yaml"),
+    ("crates/operator/tests/packs/scene/", "crates/operator/tests/packs/scene.role.yaml"),
+];
+
+pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
+    PACKS.iter().map(|(folder, role)| file(workspace, folder, role)).collect()
+}
+
+fn file(workspace: &Workspace, folder: &str, role: &str) -> anyhow::Result<File> {
     let mut files = BTreeMap::new();
-    for path in workspace.files.iter().filter_map(|path| path.strip_prefix("assets/")) {
-        files.insert(path.to_owned(), std::fs::read(workspace.root.join("assets").join(path))?);
+    for path in workspace.files.iter().filter_map(|path| path.strip_prefix(folder)) {
+        files.insert(path.to_owned(), std::fs::read(workspace.root.join(folder).join(path))?);
     }
-    Ok(File { path: "deploy/rbac/role.yaml".to_owned(), text: of(&pack::load(files)?)? })
+    Ok(File { path: role.to_owned(), text: of(&pack::load(files)?)? })
 }
 
 /// The service account, role and binding with which an operator can keep the objects of this catalogue, and no more.
@@ -70,6 +83,15 @@ fn text(objects: &[Key]) -> String {
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  \
          apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: {name}\nsubjects:\n  - kind: ServiceAccount\n    \
          name: {name}\n    namespace: {namespace}\n"
+    ));
+    let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
+    // Of two processes only one may create the lease, so it is created without a name in the address: no right can name it.
+    text.push_str(&format!(
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
+         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
+         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n\
+         ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
+         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {name}\n{subject}"
     ));
     text
 }
