@@ -56,7 +56,8 @@ locked-test: locked-lint build
 
 locked-bench: own
 	cargo build --workspace --locked --release
-	@'$(CARGO_TARGET_DIR)/release/virtpilot-bench'
+	@'$(CARGO_TARGET_DIR)/release/xtask' gen-pack '$(CARGO_TARGET_DIR)/bench-pack'
+	@'$(CARGO_TARGET_DIR)/release/virtpilot-bench' --pack '$(CARGO_TARGET_DIR)/bench-pack' $(BENCH)
 
 needs:
 	@for tool in cargo go cc python3 git flock; do \

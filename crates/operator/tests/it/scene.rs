@@ -214,7 +214,8 @@ fn compare(found: &Value, wanted: &Value, way: String, differences: &mut Vec<Str
         (Value::Object(one), Value::Object(other)) => {
             let keys: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             for key in keys {
-                let at = |fields: &serde_json::Map<String, Value>| fields.get(key).cloned().unwrap_or(json!("(nothing)"));
+                let at =
+                    |fields: &serde_json::Map<String, Value>| fields.get(key).cloned().unwrap_or(json!("(nothing)"));
                 compare(&at(one), &at(other), format!("{way}/{key}"), differences);
             }
         }

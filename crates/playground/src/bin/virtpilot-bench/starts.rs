@@ -1,6 +1,7 @@
 //! How long a clean cluster takes.
 
-use super::{Arguments, Measure};
+use super::Arguments;
+use super::measure::Measure;
 use playground::{Options, Playground, Progress, Scene, Trouble};
 use std::time::Instant;
 
