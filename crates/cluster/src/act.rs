@@ -147,6 +147,10 @@ fn explain(failure: Failure, key: &Key) -> Error {
         Failure::Answered { code: 409, .. } => Error::Stale(key),
         Failure::Answered { code: 422, words } if words.contains("Duplicate value") => Error::KeyChanged { key, words },
         Failure::Answered { code, words } if refusal => Error::Refused { key, code, words },
+        // For a server an object that does not fit its schema is an error of its own, when it is applied.
+        Failure::Answered { code: 500, words } if words.contains("failed to create typed patch object") => {
+            Error::Refused { key, code: 422, words }
+        }
         Failure::Answered { words, .. } | Failure::Unanswered(words) => Error::Passing { key, words },
     }
 }

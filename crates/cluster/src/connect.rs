@@ -1,6 +1,6 @@
 //! The connection to the API server.
 
-use crate::server::{Patience, Server};
+use crate::server::{CONNECTIONS, Patience, Server};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
@@ -54,8 +54,10 @@ pub async fn connect(kubeconfig: Option<&Path>, patience: Patience) -> Result<Se
         None => Config::infer().await.map_err(Error::Nowhere)?,
     };
     let server = config.cluster_url.to_string();
-    let client = client(config).map_err(|source| Error::Client { server, source })?;
-    Ok(Server { client, patience })
+    let make = || client(config.clone()).map_err(|source| Error::Client { server: server.clone(), source });
+    // A connection that nobody uses is never made.
+    let watching = (0..CONNECTIONS).map(|_| make()).collect::<Result<_, _>>()?;
+    Ok(Server { client: make()?, watching, patience })
 }
 
 fn client(mut config: Config) -> kube::Result<Client> {

@@ -6,10 +6,24 @@ use std::time::Duration;
 /// The API server.
 #[derive(Clone)]
 pub struct Server {
-    /// The connection.
+    /// The connection for everything that is answered at once.
     pub client: Client,
+    /// Connections for watches: a server lets only so many requests share one, and no write may wait for a watch to end.
+    pub(crate) watching: Vec<Client>,
     /// How patient we are.
     pub patience: Patience,
+}
+
+/// A server takes 100 requests over one connection at a time, kube-apiserver unless it is told otherwise.
+const WATCHES_A_CONNECTION: usize = 80;
+/// More kinds than four connections can carry are watched by nobody; the last one takes the rest.
+pub(crate) const CONNECTIONS: usize = 4;
+
+impl Server {
+    /// The connection for a watch, by its number.
+    pub(crate) fn watching(&self, number: usize) -> &Client {
+        self.watching.get(number / WATCHES_A_CONNECTION).or(self.watching.last()).unwrap_or(&self.client)
+    }
 }
 
 /// How long we wait for what.

@@ -77,6 +77,8 @@ pub struct Watch {
     pub namespace: String,
     /// How much of each object.
     pub content: Content,
+    /// How many other watches there were before it.
+    pub number: usize,
     /// Who listens.
     pub tell: mpsc::Sender<Seen>,
 }
@@ -145,8 +147,11 @@ impl Watch {
                 self.served.url(&self.namespace, "")
             );
             let Ok(request) = Sent::get(&url, accept).request() else { return };
-            let opened =
-                tokio::time::timeout(self.server.patience.silence, self.server.client.request_stream(request)).await;
+            let opened = tokio::time::timeout(
+                self.server.patience.silence,
+                self.server.watching(self.number).request_stream(request),
+            )
+            .await;
             let stream = match opened {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(kube::Error::Api(status))) if status.code == 410 => return,

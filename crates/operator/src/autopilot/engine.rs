@@ -3,13 +3,15 @@
 use super::item::{Item, Seen};
 use super::places::{Place, Places};
 use super::questions::{Questions, place_of};
+use super::readings::Readings;
 use super::teller::Teller;
 use super::{journal, platform};
 use crate::metrics::Metrics;
 use autopilot::{Consent, Effect, Refused, Remembered, Tell, Verdict};
 use catalog::{Answer, Catalog, Facts, Hardware, Query, Topology};
-use change::{Desired, Key, Kind, Reason};
+use change::{Desired, Key, Kind, Live, Reason};
 use cluster::act::{self, Act, Acted};
+use cluster::request::Failure;
 use cluster::watch::{Content, Seen as Watched};
 use cluster::{Kinds, Permit, Server};
 use jiff::Timestamp;
@@ -29,6 +31,8 @@ const WAIT_FOR_CRD: Duration = Duration::from_secs(5);
 /// After a start writes wait this long for all lists, so that what comes first is written first; a list that hangs delays no more.
 const WAIT_FOR_LISTS: Duration = Duration::from_millis(300);
 
+/// A failure that may pass is told when it has not after so many tries.
+const TELL_AFTER: u32 = 4;
 /// A question the server did not answer is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -57,6 +61,7 @@ struct Engine {
     items: BTreeMap<Key, Item>,
     places: Places,
     questions: Questions,
+    readings: Readings,
     /// What is to be looked at, what comes first first.
     ready: BTreeSet<(i64, Key)>,
     writes: JoinSet<Done>,
@@ -119,6 +124,7 @@ pub(crate) async fn run(
         items: BTreeMap::new(),
         places,
         questions: Questions::default(),
+        readings: Readings::default(),
         ready: BTreeSet::new(),
         writes: JoinSet::new(),
         writing,
@@ -132,6 +138,7 @@ pub(crate) async fn run(
             Some((place, seen)) = sights.recv() => engine.take(&place, seen),
             Some(key) = repeats.recv() => engine.look_at(&key),
             Some(Ok((query, answer))) = engine.questions.asking.join_next() => engine.learn(query, answer),
+            Some(Ok((key, read))) = engine.readings.next() => engine.take_reading(key, read),
             () = &mut lists_in_time, if engine.places.any_silent() => engine.places.wait_no_longer(),
             Some(done) = engine.writes.join_next() => match done {
                 Ok(done) => engine.finish(done),
@@ -231,7 +238,17 @@ impl Engine {
             (item.asset, item.order) = (outcome.asset, outcome.order);
             (item.impact, item.excluded, item.restarts) = (object.impact, excluded, restarts);
             if matches!(item.live, Seen::Unknown) {
-                places.insert(Place::of(&object.key));
+                let place = Place::of(&object.key);
+                match self.places.served(&place) {
+                    None => {
+                        places.insert(place);
+                    }
+                    // What a watch has told before is not told again.
+                    Some(served) if self.places.is_listed(&place) => {
+                        self.readings.read(&self.server, served, object.key.clone(), Duration::ZERO)
+                    }
+                    Some(_) => {}
+                }
             }
             kept.insert(object.key);
         }
@@ -243,7 +260,6 @@ impl Engine {
                 false
             }
         });
-        // A watch that has told everything does not tell it again: where a new object lives, a new one is begun.
         for place in places {
             self.watch(&place);
         }
@@ -363,6 +379,22 @@ impl Engine {
                 tracing::warn!("cannot watch {} now: {why}", place.kind.kind);
             }
         }
+    }
+
+    /// Takes what was read of an object that came to a place which is watched already; a watch that was faster knows better.
+    fn take_reading(&mut self, key: Key, read: Result<Option<Live>, Failure>) {
+        let Some(item) = self.items.get_mut(&key).filter(|item| matches!(item.live, Seen::Unknown)) else { return };
+        match read {
+            Ok(Some(live)) => item.see(live),
+            Ok(None) => item.miss(),
+            Err(_) => {
+                if let Some(served) = self.places.served(&Place::of(&key)) {
+                    self.readings.read(&self.server, served, key, ASK_AGAIN);
+                }
+                return;
+            }
+        }
+        self.look_at(&key);
     }
 
     /// Takes the HyperConverged, if it has changed in what anything can depend on.
@@ -545,7 +577,12 @@ impl Engine {
         }
         look_later(&self.again, key.clone(), wait);
         tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
-        let (act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. }) = error else { return };
+        let words = match error {
+            act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. } => words,
+            // It may pass; if it does not, somebody should know.
+            act::Error::Passing { words, .. } if item.failures == TELL_AFTER => words,
+            act::Error::Passing { .. } | act::Error::Stale(_) => return,
+        };
         if let (Some(digest), true) = (&item.failed, is_wrong) {
             item.refuse(Refused { digest: digest.clone(), words: words.clone() });
         }

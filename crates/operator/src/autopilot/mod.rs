@@ -6,6 +6,7 @@ mod journal;
 mod places;
 pub(crate) mod platform;
 mod questions;
+mod readings;
 mod teller;
 
 pub(crate) use engine::{Settings, run};

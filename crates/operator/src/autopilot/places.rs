@@ -78,7 +78,7 @@ impl Places {
         });
         let (tell, mut told) = mpsc::channel(64);
         let (server, namespace) = (self.server.clone(), place.namespace.clone());
-        let watch = Watch { server, served: served.clone(), namespace, content, tell };
+        let watch = Watch { server, served: served.clone(), namespace, content, number: self.watched.len(), tell };
         let abort = self.tasks.spawn(watch.run());
         let (seen, here) = (self.seen.clone(), place.clone());
         self.tasks.spawn(async move {

@@ -1,10 +1,9 @@
 //! Objects appear, stay as they should be, and are the user's where the user says so.
 
-use crate::operator::{Running, SERVICE, SWAP, annotate, edit, eventually};
+use crate::operator::{Running, SERVICE, SWAP, annotate, edit, eventually, quiet};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use playground::audit::Kind;
 use serde_json::json;
-use std::time::Duration;
 
 async fn service(running: &Running) -> DynamicObject {
     eventually("the metrics Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await
@@ -129,38 +128,6 @@ async fn users_steer_with_annotations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fight_is_paused_names_its_author_and_resumes() {
-    let mut running = Running::start(Some("metrics-service")).await;
-    service(&running).await;
-    let mut round = 0;
-    let paused = "platform.kubevirt.io/reconcile-paused";
-    loop {
-        round += 1;
-        edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": format!("war-{round}")}}})).await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        // A restart in the middle changes nothing: the budget rides on the object.
-        if round == 5 {
-            running.restart();
-        }
-        let annotations = running.services().get(SERVICE).await.unwrap().metadata.annotations.unwrap_or_default();
-        if annotations.contains_key(paused) {
-            break;
-        }
-        assert!(round < 100, "it is never paused");
-    }
-    let told = eventually("the fight is told", async || running.events("ThrashingDetected").await.pop()).await;
-    assert!(told.contains("rogue changes .spec.selector"), "{told}");
-    let corrections = running.events("DriftCorrected").await.len();
-    assert!(corrections <= 12, "{corrections}");
-    annotate(&running.services(), SERVICE, "reconcile-paused", None).await;
-    eventually("it is corrected after the pause", async || {
-        let service = running.services().get(SERVICE).await.unwrap();
-        (service.data["spec"]["selector"]["app"] == "virt-platform-autopilot").then_some(())
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_changed_list_key_is_repaired_and_what_another_applied_is_left_to_them() {
     let running = Running::start(Some("metrics-service")).await;
     service(&running).await;
@@ -181,15 +148,4 @@ async fn a_changed_list_key_is_repaired_and_what_another_applied_is_left_to_them
     assert!(told.contains("gitops has applied .metadata.labels.app"), "{told}");
     quiet(&running).await;
     assert_eq!(service(&running).await.metadata.labels.unwrap()["app"], "theirs");
-}
-
-/// Waits until the operator has not asked for anything for a while.
-async fn quiet(running: &Running) {
-    loop {
-        let before = running.audit().mark().unwrap();
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        if running.own(&running.audit().since(before).unwrap()).of(Kind::Write).count() == 0 {
-            return;
-        }
-    }
 }

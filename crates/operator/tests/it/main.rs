@@ -6,6 +6,10 @@
 mod commands;
 mod crash;
 mod keeping;
+mod leading;
 mod operator;
+mod ownership;
 mod scene;
 mod scripts;
+mod trouble;
+mod war;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
-use playground::audit::{AuditLog, Requests};
+use playground::audit::{AuditLog, Kind, Requests};
 use playground::{Options, Playground, Progress, Scene, deployment};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Running {
     pub(crate) playground: Playground,
     account: playground::service_account::Account,
+    arguments: Vec<String>,
     operator: Option<Process>,
 }
 
@@ -20,6 +21,13 @@ pub(crate) struct Running {
 pub(crate) struct Process(Child);
 
 impl Process {
+    /// Asks it to end; returns its exit code.
+    pub(crate) fn terminate(mut self) -> Option<i32> {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.0.wait().unwrap().code()
+    }
+
     /// Starts it with further arguments.
     pub(crate) fn start(kubeconfig: &Path, arguments: &[&str]) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
@@ -27,6 +35,20 @@ impl Process {
             .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"])
             .arg(kubeconfig);
         command.args(arguments).env("LOG_LEVEL", "info").stdin(Stdio::null());
+        Process(command.spawn().unwrap())
+    }
+
+    /// The same as a pod of this name that may have to wait for its turn.
+    pub(crate) fn start_as(pod: &str, kubeconfig: &Path) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        command.args([
+            "run",
+            "--leader-elect",
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+            "--kubeconfig",
+        ]);
+        command.arg(kubeconfig).env("HOSTNAME", pod).stdin(Stdio::null());
         Process(command.spawn().unwrap())
     }
 }
@@ -45,24 +67,45 @@ pub(crate) const SWAP: &str = "90-worker-swap-online";
 impl Running {
     /// Starts both; `autopilot` is the annotation on the HyperConverged, if any.
     pub(crate) async fn start(autopilot: Option<&str>) -> Running {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let options = Options::for_test(Scene::preset("small").unwrap());
-        let playground =
-            Playground::start(&options, Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"));
-        let account = deployment::grant(&playground).await.unwrap();
-        let operator = Process::start(&account.kubeconfig, &[]);
-        let running = Running { playground, account, operator: Some(operator) };
+        let mut running = Running::without_operator().await;
+        running.restart();
         if let Some(value) = autopilot {
             running.annotate_hco("autopilot", Some(value)).await;
         }
         running
     }
 
+    /// Only the playground, with our own pack's rights.
+    pub(crate) async fn without_operator() -> Running {
+        let playground = playground().await;
+        let account = deployment::grant(&playground).await.unwrap_or_else(|trouble| panic!("{trouble}"));
+        Running { playground, account, arguments: Vec::new(), operator: None }
+    }
+
+    /// Another pack with rights of its own.
+    pub(crate) async fn with_pack(role: &str, arguments: &[&str]) -> Running {
+        let playground = playground().await;
+        let account = deployment::grant_for(&playground, role).await.unwrap_or_else(|trouble| panic!("{trouble}"));
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let mut running = Running { playground, account, arguments, operator: None };
+        running.restart();
+        running
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.account.kubeconfig
+    }
+
+    pub(crate) fn config_maps(&self) -> Api<DynamicObject> {
+        deployment::objects(&self.playground, "v1", "ConfigMap", Some(NAMESPACE))
+    }
+
     /// Kills the operator and starts another.
     pub(crate) fn restart(&mut self) {
         // The one there is ends before the other begins.
         drop(self.operator.take());
-        self.operator = Some(Process::start(&self.account.kubeconfig, &[]));
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        self.operator = Some(Process::start(&self.account.kubeconfig, &arguments));
     }
 
     pub(crate) fn audit(&self) -> AuditLog {
@@ -97,6 +140,13 @@ impl Running {
     }
 }
 
+/// A small cluster.
+pub(crate) async fn playground() -> Playground {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let options = Options::for_test(Scene::preset("small").unwrap());
+    Playground::start(&options, Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"))
+}
+
 /// Sets or removes an annotation of ours.
 pub(crate) async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) {
     let patch = json!({"metadata": {"annotations": {format!("platform.kubevirt.io/{key}"): value}}});
@@ -124,5 +174,16 @@ pub(crate) async fn eventually_within<T>(patience: Duration, what: &str, look: i
         }
         assert!(begun.elapsed() < patience, "after {} s it is still not so: {what}", patience.as_secs());
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until the operator has not asked for anything for a while.
+pub(crate) async fn quiet(running: &Running) {
+    loop {
+        let before = running.audit().mark().unwrap();
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        if running.own(&running.audit().since(before).unwrap()).of(Kind::Write).count() == 0 {
+            return;
+        }
     }
 }

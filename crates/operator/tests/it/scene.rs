@@ -1,10 +1,10 @@
 //! One play with everything users do, on a small pack of its own: what comes out must not depend on what goes wrong meanwhile.
 
-use crate::operator::{NAMESPACE, Process, annotate, edit, eventually_within};
+use crate::operator::{NAMESPACE, Process, annotate, edit, eventually_within, playground};
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use playground::fault::Proxy;
 use playground::service_account::Account;
-use playground::{Options, Playground, Progress, Scene, deployment};
+use playground::{Playground, deployment};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,10 +37,7 @@ const OBJECTS: [(&str, &str, Option<&str>, &str); 6] = [
 
 impl Stage {
     pub(crate) async fn build() -> Stage {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let options = Options::for_test(Scene::preset("small").unwrap());
-        let playground =
-            Playground::start(&options, Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"));
+        let playground = playground().await;
         let account = deployment::grant_for(&playground, ROLE).await.unwrap_or_else(|trouble| panic!("{trouble}"));
         let proxy = Proxy::start(&playground, &account).unwrap_or_else(|trouble| panic!("{trouble}"));
         let operator: Arc<Mutex<Option<Process>>> = Arc::default();

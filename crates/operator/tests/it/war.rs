@@ -1,0 +1,107 @@
+//! Somebody writes against us again and again.
+
+use crate::operator::{Running, SERVICE, annotate, edit, eventually, eventually_within};
+use futures::StreamExt;
+use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+const US: &str = "virt-platform-autopilot";
+const PAUSED: &str = "platform.kubevirt.io/reconcile-paused";
+
+/// A second writer, every 200 ms until it is stopped.
+struct Rogue {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+}
+
+impl Rogue {
+    fn start(services: Api<DynamicObject>) -> Rogue {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            let mut round = 0;
+            while !stopped.load(Ordering::SeqCst) {
+                round += 1;
+                edit(&services, SERVICE, json!({"spec": {"selector": {"app": format!("war-{round}")}}})).await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        });
+        Rogue { stop, task }
+    }
+
+    async fn end(self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.task.await.unwrap();
+    }
+}
+
+/// Counts how often the Service is put right again.
+async fn count_corrections(services: Api<DynamicObject>) -> Arc<AtomicUsize> {
+    let corrections = Arc::new(AtomicUsize::new(0));
+    let counter = corrections.clone();
+    let version = services.list_metadata(&Default::default()).await.unwrap().metadata.resource_version.unwrap();
+    tokio::spawn(async move {
+        let mut was_ours = true;
+        let stream = services.watch(&WatchParams::default(), &version).await.unwrap();
+        let mut stream = std::pin::pin!(stream);
+        while let Some(Ok(event)) = stream.next().await {
+            let (WatchEvent::Added(service) | WatchEvent::Modified(service)) = event else { continue };
+            let is_ours = service.data["spec"]["selector"]["app"] == US;
+            if is_ours && !was_ours {
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            was_ours = is_ours;
+        }
+    });
+    corrections
+}
+
+async fn is_paused(running: &Running) -> Option<()> {
+    let annotations = running.services().get(SERVICE).await.unwrap().metadata.annotations.unwrap_or_default();
+    annotations.contains_key(PAUSED).then_some(())
+}
+
+async fn is_ours(running: &Running) -> Option<()> {
+    (running.services().get(SERVICE).await.unwrap().data["spec"]["selector"]["app"] == US).then_some(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_war_is_paused_after_ten_corrections_names_its_author_and_resumes_at_once() {
+    let running = Running::start(Some("metrics-service")).await;
+    eventually("the Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await;
+    let corrections = count_corrections(running.services()).await;
+    let rogue = Rogue::start(running.services());
+    eventually_within(Duration::from_secs(15), "the war is paused", async || is_paused(&running).await).await;
+    let count = corrections.load(Ordering::SeqCst);
+    assert!((9..=10).contains(&count), "{count} corrections");
+    let told = eventually("the war is told", async || running.events("ThrashingDetected").await.pop()).await;
+    assert!(told.contains("rogue changes .spec.selector"), "{told}");
+    rogue.end().await;
+    assert!(is_ours(&running).await.is_none(), "while it is paused nothing is corrected");
+    annotate(&running.services(), SERVICE, "reconcile-paused", None).await;
+    eventually_within(Duration::from_secs(1), "it is corrected after the pause", async || is_ours(&running).await)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_operator_gives_nobody_a_new_budget() {
+    let mut running = Running::start(Some("metrics-service")).await;
+    eventually("the Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await;
+    let corrections = count_corrections(running.services()).await;
+    let rogue = Rogue::start(running.services());
+    let begun = Instant::now();
+    // Killed much more often than once in five seconds, so that it happens in the middle of the war.
+    while is_paused(&running).await.is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the war is never paused");
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        running.restart();
+    }
+    rogue.end().await;
+    let count = corrections.load(Ordering::SeqCst);
+    let refilled = usize::try_from(begun.elapsed().as_secs() / 6).unwrap();
+    assert!((10..=10 + refilled + 1).contains(&count), "{count} corrections, {refilled} tokens came back meanwhile");
+}
