@@ -40,6 +40,19 @@ impl Budget {
         Some(Budget { fast: FAST.min(fast), slow: SLOW.min(slow), at: numbers.next()?.parse().ok()? })
     }
 
+    /// When there is a correction again, in milliseconds since 1970.
+    pub fn next(self, now: i64) -> i64 {
+        let missing = |has: u64, millis: u64| TOKEN.saturating_sub(has).saturating_mul(millis).div_ceil(TOKEN);
+        let budget = self.refilled(now);
+        let wait = missing(budget.fast, FAST_MILLIS).max(missing(budget.slow, SLOW_MILLIS));
+        now.saturating_add(i64::try_from(wait).unwrap_or(i64::MAX))
+    }
+
+    /// Whether more than one correction was made lately.
+    pub fn is_worn(self, now: i64) -> bool {
+        self.refilled(now).fast < FAST - TOKEN
+    }
+
     /// The lesser of this one and another.
     #[must_use]
     pub fn at_most(self, other: Option<Budget>, now: i64) -> Budget {
@@ -104,6 +117,18 @@ mod tests {
         let both = spend_at((0..72_000).map(|step| step * 100));
         assert!(both <= 90, "{both}");
         assert_eq!(spend_at([0, HOUR, 2 * HOUR]), 3);
+    }
+
+    #[test]
+    fn a_spent_budget_says_when_there_is_more() {
+        let mut spent = Budget::full(0);
+        assert!(!spent.spend(0).unwrap().is_worn(0), "one correction is no fight");
+        while let Some(left) = spent.spend(0) {
+            spent = left;
+        }
+        assert!(spent.is_worn(0));
+        assert_eq!(spent.next(0), 6_000);
+        assert!(spent.spend(5_999).is_none() && spent.spend(6_000).is_some());
     }
 
     #[test]

@@ -27,6 +27,12 @@ pub struct Observed<'a> {
     pub budget: Option<Budget>,
     /// What the server refused.
     pub refused: &'a [Refused],
+    /// What is left of its budget of creations, if somebody has deleted it before.
+    pub deletions: Option<Budget>,
+    /// The users' wishes that were on it when it was deleted.
+    pub dropped: &'a [(String, String)],
+    /// Whether what is wanted as a whole is unclear, so that nothing new is made.
+    pub frozen: bool,
     /// To what the user said yes.
     pub consent: &'a Consent,
     /// Whether the user excluded it.
@@ -90,6 +96,8 @@ pub enum Effect {
         digest: Digest,
         /// What is left after it.
         budget: Budget,
+        /// What is left of its budget of creations, if it is one after a deletion.
+        deletions: Option<Budget>,
     },
     /// Give up our claim on these fields without changing their values; the next decision applies without them.
     Release {
@@ -112,6 +120,11 @@ pub enum Effect {
 pub enum Tell {
     /// It was created, or what we want of it has changed.
     Applied,
+    /// Somebody deleted it and it was created again.
+    Recreated {
+        /// The users' wishes that were on it: key and value.
+        dropped: Vec<(String, String)>,
+    },
     /// Somebody changed these fields and they were put back.
     Corrected {
         /// Who, as far as the object tells.
@@ -219,11 +232,29 @@ fn pause(live: &Live, reason: Reason, now: i64) -> Decision {
 
 /// An object that does not exist has no overrides: they lived on it.
 fn create(observed: &Observed<'_>, now: i64) -> Decision {
+    if observed.frozen {
+        return hold(Reason::Frozen);
+    }
     let wish = Wish::bare(observed.wanted);
     if observed.impact == Impact::High && !observed.consent.covers(&wish.digest) {
         return hold(Reason::NeedsApproval { digest: wish.digest, restarts: observed.restarts.to_owned() });
     }
-    apply(observed.wanted.object(), &wish, Budget::full(now), Some(Tell::Applied))
+    let (object, budget) = (observed.wanted.object(), Budget::full(now));
+    let Some(deletions) = observed.deletions else {
+        return apply(object, &wish, budget, Some(Tell::Applied));
+    };
+    let Some(left) = deletions.spend(now) else {
+        // There is nothing to write a pause on: it waits until there is budget again.
+        return Decision { wake: Some(deletions.next(now)), ..hold(Reason::DeletedAgain) };
+    };
+    let decision = apply(object, &wish, budget, Some(Tell::Recreated { dropped: observed.dropped.to_vec() }));
+    match decision.verdict {
+        Verdict::Do(Effect::Apply { object, digest, budget, .. }) => {
+            let effect = Effect::Apply { object, digest, budget, deletions: Some(left) };
+            Decision { verdict: Verdict::Do(effect), ..decision }
+        }
+        verdict => Decision { verdict, ..decision },
+    }
 }
 
 fn in_sync() -> Decision {
@@ -244,7 +275,7 @@ fn apply(mut object: Value, wish: &Wish, budget: Budget, tell: Option<Tell>) -> 
     for (key, value) in &wish.last_good {
         metadata["annotations"][*key] = json!(value);
     }
-    let effect = Effect::Apply { object, digest: wish.digest.clone(), budget };
+    let effect = Effect::Apply { object, digest: wish.digest.clone(), budget, deletions: None };
     Decision { verdict: Verdict::Do(effect), tell, refused: None, wake: None }
 }
 

@@ -53,6 +53,10 @@ pub enum Reason {
         /// The server's words.
         words: String,
     },
+    /// Somebody deletes it again and again.
+    DeletedAgain,
+    /// What is wanted as a whole is unclear: an annotation of the HyperConverged cannot be read.
+    Frozen,
     /// Another manager applied these fields: they are theirs.
     OwnedByAnother {
         /// Who.
@@ -76,6 +80,8 @@ impl Reason {
             Reason::NeedsApproval { .. } => "ApprovalRequired",
             Reason::Fighting { .. } => "ThrashingDetected",
             Reason::RefusedByServer { .. } => "ApplyFailed",
+            Reason::DeletedAgain => "ThrashingDetected",
+            Reason::Frozen => "InvalidConfiguration",
             Reason::OwnedByAnother { .. } => "OwnedByAnother",
         }
     }
@@ -107,6 +113,14 @@ impl fmt::Display for Reason {
                      then remove the annotation reconcile-paused",
                     if fields.is_empty() { "it".to_owned() } else { fields.join(", ") }
                 )
+            }
+            Reason::DeletedAgain => write!(
+                f,
+                "somebody deletes it again and again, so it is created less and less often; stop whoever does, or exclude \
+                 it with disabled-resources"
+            ),
+            Reason::Frozen => {
+                write!(f, "an annotation of the HyperConverged cannot be read, so nothing new is created")
             }
             Reason::RefusedByServer { words } => write!(f, "the API server refused it: {words}"),
             Reason::OwnedByAnother { manager, fields } => {

@@ -28,6 +28,8 @@ struct Scene {
     remembered: Option<Remembered>,
     budget: Option<Budget>,
     refused: Vec<Refused>,
+    deletions: Option<Budget>,
+    frozen: bool,
     impact: Impact,
     consent: Consent,
 }
@@ -45,6 +47,8 @@ impl Scene {
             fields,
             budget: None,
             refused: Vec::new(),
+            deletions: None,
+            frozen: false,
             remembered: Some(Remembered { digest: Digest::of(&wanted()), claim, uid: "u".into() }),
             impact: Impact::Low,
             consent: Consent::default(),
@@ -85,6 +89,9 @@ impl Scene {
             remembered,
             budget: self.budget,
             refused: &self.refused,
+            deletions: self.deletions,
+            dropped: &[],
+            frozen: self.frozen,
             consent,
             excluded: false,
             restarts: "3 nodes",
@@ -106,6 +113,27 @@ fn an_object_that_is_absent_is_created_with_our_label() {
     assert_eq!(object["metadata"]["labels"]["platform.kubevirt.io/managed-by"], "virt-platform-autopilot");
     assert_eq!(object["spec"], wanted()["spec"]);
     assert_eq!(decision.tell, Some(Tell::Applied));
+}
+
+#[test]
+fn one_that_is_deleted_again_and_again_waits_until_there_is_budget() {
+    let mut scene = Scene::settled();
+    scene.deletions = Some(Budget::full(NOW));
+    let mut creations = 0;
+    while let Verdict::Do(Effect::Apply { deletions, .. }) = scene.decide_absent().verdict {
+        scene.deletions = deletions;
+        creations += 1;
+    }
+    assert_eq!(creations, 10);
+    let decision = scene.decide_absent();
+    assert_eq!((decision.verdict, decision.wake), (Verdict::Hold(Reason::DeletedAgain), Some(NOW + 6_000)));
+}
+
+#[test]
+fn while_it_is_unclear_what_is_wanted_nothing_new_is_made_and_what_exists_is_defended() {
+    let scene = Scene { frozen: true, ..Scene::settled().edited() };
+    assert_eq!(scene.decide_absent().verdict, Verdict::Hold(Reason::Frozen));
+    assert_eq!(applied(&scene.decide())["spec"]["type"], "ClusterIP");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The loop: an event in, a decision, at most one write out; objects do not wait for each other.
 
+use super::deletions::Deletions;
 use super::item::{Item, Seen};
 use super::places::{Place, Places};
 use super::questions::{Questions, place_of};
@@ -57,11 +58,14 @@ struct Engine {
     hco: Key,
     hco_uid: String,
     consent: Consent,
+    /// What was wanted as a whole when that was last clear.
+    rules: Option<platform::Rules>,
     nodes: Vec<cluster::facts::Named>,
     items: BTreeMap<Key, Item>,
     places: Places,
     questions: Questions,
     readings: Readings,
+    deletions: Deletions,
     /// What is to be looked at, what comes first first.
     ready: BTreeSet<(i64, Key)>,
     writes: JoinSet<Done>,
@@ -82,7 +86,7 @@ struct Done {
 
 /// What is to be remembered of a write that succeeded.
 enum Kept {
-    Applied { digest: change::Digest, budget: autopilot::Budget },
+    Applied { digest: change::Digest, budget: autopilot::Budget, deletions: Option<autopilot::Budget> },
     Annotated { budget: autopilot::Budget },
     Nothing,
 }
@@ -101,10 +105,11 @@ pub(crate) async fn run(
         let (kinds, kind) = find_hco(&server).await;
         let hco = Key { kind, namespace: settings.namespace.clone(), name: api::hco::NAME.into() };
         places.watch(&kinds, &Place::of(&hco), Content::Whole);
-        let facts = look(&server, &kinds).await;
-        (kinds, hco, facts)
+        let (facts, deletions) =
+            futures::future::join(look(&server, &kinds), Deletions::read(&server, &kinds, &settings.namespace)).await;
+        (kinds, hco, facts, deletions)
     };
-    let (kinds, hco, (hardware, topology, nodes)) = tokio::select! {
+    let (kinds, hco, (hardware, topology, nodes), deletions) = tokio::select! {
         begun = begun => begun,
         () = &mut stop => return Ok(()),
     };
@@ -120,11 +125,13 @@ pub(crate) async fn run(
         hco,
         hco_uid: String::new(),
         consent: Consent::default(),
+        rules: None,
         nodes,
         items: BTreeMap::new(),
         places,
         questions: Questions::default(),
         readings: Readings::default(),
+        deletions,
         ready: BTreeSet::new(),
         writes: JoinSet::new(),
         writing,
@@ -204,8 +211,12 @@ fn complain_once(before: &mut String, now: String) {
 impl Engine {
     /// Renders everything anew, asks what templates want to know, and looks at every object.
     fn render(&mut self) {
-        let wanted = platform::want(&self.catalog, &self.facts, self.settings.opt_in);
+        let wanted = platform::want(&self.catalog, &self.facts, self.settings.opt_in, self.rules.as_ref());
         self.consent = wanted.consent;
+        let frozen = wanted.held.is_some();
+        if !frozen {
+            self.rules = Some(wanted.rules);
+        }
         let mut complaints: BTreeSet<String> = wanted.held.iter().cloned().collect();
         let (mut kept, mut places) = (BTreeSet::<Key>::new(), BTreeSet::<Place>::new());
         let mut asked = Vec::new();
@@ -231,11 +242,12 @@ impl Engine {
             let wanted = Desired::of(&object.object);
             let restarts = platform::restarts(&self.nodes, &object.object);
             let item = self.items.entry(object.key.clone()).or_insert_with(|| Item::new(wanted.clone()));
+            item.deletions = item.deletions.or_else(|| self.deletions.left(&object.key));
             if item.wanted != wanted {
                 (item.wanted, item.failures, item.not_before) = (wanted, 0, None);
                 item.refused.clear();
             }
-            (item.asset, item.order) = (outcome.asset, outcome.order);
+            (item.asset, item.order, item.frozen) = (outcome.asset, outcome.order, frozen);
             (item.impact, item.excluded, item.restarts) = (object.impact, excluded, restarts);
             if matches!(item.live, Seen::Unknown) {
                 let place = Place::of(&object.key);
@@ -332,6 +344,7 @@ impl Engine {
 
     /// Takes what a watch saw.
     fn take(&mut self, place: &Place, seen: Watched) {
+        let now = (self.settings.clock)().as_millisecond();
         let key = |namespace: &str, name: &str| Key {
             kind: place.kind.clone(),
             namespace: namespace.into(),
@@ -355,7 +368,7 @@ impl Engine {
             Watched::Gone { namespace, name } => {
                 let key = key(&namespace, &name);
                 if let Some(item) = self.items.get_mut(&key) {
-                    item.miss();
+                    item.miss(now);
                     self.look_at(&key);
                 }
                 self.ask_again(place, &name);
@@ -365,7 +378,7 @@ impl Engine {
                 self.say_missing();
                 for (key, item) in self.items.iter_mut().filter(|(key, _)| Place::of(key) == *place) {
                     if !all.contains(&(key.namespace.clone(), key.name.clone())) {
-                        item.miss();
+                        item.miss(now);
                         self.ready.insert((item.order, key.clone()));
                     }
                 }
@@ -383,10 +396,11 @@ impl Engine {
 
     /// Takes what was read of an object that came to a place which is watched already; a watch that was faster knows better.
     fn take_reading(&mut self, key: Key, read: Result<Option<Live>, Failure>) {
+        let now = (self.settings.clock)().as_millisecond();
         let Some(item) = self.items.get_mut(&key).filter(|item| matches!(item.live, Seen::Unknown)) else { return };
         match read {
             Ok(Some(live)) => item.see(live),
-            Ok(None) => item.miss(),
+            Ok(None) => item.miss(now),
             Err(_) => {
                 if let Some(served) = self.places.served(&Place::of(&key)) {
                     self.readings.read(&self.server, served, key, ASK_AGAIN);
@@ -501,8 +515,8 @@ impl Engine {
             return;
         }
         let (act, kept) = match effect {
-            Effect::Apply { object, digest, budget } => {
-                (Act::Apply { object, resource_version: item.version() }, Kept::Applied { digest, budget })
+            Effect::Apply { object, digest, budget, deletions } => {
+                (Act::Apply { object, resource_version: item.version() }, Kept::Applied { digest, budget, deletions })
             }
             Effect::Release { patch } => (Act::Patch(patch), Kept::Nothing),
             Effect::Annotate { annotations, resource_version, budget } => {
@@ -515,9 +529,21 @@ impl Engine {
     fn send(&mut self, key: &Key, act: Act, effect: Kept, tell: Option<Tell>) {
         let (Some(item), Some(served)) = (self.items.get_mut(key), self.places.served(&Place::of(key))) else { return };
         item.busy = true;
+        let now = (self.settings.clock)().as_millisecond();
+        let record = match &effect {
+            Kept::Applied { deletions: Some(left), .. } if left.is_worn(now) => {
+                self.deletions.insert(key, *left);
+                self.deletions.record(&self.kinds, now)
+            }
+            _ => None,
+        };
         let (server, permit, key, tries) =
             (self.server.clone(), self.settings.permit.clone(), key.clone(), item.failures);
         self.writes.spawn(async move {
+            if let Some(record) = record {
+                // Before it is created: whoever kills us then gives nobody a new budget.
+                record.write(&server, &permit).await;
+            }
             let outcome = act::act(&server, &permit, &served, &key, &act, tries).await;
             Done { key, act, effect, tell, outcome }
         });
@@ -532,8 +558,9 @@ impl Engine {
             Ok(acted) => {
                 (item.not_before, item.failed) = (None, None);
                 match effect {
-                    Kept::Applied { digest, budget } => {
+                    Kept::Applied { digest, budget, deletions } => {
                         (item.failures, item.repaired, item.budget) = (0, false, Some(budget));
+                        item.deletions = deletions.or(item.deletions);
                         // What was begun and had to be repaired first is told as what it was.
                         tell = item.owed.take().or(tell);
                         let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();

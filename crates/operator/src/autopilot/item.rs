@@ -1,5 +1,6 @@
 //! What the engine knows of one object it keeps.
 
+use api::annotation;
 use autopilot::{Budget, Decision, Observed, Refused, Remembered, Tell};
 use change::{Desired, Digest, Impact, Key, Live, Reason};
 use std::time::{Duration, Instant};
@@ -12,6 +13,9 @@ const RETRY_REFUSED: Duration = Duration::from_secs(2);
 /// A user's wish, the last good one and what the catalogue wants are three; more are remembered in vain.
 const MOST_REFUSED: usize = 4;
 
+/// What users write on an object and lose with it.
+const USERS: [&str; 4] = [annotation::PATCH, annotation::IGNORE_FIELDS, annotation::MODE, annotation::RECONCILE_PAUSED];
+
 /// One object.
 pub(crate) struct Item {
     pub(crate) asset: String,
@@ -23,6 +27,11 @@ pub(crate) struct Item {
     pub(crate) live: Seen,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) budget: Option<Budget>,
+    /// What is left of its budget of creations, once it was deleted.
+    pub(crate) deletions: Option<Budget>,
+    /// What users had written on it when it was deleted: key and value.
+    pub(crate) dropped: Vec<(String, String)>,
+    pub(crate) frozen: bool,
     /// What the server refused of it.
     pub(crate) refused: Vec<Refused>,
     /// What the last write that failed wanted.
@@ -65,6 +74,9 @@ impl Item {
             live: Seen::Unknown,
             remembered: None,
             budget: None,
+            deletions: None,
+            dropped: Vec::new(),
+            frozen: false,
             refused: Vec::new(),
             failed: None,
             busy: false,
@@ -87,10 +99,14 @@ impl Item {
         self.live = Seen::Present(live);
     }
 
-    /// Takes that it does not exist.
-    pub(crate) fn miss(&mut self) {
-        self.live = Seen::Absent;
-        self.remembered = None;
+    /// Takes that it does not exist; that it did is a deletion.
+    pub(crate) fn miss(&mut self, now: i64) {
+        if let Seen::Present(live) = std::mem::replace(&mut self.live, Seen::Absent) {
+            self.deletions.get_or_insert(Budget::full(now));
+            let is_theirs = |key: &String| USERS.contains(&key.as_str());
+            self.dropped = live.annotations.into_iter().filter(|(key, _)| is_theirs(key)).collect();
+        }
+        (self.remembered, self.budget) = (None, None);
     }
 
     /// The version an apply is made for; `None` for an object that does not exist.
@@ -116,6 +132,9 @@ impl Item {
             remembered: self.remembered.as_ref(),
             budget: self.budget,
             refused: &self.refused,
+            deletions: self.deletions,
+            dropped: &self.dropped,
+            frozen: self.frozen,
             consent,
             excluded: self.excluded,
             restarts: &self.restarts,

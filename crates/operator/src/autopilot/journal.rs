@@ -8,6 +8,14 @@ use cluster::event::Told;
 pub(super) fn told(key: &Key, tell: &Tell) -> Told {
     let (warning, reason, note) = match tell {
         Tell::Applied => (false, "AssetApplied", format!("{key} was applied")),
+        Tell::Recreated { dropped } => {
+            let lost: Vec<String> = dropped.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            let lost = match lost.is_empty() {
+                true => String::new(),
+                false => format!(" without what was written on it: {}", lost.join("; ")),
+            };
+            (false, "DriftCorrected", format!("{key}: somebody deleted it; it was created again{lost}"))
+        }
         Tell::Corrected { actors, fields } => {
             let who = if actors.is_empty() { "somebody".to_owned() } else { actors.join(", ") };
             let what = if fields.is_empty() { "our entry".to_owned() } else { fields.join(", ") };

@@ -1,5 +1,6 @@
 //! Keeps the platform's objects: watches, decides, writes, tells.
 
+mod deletions;
 mod engine;
 mod item;
 mod journal;

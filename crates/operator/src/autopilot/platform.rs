@@ -10,12 +10,20 @@ use std::collections::BTreeSet;
 /// Templates that ask on and on are stopped.
 const ROUNDS: usize = 8;
 
+/// What the HyperConverged's annotations say about everything.
+#[derive(Clone)]
+pub(crate) struct Rules {
+    scope: Scope,
+    exclusions: Exclusions,
+}
+
 /// What is wanted now.
 pub(crate) struct Wanted {
+    pub(crate) rules: Rules,
     pub(crate) consent: Consent,
     /// One per asset, in the catalogue's order.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Why nothing at all is wanted, in words.
+    /// Why it is unclear what is wanted as a whole, in words: then the last clear rules hold for what exists, and nothing is created.
     pub(crate) held: Option<String>,
 }
 
@@ -59,7 +67,7 @@ pub(crate) async fn want_asking(
     opt_in: bool,
 ) -> Wanted {
     for _ in 0..ROUNDS {
-        let wanted = want(catalog, facts, opt_in);
+        let wanted = want(catalog, facts, opt_in, None);
         let needs = wanted.outcomes.iter().filter_map(|outcome| match &outcome.result {
             Result::Needs(queries) => Some(queries),
             _ => None,
@@ -81,7 +89,7 @@ pub(crate) async fn want_asking(
 
 /// Renders everything in scope from the facts alone; an asset that needs more is in error, in these words.
 pub(crate) fn want_offline(catalog: &Catalog, facts: &Facts, opt_in: bool, words: &str) -> Wanted {
-    let mut wanted = want(catalog, facts, opt_in);
+    let mut wanted = want(catalog, facts, opt_in, None);
     for outcome in &mut wanted.outcomes {
         if let Result::Needs(queries) = &outcome.result {
             let asked: Vec<String> = queries.iter().map(ToString::to_string).collect();
@@ -91,8 +99,8 @@ pub(crate) fn want_offline(catalog: &Catalog, facts: &Facts, opt_in: bool, words
     wanted
 }
 
-/// Renders everything in scope from what is known.
-pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Wanted {
+/// Renders everything in scope from what is known; `last` are the rules that were clear last.
+pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Rules>) -> Wanted {
     let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
     let mut known: BTreeSet<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
     known.extend(catalog.assets.iter().filter_map(|asset| asset.group.as_deref()));
@@ -101,14 +109,19 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Wanted {
     let consent = Consent::read(&scope, approval, approved);
     let exclusions = exclusions(annotation(api::annotation::DISABLED_RESOURCES));
     let held = why_held(&scope, &exclusions);
+    let rules = match last {
+        Some(last) if held.is_some() => last.clone(),
+        _ => Rules { scope, exclusions },
+    };
+    let nothing_is_clear = held.as_ref().filter(|_| last.is_none());
     let mut outcomes = Vec::new();
     for asset in &catalog.assets {
-        let result = if let Some(why) = &held {
+        let result = if let Some(why) = nothing_is_clear {
             Result::Excluded(why.clone())
-        } else if !scope.includes(&asset.name, asset.group.as_deref()) {
+        } else if !rules.scope.includes(&asset.name, asset.group.as_deref()) {
             Result::Excluded("the annotation autopilot does not name it".into())
         } else {
-            one(catalog, asset, facts, &exclusions)
+            one(catalog, asset, facts, &rules.exclusions)
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
@@ -118,12 +131,12 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Wanted {
             result,
         });
     }
-    Wanted { consent, outcomes, held }
+    Wanted { rules, consent, outcomes, held }
 }
 
 fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
     if let Exclusions::Broken(why) = exclusions {
-        return Some(format!("disabled-resources cannot be read: {why}; nothing is done until it is corrected"));
+        return Some(format!("disabled-resources cannot be read: {why}; nothing new is done until it is corrected"));
     }
     let Scope::Held { unknown } = scope else { return None };
     let entries: Vec<String> = unknown
@@ -134,7 +147,7 @@ fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
         })
         .collect();
     Some(format!(
-        "the annotation autopilot names {}, which is no asset and no group; nothing is done until it is corrected",
+        "the annotation autopilot names {}, which is no asset and no group; nothing new is done until it is corrected",
         entries.join(" and ")
     ))
 }

@@ -81,8 +81,22 @@ fn line(
     restarts: &str,
 ) -> Line {
     let (key, wanted, impact) = (&object.key, &Desired::of(&object.object), object.impact);
-    let (remembered, budget, refused) = (None, None, &[]);
-    let observed = Observed { key, wanted, impact, live, remembered, budget, refused, consent, excluded, restarts };
+    let (remembered, budget, refused, deletions, dropped, frozen) = (None, None, &[], None, &[], false);
+    let observed = Observed {
+        key,
+        wanted,
+        impact,
+        live,
+        remembered,
+        budget,
+        refused,
+        deletions,
+        dropped,
+        frozen,
+        consent,
+        excluded,
+        restarts,
+    };
     let decision = autopilot::decide(&observed, Timestamp::now().as_millisecond());
     let (state, why) = match (decision.verdict, decision.refused) {
         (Verdict::Hold(reason), _) | (_, Some(reason)) => ("held", reason.to_string()),

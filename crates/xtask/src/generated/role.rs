@@ -9,6 +9,8 @@ use change::Key;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Where budgets of creation are written down.
+const STATE: &str = "virt-platform-autopilot-state";
 /// What those who want to lead write.
 const LEASE: &str = "virt-platform-autopilot.kubevirt.io";
 
@@ -89,7 +91,8 @@ fn text(objects: &[Key]) -> String {
     text.push_str(&format!(
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
-         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n\
+         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n  \
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n\
          ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
          roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {name}\n{subject}"
     ));

@@ -1,10 +1,11 @@
 //! What keeping one pack costs, counted and timed from the API server's own audit log.
 
 use super::measure::Measure;
-use super::subject::Subject;
+use super::subject::{self, Subject};
 use super::{Arguments, deletion, drift, growth, idle, start};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::discovery::Discovery;
 use playground::audit::{Kind, Mark, Requests};
 use playground::deployment::{self, objects};
 use playground::service_account::Account;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 const OPERATOR: &str = "openshift-cnv/virt-platform-autopilot";
 /// Only a machine in trouble needs longer.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The kinds objects of a pack can be of, beside those every pack has: found by our label.
+/// Every object we keep has it, so every object can be changed in it.
 pub(crate) const LABEL: &str = "platform.kubevirt.io/managed-by";
 
 /// A cluster, a pack and the operator that keeps it.
@@ -117,52 +118,27 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Finds the objects of the pack by the writes that made them.
-    pub(crate) async fn find_objects(&mut self, made: &Requests) -> Result<(), Trouble> {
-        for request in &made.0 {
-            let (resource, group) = request.resource.split_once('.').unwrap_or((&request.resource, ""));
-            self.objects.push(Object {
-                api: api_of(&self.playground, group, resource).await?,
-                name: request.name.clone(),
-                is_core: group.is_empty() || group == "apps" || group.ends_with(".k8s.io"),
-            });
-        }
-        // A name alone does not tell the namespace.
-        for object in &mut self.objects {
-            let all = object.api.list(&ListParams::default().labels(LABEL)).await.map_err(|error| refused(&error))?;
-            let found = all.items.into_iter().find(|found| found.metadata.name.as_deref() == Some(&object.name));
-            if let Some(namespace) = found.and_then(|found| found.metadata.namespace) {
-                let resource = object.api.resource_url().to_owned();
-                object.api = namespaced(&self.playground, &resource, &namespace);
-            }
+    /// Finds the objects of the pack, as the operator itself renders them.
+    pub(crate) async fn find_objects(&mut self) -> Result<(), Trouble> {
+        let rendered = subject::render(&self.playground, self.pack).await?;
+        let found = Discovery::new(self.playground.client()).run_aggregated().await.map_err(|error| refused(&error))?;
+        for object in rendered.as_array().into_iter().flatten().map(|asset| &asset["object"]) {
+            let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (api_version, kind) = (word(&object["apiVersion"]), word(&object["kind"]));
+            let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+            let Some((resource, _)) = found.resolve_gvk(&GroupVersionKind::gvk(group, version, &kind)) else {
+                return Err(Trouble::new(format!("the cluster does not serve {kind}"), "use another pack"));
+            };
+            let client = self.playground.client();
+            let api = match object["metadata"]["namespace"].as_str() {
+                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+                None => Api::all_with(client, &resource),
+            };
+            let is_core = group.is_empty() || group == "apps" || group.ends_with(".k8s.io");
+            self.objects.push(Object { api, name: word(&object["metadata"]["name"]), is_core });
         }
         Ok(())
     }
-}
-
-/// A kind by its group and plural, as the server serves it now.
-async fn api_of(playground: &Playground, group: &str, plural: &str) -> Result<Api<DynamicObject>, Trouble> {
-    let found =
-        kube::discovery::Discovery::new(playground.client()).run_aggregated().await.map_err(|error| refused(&error))?;
-    let groups = found.groups().filter(|found| found.name() == group);
-    let mut resources = groups.flat_map(|group| group.recommended_resources());
-    let resource = resources.find(|(resource, _)| resource.plural == plural);
-    let (resource, _) =
-        resource.ok_or_else(|| Trouble::new("a kind of the pack is not served", "this is a bug, please report it"))?;
-    Ok(Api::all_with(playground.client(), &resource))
-}
-
-fn namespaced(playground: &Playground, url: &str, namespace: &str) -> Api<DynamicObject> {
-    let parts: Vec<&str> = url.trim_start_matches('/').split('/').collect();
-    let (group, version, plural) = match parts.as_slice() {
-        ["api", version, .., plural] => ("", *version, *plural),
-        ["apis", group, version, .., plural] => (*group, *version, *plural),
-        _ => ("", "", ""),
-    };
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let (group, version, plural) = (group.to_owned(), version.to_owned(), plural.to_owned());
-    let resource = kube::api::ApiResource { group, version, api_version, kind: String::new(), plural };
-    Api::namespaced_with(playground.client(), namespace, &resource)
 }
 
 pub(crate) fn give_up_after(begun: Instant) -> Result<(), Trouble> {

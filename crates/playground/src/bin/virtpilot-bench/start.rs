@@ -16,7 +16,7 @@ pub(crate) async fn measure(bench: &mut Bench<'_>, measures: &mut Vec<Measure>) 
     bench.until(mark, Kind::Write, wanted).await?;
     bench.quiet().await?;
     let made = bench.own(mark)?.of(Kind::Write);
-    bench.find_objects(&made).await?;
+    bench.find_objects().await?;
     let last =
         |requests: &[playground::audit::Request]| requests.iter().map(|request| request.ended).max().unwrap_or(begun);
     let first_write = made.0.first().map_or(begun, |request| request.at);

@@ -1,19 +1,38 @@
 //! The operator under test, as it is deployed: its own account, its own process.
 
 use playground::service_account::Account;
-use playground::{Trouble, trouble};
+use playground::{Playground, Trouble, trouble};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Subject(Child);
 
+/// What the operator wants of a pack on this cluster, as it prints it itself.
+pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Result<Value, Trouble> {
+    let mut command = tokio::process::Command::new(binary()?);
+    command.args(["render", "--output", "json", "--kubeconfig"]).arg(playground.kubeconfig());
+    if let Some(pack) = pack {
+        command.arg("--assets-dir").arg(pack);
+    }
+    let failed = |words: String| Trouble::new("the pack cannot be rendered", "run `virtpilot render`").because(words);
+    let output = command.output().await.map_err(|error| failed(error.to_string()))?;
+    serde_json::from_slice(&output.stdout).map_err(|_| failed(String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+/// The binary beside this one.
+fn binary() -> Result<PathBuf, Trouble> {
+    let own = std::env::current_exe();
+    Ok(own
+        .map_err(|error| Trouble::new("cannot find this program", "run again").from(error))?
+        .with_file_name("virtpilot"))
+}
+
 impl Subject {
-    /// Starts the binary beside this one.
+    /// Starts it.
     pub(crate) fn start(account: &Account, pack: Option<&Path>, log: &Path) -> Result<Subject, Trouble> {
-        let own = std::env::current_exe()
-            .map_err(|error| Trouble::new("cannot find this program", "run again").from(error))?;
         let log = std::fs::File::create(log).map_err(|error| trouble::io("write", log, error))?;
-        let mut command = Command::new(own.with_file_name("virtpilot"));
+        let mut command = Command::new(binary()?);
         command.args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"]);
         command
             .arg(&account.kubeconfig)
