@@ -33,24 +33,29 @@ impl Twin {
         if let Some(namespace) = metadata.namespace {
             manifest["metadata"]["namespace"] = json!(namespace);
         }
-        let twin = Twin { object: Object { name, ..object.clone() }, manifest };
-        twin.apply().await?;
-        Ok(twin)
+        Ok(Twin { object: Object { name, ..object.clone() }, manifest })
     }
 
     /// The one write a correction needs.
     pub(crate) async fn apply(&self) -> Result<(), Trouble> {
+        self.try_apply().await.map_err(|error| refused(&error))
+    }
+
+    async fn try_apply(&self) -> kube::Result<()> {
         let params = PatchParams::apply("bare").force();
         let applied = self.object.api.patch_metadata(&self.object.name, &params, &Patch::Apply(&self.manifest)).await;
-        applied.map(|_| ()).map_err(|error| refused(&error))
+        applied.map(|_| ())
     }
 }
 
-/// Twins of all objects.
-pub(crate) async fn twins(bench: &Bench<'_>) -> Result<Vec<Twin>, Trouble> {
+/// Twins of all objects that can have one, each beside its object: some kinds know only one name.
+pub(crate) async fn twins<'a>(bench: &'a Bench<'_>) -> Result<Vec<(&'a Object, Twin)>, Trouble> {
     let mut twins = Vec::new();
     for object in &bench.objects {
-        twins.push(Twin::of(object).await?);
+        let twin = Twin::of(object).await?;
+        if twin.try_apply().await.is_ok() {
+            twins.push((object, twin));
+        }
     }
     Ok(twins)
 }

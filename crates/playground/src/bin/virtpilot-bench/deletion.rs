@@ -1,7 +1,7 @@
 //! Everything deleted at once, until everything is back; beside a client that puts each back as soon as it is gone.
 
 use super::bare::{self, Twin};
-use super::measure::Measure;
+use super::measure::{Measure, count};
 use super::pack::{Bench, Object, between, refused};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::DeleteParams;
@@ -20,7 +20,11 @@ pub(crate) async fn measure(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> R
         delete(&twin.object).await?;
         twin.apply().await
     };
-    stream::iter(&twins).map(back).buffer_unordered(AT_A_TIME).try_collect::<Vec<()>>().await?;
+    stream::iter(twins.iter().map(|(_, twin)| twin))
+        .map(back)
+        .buffer_unordered(AT_A_TIME)
+        .try_collect::<Vec<()>>()
+        .await?;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let limit = span(&bench.all(mark)?, |requests| requests.by("playground-admin"));
 
@@ -33,10 +37,14 @@ pub(crate) async fn measure(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> R
     let ours = span(&bench.all(mark)?, |requests| requests.of(Kind::Write));
     measures.push(Measure::one(bench.named("all deleted to all back"), "ms", ours));
     measures.push(Measure::one(bench.named("the same by a bare client"), "ms", limit));
-    measures.push(Measure::one(bench.named("all deleted to all back"), "times the limit", ours / limit));
+    measures.push(Measure::one(
+        bench.named("all deleted to all back"),
+        "times the limit, per object",
+        ours / limit * count(twins.len()) / count(bench.objects.len()),
+    ));
     measures.push(Measure::count(bench.named("applies for that"), own.of(Kind::Write).count()));
     measures.push(Measure::count(bench.named("lists for that"), own.of(Kind::Read).count()));
-    for twin in &twins {
+    for (_, twin) in &twins {
         delete(&twin.object).await?;
     }
     Ok(())

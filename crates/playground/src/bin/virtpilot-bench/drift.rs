@@ -15,10 +15,9 @@ pub(crate) async fn measure(bench: &Bench<'_>, rounds: usize, measures: &mut Vec
     let (mut ours, mut limits, mut requests) = ([vec![], vec![]], [vec![], vec![]], Vec::new());
     for round in 0..rounds {
         eprint!("\r{}: drift {} of {rounds}   ", bench.name, round + 1);
-        let twin = &twins[round % twins.len()];
+        let (object, twin) = &twins[round % twins.len()];
         let which = usize::from(!twin.object.is_core);
         limits[which].push(corrected_by_a_bare_client(bench, twin).await?);
-        let object = &bench.objects[round % twins.len()];
         let mark = bench.mark()?;
         edit(&object.api, &object.name, &bare::change()).await?;
         bench.until(mark, Kind::Event, 1).await?;
