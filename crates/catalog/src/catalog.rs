@@ -5,12 +5,9 @@ use crate::fault::Fault;
 use crate::feature::{Feature, Framework};
 use crate::files::Files;
 use crate::load;
-use crate::template::Parsed;
 use crate::tombstone::Tombstone;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 /// A pack, read and checked as a whole.
 #[derive(Debug, Clone)]
@@ -26,7 +23,6 @@ pub struct Catalog {
     /// Objects of former releases that must go.
     pub tombstones: Vec<Tombstone>,
     pub(crate) files: Files,
-    pub(crate) templates: BTreeMap<String, Arc<Parsed>>,
 }
 
 impl Catalog {

@@ -14,7 +14,6 @@ use crate::topology::BOOLEANS;
 use crate::yaml::node::{self, Content, Node};
 use change::Impact;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Where the catalogue is: newer packs first.
 const CATALOGUES: [&str; 2] = ["active/metadata.yaml", "metadata.yaml"];
@@ -52,7 +51,7 @@ const IMPACTS: [(&str, Impact); 4] =
 /// Reads a pack.
 pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
     let mut faults = Vec::new();
-    let templates = templates(&files, &mut faults);
+    check_templates(&files, &mut faults);
     let tombstones = tombstone::read(&files, &mut faults);
     let mut catalog = Catalog {
         assets: Vec::new(),
@@ -61,7 +60,6 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         excluded_assets: Vec::new(),
         tombstones,
         files,
-        templates,
     };
     match CATALOGUES.iter().find_map(|path| Some((*path, catalog.files.get(path)?))) {
         None => faults.push(Fault {
@@ -86,8 +84,9 @@ pub fn is_template(path: &str) -> bool {
     path.ends_with(".tpl") || path.ends_with(".tmpl")
 }
 
-fn templates(files: &Files, faults: &mut Vec<Fault>) -> BTreeMap<String, Arc<Parsed>> {
-    let mut templates = BTreeMap::new();
+/// Reads every template once, so that a fault is told before anything is done. What was read is not kept: it is many times the text, and
+/// needed only when facts change.
+fn check_templates(files: &Files, faults: &mut Vec<Fault>) {
     for (path, content) in files.iter().filter(|(path, _)| is_template(path) && !path.starts_with("tombstones/")) {
         let mut note = |line: Option<usize>, message: String| {
             faults.push(Fault { file: path.to_owned(), line, message });
@@ -106,11 +105,9 @@ fn templates(files: &Files, faults: &mut Vec<Fault>) -> BTreeMap<String, Arc<Par
                         note(Some(line), format!("readAsset: the pack has no file active/{read}"));
                     }
                 }
-                templates.insert(path.to_owned(), parsed);
             }
         }
     }
-    templates
 }
 
 fn read(catalog: &mut Catalog, path: &str, text: &str, faults: &mut Vec<Fault>) {

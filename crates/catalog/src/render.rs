@@ -30,13 +30,15 @@ pub enum Rendered {
 pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
     let path = &asset.path;
     let text = if is_template(path) {
-        let Some(parsed) = catalog.templates.get(path) else {
+        let source = catalog.files.get(path).and_then(|content| std::str::from_utf8(content).ok());
+        // It was read before, when the pack was loaded.
+        let Some(parsed) = source.and_then(|source| Parsed::read(source).ok()) else {
             return Rendered::Broken(format!("{path}: the pack has no such template"));
         };
         let world = World { facts, files: &catalog.files, reads: asset.reads.as_deref(), budget: Budget::default() };
-        match run(parsed, &data(asset, facts), &world) {
+        match run(&parsed, &data(asset, facts), &world) {
             Ok(text) => text,
-            Err((_, Stop::Needs(query))) => return Rendered::Needs(needs(query, parsed, asset, facts)),
+            Err((_, Stop::Needs(query))) => return Rendered::Needs(needs(query, &parsed, asset, facts)),
             Err((_, Stop::Held(query))) => return Rendered::Held(query),
             Err((line, Stop::Failed(reason))) => return Rendered::Broken(format!("{path}:{line}: {reason}")),
         }

@@ -21,17 +21,12 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 /// One write.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// Apply the object, in this version if one is given.
-    Apply {
-        /// The object.
-        object: Value,
-        /// The version it was decided for.
-        resource_version: Option<String>,
-    },
+    /// Apply this object, as text: many wait at a time, and as trees they would need many times the memory.
+    Apply(String),
     /// A JSON patch, guarded by a test of its own.
     Patch(Value),
     /// Put our items of lists in the place of those that keep this object from being applied; the next apply then succeeds.
-    Repair(Value),
+    Repair(String),
     /// These annotations and nothing else, in this version.
     Annotate {
         /// The annotations.
@@ -39,6 +34,16 @@ pub enum Act {
         /// The version it was decided for.
         resource_version: String,
     },
+}
+
+impl Act {
+    /// Applies an object, in the version it was decided for, if one is given.
+    pub fn apply(mut object: Value, resource_version: Option<&str>) -> Act {
+        if let Some(version) = resource_version {
+            object["metadata"]["resourceVersion"] = json!(version);
+        }
+        Act::Apply(object.to_string())
+    }
 }
 
 /// What the server answered.
@@ -94,29 +99,26 @@ pub async fn act(
     let url = served.url(&key.namespace, &key.name);
     let patience = server.patience.request.saturating_mul(1 << tries.min(2));
     let write =
-        async |url: &str, content_type, body: &Value| write(server, permit, patience, url, content_type, body).await;
+        async |url: &str, content_type, body: String| write(server, permit, patience, url, content_type, body).await;
     let answer = match act {
-        Act::Apply { object, resource_version } => {
-            let mut object = object.clone();
-            if let Some(version) = resource_version {
-                object["metadata"]["resourceVersion"] = json!(version);
-            }
-            // By force over plain updates: that is drift.
-            write(&format!("{url}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict"), APPLY, &object)
-                .await
+        // By force over plain updates: that is drift.
+        Act::Apply(object) => {
+            let url = format!("{url}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict");
+            write(&url, APPLY, object.clone()).await
         }
-        Act::Patch(patch) => write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch).await,
+        Act::Patch(patch) => write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await,
         Act::Repair(wanted) => match send(server, Sent::get(&url, WHOLE)).await {
             Ok(text) => {
                 let live = serde_json::from_str(&text).unwrap_or_default();
-                let patch = list_repair::repair(wanted, &live).unwrap_or_else(|| json!([]));
-                write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, &patch).await
+                let wanted = serde_json::from_str(wanted).unwrap_or_default();
+                let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
+                write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await
             }
             Err(failure) => Err(failure),
         },
         Act::Annotate { annotations, resource_version } => {
             let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
-            write(&format!("{url}?fieldManager={FIELD_MANAGER}"), MERGE_PATCH, &patch).await
+            write(&format!("{url}?fieldManager={FIELD_MANAGER}"), MERGE_PATCH, patch.to_string()).await
         }
     };
     let text = answer.map_err(|failure| explain(failure, key))?;
@@ -132,12 +134,12 @@ async fn write(
     patience: Duration,
     url: &str,
     content_type: &'static str,
-    body: &Value,
+    body: String,
 ) -> Result<String, Failure> {
     if !permit.holds() {
         return Err(Failure::Unanswered("another process may be the leader by now".into()));
     }
-    let body = serde_json::to_vec(body)?;
+    let body = body.into_bytes();
     send_within(patience, server, Sent { method: Method::PATCH, url, accept: METADATA, content_type, body }).await
 }
 

@@ -10,7 +10,7 @@ use super::{journal, platform};
 use crate::metrics::Metrics;
 use autopilot::{Consent, Effect, Refused, Remembered, Tell, Verdict};
 use catalog::{Answer, Catalog, Facts, Hardware, Query, Topology};
-use change::{Desired, Key, Kind, Live, Reason};
+use change::{Key, Kind, Live, Reason};
 use cluster::act::{self, Act, Acted};
 use cluster::request::Failure;
 use cluster::watch::{Content, Seen as Watched};
@@ -239,8 +239,8 @@ impl Engine {
                     continue;
                 }
             };
-            let wanted = Desired::of(&object.object);
-            let restarts = platform::restarts(&self.nodes, &object.object);
+            let wanted = object.wanted;
+            let restarts = platform::restarts(&self.nodes, object.pool.as_deref());
             let item = self.items.entry(object.key.clone()).or_insert_with(|| Item::new(wanted.clone()));
             item.deletions = item.deletions.or_else(|| self.deletions.left(&object.key));
             if item.wanted != wanted {
@@ -516,7 +516,7 @@ impl Engine {
         }
         let (act, kept) = match effect {
             Effect::Apply { object, digest, budget, deletions } => {
-                (Act::Apply { object, resource_version: item.version() }, Kept::Applied { digest, budget, deletions })
+                (Act::apply(object, item.version()), Kept::Applied { digest, budget, deletions })
             }
             Effect::Release { patch } => (Act::Patch(patch), Kept::Nothing),
             Effect::Annotate { annotations, resource_version, budget } => {
@@ -579,7 +579,7 @@ impl Engine {
             }
             Err(act::Error::KeyChanged { .. }) if !item.repaired => {
                 (item.repaired, item.owed) = (true, tell);
-                if let Act::Apply { object, .. } = act {
+                if let Act::Apply(object) = act {
                     self.send(&key, Act::Repair(object), Kept::Nothing, None);
                 }
             }

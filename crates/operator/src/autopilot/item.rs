@@ -110,9 +110,9 @@ impl Item {
     }
 
     /// The version an apply is made for; `None` for an object that does not exist.
-    pub(crate) fn version(&self) -> Option<String> {
+    pub(crate) fn version(&self) -> Option<&str> {
         match &self.live {
-            Seen::Present(live) => Some(live.resource_version.clone()),
+            Seen::Present(live) => Some(&live.resource_version),
             Seen::Unknown | Seen::Absent => None,
         }
     }

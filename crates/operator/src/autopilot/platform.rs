@@ -2,7 +2,7 @@
 
 use autopilot::{Consent, Exclusions, Scope};
 use catalog::{Answer, Applicability, Asset, Catalog, Facts, Query, Rendered};
-use change::{Impact, Key};
+use change::{Desired, Impact, Key};
 use cluster::{Kinds, Server};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -54,8 +54,10 @@ pub(crate) enum Result {
 #[derive(Clone)]
 pub(crate) struct Object {
     pub(crate) key: Key,
-    pub(crate) object: Value,
+    pub(crate) wanted: Desired,
     pub(crate) impact: Impact,
+    /// The pool whose nodes restart when it is written, if it is clear which.
+    pub(crate) pool: Option<String>,
 }
 
 /// Asks the cluster what templates want to know, until everything in scope is rendered.
@@ -156,7 +158,7 @@ fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions)
     let unreadable = |query: &Query| Result::Error(format!("{query} cannot be read now"));
     match catalog::applies(asset, facts) {
         Applicability::Applies => match catalog::render(catalog, asset, facts) {
-            Rendered::Object(object) => named(asset, object, exclusions),
+            Rendered::Object(object) => named(asset, &object, exclusions),
             Rendered::Empty => Result::Excluded("its template renders to nothing here".into()),
             Rendered::Needs(queries) => Result::Needs(queries),
             Rendered::Held(query) => unreadable(&query),
@@ -169,11 +171,12 @@ fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions)
     }
 }
 
-fn named(asset: &Asset, object: Value, exclusions: &Exclusions) -> Result {
-    let Some(key) = Key::of(&object) else { return Result::Error("it renders to something without a name".into()) };
+fn named(asset: &Asset, object: &Value, exclusions: &Exclusions) -> Result {
+    let Some(key) = Key::of(object) else { return Result::Error("it renders to something without a name".into()) };
     let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind);
     let excluded = exclusions.excludes(&key);
-    let object = Object { key, object, impact };
+    let (wanted, pool) = (Desired::of(object), pool(object).map(str::to_owned));
+    let object = Object { key, wanted, impact, pool };
     if excluded { Result::Filtered(object) } else { Result::Included(object) }
 }
 
@@ -187,8 +190,8 @@ fn exclusions(text: Option<&str>) -> Exclusions {
 }
 
 /// The nodes that restart when this object is written, in words.
-pub(crate) fn restarts(nodes: &[cluster::facts::Named], object: &Value) -> String {
-    let Some(role) = pool(object) else {
+pub(crate) fn restarts(nodes: &[cluster::facts::Named], pool: Option<&str>) -> String {
+    let Some(role) = pool else {
         return "the nodes of the pools it selects".to_owned();
     };
     let of_role = nodes.iter().filter(|node| node.roles.iter().any(|one| one == role));
@@ -212,7 +215,7 @@ fn pool(object: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::restarts;
+    use super::{pool, restarts};
     use cluster::facts::Named;
     use serde_json::json;
 
@@ -221,10 +224,10 @@ mod tests {
         let node = |name: &str, role: &str| Named { name: name.into(), roles: vec![role.into()] };
         let nodes = [node("w0", "worker"), node("m0", "master"), node("m1", "master")];
         let of_role = json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}}});
-        assert_eq!(restarts(&nodes, &of_role), "one node of pool worker: w0");
+        assert_eq!(restarts(&nodes, pool(&of_role)), "one node of pool worker: w0");
         let selecting = |key: &str| json!({"spec": {"machineConfigPoolSelector": {"matchLabels": {key: ""}}}});
         let masters = selecting("pools.operator.machineconfiguration.openshift.io/master");
-        assert_eq!(restarts(&nodes, &masters), "2 nodes of pool master: m0, m1");
-        assert_eq!(restarts(&nodes, &selecting("custom")), "the nodes of the pools it selects");
+        assert_eq!(restarts(&nodes, pool(&masters)), "2 nodes of pool master: m0, m1");
+        assert_eq!(restarts(&nodes, pool(&selecting("custom"))), "the nodes of the pools it selects");
     }
 }

@@ -118,7 +118,7 @@ fn as_json(outcome: &Outcome) -> Value {
         value["reason"] = json!(reason);
     }
     if let Came::Included(object) = &outcome.result {
-        value["object"] = object.object.clone();
+        value["object"] = object.wanted.object();
     }
     value
 }
@@ -133,7 +133,7 @@ fn as_yaml(outcome: &Outcome) -> anyhow::Result<String> {
         text.push_str(&format!("# Reason: {line}\n"));
     }
     if let Came::Included(object) = &outcome.result {
-        text.push_str(&serde_saphyr::to_string(&object.object).context("could not write YAML")?);
+        text.push_str(&serde_saphyr::to_string(&object.wanted.object()).context("could not write YAML")?);
         if !text.ends_with('\n') {
             text.push('\n');
         }

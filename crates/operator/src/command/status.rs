@@ -6,7 +6,7 @@ use crate::autopilot::platform::{self, Result as Came};
 use crate::pack;
 use anyhow::Context;
 use autopilot::{Consent, Observed, Verdict};
-use change::{Desired, Live};
+use change::Live;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 }
                 None => None,
             };
-            let restarts = platform::restarts(&nodes, &object.object);
+            let restarts = platform::restarts(&nodes, object.pool.as_deref());
             lines.push(line(asset, &object, live.as_ref(), &wanted.consent, excluded, &restarts));
         }
         Ok(lines)
@@ -80,7 +80,7 @@ fn line(
     excluded: bool,
     restarts: &str,
 ) -> Line {
-    let (key, wanted, impact) = (&object.key, &Desired::of(&object.object), object.impact);
+    let (key, wanted, impact) = (&object.key, &object.wanted, object.impact);
     let (remembered, budget, refused, deletions, dropped, frozen) = (None, None, &[], None, &[], false);
     let observed = Observed {
         key,
