@@ -36,11 +36,31 @@ pub enum Act {
     },
 }
 
+/// What has to be so for an apply to be made; else it is [`Error::Stale`].
+#[derive(Debug, Clone, Copy)]
+pub enum Guard<'a> {
+    /// Nothing.
+    None,
+    /// The object does not exist: it is created and nothing else.
+    Absent,
+    /// It is this one, in this version: it is never created.
+    Present(&'a Live),
+}
+
+/// No object has it: on one that exists it is a conflict, and on one that does not the server pays no attention to it.
+const NO_VERSION: &str = "1";
+
 impl Act {
-    /// Applies an object, in the version it was decided for, if one is given.
-    pub fn apply(mut object: Value, resource_version: Option<&str>) -> Act {
-        if let Some(version) = resource_version {
-            object["metadata"]["resourceVersion"] = json!(version);
+    /// Applies an object.
+    pub fn apply(mut object: Value, guard: Guard<'_>) -> Act {
+        let metadata = &mut object["metadata"];
+        match guard {
+            Guard::None => {}
+            Guard::Absent => metadata["resourceVersion"] = json!(NO_VERSION),
+            Guard::Present(live) => {
+                metadata["resourceVersion"] = json!(live.resource_version);
+                metadata["uid"] = json!(live.uid);
+            }
         }
         Act::Apply(object.to_string())
     }

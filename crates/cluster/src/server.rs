@@ -33,10 +33,16 @@ pub struct Patience {
     pub request: Duration,
     /// The server sends a bookmark about once a minute; a watch without a byte for longer than this is dead.
     pub silence: Duration,
+    /// How often everything is listed again, in case a watch has kept something to itself.
+    pub verify: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Patience {
-        Patience { request: Duration::from_secs(10), silence: Duration::from_secs(75) }
+        Patience {
+            request: Duration::from_secs(10),
+            silence: Duration::from_secs(75),
+            verify: Duration::from_secs(24 * 3600),
+        }
     }
 }

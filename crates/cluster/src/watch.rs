@@ -91,7 +91,10 @@ impl Watch {
             match self.list().await {
                 Ok(version) => {
                     (pause, refused) = (FIRST_RETRY, RETRY_REFUSED.0);
-                    self.follow(version).await;
+                    // Not all at the same moment.
+                    let verify = self.server.patience.verify;
+                    let spread = verify / 64 * u32::try_from(self.number % 16).unwrap_or_default();
+                    let _ = tokio::time::timeout(verify + spread, self.follow(version)).await;
                 }
                 Err(failure) => {
                     let is_refusal = failure.is_refusal();

@@ -32,6 +32,8 @@ const WAIT_FOR_CRD: Duration = Duration::from_secs(5);
 /// After a start writes wait this long for all lists, so that what comes first is written first; a list that hangs delays no more.
 const WAIT_FOR_LISTS: Duration = Duration::from_millis(300);
 
+/// The watch tells of a newer version, as a rule at once; if it does not after so many tries, the object is read.
+const READ_AFTER: u32 = 2;
 /// A failure that may pass is told when it has not after so many tries.
 const TELL_AFTER: u32 = 4;
 /// A question the server did not answer is asked again after this.
@@ -394,21 +396,22 @@ impl Engine {
         }
     }
 
-    /// Takes what was read of an object that came to a place which is watched already; a watch that was faster knows better.
+    /// Takes what was read of an object of which its watch tells nothing; a watch that was faster knows better.
     fn take_reading(&mut self, key: Key, read: Result<Option<Live>, Failure>) {
         let now = (self.settings.clock)().as_millisecond();
-        let Some(item) = self.items.get_mut(&key).filter(|item| matches!(item.live, Seen::Unknown)) else { return };
+        let Some(item) = self.items.get_mut(&key) else { return };
         match read {
             Ok(Some(live)) => item.see(live),
             Ok(None) => item.miss(now),
-            Err(_) => {
-                if let Some(served) = self.places.served(&Place::of(&key)) {
-                    self.readings.read(&self.server, served, key, ASK_AGAIN);
-                }
-                return;
-            }
+            Err(_) => return self.read(key, ASK_AGAIN),
         }
         self.look_at(&key);
+    }
+
+    fn read(&mut self, key: Key, wait: Duration) {
+        if let Some(served) = self.places.served(&Place::of(&key)) {
+            self.readings.read(&self.server, served, key, wait);
+        }
     }
 
     /// Takes the HyperConverged, if it has changed in what anything can depend on.
@@ -516,7 +519,7 @@ impl Engine {
         }
         let (act, kept) = match effect {
             Effect::Apply { object, digest, budget, deletions } => {
-                (Act::apply(object, item.version()), Kept::Applied { digest, budget, deletions })
+                (Act::apply(object, item.guard()), Kept::Applied { digest, budget, deletions })
             }
             Effect::Release { patch } => (Act::Patch(patch), Kept::Nothing),
             Effect::Annotate { annotations, resource_version, budget } => {
@@ -604,6 +607,12 @@ impl Engine {
         }
         look_later(&self.again, key.clone(), wait);
         tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
+        if matches!(error, act::Error::Stale(_)) {
+            if item.failures >= READ_AFTER {
+                self.read(key.clone(), Duration::ZERO);
+            }
+            return;
+        }
         let words = match error {
             act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. } => words,
             // It may pass; if it does not, somebody should know.

@@ -3,6 +3,7 @@
 use api::annotation;
 use autopilot::{Budget, Decision, Observed, Refused, Remembered, Tell};
 use change::{Desired, Digest, Impact, Key, Live, Reason};
+use cluster::act::Guard;
 use std::time::{Duration, Instant};
 
 /// The first and the longest wait after a write that failed.
@@ -109,11 +110,11 @@ impl Item {
         (self.remembered, self.budget) = (None, None);
     }
 
-    /// The version an apply is made for; `None` for an object that does not exist.
-    pub(crate) fn version(&self) -> Option<&str> {
+    /// What has to be so for an apply to be made.
+    pub(crate) fn guard(&self) -> Guard<'_> {
         match &self.live {
-            Seen::Present(live) => Some(&live.resource_version),
-            Seen::Unknown | Seen::Absent => None,
+            Seen::Present(live) => Guard::Present(live),
+            Seen::Unknown | Seen::Absent => Guard::Absent,
         }
     }
 

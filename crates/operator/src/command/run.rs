@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// How long a watch may be silent before it counts as dead; the server says something about once a minute
     #[arg(long, default_value = "75s", value_name = "TIME", value_parser = parse_time)]
     watch_silence: Duration,
+    /// How often everything is listed again, in case a watch has kept something to itself
+    #[arg(long, default_value = "24h", value_name = "TIME", value_parser = parse_time)]
+    verify_every: Duration,
     /// Accepted from those who move over: a missing HyperConverged CRD is waited for, however long it takes
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
     crd_validation_timeout: Duration,
@@ -78,7 +81,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
     runtime.block_on(async {
-        let patience = Patience { request: arguments.request_timeout, silence: arguments.watch_silence };
+        let patience = Patience { request: arguments.request_timeout, silence: arguments.watch_silence, verify: arguments.verify_every };
         let server = cluster::connect(arguments.kubeconfig.as_deref(), patience).await?;
         let metrics = Arc::new(Metrics::new());
         let (missing, readiness) = watch::channel(vec![api::hco::KIND.to_owned()]);

@@ -184,7 +184,10 @@ impl Stage {
 
 /// Starts the operator with short patience: what is noticed by a timeout is noticed soon.
 fn start(kubeconfig: &std::path::Path) -> Process {
-    Process::start(kubeconfig, &["--assets-dir", PACK, "--watch-silence=1s", "--request-timeout=1s"])
+    Process::start(
+        kubeconfig,
+        &["--assets-dir", PACK, "--watch-silence=1s", "--request-timeout=700ms", "--verify-every=1s"],
+    )
 }
 
 async fn create(api: &Api<DynamicObject>, name: &str, data: Value) {
