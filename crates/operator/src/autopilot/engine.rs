@@ -586,7 +586,11 @@ impl Engine {
                     self.send(&key, Act::Repair(object), Kept::Nothing, None);
                 }
             }
-            Err(error) => self.fail(&key, effect, error),
+            Err(error) => {
+                // A repair that failed was none.
+                item.repaired &= !matches!(act, Act::Repair(_));
+                self.fail(&key, effect, error);
+            }
         }
     }
 

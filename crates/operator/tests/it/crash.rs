@@ -7,12 +7,12 @@ use std::num::NonZeroU64;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_after_any_write_ends_as_if_there_had_been_none() {
     let stage = Stage::build().await;
-    let fault_free = stage.play().await;
+    let fault_free = stage.play(None).await;
     let mut writes = 0;
     for nth in (1..).map_while(NonZeroU64::new) {
         let matching = Match { verb: Some(Verb::Write), path: None, nth: Some(nth) };
         stage.proxy.set(Plan::from(Rule { matching, fault: Fault::KillAfterCommit {} }));
-        assert_same(&stage.play().await, &fault_free, &format!("killed after write {nth}"));
+        assert_same(&stage.play(Some(&fault_free)).await, &fault_free, &format!("killed after write {nth}"));
         if stage.proxy.fired().is_empty() {
             // There was no such write any more: it was killed after every one.
             break;

@@ -5,6 +5,7 @@
 
 mod commands;
 mod crash;
+mod faults;
 mod keeping;
 mod leading;
 mod operator;

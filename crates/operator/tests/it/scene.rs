@@ -7,7 +7,7 @@ use playground::service_account::Account;
 use playground::{Playground, deployment};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/scene");
 const ROLE: &str = include_str!("../packs/scene.role.yaml");
@@ -16,6 +16,9 @@ const REFUSED: &str = r#"[{"op": "replace", "path": "/metadata/name", "value": "
 
 /// How long one step may take: a fault that is only noticed by a timeout is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Nothing that is still to come takes longer, where nothing goes wrong.
+const QUIET: Duration = Duration::from_millis(700);
 
 /// A cluster with the operator behind a proxy.
 pub(crate) struct Stage {
@@ -56,8 +59,8 @@ impl Stage {
         deployment::objects(&self.playground, api_version, kind, *namespace)
     }
 
-    /// Plays everything from an empty stage; returns what came of it.
-    pub(crate) async fn play(&self) -> Value {
+    /// Plays everything from an empty stage; returns what came of it, or what is expected as soon as it is so.
+    pub(crate) async fn play(&self, expected: Option<&Value>) -> Value {
         self.clear().await;
         let (services, maps) = (self.objects("Service"), self.objects("ConfigMap"));
         let (rules, workloads) = (self.objects("PrometheusRule"), self.objects("DaemonSet"));
@@ -127,16 +130,19 @@ impl Stage {
         // Left alone.
         annotate(&maps, "scene-adopted", "mode", Some("unmanaged")).await;
         edit(&maps, "scene-adopted", json!({"data": {"first": "mine"}})).await;
-        self.settled().await
+        self.settled(expected).await
     }
 
-    /// Waits until the operator has nothing left to do, whatever it was; returns what there is then.
-    async fn settled(&self) -> Value {
+    /// Waits until everything is as expected, or if nothing is, until nothing changes any more; returns what there is then.
+    async fn settled(&self, expected: Option<&Value>) -> Value {
+        let begun = Instant::now();
         let mut before = self.look().await;
         loop {
-            tokio::time::sleep(Duration::from_millis(150)).await;
+            let wait = if expected.is_none() { QUIET } else { Duration::from_millis(100) };
+            tokio::time::sleep(wait).await;
             let now = self.look().await;
-            if now == before {
+            let is_expected = expected.is_none_or(|expected| now == *expected);
+            if now == before && (is_expected || begun.elapsed() > PATIENCE) {
                 return now;
             }
             before = now;
