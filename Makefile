@@ -1,7 +1,7 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both fetch and build what they need, and are fast the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench needs
+.PHONY: help demo test lint bench faults needs
 
 # Outside the clone, so that another clone on this machine starts warm.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -11,7 +11,8 @@ help:
 	@echo 'make demo    start the playground and let the autopilot show what it does on it'
 	@echo 'make test    lint, tidy, unit and integration tests'
 	@echo 'make lint    formatting, clippy and doc links alone'
-	@echo 'make bench   measure, as a table and as JSON'
+	@echo 'make bench   measure, as a table and as JSON (BENCH="--idle 600" for a long quiet)'
+	@echo 'make faults  let everything go wrong between operator and server, one thing at a time (six minutes)'
 
 demo: needs
 	@$(LOCKED) build
@@ -26,13 +27,16 @@ lint: needs
 bench: needs
 	@$(LOCKED) locked-bench
 
+faults: needs
+	@$(LOCKED) locked-faults
+
 # Cargo cannot tell two clones apart in one target folder and would take the other's newer build for its own. So one clone at a
 # time uses it; what is ours is built anew when the clone has changed, everything else is kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
 
-.PHONY: own build locked-test locked-lint locked-bench
+.PHONY: own build locked-test locked-lint locked-bench locked-faults
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -58,6 +62,10 @@ locked-bench: own
 	cargo build --workspace --locked --release
 	@'$(CARGO_TARGET_DIR)/release/xtask' gen-pack '$(CARGO_TARGET_DIR)/bench-pack'
 	@'$(CARGO_TARGET_DIR)/release/virtpilot-bench' --pack '$(CARGO_TARGET_DIR)/bench-pack' $(BENCH)
+
+locked-faults: build
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
+	VIRTPILOT_ALL_FAULTS=1 cargo test --workspace --locked --test it -- --nocapture whatever_goes_wrong_the_end_is_the_same
 
 needs:
 	@for tool in cargo go cc python3 git flock; do \

@@ -6,12 +6,13 @@ use super::places::{Place, Places};
 use super::questions::{Questions, place_of};
 use super::readings::Readings;
 use super::teller::Teller;
+use super::waiting::{find_hco, look};
+use super::writing::Done;
 use super::{journal, platform};
 use crate::metrics::Metrics;
-use autopilot::{Consent, Effect, Refused, Remembered, Tell, Verdict};
-use catalog::{Answer, Catalog, Facts, Hardware, Query, Topology};
-use change::{Key, Kind, Live, Reason};
-use cluster::act::{self, Act, Acted};
+use autopilot::{Consent, Tell, Verdict};
+use catalog::{Answer, Catalog, Facts, Query};
+use change::{Key, Live, Reason};
 use cluster::request::Failure;
 use cluster::watch::{Content, Seen as Watched};
 use cluster::{Kinds, Permit, Server};
@@ -19,23 +20,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch as watch_channel};
 use tokio::task::JoinSet;
 
 /// More writes at a time only make the server slower.
 const WRITES_AT_A_TIME: usize = 8;
-/// A server that does not answer is asked again after this, and then less and less often.
-const WAIT_FOR_SERVER: Duration = Duration::from_millis(100);
-/// A cluster without our CRD is asked this often whether it has come.
-const WAIT_FOR_CRD: Duration = Duration::from_secs(5);
 /// After a start writes wait this long for all lists, so that what comes first is written first; a list that hangs delays no more.
 const WAIT_FOR_LISTS: Duration = Duration::from_millis(300);
 
-/// The watch tells of a newer version, as a rule at once; if it does not after so many tries, the object is read.
-const READ_AFTER: u32 = 2;
-/// A failure that may pass is told when it has not after so many tries.
-const TELL_AFTER: u32 = 4;
 /// A question the server did not answer is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -51,46 +44,30 @@ pub(crate) struct Settings {
     pub(crate) missing: watch_channel::Sender<Vec<String>>,
 }
 
-struct Engine {
-    server: Server,
-    settings: Settings,
-    kinds: Kinds,
-    catalog: Catalog,
-    facts: Facts,
-    hco: Key,
-    hco_uid: String,
-    consent: Consent,
+pub(super) struct Engine {
+    pub(super) server: Server,
+    pub(super) settings: Settings,
+    pub(super) kinds: Kinds,
+    pub(super) catalog: Catalog,
+    pub(super) facts: Facts,
+    pub(super) hco: Key,
+    pub(super) hco_uid: String,
+    pub(super) consent: Consent,
     /// What was wanted as a whole when that was last clear.
-    rules: Option<platform::Rules>,
-    nodes: Vec<cluster::facts::Named>,
-    items: BTreeMap<Key, Item>,
-    places: Places,
-    questions: Questions,
-    readings: Readings,
-    deletions: Deletions,
+    pub(super) rules: Option<platform::Rules>,
+    pub(super) nodes: Vec<cluster::facts::Named>,
+    pub(super) items: BTreeMap<Key, Item>,
+    pub(super) places: Places,
+    pub(super) questions: Questions,
+    pub(super) readings: Readings,
+    pub(super) deletions: Deletions,
     /// What is to be looked at, what comes first first.
-    ready: BTreeSet<(i64, Key)>,
-    writes: JoinSet<Done>,
-    writing: watch_channel::Sender<usize>,
-    again: mpsc::UnboundedSender<Key>,
-    teller: Teller,
-    complaints: BTreeSet<String>,
-}
-
-/// A write that has ended.
-struct Done {
-    key: Key,
-    act: Act,
-    effect: Kept,
-    tell: Option<Tell>,
-    outcome: Result<Acted, act::Error>,
-}
-
-/// What is to be remembered of a write that succeeded.
-enum Kept {
-    Applied { digest: change::Digest, budget: autopilot::Budget, deletions: Option<autopilot::Budget> },
-    Annotated { budget: autopilot::Budget },
-    Nothing,
+    pub(super) ready: BTreeSet<(i64, Key)>,
+    pub(super) writes: JoinSet<Done>,
+    pub(super) writing: watch_channel::Sender<usize>,
+    pub(super) again: mpsc::UnboundedSender<Key>,
+    pub(super) teller: Teller,
+    pub(super) complaints: BTreeSet<String>,
 }
 
 /// Keeps the platform until `stop` resolves; a write that was begun is finished.
@@ -165,49 +142,6 @@ pub(crate) async fn run(
     engine.writing.send_replace(0);
     engine.teller.end().await;
     Ok(())
-}
-
-/// Waits for the API server and for the HyperConverged's CRD; a cluster without it is not ready, and not wrong.
-async fn find_hco(server: &Server) -> (Kinds, Kind) {
-    let mut trouble = String::new();
-    let mut wait = WAIT_FOR_SERVER;
-    loop {
-        let now = match Kinds::discover(server).await {
-            Ok(kinds) => match kinds.newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND) {
-                Some((kind, _)) => return (kinds, kind),
-                None => {
-                    wait = WAIT_FOR_CRD;
-                    "the API server does not serve HyperConverged yet; waiting until its operator is installed"
-                        .to_owned()
-                }
-            },
-            Err(error) => format!("could not ask the API server what it serves: {error}; trying again"),
-        };
-        complain_once(&mut trouble, now);
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(WAIT_FOR_CRD);
-    }
-}
-
-/// Waits until nodes and topology can be read.
-async fn look(server: &Server, kinds: &Kinds) -> (Hardware, Topology, Vec<cluster::facts::Named>) {
-    let mut trouble = String::new();
-    let mut wait = WAIT_FOR_SERVER;
-    loop {
-        match cluster::facts::look(server, kinds).await {
-            Ok(facts) => return facts,
-            Err(error) => complain_once(&mut trouble, format!("could not read the nodes: {error}; trying again")),
-        }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(WAIT_FOR_CRD);
-    }
-}
-
-fn complain_once(before: &mut String, now: String) {
-    if *before != now {
-        tracing::warn!("{now}");
-        *before = now;
-    }
 }
 
 impl Engine {
@@ -408,7 +342,7 @@ impl Engine {
         self.look_at(&key);
     }
 
-    fn read(&mut self, key: Key, wait: Duration) {
+    pub(super) fn read(&mut self, key: Key, wait: Duration) {
         if let Some(served) = self.places.served(&Place::of(&key)) {
             self.readings.read(&self.server, served, key, wait);
         }
@@ -439,7 +373,7 @@ impl Engine {
         self.settings.missing.send_replace(self.places.missing());
     }
 
-    fn look_at(&mut self, key: &Key) {
+    pub(super) fn look_at(&mut self, key: &Key) {
         if let Some(item) = self.items.get(key) {
             self.ready.insert((item.order, key.clone()));
         }
@@ -491,7 +425,7 @@ impl Engine {
     }
 
     /// Says why something is held, unless that was said last.
-    fn say_held(&mut self, key: &Key, reason: Reason) {
+    pub(super) fn say_held(&mut self, key: &Key, reason: Reason) {
         let Some(item) = self.items.get_mut(key) else { return };
         if item.said.as_ref() == Some(&reason) {
             return;
@@ -500,141 +434,16 @@ impl Engine {
         self.say(key, &Tell::Held(reason));
     }
 
-    fn say(&mut self, key: &Key, tell: &Tell) {
+    pub(super) fn say(&mut self, key: &Key, tell: &Tell) {
         if matches!(tell, Tell::Held(Reason::Fighting { .. })) {
             self.settings.metrics.fought(key);
         }
         self.teller.tell(&self.hco, &self.hco_uid, journal::told(key, tell), (self.settings.clock)());
     }
-
-    fn start_write(&mut self, key: &Key, effect: Effect, tell: Option<Tell>) {
-        let Some(item) = self.items.get_mut(key) else { return };
-        // After a failure the same is not tried again at once, whatever happens; something else is.
-        let is_something_else = |effect: &Effect| match (effect, &item.failed) {
-            (Effect::Apply { digest, .. }, Some(failed)) => digest != failed,
-            _ => false,
-        };
-        if item.not_before.is_some_and(|moment| Instant::now() < moment) && !is_something_else(&effect) {
-            return;
-        }
-        let (act, kept) = match effect {
-            Effect::Apply { object, digest, budget, deletions } => {
-                (Act::apply(object, item.guard()), Kept::Applied { digest, budget, deletions })
-            }
-            Effect::Release { patch } => (Act::Patch(patch), Kept::Nothing),
-            Effect::Annotate { annotations, resource_version, budget } => {
-                (Act::Annotate { annotations, resource_version }, Kept::Annotated { budget })
-            }
-        };
-        self.send(key, act, kept, tell);
-    }
-
-    fn send(&mut self, key: &Key, act: Act, effect: Kept, tell: Option<Tell>) {
-        let (Some(item), Some(served)) = (self.items.get_mut(key), self.places.served(&Place::of(key))) else { return };
-        item.busy = true;
-        let now = (self.settings.clock)().as_millisecond();
-        let record = match &effect {
-            Kept::Applied { deletions: Some(left), .. } if left.is_worn(now) => {
-                self.deletions.insert(key, *left);
-                self.deletions.record(&self.kinds, now)
-            }
-            _ => None,
-        };
-        let (server, permit, key, tries) =
-            (self.server.clone(), self.settings.permit.clone(), key.clone(), item.failures);
-        self.writes.spawn(async move {
-            if let Some(record) = record {
-                // Before it is created: whoever kills us then gives nobody a new budget.
-                record.write(&server, &permit).await;
-            }
-            let outcome = act::act(&server, &permit, &served, &key, &act, tries).await;
-            Done { key, act, effect, tell, outcome }
-        });
-    }
-
-    /// Takes the answer to a write, says what was done, and looks again.
-    fn finish(&mut self, done: Done) {
-        let Done { key, act, effect, mut tell, outcome } = done;
-        let Some(item) = self.items.get_mut(&key) else { return };
-        item.busy = false;
-        match outcome {
-            Ok(acted) => {
-                (item.not_before, item.failed) = (None, None);
-                match effect {
-                    Kept::Applied { digest, budget, deletions } => {
-                        (item.failures, item.repaired, item.budget) = (0, false, Some(budget));
-                        item.deletions = deletions.or(item.deletions);
-                        // What was begun and had to be repaired first is told as what it was.
-                        tell = item.owed.take().or(tell);
-                        let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
-                        item.remembered = Some(Remembered { digest, claim, uid: acted.live.uid.clone() });
-                    }
-                    Kept::Annotated { budget } => item.budget = Some(budget),
-                    Kept::Nothing => {}
-                }
-                item.see(acted.live);
-                match tell {
-                    Some(Tell::Held(reason)) => self.say_held(&key, reason),
-                    Some(tell) => self.say(&key, &tell),
-                    None => {}
-                }
-                self.look_at(&key);
-            }
-            Err(act::Error::KeyChanged { .. }) if !item.repaired => {
-                (item.repaired, item.owed) = (true, tell);
-                if let Act::Apply(object) = act {
-                    self.send(&key, Act::Repair(object), Kept::Nothing, None);
-                }
-            }
-            Err(error) => {
-                // A repair that failed was none.
-                item.repaired &= !matches!(act, Act::Repair(_));
-                self.fail(&key, effect, error);
-            }
-        }
-    }
-
-    /// Waits before the same is tried again; what the server refused is told.
-    fn fail(&mut self, key: &Key, effect: Kept, error: act::Error) {
-        let Some(item) = self.items.get_mut(key) else { return };
-        let refused = matches!(error, act::Error::Refused { .. } | act::Error::KeyChanged { .. });
-        // What is wrong with the object itself, and not with who writes it.
-        let is_wrong =
-            matches!(error, act::Error::Refused { code: 400 | 413 | 422, .. } | act::Error::KeyChanged { .. });
-        let wait = item.wait(refused);
-        item.failed = match effect {
-            Kept::Applied { digest, .. } => Some(digest),
-            Kept::Annotated { .. } | Kept::Nothing => None,
-        };
-        if !matches!(error, act::Error::Stale(_)) {
-            item.not_before = Some(Instant::now() + wait);
-        }
-        look_later(&self.again, key.clone(), wait);
-        tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
-        if matches!(error, act::Error::Stale(_)) {
-            if item.failures >= READ_AFTER {
-                self.read(key.clone(), Duration::ZERO);
-            }
-            return;
-        }
-        let words = match error {
-            act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. } => words,
-            // It may pass; if it does not, somebody should know.
-            act::Error::Passing { words, .. } if item.failures == TELL_AFTER => words,
-            act::Error::Passing { .. } | act::Error::Stale(_) => return,
-        };
-        if let (Some(digest), true) = (&item.failed, is_wrong) {
-            item.refuse(Refused { digest: digest.clone(), words: words.clone() });
-        }
-        self.settings.metrics.failed(key);
-        // With the user's wishes left out it may be accepted; if not, the next decision waits.
-        self.look_at(key);
-        self.say_held(key, Reason::RefusedByServer { words });
-    }
 }
 
 /// Looks at an object again after a while.
-fn look_later(again: &mpsc::UnboundedSender<Key>, key: Key, wait: Duration) {
+pub(super) fn look_later(again: &mpsc::UnboundedSender<Key>, key: Key, wait: Duration) {
     let again = again.clone();
     tokio::spawn(async move {
         tokio::time::sleep(wait).await;

@@ -9,5 +9,7 @@ pub(crate) mod platform;
 mod questions;
 mod readings;
 mod teller;
+mod waiting;
+mod writing;
 
 pub(crate) use engine::{Settings, run};

@@ -105,3 +105,32 @@ async fn killing_the_operator_gives_nobody_a_new_budget() {
     let refilled = usize::try_from(begun.elapsed().as_secs() / 6).unwrap();
     assert!((10..=10 + refilled + 1).contains(&count), "{count} corrections, {refilled} tokens came back meanwhile");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_war_of_deletions_is_slowed_down_told_and_survives_a_kill() {
+    let mut running = Running::start(Some("metrics-service")).await;
+    let services = running.services();
+    let uid = async || services.get_opt(SERVICE).await.unwrap().and_then(|service| service.metadata.uid);
+    eventually("the Service exists", async || uid().await).await;
+    annotate(&services, SERVICE, "ignore-fields", Some("/metadata/labels/app")).await;
+    let begun = Instant::now();
+    let mut creations = 0;
+    // Whoever deletes does so as soon as it is there again.
+    while running.events("ThrashingDetected").await.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the war is never told, after {creations} creations");
+        if uid().await.is_some() && services.delete(SERVICE, &Default::default()).await.is_ok() {
+            creations += 1;
+            // In the middle of it we are killed; nobody gains by that.
+            if creations == 6 {
+                running.restart();
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let refilled = usize::try_from(begun.elapsed().as_secs() / 6).unwrap();
+    // Of what was written down at most the very first creation is lost with us.
+    assert!((9..=12 + refilled).contains(&creations), "{creations} creations, {refilled} tokens came back meanwhile");
+    let dropped = running.events("DriftCorrected").await;
+    assert!(dropped.iter().any(|note| note.contains("ignore-fields: /metadata/labels/app")), "{dropped:?}");
+    eventually("with time it comes back", async || uid().await).await;
+}

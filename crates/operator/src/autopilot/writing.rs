@@ -1,0 +1,156 @@
+//! From an effect to a write, and from its answer to what is remembered of it.
+
+use super::engine::{Engine, look_later};
+use super::places::Place;
+use autopilot::{Budget, Effect, Refused, Remembered, Tell};
+use change::{Digest, Key, Reason};
+use cluster::act::{self, Act, Acted};
+use std::time::{Duration, Instant};
+
+/// The watch tells of a newer version, as a rule at once; if it does not after so many tries, the object is read.
+const READ_AFTER: u32 = 2;
+/// A failure that may pass is told when it has not after so many tries.
+const TELL_AFTER: u32 = 4;
+
+/// A write that has ended.
+pub(super) struct Done {
+    pub(super) key: Key,
+    act: Act,
+    effect: Kept,
+    tell: Option<Tell>,
+    outcome: Result<Acted, act::Error>,
+}
+
+/// What is to be remembered of a write that succeeded.
+pub(super) enum Kept {
+    Applied { digest: Digest, budget: Budget, deletions: Option<Budget> },
+    Annotated { budget: Budget },
+    Nothing,
+}
+
+impl Engine {
+    pub(super) fn start_write(&mut self, key: &Key, effect: Effect, tell: Option<Tell>) {
+        let Some(item) = self.items.get_mut(key) else { return };
+        // After a failure the same is not tried again at once, whatever happens; something else is.
+        let is_something_else = |effect: &Effect| match (effect, &item.failed) {
+            (Effect::Apply { digest, .. }, Some(failed)) => digest != failed,
+            _ => false,
+        };
+        if item.not_before.is_some_and(|moment| Instant::now() < moment) && !is_something_else(&effect) {
+            return;
+        }
+        let (act, kept) = match effect {
+            Effect::Apply { object, digest, budget, deletions } => {
+                (Act::apply(object, item.guard()), Kept::Applied { digest, budget, deletions })
+            }
+            Effect::Release { patch } => (Act::Patch(patch), Kept::Nothing),
+            Effect::Annotate { annotations, resource_version, budget } => {
+                (Act::Annotate { annotations, resource_version }, Kept::Annotated { budget })
+            }
+        };
+        self.send(key, act, kept, tell);
+    }
+
+    fn send(&mut self, key: &Key, act: Act, effect: Kept, tell: Option<Tell>) {
+        let (Some(item), Some(served)) = (self.items.get_mut(key), self.places.served(&Place::of(key))) else { return };
+        item.busy = true;
+        let now = (self.settings.clock)().as_millisecond();
+        let record = match &effect {
+            Kept::Applied { deletions: Some(left), .. } if left.is_worn(now) => {
+                self.deletions.insert(key, *left);
+                self.deletions.record(&self.kinds, now)
+            }
+            _ => None,
+        };
+        let (server, permit, key, tries) =
+            (self.server.clone(), self.settings.permit.clone(), key.clone(), item.failures);
+        self.writes.spawn(async move {
+            if let Some(record) = record {
+                // Before it is created: whoever kills us then gives nobody a new budget.
+                record.write(&server, &permit).await;
+            }
+            let outcome = act::act(&server, &permit, &served, &key, &act, tries).await;
+            Done { key, act, effect, tell, outcome }
+        });
+    }
+
+    /// Takes the answer to a write, says what was done, and looks again.
+    pub(super) fn finish(&mut self, done: Done) {
+        let Done { key, act, effect, mut tell, outcome } = done;
+        let Some(item) = self.items.get_mut(&key) else { return };
+        item.busy = false;
+        match outcome {
+            Ok(acted) => {
+                (item.not_before, item.failed) = (None, None);
+                match effect {
+                    Kept::Applied { digest, budget, deletions } => {
+                        (item.failures, item.repaired, item.budget) = (0, false, Some(budget));
+                        item.deletions = deletions.or(item.deletions);
+                        // What was begun and had to be repaired first is told as what it was.
+                        tell = item.owed.take().or(tell);
+                        let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                        item.remembered = Some(Remembered { digest, claim, uid: acted.live.uid.clone() });
+                    }
+                    Kept::Annotated { budget } => item.budget = Some(budget),
+                    Kept::Nothing => {}
+                }
+                item.see(acted.live);
+                match tell {
+                    Some(Tell::Held(reason)) => self.say_held(&key, reason),
+                    Some(tell) => self.say(&key, &tell),
+                    None => {}
+                }
+                self.look_at(&key);
+            }
+            Err(act::Error::KeyChanged { .. }) if !item.repaired => {
+                (item.repaired, item.owed) = (true, tell);
+                if let Act::Apply(object) = act {
+                    self.send(&key, Act::Repair(object), Kept::Nothing, None);
+                }
+            }
+            Err(error) => {
+                // A repair that failed was none.
+                item.repaired &= !matches!(act, Act::Repair(_));
+                self.fail(&key, effect, error);
+            }
+        }
+    }
+
+    /// Waits before the same is tried again; what the server refused is told.
+    fn fail(&mut self, key: &Key, effect: Kept, error: act::Error) {
+        let Some(item) = self.items.get_mut(key) else { return };
+        let refused = matches!(error, act::Error::Refused { .. } | act::Error::KeyChanged { .. });
+        // What is wrong with the object itself, and not with who writes it.
+        let is_wrong =
+            matches!(error, act::Error::Refused { code: 400 | 413 | 422, .. } | act::Error::KeyChanged { .. });
+        let wait = item.wait(refused);
+        item.failed = match effect {
+            Kept::Applied { digest, .. } => Some(digest),
+            Kept::Annotated { .. } | Kept::Nothing => None,
+        };
+        if !matches!(error, act::Error::Stale(_)) {
+            item.not_before = Some(Instant::now() + wait);
+        }
+        look_later(&self.again, key.clone(), wait);
+        tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
+        if matches!(error, act::Error::Stale(_)) {
+            if item.failures >= READ_AFTER {
+                self.read(key.clone(), Duration::ZERO);
+            }
+            return;
+        }
+        let words = match error {
+            act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. } => words,
+            // It may pass; if it does not, somebody should know.
+            act::Error::Passing { words, .. } if item.failures == TELL_AFTER => words,
+            act::Error::Passing { .. } | act::Error::Stale(_) => return,
+        };
+        if let (Some(digest), true) = (&item.failed, is_wrong) {
+            item.refuse(Refused { digest: digest.clone(), words: words.clone() });
+        }
+        self.settings.metrics.failed(key);
+        // With the user's wishes left out it may be accepted; if not, the next decision waits.
+        self.look_at(key);
+        self.say_held(key, Reason::RefusedByServer { words });
+    }
+}
