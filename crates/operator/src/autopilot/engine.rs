@@ -193,7 +193,7 @@ impl Engine {
                     }
                     // What a watch has told before is not told again.
                     Some(served) if self.places.is_listed(&place) => {
-                        self.readings.read(&self.server, served, object.key.clone(), Duration::ZERO)
+                        self.readings.read(&self.server, served, object.key.clone(), Duration::ZERO);
                     }
                     Some(_) => {}
                 }

@@ -12,5 +12,6 @@ mod operator;
 mod ownership;
 mod scene;
 mod scripts;
+mod steering;
 mod trouble;
 mod war;

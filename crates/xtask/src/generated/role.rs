@@ -48,7 +48,7 @@ pub(crate) fn of(catalog: &Catalog) -> anyhow::Result<String> {
 
 /// Every object the catalogue can make. Names do not depend on facts; an asset whose name does has no place in a role.
 fn objects(catalog: &Catalog) -> anyhow::Result<Vec<Key>> {
-    let hco = json!({"metadata": {"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": {}, "labels": {}}, "spec": {}});
+    let hco = json!({"apiVersion": format!("{}/{}", api::hco::GROUP, api::hco::VERSIONS[0]), "kind": api::hco::KIND, "metadata": {"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": {}, "labels": {}}, "spec": {}});
     let facts = Facts { hco, ..Facts::default() };
     let render = |asset| match catalog::render(catalog, asset, &facts) {
         Rendered::Object(object) => Key::of(&object).with_context(|| format!("asset {} has no name", asset.name)),

@@ -1,0 +1,85 @@
+//! Users steer on every object, the HyperConverged among them, and with the tools they have.
+
+use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, quiet};
+use kube::api::{Api, DynamicObject};
+use playground::deployment;
+use serde_json::{Value, json};
+use std::process::Command;
+
+const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/scene");
+const ROLE: &str = include_str!("../packs/scene.role.yaml");
+const HCO: &str = "kubevirt-hyperconverged";
+
+async fn becomes(api: &Api<DynamicObject>, name: &str, pointer: &str, wanted: Value) {
+    eventually(&format!("{name}{pointer} is {wanted}"), async || {
+        let object = serde_json::to_value(api.get_opt(name).await.unwrap()?).unwrap();
+        (object.pointer(pointer) == Some(&wanted)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_masked_field_is_the_users_through_masking_unmasking_and_restart() {
+    let mut running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
+    let maps = running.config_maps();
+    becomes(&maps, "scene-settings", "/data/second", json!("two")).await;
+    annotate(&maps, "scene-settings", "ignore-fields", Some("/data/second")).await;
+    // What a user types, without --force-conflicts.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.yaml");
+    let mine = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: scene-settings, namespace: openshift-cnv}\ndata: {second: mine}\n";
+    std::fs::write(&file, mine).unwrap();
+    let kubectl = running.playground.folder().join("kubectl");
+    eventually("the user's own apply succeeds", async || {
+        let applied = Command::new(&kubectl).args(["apply", "--server-side", "-f"]).arg(&file).output().unwrap();
+        applied.status.success().then_some(())
+    })
+    .await;
+    // Later drift is corrected, so this has been looked at; the value stays.
+    let still_mine = async |when: &str| {
+        edit(&maps, "scene-settings", json!({"data": {"first": when}})).await;
+        becomes(&maps, "scene-settings", "/data/first", json!("one")).await;
+        assert_eq!(maps.get("scene-settings").await.unwrap().data["data"]["second"], "mine", "{when}");
+    };
+    still_mine("masked").await;
+    running.restart();
+    still_mine("after a restart").await;
+    // Without the mask it is wanted again, but somebody applied it: it is theirs, and they are named.
+    annotate(&maps, "scene-settings", "ignore-fields", None).await;
+    let told = eventually("it is told whose it is", async || running.events("OwnedByAnother").await.pop()).await;
+    assert!(told.contains("kubectl has applied .data.second"), "{told}");
+    running.restart();
+    quiet(&running).await;
+    assert_eq!(maps.get("scene-settings").await.unwrap().data["data"]["second"], "mine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hyperconverged_is_kept_and_steered_like_any_object() {
+    let running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
+    let hco = deployment::objects(&running.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
+    becomes(&hco, HCO, "/metadata/labels/scene", json!("kept")).await;
+    edit(&hco, HCO, json!({"metadata": {"labels": {"scene": "edited"}}})).await;
+    becomes(&hco, HCO, "/metadata/labels/scene", json!("kept")).await;
+    let patch = r#"[{"op": "add", "path": "/metadata/labels/team", "value": "ours"}]"#;
+    annotate(&hco, HCO, "patch", Some(patch)).await;
+    becomes(&hco, HCO, "/metadata/labels/team", json!("ours")).await;
+    // A pause on it is for itself alone.
+    annotate(&hco, HCO, "reconcile-paused", Some("true")).await;
+    edit(&hco, HCO, json!({"metadata": {"labels": {"scene": "edited"}}})).await;
+    edit(&running.config_maps(), "scene-settings", json!({"data": {"first": "edited"}})).await;
+    becomes(&running.config_maps(), "scene-settings", "/data/first", json!("one")).await;
+    assert_eq!(hco.get(HCO).await.unwrap().metadata.labels.unwrap()["scene"], "edited");
+    annotate(&hco, HCO, "reconcile-paused", None).await;
+    becomes(&hco, HCO, "/metadata/labels/scene", json!("kept")).await;
+    // What cannot be read in its own annotations creates nothing, and leaves nothing undefended.
+    annotate(&hco, HCO, "disabled-resources", Some("- {kind: ConfigMap, nmae: x}")).await;
+    let told = eventually("it is told", async || running.events("InvalidConfiguration").await.pop()).await;
+    assert!(told.contains("nmae"), "{told}");
+    edit(&running.config_maps(), "scene-settings", json!({"data": {"first": "again"}})).await;
+    becomes(&running.config_maps(), "scene-settings", "/data/first", json!("one")).await;
+    running.config_maps().delete("scene-adopted", &Default::default()).await.unwrap();
+    quiet(&running).await;
+    assert!(running.config_maps().get_opt("scene-adopted").await.unwrap().is_none(), "nothing is created meanwhile");
+    annotate(&hco, HCO, "disabled-resources", None).await;
+    becomes(&running.config_maps(), "scene-adopted", "/data/first", json!("one")).await;
+}
