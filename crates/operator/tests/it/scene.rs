@@ -202,18 +202,18 @@ async fn json_patch(api: &Api<DynamicObject>, name: &str, patch: Value) {
 /// Fails with what differs, and only that.
 pub(crate) fn assert_same(found: &Value, wanted: &Value, when: &str) {
     let mut differences = Vec::new();
-    compare(found, wanted, String::new(), &mut differences);
+    compare(found, wanted, "", &mut differences);
     assert!(differences.is_empty(), "{when}:\n{}", differences.join("\n"));
 }
 
-fn compare(found: &Value, wanted: &Value, way: String, differences: &mut Vec<String>) {
+fn compare(found: &Value, wanted: &Value, way: &str, differences: &mut Vec<String>) {
     match (found, wanted) {
         (Value::Object(one), Value::Object(other)) => {
             let keys: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             for key in keys {
                 let at =
                     |fields: &serde_json::Map<String, Value>| fields.get(key).cloned().unwrap_or(json!("(nothing)"));
-                compare(&at(one), &at(other), format!("{way}/{key}"), differences);
+                compare(&at(one), &at(other), &format!("{way}/{key}"), differences);
             }
         }
         (one, other) if one != other => differences.push(format!("{way}: {one} instead of {other}")),
