@@ -4,7 +4,7 @@ use super::{Decision, Effect, Observed, Refused, Remembered, Tell, Verdict, deci
 use crate::budget::Budget;
 use crate::scope::{Consent, Rule};
 use api::annotation::APPLIED;
-use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Reason};
+use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings, Reason};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -30,6 +30,7 @@ struct Scene {
     refused: Vec<Refused>,
     impact: Impact,
     consent: Consent,
+    openings: Openings,
 }
 
 impl Scene {
@@ -48,6 +49,7 @@ impl Scene {
             remembered: Some(Remembered { digest: Digest::of(&wanted()), claim, uid: "u".into() }),
             impact: Impact::Low,
             consent: Consent::default(),
+            openings: Openings::none(),
         }
     }
 
@@ -86,6 +88,7 @@ impl Scene {
             budget: self.budget,
             refused: &self.refused,
             consent,
+            openings: &self.openings,
             excluded: false,
             restarts: "3 nodes",
         }

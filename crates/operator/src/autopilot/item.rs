@@ -1,7 +1,7 @@
 //! What the engine knows of one object it keeps.
 
 use autopilot::{Budget, Decision, Observed, Refused, Remembered, Tell};
-use change::{Desired, Digest, Impact, Key, Live, Reason};
+use change::{Desired, Digest, Impact, Key, Live, Openings, Reason};
 use std::time::{Duration, Instant};
 
 /// The first and the longest wait after a write that failed.
@@ -102,7 +102,13 @@ impl Item {
     }
 
     /// What is to be done now; `None` while nothing is known.
-    pub(crate) fn decide(&self, key: &Key, consent: &autopilot::Consent, now: i64) -> Option<Decision> {
+    pub(crate) fn decide(
+        &self,
+        key: &Key,
+        consent: &autopilot::Consent,
+        openings: &Openings,
+        now: i64,
+    ) -> Option<Decision> {
         let live = match &self.live {
             Seen::Unknown => return None,
             Seen::Absent => None,
@@ -117,6 +123,7 @@ impl Item {
             budget: self.budget,
             refused: &self.refused,
             consent,
+            openings,
             excluded: self.excluded,
             restarts: &self.restarts,
         };

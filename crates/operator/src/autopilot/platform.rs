@@ -99,7 +99,7 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Wanted {
     let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in);
     let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
     let consent = Consent::read(&scope, approval, approved);
-    let exclusions = exclusions(annotation(api::annotation::DISABLED_RESOURCES));
+    let exclusions = Exclusions::read(annotation(api::annotation::DISABLED_RESOURCES));
     let held = why_held(&scope, &exclusions);
     let mut outcomes = Vec::new();
     for asset in &catalog.assets {
@@ -162,15 +162,6 @@ fn named(asset: &Asset, object: Value, exclusions: &Exclusions) -> Result {
     let excluded = exclusions.excludes(&key);
     let object = Object { key, object, impact };
     if excluded { Result::Filtered(object) } else { Result::Included(object) }
-}
-
-fn exclusions(text: Option<&str>) -> Exclusions {
-    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Exclusions::none() };
-    match serde_saphyr::from_str::<Value>(text) {
-        Ok(Value::String(_)) => Exclusions::read_pairs(text),
-        Ok(value) => Exclusions::read_list(&value),
-        Err(error) => Exclusions::Broken(error.to_string()),
-    }
 }
 
 /// The nodes that restart when this object is written, in words.

@@ -6,7 +6,7 @@ use crate::autopilot::platform::{self, Result as Came};
 use crate::pack;
 use anyhow::Context;
 use autopilot::{Consent, Observed, Verdict};
-use change::{Desired, Live};
+use change::{Desired, Live, Openings};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// A folder with an asset pack, instead of the one inside this binary
     #[arg(long, value_name = "FOLDER")]
     assets_dir: Option<PathBuf>,
+    /// Sensitive kinds that users may patch after all, as the operator was told
+    #[arg(long, default_value = "", value_name = "KINDS", value_parser = Openings::parse, hide_default_value = true)]
+    patchable_kinds: Openings,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
     output: super::Format,
@@ -62,7 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 None => None,
             };
             let restarts = platform::restarts(&nodes, &object.object);
-            lines.push(line(asset, &object, live.as_ref(), &wanted.consent, excluded, &restarts));
+            let openings = &arguments.patchable_kinds;
+            lines.push(line(asset, &object, live.as_ref(), (&wanted.consent, openings), excluded, &restarts));
         }
         Ok(lines)
     })?;
@@ -76,13 +80,14 @@ fn line(
     asset: String,
     object: &platform::Object,
     live: Option<&Live>,
-    consent: &Consent,
+    (consent, openings): (&Consent, &Openings),
     excluded: bool,
     restarts: &str,
 ) -> Line {
     let (key, wanted, impact) = (&object.key, &Desired::of(&object.object), object.impact);
     let (remembered, budget, refused) = (None, None, &[]);
-    let observed = Observed { key, wanted, impact, live, remembered, budget, refused, consent, excluded, restarts };
+    let observed =
+        Observed { key, wanted, impact, live, remembered, budget, refused, consent, openings, excluded, restarts };
     let decision = autopilot::decide(&observed, Timestamp::now().as_millisecond());
     let (state, why) = match (decision.verdict, decision.refused) {
         (Verdict::Hold(reason), _) | (_, Some(reason)) => ("held", reason.to_string()),
