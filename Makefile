@@ -1,7 +1,7 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both fetch and build what they need, and are fast the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench needs
+.PHONY: help demo test lint bench fuzz needs
 
 # Outside the clone, so that another clone on this machine starts warm.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -12,6 +12,7 @@ help:
 	@echo 'make test    lint, tidy, unit and integration tests'
 	@echo 'make lint    formatting, clippy and doc links alone'
 	@echo 'make bench   measure, as a table and as JSON'
+	@echo 'make fuzz    try every property of what users write for FUZZ_SECONDS (60) each'
 
 demo: needs
 	@$(LOCKED) build
@@ -26,13 +27,16 @@ lint: needs
 bench: needs
 	@$(LOCKED) locked-bench
 
+fuzz: needs
+	@$(LOCKED) locked-fuzz
+
 # Cargo cannot tell two clones apart in one target folder and would take the other's newer build for its own. So one clone at a
 # time uses it; what is ours is built anew when the clone has changed, everything else is kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
 
-.PHONY: own build locked-test locked-lint locked-bench
+.PHONY: own build locked-test locked-lint locked-bench locked-fuzz
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -58,6 +62,9 @@ locked-bench: own
 	cargo build --workspace --locked --release
 	@'$(CARGO_TARGET_DIR)/release/xtask' gen-pack '$(CARGO_TARGET_DIR)/bench-pack'
 	@'$(CARGO_TARGET_DIR)/release/virtpilot-bench' --pack '$(CARGO_TARGET_DIR)/bench-pack' $(BENCH)
+
+locked-fuzz: build
+	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'
 
 needs:
 	@for tool in cargo go cc python3 git flock; do \
