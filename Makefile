@@ -1,7 +1,7 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both fetch and build what they need, and are fast the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench faults needs
+.PHONY: help demo test lint bench faults fuzz needs
 
 # Outside the clone, so that another clone on this machine starts warm.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -13,6 +13,7 @@ help:
 	@echo 'make lint    formatting, clippy and doc links alone'
 	@echo 'make bench   measure, as a table and as JSON (BENCH="--idle 600" for a long quiet)'
 	@echo 'make faults  let everything go wrong between operator and server, one thing at a time (six minutes)'
+	@echo 'make fuzz    try every property of what users write for FUZZ_SECONDS (60) each'
 
 demo: needs
 	@$(LOCKED) build
@@ -30,13 +31,16 @@ bench: needs
 faults: needs
 	@$(LOCKED) locked-faults
 
+fuzz: needs
+	@$(LOCKED) locked-fuzz
+
 # Cargo cannot tell two clones apart in one target folder and would take the other's newer build for its own. So one clone at a
 # time uses it; what is ours is built anew when the clone has changed, everything else is kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
 
-.PHONY: own build locked-test locked-lint locked-bench locked-faults
+.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -66,6 +70,9 @@ locked-bench: own
 locked-faults: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
 	VIRTPILOT_ALL_FAULTS=1 cargo test --workspace --locked --test it -- --nocapture whatever_goes_wrong_the_end_is_the_same
+
+locked-fuzz: build
+	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'
 
 needs:
 	@for tool in cargo go cc python3 git flock; do \

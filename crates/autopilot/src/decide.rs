@@ -6,7 +6,7 @@ use crate::scope::Consent;
 use crate::wish::Wish;
 use api::annotation;
 use change::field_set::{applied_by_another, takers};
-use change::{Claim, Desired, Digest, Entry, FieldSet, Impact, Key, Live, Mode, Pause, Reason, Steering};
+use change::{Claim, Desired, Digest, Entry, FieldSet, Impact, Key, Live, Mode, Openings, Pause, Reason, Steering};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -35,6 +35,8 @@ pub struct Observed<'a> {
     pub frozen: bool,
     /// To what the user said yes.
     pub consent: &'a Consent,
+    /// Sensitive kinds that may be patched after all.
+    pub openings: &'a Openings,
     /// Whether the user excluded it.
     pub excluded: bool,
     /// The nodes a High write restarts, in words.
@@ -185,7 +187,7 @@ fn keep(observed: &Observed<'_>, live: &Live, wish: &Wish, now: i64) -> Decision
     if let Some((manager, fields)) = applied_by_another(&FieldSet::of_object(&object), &entries, api::FIELD_MANAGER) {
         return hold(Reason::OwnedByAnother { manager, fields: fields.paths().map(str::to_owned).collect() });
     }
-    if let Some(patch) = release::patch(&wish.overrides.ignored, live) {
+    if let Some(patch) = release::patch(wish.overrides.ignored(), live) {
         return Decision { verdict: Verdict::Do(Effect::Release { patch }), tell: None, refused: None, wake: None };
     }
     // What the object already was by our own hand may be put back at any time: it restarts nothing that does not run so already.

@@ -1,10 +1,15 @@
-//! The annotation `disabled-resources`, in its plain forms: objects the user wants left alone.
+//! The annotation `disabled-resources`: objects the user wants left alone.
 
+use crate::guards::{Guard, Guards};
 use change::Key;
+use change::pattern::fits;
 use serde_json::Value;
+use serde_saphyr::Spanned;
 
 /// More rules are refused.
 const MOST_RULES: usize = 200;
+/// No name is longer, so no pattern needs to be.
+const LONGEST_PATTERN: usize = 253;
 
 /// The objects left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,48 +37,27 @@ impl Exclusions {
         Exclusions::Rules(Vec::new())
     }
 
-    /// Reads the older form, `Kind/Name, Kind/Name`.
-    pub fn read_pairs(text: &str) -> Exclusions {
-        let mut rules = Vec::new();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            match part.split_once('/') {
-                Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
-                    rules.push(Rule { kind: kind.into(), name: name.into(), namespace: None });
-                }
-                _ => return Exclusions::Broken(format!("{part:?} is not Kind/Name")),
-            }
-        }
-        Exclusions::limited(rules)
+    /// Reads the annotation: a YAML list of `kind`, `name` and perhaps `namespace`, or the older `Kind/Name, Kind/Name`. Whatever cannot
+    /// be read as one of these is broken: a rule that is overlooked would let an object be written that a person wanted left alone.
+    pub fn read(text: Option<&str>) -> Exclusions {
+        Exclusions::read_with(text, Guards::ALL)
     }
 
-    /// Takes the parsed form: a list of `kind`, `name` and perhaps `namespace`.
-    pub fn read_list(value: &Value) -> Exclusions {
-        let Some(items) = value.as_array() else {
-            return Exclusions::Broken("it is not a list of rules".into());
+    pub(crate) fn read_with(text: Option<&str>, guards: Guards) -> Exclusions {
+        let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Exclusions::none() };
+        let rules = match serde_saphyr::from_str_with_options::<Value>(text, options()) {
+            Ok(Value::String(pairs)) => read_pairs(&pairs, guards),
+            Ok(Value::Array(_)) => read_list(text, guards),
+            Ok(_) if !guards.stand(Guard::Shape) => Ok(Vec::new()),
+            Ok(_) => Err("it is neither a list of rules nor Kind/Name, Kind/Name".into()),
+            Err(error) => Err(told(&error)),
         };
-        let mut rules = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            let broken = |why: &str| Exclusions::Broken(format!("rule {}: {why}", index + 1));
-            let Some(fields) = item.as_object() else { return broken("it is not a map") };
-            if let Some(unknown) = fields.keys().find(|key| !["kind", "name", "namespace"].contains(&key.as_str())) {
-                return broken(&format!("there is no key {unknown:?}"));
+        match rules {
+            Ok(rules) if rules.len() > MOST_RULES && guards.stand(Guard::RuleCount) => {
+                Exclusions::Broken(format!("it has {} rules, {MOST_RULES} are allowed", rules.len()))
             }
-            let text =
-                |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned).filter(|text| !text.is_empty());
-            let (Some(kind), Some(name)) = (text("kind"), text("name")) else {
-                return broken("it needs a kind and a name");
-            };
-            rules.push(Rule { kind, name, namespace: text("namespace") });
-        }
-        Exclusions::limited(rules)
-    }
-
-    fn limited(rules: Vec<Rule>) -> Exclusions {
-        match rules.len() {
-            count if count > MOST_RULES => {
-                Exclusions::Broken(format!("it has {count} rules, {MOST_RULES} are allowed"))
-            }
-            _ => Exclusions::Rules(rules),
+            Ok(rules) => Exclusions::Rules(rules),
+            Err(why) => Exclusions::Broken(why),
         }
     }
 
@@ -89,85 +73,147 @@ impl Exclusions {
     }
 }
 
-/// Whether a text fits a pattern with `*` and `?`; takes time proportional to both, whatever the pattern.
-fn fits(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut seen) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while seen < text.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, seen));
-                at += 1;
+/// An alias stands for what it names, so a short text can be a large document.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: 16 },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 2_000 },
+        with_snippet: false,
+    }
+}
+
+fn told(error: &serde_saphyr::Error) -> String {
+    let words = error.without_snippet().to_string();
+    let words = words.split(", set DuplicateKeyPolicy").next().unwrap_or(&words);
+    match error.location().map(|place| place.line()).filter(|line| *line > 0) {
+        Some(line) => format!("line {line}: {}", words.split(" at line ").next().unwrap_or(words)),
+        None => words.to_owned(),
+    }
+}
+
+fn read_pairs(text: &str, guards: Guards) -> Result<Vec<Rule>, String> {
+    let mut rules = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let Some((kind, name)) = part.split_once('/') else {
+            if guards.stand(Guard::Shape) {
+                return Err(format!("{part:?} is not Kind/Name"));
             }
-            Some(letter) if *letter == '?' || *letter == text[seen] => {
-                at += 1;
-                seen += 1;
-            }
-            _ => match star {
-                Some((place, taken)) => {
-                    star = Some((place, taken + 1));
-                    at = place + 1;
-                    seen = taken + 1;
-                }
-                None => return false,
-            },
+            continue;
+        };
+        rules.push(checked(Rule { kind: kind.into(), name: name.into(), namespace: None }, guards)?);
+    }
+    Ok(rules)
+}
+
+fn read_list(text: &str, guards: Guards) -> Result<Vec<Rule>, String> {
+    let items: Vec<Spanned<Value>> =
+        serde_saphyr::from_str_with_options(text, options()).map_err(|error| told(&error))?;
+    let mut rules = Vec::new();
+    for item in items {
+        let line = item.referenced.line();
+        match read_rule(&item.value, guards).and_then(|rule| checked(rule, guards)) {
+            Ok(rule) => rules.push(rule),
+            Err(why) if guards.stand(Guard::Shape) => return Err(format!("line {line}: {why}")),
+            Err(_) => {}
         }
     }
-    pattern[at..].iter().all(|letter| *letter == '*')
+    Ok(rules)
+}
+
+fn read_rule(item: &Value, guards: Guards) -> Result<Rule, String> {
+    let fields = item.as_object().ok_or("it is not a rule with kind and name")?;
+    let unknown = fields.keys().find(|key| !["kind", "name", "namespace"].contains(&key.as_str()));
+    if let Some(unknown) = unknown.filter(|_| guards.stand(Guard::RuleMembers)) {
+        return Err(format!("there is no key {unknown:?}; write kind, name and namespace"));
+    }
+    let text = |key: &str| match fields.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) if guards.stand(Guard::RuleTexts) => Err(format!("{key} is not text; put it in quotes")),
+        Some(_) => Ok(None),
+    };
+    let (Some(kind), Some(name)) = (text("kind")?, text("name")?) else {
+        return Err("it needs a kind and a name".into());
+    };
+    Ok(Rule { kind, name, namespace: text("namespace")? })
+}
+
+/// A rule that can never fit anything is a mistake, and its author believes that something is left alone.
+fn checked(rule: Rule, guards: Guards) -> Result<Rule, String> {
+    if !guards.stand(Guard::RuleLetters) {
+        return Ok(rule);
+    }
+    if rule.kind.is_empty() || !rule.kind.chars().all(|letter| letter.is_ascii_alphanumeric()) {
+        return Err(format!("{:?} is no kind; write one such as Service, without a pattern", short(&rule.kind)));
+    }
+    for pattern in [Some(&rule.name), rule.namespace.as_ref()].into_iter().flatten() {
+        let strange = |letter: char| letter.is_whitespace() || letter.is_control() || "[]{}\\/%,\"'".contains(letter);
+        if pattern.is_empty() || pattern.len() > LONGEST_PATTERN || pattern.contains(strange) {
+            return Err(format!("{:?} fits no name; write a name, with * and ? for any letters", short(pattern)));
+        }
+    }
+    Ok(rule)
+}
+
+/// As much of it as is worth repeating.
+fn short(text: &str) -> String {
+    text.chars().take(64).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Exclusions, fits};
+    use super::Exclusions;
     use change::{Key, Kind};
-    use serde_json::json;
+    use expect_test::{Expect, expect};
 
     fn key(kind: &str, namespace: &str, name: &str) -> Key {
         Key { kind: Kind::new("v1", kind), namespace: namespace.into(), name: name.into() }
     }
 
     #[test]
-    fn patterns_fit_as_in_a_shell() {
-        for (pattern, text) in [
-            ("a", "a"),
-            ("*", ""),
-            ("*", "abc"),
-            ("a*c", "abbc"),
-            ("?b*", "abc"),
-            ("virt-*", "virt-x"),
-            ("*a*a*", "aa"),
-        ] {
-            assert!(fits(pattern, text), "{pattern} {text}");
-        }
-        for (pattern, text) in [("a", "b"), ("", "a"), ("a*c", "ab"), ("?", ""), ("virt-*", "x-virt-")] {
-            assert!(!fits(pattern, text), "{pattern} {text}");
-        }
-        assert!(!fits(&"*a".repeat(200), &"a".repeat(150)), "and a hostile one ends");
-    }
-
-    #[test]
     fn rules_go_by_kind_name_and_namespace() {
-        let rules = Exclusions::read_list(&json!([{"kind": "Service", "name": "virt-*", "namespace": "openshift-*"}]));
+        let rules = Exclusions::read(Some("- {kind: Service, name: virt-*, namespace: openshift-*}"));
         assert!(rules.excludes(&key("Service", "openshift-cnv", "virt-a")));
         assert!(
             !rules.excludes(&key("Service", "other", "virt-a"))
                 && !rules.excludes(&key("service", "openshift-cnv", "virt-a"))
         );
-        let pairs = Exclusions::read_pairs("MachineConfig/90-worker-swap-online, Service/x");
-        assert!(
-            pairs.excludes(&key("MachineConfig", "", "90-worker-swap-online"))
-                && pairs.excludes(&key("Service", "any", "x"))
-        );
+        for text in [
+            "MachineConfig/90-worker-swap-online, Service/x",
+            "\"MachineConfig/90-worker-swap-online,Service/x\"  # mine",
+        ] {
+            let pairs = Exclusions::read(Some(text));
+            assert!(
+                pairs.excludes(&key("MachineConfig", "", "90-worker-swap-online"))
+                    && pairs.excludes(&key("Service", "any", "x"))
+            );
+        }
+        assert_eq!(Exclusions::read(None), Exclusions::none());
+        assert_eq!(Exclusions::read(Some(" \n")), Exclusions::none());
+    }
+
+    fn broken(text: &str, expected: &Expect) {
+        let Exclusions::Broken(why) = Exclusions::read(Some(text)) else { panic!("{text} is taken") };
+        expected.assert_eq(&why);
     }
 
     #[test]
-    fn a_broken_rule_is_named() {
-        for value in
-            [json!({}), json!(["x"]), json!([{"kind": "A"}]), json!([{"kind": "A", "name": "b", "nmespace": "c"}])]
-        {
-            assert!(matches!(Exclusions::read_list(&value), Exclusions::Broken(_)), "{value}");
-        }
-        assert_eq!(Exclusions::read_pairs("Service"), Exclusions::Broken("\"Service\" is not Kind/Name".into()));
+    fn what_is_broken_is_named_with_its_line() {
+        broken("{}", &expect!["it is neither a list of rules nor Kind/Name, Kind/Name"]);
+        broken("# nothing", &expect!["it is neither a list of rules nor Kind/Name, Kind/Name"]);
+        broken("Service", &expect![[r#""Service" is not Kind/Name"#]]);
+        broken("- x", &expect!["line 1: it is not a rule with kind and name"]);
+        broken("- {kind: A, name: b}\n- {kind: A}", &expect!["line 2: it needs a kind and a name"]);
+        broken(
+            "- {kind: A, name: b, nmespace: c}",
+            &expect![[r#"line 1: there is no key "nmespace"; write kind, name and namespace"#]],
+        );
+        broken("- {kind: A, name: b, namespace: 7}", &expect!["line 1: namespace is not text; put it in quotes"]);
+        broken(
+            "- kind: A\n  name: virt-[ab]",
+            &expect![[r#"line 1: "virt-[ab]" fits no name; write a name, with * and ? for any letters"#]],
+        );
+        broken("- {kind: A, name: b, name: c}", &expect!["line 1: duplicate mapping key: name"]);
+        broken("- {kind: A, name: b", &expect!["line 1: unclosed bracket '{'"]);
     }
 }

@@ -1,8 +1,13 @@
 //! Which objects are kept, and what is to be done about each: a verdict, a reason, an effect.
 
 pub mod budget;
+#[cfg(test)]
+mod corpus;
 pub mod decide;
 pub mod exclusion;
+#[cfg(test)]
+mod fuzz;
+mod guards;
 mod release;
 pub mod scope;
 mod wish;

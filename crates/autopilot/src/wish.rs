@@ -45,7 +45,7 @@ impl Wish {
 
     fn honouring(observed: &Observed<'_>, live: &Live, keys: [&str; 2]) -> Result<Wish, Reason> {
         let [patch, ignore_fields] = keys.map(|key| live.annotations.get(key).map(String::as_str));
-        let overrides = Overrides::read(patch, ignore_fields, observed.key)?;
+        let overrides = Overrides::read(patch, ignore_fields, observed.key, observed.openings)?;
         if overrides.is_empty() {
             return Ok(Wish::bare(observed.wanted));
         }

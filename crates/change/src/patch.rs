@@ -1,10 +1,12 @@
 //! A user's JSON patch (RFC 6902): parsed once and strictly, judged on its operations and on its result.
 
+use crate::allow::{Allowed, Openings};
+use crate::difference;
+use crate::guards::{Guard, Guards};
 use crate::object::Kind;
-use crate::pointer::Pointer;
-use crate::strict::{Strict, depth};
+use crate::operate::Operation;
+use crate::strict::{Strict, depth, size};
 use api::annotation::PREFIX;
-use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 /// Longer patches are refused: a person cannot read them anyway.
@@ -12,87 +14,81 @@ const LONGEST: usize = 64 * 1024;
 /// More operations are refused.
 const MOST_OPERATIONS: usize = 100;
 /// What a patch makes of an object may not be larger: chained copies grow without bound.
-const LARGEST_RESULT: usize = 1024 * 1024;
+pub(crate) const LARGEST_RESULT: usize = 1024 * 1024;
 /// Nor deeper.
-const DEEPEST: usize = 32;
-
-/// Kinds whose content is power: nobody gains it through an annotation.
-const SENSITIVE: [&str; 11] = [
-    "MachineConfig",
-    "KubeletConfig",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-    "ServiceAccount",
-    "PodSecurityPolicy",
-    "SecurityContextConstraints",
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-];
-/// Kinds that start pods: of these only what cannot change who the pod is.
-const WITH_PODS: [&str; 7] = ["Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob", "Pod"];
+pub(crate) const DEEPEST: usize = 32;
 
 /// A checked patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     operations: Vec<Operation>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Operation {
-    raw: PatchOperation,
-    /// What it changes, beside what it only reads.
-    changes: Vec<Pointer>,
+    /// What it may touch; nothing to judge by is needed where nothing is done.
+    allowed: Option<Allowed>,
+    guards: Guards,
 }
 
 impl Patch {
     /// Reads a patch for an object of this kind; an error is a sentence for its author.
-    pub fn parse(text: &str, kind: &Kind) -> Result<Patch, String> {
-        if text.len() > LONGEST {
+    pub fn parse(text: &str, kind: &Kind, openings: &Openings) -> Result<Patch, String> {
+        Patch::parse_with(text, kind, openings, Guards::ALL)
+    }
+
+    pub(crate) fn parse_with(text: &str, kind: &Kind, openings: &Openings, guards: Guards) -> Result<Patch, String> {
+        if text.len() > LONGEST && guards.stand(Guard::PatchLength) {
             return Err(format!("it has {} bytes, {LONGEST} are allowed", text.len()));
         }
-        let Strict(value) = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-        let Value::Array(items) = value else {
+        let value = if guards.stand(Guard::DuplicateKeys) {
+            serde_json::from_str(text).map(|Strict(value)| value)
+        } else {
+            serde_json::from_str(text)
+        };
+        let Value::Array(items) = value.map_err(|error| format!("it is not JSON: {error}"))? else {
             return Err("it is not a list of operations".into());
         };
-        if items.len() > MOST_OPERATIONS {
+        if items.len() > MOST_OPERATIONS && guards.stand(Guard::OperationCount) {
             return Err(format!("it has {} operations, {MOST_OPERATIONS} are allowed", items.len()));
         }
         if items.is_empty() {
-            return Ok(Patch { operations: Vec::new() });
+            return Ok(Patch { operations: Vec::new(), allowed: None, guards });
         }
-        if SENSITIVE.contains(&kind.kind.as_str()) {
-            return Err(format!(
-                "a {} grants power over nodes or rights, so it cannot be patched by annotation",
-                kind.kind
-            ));
-        }
+        let allowed = Allowed::of(kind, openings, guards)?;
         let mut operations = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
-            let operation = Operation::parse(item).map_err(|why| format!("operation {}: {why}", index + 1))?;
-            for place in &operation.changes {
-                allowed(place, kind).map_err(|why| format!("operation {}: {why}", index + 1))?;
+            let operation = Operation::parse(item, guards).map_err(|why| format!("operation {}: {why}", index + 1))?;
+            for place in operation.changes().filter(|_| guards.stand(Guard::Operations)) {
+                allowed.judge(place).map_err(|why| format!("operation {}: {why}", index + 1))?;
             }
             operations.push(operation);
         }
-        Ok(Patch { operations })
+        Ok(Patch { operations, allowed: Some(allowed), guards })
     }
 
-    /// What the patch makes of an object; the object must stay the same one.
+    /// What the patch makes of an object. Whatever the operations were, the result may differ from the object only in what users may
+    /// patch, and must be the same object.
     pub fn apply(&self, object: &Value) -> Result<Value, String> {
-        let mut patched = object.clone();
+        let Some(allowed) = &self.allowed else { return Ok(object.clone()) };
+        let mut patched = with_own_maps(object.clone());
+        // What was brought in counts also when it was taken away again: it had to be copied.
+        let mut written = size(&patched);
         for (index, operation) in self.operations.iter().enumerate() {
-            json_patch::patch(&mut patched, std::slice::from_ref(&operation.raw))
-                .map_err(|error| format!("operation {} does not fit: {}", index + 1, error.kind))?;
-            if patched.to_string().len() > LARGEST_RESULT {
-                return Err(format!("operation {} makes the object larger than {LARGEST_RESULT} bytes", index + 1));
+            if let Some((path, value)) = operation.brings(&patched, self.guards) {
+                written = written.saturating_add(size(value));
+                if written > LARGEST_RESULT && self.guards.stand(Guard::Size) {
+                    return Err(format!("operation {} makes the object larger than {LARGEST_RESULT} bytes", index + 1));
+                }
+                if path.steps().len() + depth(value) > DEEPEST && self.guards.stand(Guard::Depth) {
+                    return Err(format!("operation {} nests the object deeper than {DEEPEST}", index + 1));
+                }
             }
-            if depth(&patched) > DEEPEST {
-                return Err(format!("operation {} nests the object deeper than {DEEPEST}", index + 1));
-            }
+            operation
+                .run(&mut patched, self.guards)
+                .map_err(|why| format!("operation {} does not fit: {why}", index + 1))?;
         }
-        if guarded(&patched) != guarded(object) {
+        let patched = without_empty_maps(patched, object);
+        if self.guards.stand(Guard::Result) {
+            difference::judge(object, &patched, allowed).map_err(|why| format!("its result is refused: {why}"))?;
+        }
+        if self.guards.stand(Guard::Identity) && guarded(&patched) != guarded(object) {
             return Err("its result has another identity or touches metadata that is not the user's".into());
         }
         Ok(patched)
@@ -109,78 +105,35 @@ impl Patch {
     }
 }
 
-impl Operation {
-    fn parse(item: Value) -> Result<Operation, String> {
-        let Value::Object(fields) = &item else {
-            return Err("it is not an object".into());
-        };
-        let op = fields.get("op").and_then(Value::as_str).ok_or("it has no \"op\"")?;
-        let members: &[&str] = match op {
-            "add" | "replace" | "test" => &["op", "path", "value"],
-            "remove" => &["op", "path"],
-            "move" | "copy" => &["op", "path", "from"],
-            other => return Err(format!("there is no operation {other:?}")),
-        };
-        if let Some(unknown) = fields.keys().find(|key| !members.contains(&key.as_str())) {
-            return Err(format!("{op} has no member {unknown:?}"));
+/// Users add labels and annotations one by one, so there must be something to add them to.
+fn with_own_maps(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for key in ["labels", "annotations"] {
+            metadata.entry(key).or_insert_with(|| Value::Object(Map::new()));
         }
-        if let Some(missing) = members.iter().find(|member| !fields.contains_key(**member)) {
-            return Err(format!("{op} needs a {missing:?}"));
-        }
-        let pointer = |fields: &Map<String, Value>, member: &str| {
-            Pointer::parse(fields[member].as_str().ok_or(format!("{member:?} is not text"))?)
-        };
-        let changes = match op {
-            "test" => Vec::new(),
-            "move" => vec![pointer(fields, "path")?, pointer(fields, "from")?],
-            _ => vec![pointer(fields, "path")?],
-        };
-        if op == "copy" {
-            pointer(fields, "from")?;
-        } else if op == "test" {
-            pointer(fields, "path")?;
-        }
-        let raw = serde_json::from_value(item).map_err(|error| error.to_string())?;
-        Ok(Operation { raw, changes })
     }
+    object
 }
 
-/// Whether users may change what a pointer points at.
-fn allowed(place: &Pointer, kind: &Kind) -> Result<(), String> {
-    let steps: Vec<&str> = place.steps().iter().map(String::as_str).collect();
-    let fits = match steps.as_slice() {
-        ["metadata", "labels" | "annotations", key] => !key.starts_with(PREFIX),
-        ["data", ..] => true,
-        ["spec", ..] if WITH_PODS.contains(&kind.kind.as_str()) => allowed_with_pods(&steps),
-        ["spec", ..] => true,
-        _ => false,
-    };
-    let what = if steps.is_empty() { "the whole object".to_owned() } else { place.to_string() };
-    if fits { Ok(()) } else { Err(format!("{what} is not for users to patch in a {}", kind.kind)) }
-}
-
-/// Resources, environment, placement and number: what users tune without changing what runs.
-fn allowed_with_pods(steps: &[&str]) -> bool {
-    let pod = match steps {
-        ["spec", "replicas"] => return true,
-        ["spec", "template", "spec", rest @ ..] | ["spec", "jobTemplate", "spec", "template", "spec", rest @ ..] => {
-            rest
+/// An empty map and none mean the same, so one that was not there before is not there after.
+fn without_empty_maps(mut patched: Value, before: &Value) -> Value {
+    if let Some(metadata) = patched.get_mut("metadata").and_then(Value::as_object_mut) {
+        for key in ["labels", "annotations"] {
+            let was = before.pointer(&format!("/metadata/{key}")).is_some();
+            if !was && metadata.get(key).and_then(Value::as_object).is_some_and(Map::is_empty) {
+                metadata.remove(key);
+            }
         }
-        ["spec", rest @ ..] => rest,
-        _ => return false,
-    };
-    matches!(
-        pod,
-        ["tolerations" | "nodeSelector" | "affinity", ..]
-            | ["containers" | "initContainers", _, "resources" | "env", ..]
-    )
+    }
+    patched
 }
 
-/// Everything of an object that no patch may change: all but its content and the users' own labels and annotations.
+/// Everything of an object that no patch may change, whatever the rules for its kind say: all but its content and the users' own labels
+/// and annotations.
 fn guarded(object: &Value) -> Value {
-    let mut rest = object.clone();
-    let Some(fields) = rest.as_object_mut() else { return rest };
-    fields.retain(|key, _| !["spec", "data"].contains(&key.as_str()));
+    let Some(fields) = object.as_object() else { return object.clone() };
+    let rest = fields.iter().filter(|(key, _)| !["spec", "data"].contains(&key.as_str()));
+    let mut fields: Map<String, Value> = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
         for key in ["labels", "annotations"] {
             if let Some(Value::Object(entries)) = metadata.get_mut(key) {
@@ -190,12 +143,13 @@ fn guarded(object: &Value) -> Value {
         // An empty map and none mean the same.
         metadata.retain(|_, value| value.as_object().is_none_or(|entries| !entries.is_empty()));
     }
-    rest
+    Value::Object(fields)
 }
 
 #[cfg(test)]
 mod tests {
     use super::Patch;
+    use crate::allow::Openings;
     use crate::object::Kind;
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
@@ -207,7 +161,7 @@ mod tests {
     }
 
     fn judge(kind: &str, patch: &str) -> Result<Value, String> {
-        Patch::parse(patch, &Kind::new("v1", kind))?.apply(&service())
+        Patch::parse(patch, &Kind::new("v1", kind), &Openings::none())?.apply(&service())
     }
 
     fn refused(kind: &str, patch: &str, expected: &Expect) {
@@ -226,7 +180,7 @@ mod tests {
         assert_eq!(done["spec"]["other"], "NodePort");
         assert_eq!(done["metadata"]["labels"]["team"], "x");
         let pods = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": []}]"#;
-        assert!(Patch::parse(pods, &Kind::new("apps/v1", "DaemonSet")).is_ok());
+        assert!(Patch::parse(pods, &Kind::new("apps/v1", "DaemonSet"), &Openings::none()).is_ok());
     }
 
     #[test]
@@ -234,34 +188,44 @@ mod tests {
         refused(
             "MachineConfig",
             r#"[{"op": "remove", "path": "/spec"}]"#,
-            &expect!["a MachineConfig grants power over nodes or rights, so it cannot be patched by annotation"],
+            &expect![
+                "a MachineConfig cannot be patched by annotation: it writes files, units and kernel arguments of nodes"
+            ],
         );
         refused(
             "Service",
             r#"[{"op": "replace", "path": "", "value": {}}]"#,
-            &expect!["operation 1: the whole object is not for users to patch in a Service"],
+            &expect![
+                "operation 1: the whole object is not for users to patch in a Service; see `virtpilot explain patch Service`"
+            ],
         );
         refused(
             "Service",
             r#"[{"op": "replace", "path": "/metadata/name", "value": "x"}]"#,
-            &expect!["operation 1: /metadata/name is not for users to patch in a Service"],
+            &expect![
+                "operation 1: /metadata/name is not for users to patch in a Service; see `virtpilot explain patch Service`"
+            ],
         );
         refused(
             "Service",
             r#"[{"op": "add", "path": "/metadata/labels/platform.kubevirt.io~1managed-by", "value": "me"}]"#,
             &expect![
-                "operation 1: /metadata/labels/platform.kubevirt.io~1managed-by is not for users to patch in a Service"
+                "operation 1: /metadata/labels/platform.kubevirt.io~1managed-by is not for users to patch in a Service: it says that the object is ours"
             ],
         );
         refused(
             "Service",
             r#"[{"op": "replace", "path": "/metadata/labels", "value": {}}]"#,
-            &expect!["operation 1: /metadata/labels is not for users to patch in a Service"],
+            &expect![
+                "operation 1: /metadata/labels is not for users to patch in a Service; see `virtpilot explain patch Service`"
+            ],
         );
         refused(
             "Service",
             r#"[{"op": "move", "from": "/metadata/namespace", "path": "/spec/x"}]"#,
-            &expect!["operation 1: /metadata/namespace is not for users to patch in a Service"],
+            &expect![
+                "operation 1: /metadata/namespace is not for users to patch in a Service; see `virtpilot explain patch Service`"
+            ],
         );
         refused(
             "Service",
@@ -286,13 +250,15 @@ mod tests {
         refused(
             "Service",
             r#"[{"op": "remove", "path": "/spec/nothing"}]"#,
-            &expect!["operation 1 does not fit: path is invalid"],
+            &expect!["operation 1 does not fit: /spec/nothing does not exist"],
         );
         refused("Service", r#"{"op": "remove"}"#, &expect!["it is not a list of operations"]);
         refused(
             "DaemonSet",
             r#"[{"op": "add", "path": "/spec/template/spec/hostPID", "value": true}]"#,
-            &expect!["operation 1: /spec/template/spec/hostPID is not for users to patch in a DaemonSet"],
+            &expect![
+                "operation 1: /spec/template/spec/hostPID is not for users to patch in a DaemonSet; see `virtpilot explain patch DaemonSet`"
+            ],
         );
         refused(
             "Service",

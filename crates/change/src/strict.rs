@@ -74,3 +74,28 @@ pub(crate) fn depth(value: &Value) -> usize {
         _ => 0,
     }
 }
+
+/// How many bytes a value takes as JSON, or a few more.
+pub(crate) fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 6,
+        Value::Number(number) => match number.as_u64() {
+            Some(number) => number.checked_ilog10().map_or(2, |digits| digits as usize + 2),
+            None => 26,
+        },
+        Value::String(text) => text_size(text) + 1,
+        Value::Array(items) => items.iter().map(size).fold(3, usize::saturating_add),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| text_size(key) + 1 + size(value)).fold(3, usize::saturating_add)
+        }
+    }
+}
+
+fn text_size(text: &str) -> usize {
+    let letter = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(letter).fold(2, usize::saturating_add)
+}

@@ -27,6 +27,8 @@ enum Command {
     Status(command::status::Arguments),
     /// Say yes to one change that restarts nodes
     Approve(command::approve::Arguments),
+    /// Explain what users may write
+    Explain(command::explain::Arguments),
     /// Start a playground: a real control plane on this machine that looks like a small OpenShift
     #[command(disable_help_flag = true)]
     Up(command::up::Arguments),
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Render(arguments) => command::render::run(&arguments),
         Command::Status(arguments) => done(command::status::run(&arguments)),
         Command::Approve(arguments) => done(command::approve::run(&arguments)),
+        Command::Explain(arguments) => done(command::explain::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),
         Command::Version(arguments) => done(command::version::run(&arguments)),
         Command::Completions(arguments) => done(command::completions::run(&arguments, Arguments::command())),

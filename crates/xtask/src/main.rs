@@ -1,6 +1,8 @@
-//! `cargo xtask gen` writes what is derived, `tidy` checks what the architecture promises, `gen-pack` makes a pack for benches.
+//! `cargo xtask gen` writes what is derived, `tidy` checks what the architecture promises, `gen-pack` makes a pack for benches, `fuzz`
+//! tries properties for a while.
 
 mod bench_pack;
+mod fuzz;
 mod generated;
 mod layers;
 mod pack;
@@ -14,7 +16,8 @@ use workspace::Workspace;
 
 const USAGE: &str = "usage: cargo xtask gen            write every derived file
        cargo xtask tidy           check what the architecture promises
-       cargo xtask gen-pack DIR   write an asset pack of a real platform's size, for benches and tests";
+       cargo xtask gen-pack DIR   write an asset pack of a real platform's size, for benches and tests
+       cargo xtask fuzz SECONDS   try every property test of the crates that think for so long";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +55,7 @@ fn run(arguments: &[&str]) -> anyhow::Result<()> {
             }
         }
         ["gen-pack", folder] => bench_pack::write(Path::new(folder)),
+        ["fuzz", seconds] => fuzz::run(seconds),
         _ => bail!("{USAGE}"),
     }
 }

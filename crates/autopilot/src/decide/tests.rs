@@ -4,7 +4,7 @@ use super::{Decision, Effect, Observed, Refused, Remembered, Tell, Verdict, deci
 use crate::budget::Budget;
 use crate::scope::{Consent, Rule};
 use api::annotation::APPLIED;
-use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Reason};
+use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings, Reason};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -32,6 +32,7 @@ struct Scene {
     frozen: bool,
     impact: Impact,
     consent: Consent,
+    openings: Openings,
 }
 
 impl Scene {
@@ -52,6 +53,7 @@ impl Scene {
             remembered: Some(Remembered { digest: Digest::of(&wanted()), claim, uid: "u".into() }),
             impact: Impact::Low,
             consent: Consent::default(),
+            openings: Openings::none(),
         }
     }
 
@@ -93,6 +95,7 @@ impl Scene {
             dropped: &[],
             frozen: self.frozen,
             consent,
+            openings: &self.openings,
             excluded: false,
             restarts: "3 nodes",
         }

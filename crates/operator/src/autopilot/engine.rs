@@ -36,6 +36,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 pub(crate) struct Settings {
     pub(crate) namespace: String,
     pub(crate) opt_in: bool,
+    /// Sensitive kinds that may be patched after all.
+    pub(crate) openings: change::Openings,
     pub(crate) pod: String,
     pub(crate) permit: Permit,
     pub(crate) clock: fn() -> Timestamp,
@@ -395,7 +397,7 @@ impl Engine {
         if item.busy {
             return;
         }
-        let Some(decision) = item.decide(key, &self.consent, now) else { return };
+        let Some(decision) = item.decide(key, &self.consent, &self.settings.openings, now) else { return };
         if let Some(wake) = decision.wake
             && item.wake.replace(wake) != Some(wake)
         {

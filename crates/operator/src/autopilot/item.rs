@@ -2,7 +2,7 @@
 
 use api::annotation;
 use autopilot::{Budget, Decision, Observed, Refused, Remembered, Tell};
-use change::{Desired, Digest, Impact, Key, Live, Reason};
+use change::{Desired, Digest, Impact, Key, Live, Openings, Reason};
 use cluster::act::Guard;
 use std::time::{Duration, Instant};
 
@@ -119,7 +119,13 @@ impl Item {
     }
 
     /// What is to be done now; `None` while nothing is known.
-    pub(crate) fn decide(&self, key: &Key, consent: &autopilot::Consent, now: i64) -> Option<Decision> {
+    pub(crate) fn decide(
+        &self,
+        key: &Key,
+        consent: &autopilot::Consent,
+        openings: &Openings,
+        now: i64,
+    ) -> Option<Decision> {
         let live = match &self.live {
             Seen::Unknown => return None,
             Seen::Absent => None,
@@ -137,6 +143,7 @@ impl Item {
             dropped: &self.dropped,
             frozen: self.frozen,
             consent,
+            openings,
             excluded: self.excluded,
             restarts: &self.restarts,
         };

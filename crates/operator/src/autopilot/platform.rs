@@ -109,7 +109,7 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<
     let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in);
     let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
     let consent = Consent::read(&scope, approval, approved);
-    let exclusions = exclusions(annotation(api::annotation::DISABLED_RESOURCES));
+    let exclusions = Exclusions::read(annotation(api::annotation::DISABLED_RESOURCES));
     let held = why_held(&scope, &exclusions);
     let rules = match last {
         Some(last) if held.is_some() => last.clone(),
@@ -178,15 +178,6 @@ fn named(asset: &Asset, object: &Value, exclusions: &Exclusions) -> Result {
     let (wanted, pool) = (Desired::of(object), pool(object).map(str::to_owned));
     let object = Object { key, wanted, impact, pool };
     if excluded { Result::Filtered(object) } else { Result::Included(object) }
-}
-
-fn exclusions(text: Option<&str>) -> Exclusions {
-    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Exclusions::none() };
-    match serde_saphyr::from_str::<Value>(text) {
-        Ok(Value::String(_)) => Exclusions::read_pairs(text),
-        Ok(value) => Exclusions::read_list(&value),
-        Err(error) => Exclusions::Broken(error.to_string()),
-    }
 }
 
 /// The nodes that restart when this object is written, in words.

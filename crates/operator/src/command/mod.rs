@@ -2,6 +2,7 @@
 
 pub(crate) mod approve;
 pub(crate) mod completions;
+pub(crate) mod explain;
 pub(crate) mod render;
 pub(crate) mod run;
 pub(crate) mod status;

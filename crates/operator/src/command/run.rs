@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// Do nothing unless the HyperConverged says so
     #[arg(long)]
     opt_in: bool,
+    /// Sensitive kinds that users may patch after all, comma-separated; `virtpilot explain patch KIND` shows which are closed
+    #[arg(long, default_value = "", value_name = "KINDS", value_parser = change::Openings::parse, hide_default_value = true)]
+    patchable_kinds: change::Openings,
     /// Where metrics are served; 0 is nowhere
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = serve::parse_address)]
     metrics_bind_address: Address,
@@ -100,6 +103,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             missing,
             namespace: arguments.namespace,
             opt_in: arguments.opt_in,
+            openings: arguments.patchable_kinds,
             permit: Permit::unopposed(),
             clock: jiff::Timestamp::now,
             pod,

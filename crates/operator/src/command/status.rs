@@ -6,7 +6,7 @@ use crate::autopilot::platform::{self, Result as Came};
 use crate::pack;
 use anyhow::Context;
 use autopilot::{Consent, Observed, Verdict};
-use change::Live;
+use change::{Live, Openings};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// A folder with an asset pack, instead of the one inside this binary
     #[arg(long, value_name = "FOLDER")]
     assets_dir: Option<PathBuf>,
+    /// Sensitive kinds that users may patch after all, as the operator was told
+    #[arg(long, default_value = "", value_name = "KINDS", value_parser = Openings::parse, hide_default_value = true)]
+    patchable_kinds: Openings,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
     output: super::Format,
@@ -62,7 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 None => None,
             };
             let restarts = platform::restarts(&nodes, object.pool.as_deref());
-            lines.push(line(asset, &object, live.as_ref(), &wanted.consent, excluded, &restarts));
+            let openings = &arguments.patchable_kinds;
+            lines.push(line(asset, &object, live.as_ref(), (&wanted.consent, openings), excluded, &restarts));
         }
         Ok(lines)
     })?;
@@ -76,7 +80,7 @@ fn line(
     asset: String,
     object: &platform::Object,
     live: Option<&Live>,
-    consent: &Consent,
+    (consent, openings): (&Consent, &Openings),
     excluded: bool,
     restarts: &str,
 ) -> Line {
@@ -94,6 +98,7 @@ fn line(
         dropped,
         frozen,
         consent,
+        openings,
         excluded,
         restarts,
     };

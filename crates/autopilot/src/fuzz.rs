@@ -1,0 +1,112 @@
+//! Properties of exclusions and of falling back on the last good wishes, tried with what nobody would write.
+
+use crate::corpus::{PREFIX, applied, decided, objects};
+use crate::exclusion::Exclusions;
+use change::{Key, Kind, Openings, Overrides};
+use proptest::collection::vec;
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::sample::select;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+fn config() -> ProptestConfig {
+    // The number of cases comes from PROPTEST_CASES, which `make fuzz` sets.
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// A patch for the Service of the scene: good, refused, or not fitting.
+fn patch() -> impl Strategy<Value = Option<String>> {
+    let path = select(
+        [
+            "/spec/type",
+            "/spec/ports/0/port",
+            "/spec/ports/7",
+            "/spec/selector",
+            "/metadata/name",
+            "/metadata/labels/x",
+            "x",
+        ]
+        .as_slice(),
+    );
+    let one = (select(["add", "replace", "remove"].as_slice()), path, 0..3_i64).prop_map(|(op, path, value)| {
+        let mut operation = json!({"op": op, "path": path});
+        if op != "remove" {
+            operation["value"] = json!(value.to_string());
+        }
+        operation
+    });
+    prop_oneof![
+        1 => Just(None),
+        8 => vec(one, 0..3).prop_map(|operations| Some(json!(operations).to_string())),
+        1 => any::<String>().prop_map(Some),
+    ]
+}
+
+fn masks() -> impl Strategy<Value = Option<String>> {
+    let mask = select(
+        ["/spec/type", "/spec/selector/app", "/spec/ports", "/spec/ports/0", "/metadata", "", "spec"].as_slice(),
+    );
+    prop_oneof![1 => Just(None), 2 => vec(mask, 1..3).prop_map(|masks| Some(masks.join(",")))]
+}
+
+/// Lists of rules, near misses and noise.
+fn exclusions() -> impl Strategy<Value = String> {
+    let scalar =
+        select(["Service", "virt-*", "a?", "\"\"", "7", "~", "[a]", "'x y'", "*a", "&a b", "{}", "a: b"].as_slice());
+    let key = select(["kind", "kind", "name", "name", "namespace", "Kind", "x"].as_slice());
+    let rule = vec((key, scalar), 0..4).prop_map(|fields| {
+        let fields: Vec<String> = fields.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        format!("- {{{}}}\n", fields.join(", "))
+    });
+    let pair = "[A-Za-z]{0,4}[/ ]{0,2}[a-z*?.\\[-]{0,5}";
+    prop_oneof![
+        4 => vec(rule, 0..4).prop_map(|rules| rules.concat()),
+        2 => vec(pair, 0..4).prop_map(|pairs| pairs.join(",")),
+        2 => "[-{}\\[\\]:,&*!|>'\"%@ \n\ta-z]{0,40}",
+        1 => any::<String>(),
+    ]
+}
+
+/// What is wanted with these wishes, if they can be honoured.
+fn honoured(bare: &Value, patch: Option<&str>, masks: Option<&str>) -> Option<Value> {
+    let overrides = Overrides::read(patch, masks, &Key::of(bare)?, &Openings::none()).ok()?;
+    overrides.apply(bare).ok()
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn the_last_good_wishes_are_kept_while_the_new_ones_are_refused(
+        patch in patch(), masks in masks(), good_patch in patch(), good_masks in masks()
+    ) {
+        let bare = &objects()["Service"];
+        let wishes = [("patch", &patch), ("ignore-fields", &masks), ("last-good-patch", &good_patch), ("last-good-ignore-fields", &good_masks)];
+        let written = wishes.into_iter().filter_map(|(key, text)| Some((format!("{PREFIX}{key}"), text.clone()?)));
+        let (verdict, refused) = decided(bare, written.collect::<BTreeMap<_, _>>());
+        let now = honoured(bare, patch.as_deref(), masks.as_deref());
+        let before = honoured(bare, good_patch.as_deref(), good_masks.as_deref());
+        prop_assert_eq!(refused, now.is_none());
+        prop_assert_eq!(applied(verdict), Some(now.or(before).unwrap_or_else(|| bare.clone())));
+    }
+
+    #[test]
+    fn a_list_of_exclusions_is_broken_or_says_what_it_means(text in exclusions()) {
+        if let Exclusions::Rules(rules) = Exclusions::read(Some(&text)) {
+            prop_assert!(rules.len() <= 200);
+            for rule in &rules {
+                prop_assert!(!rule.kind.is_empty() && rule.kind.chars().all(|letter| letter.is_ascii_alphanumeric()));
+                prop_assert!(!rule.name.is_empty() && rule.namespace.as_deref() != Some(""));
+                // A rule leaves alone what it names, and nothing of another kind.
+                let name = rule.name.replace(['*', '?'], "a");
+                let namespace = rule.namespace.as_deref().unwrap_or("any").replace(['*', '?'], "a");
+                let key = Key { kind: Kind::new("v1", &rule.kind), namespace, name };
+                let one = Exclusions::Rules(vec![rule.clone()]);
+                prop_assert!(one.excludes(&key), "{:?}", rule);
+                let kind = Kind::new("v1", &format!("{}x", rule.kind));
+                let other = Key { kind, ..key };
+                prop_assert!(!one.excludes(&other));
+            }
+        }
+    }
+}

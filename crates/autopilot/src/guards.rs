@@ -1,0 +1,49 @@
+//! Every check on the list of exclusions, by name, so that a test can show what happens without it.
+
+/// One check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// It is a list of rules, and a rule that cannot be read is not passed over.
+    Shape,
+    /// A rule has no other keys.
+    RuleMembers,
+    /// Their values are text.
+    RuleTexts,
+    /// They can be names.
+    RuleLetters,
+    /// There are not too many.
+    RuleCount,
+}
+
+/// The checks that are made. All of them: only a test of this crate can make another value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guards {
+    #[cfg(test)]
+    off: &'static [Guard],
+}
+
+impl Guards {
+    /// Every check.
+    pub(crate) const ALL: Guards = Guards {
+        #[cfg(test)]
+        off: &[],
+    };
+
+    /// Every check but these.
+    #[cfg(test)]
+    pub(crate) const fn without(off: &'static [Guard]) -> Guards {
+        Guards { off }
+    }
+
+    /// Whether a check is made.
+    #[cfg(test)]
+    pub(crate) fn stand(self, guard: Guard) -> bool {
+        !self.off.contains(&guard)
+    }
+
+    /// Whether a check is made.
+    #[cfg(not(test))]
+    pub(crate) fn stand(self, _: Guard) -> bool {
+        true
+    }
+}
