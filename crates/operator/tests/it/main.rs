@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod commands;
+mod corpus;
 mod crash;
 mod faults;
 mod keeping;

@@ -92,6 +92,14 @@ impl Running {
         running
     }
 
+    /// The operator's memory in MB (Pss).
+    pub(crate) fn memory(&self) -> f64 {
+        let id = self.operator.as_ref().unwrap().0.id();
+        let text = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1024.0
+    }
+
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.account.kubeconfig
     }
@@ -100,10 +108,15 @@ impl Running {
         deployment::objects(&self.playground, "v1", "ConfigMap", Some(NAMESPACE))
     }
 
+    /// Kills the operator.
+    pub(crate) fn stop(&mut self) {
+        drop(self.operator.take());
+    }
+
     /// Kills the operator and starts another.
     pub(crate) fn restart(&mut self) {
         // The one there is ends before the other begins.
-        drop(self.operator.take());
+        self.stop();
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         self.operator = Some(Process::start(&self.account.kubeconfig, &arguments));
     }

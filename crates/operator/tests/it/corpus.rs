@@ -1,0 +1,328 @@
+//! The corpora of `change` on the real server: nobody gains anything, nothing is left undefended, and what is good is honoured exactly.
+
+use crate::operator::{NAMESPACE, Running, edit, eventually, eventually_within, quiet};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use playground::audit::Kind;
+use playground::deployment;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/scene");
+const ROLE: &str = include_str!("../packs/scene.role.yaml");
+const HOSTILE: &str = include_str!("../../../change/tests-data/hostile.yaml");
+const BENIGN: &str = include_str!("../../../change/tests-data/benign.yaml");
+const PREFIX: &str = "platform.kubevirt.io/";
+const LABEL: &str = "platform.kubevirt.io/managed-by";
+/// An object has ten corrections at once; after fewer rounds than that it gets a new budget.
+const ROUNDS_A_BUDGET: usize = 8;
+
+/// The objects of the pack, by kind: those the corpora are written for, and two that only have to stay as they are.
+const OBJECTS: [(&str, &str, Option<&str>, &str); 6] = [
+    ("Service", "v1", Some(NAMESPACE), "scene-service"),
+    ("ConfigMap", "v1", Some(NAMESPACE), "scene-settings"),
+    ("PrometheusRule", "monitoring.coreos.com/v1", Some(NAMESPACE), "scene-rules"),
+    ("DaemonSet", "apps/v1", Some(NAMESPACE), "scene-workload"),
+    ("MachineConfig", "machineconfiguration.openshift.io/v1", None, "99-worker-scene"),
+    ("HyperConverged", "hco.kubevirt.io/v1", Some(NAMESPACE), "kubevirt-hyperconverged"),
+];
+
+#[derive(Deserialize)]
+struct Hostile {
+    name: String,
+    on: String,
+    key: String,
+    value: Option<String>,
+    #[serde(default)]
+    pieces: Vec<Piece>,
+    #[serde(default)]
+    with: BTreeMap<String, String>,
+    outcome: String,
+    #[serde(default)]
+    unit: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Piece {
+    Text(String),
+    Times { text: String, times: usize },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Benign {
+    name: String,
+    on: String,
+    patch: Option<String>,
+    ignore_fields: Option<String>,
+    #[serde(default)]
+    set: BTreeMap<String, Value>,
+    #[serde(default)]
+    gone: Vec<String>,
+    #[serde(default)]
+    unit: bool,
+}
+
+impl Hostile {
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Times { text, times } => text.repeat(*times),
+        });
+        let value = self.value.clone().unwrap_or_else(|| pieces.collect());
+        let mut all = self.with.clone();
+        all.insert(self.key.clone(), value);
+        all
+    }
+}
+
+/// One of the pack's objects.
+struct Subject {
+    kind: &'static str,
+    name: &'static str,
+    api: Api<DynamicObject>,
+    /// As it is when nobody wishes anything.
+    bare: Value,
+}
+
+impl Subject {
+    async fn all(running: &Running) -> Vec<Subject> {
+        let mut subjects = Vec::new();
+        for (kind, api_version, namespace, name) in OBJECTS {
+            let api = deployment::objects(&running.playground, api_version, kind, namespace);
+            eventually(&format!("{name} is kept"), async || {
+                let object = api.get_opt(name).await.unwrap()?;
+                object.metadata.labels?.get(LABEL).map(|_| ())
+            })
+            .await;
+            let bare = plain(&api, name).await;
+            subjects.push(Subject { kind, name, api, bare });
+        }
+        subjects
+    }
+
+    /// Writes annotations of ours, or takes them away; an object takes no more than 256 KiB of them.
+    async fn annotate(&self, annotations: &BTreeMap<String, Option<String>>) -> bool {
+        let annotations: BTreeMap<String, &Option<String>> =
+            annotations.iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
+        let patch = json!({"metadata": {"annotations": annotations}});
+        let params = PatchParams { field_manager: Some("person".into()), ..PatchParams::default() };
+        self.api.patch_metadata(self.name, &params, &Patch::Merge(&patch)).await.is_ok()
+    }
+
+    async fn drift(&self) {
+        edit(&self.api, self.name, json!({"metadata": {"labels": {LABEL: "somebody"}}})).await;
+    }
+
+    async fn is_defended(&self) -> Option<()> {
+        let labels = self.api.get_metadata(self.name).await.unwrap().metadata.labels?;
+        (labels.get(LABEL).map(String::as_str) == Some("virt-platform-autopilot")).then_some(())
+    }
+
+    async fn is_bare(&self) -> Option<()> {
+        (plain(&self.api, self.name).await == self.bare).then_some(())
+    }
+}
+
+/// An object without what changes by itself and without annotations of ours.
+async fn plain(api: &Api<DynamicObject>, name: &str) -> Value {
+    let mut value = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
+    let metadata = value["metadata"].as_object_mut().unwrap();
+    metadata.retain(|key, _| !["resourceVersion", "generation", "managedFields"].contains(&key.as_str()));
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !key.starts_with(PREFIX) && key != "deprecated.daemonset.template.generation");
+    }
+    metadata.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
+    value.as_object_mut().unwrap().remove("status");
+    value
+}
+
+fn some(annotations: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+    annotations.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()
+}
+
+fn none<'a>(keys: impl Iterator<Item = &'a String>) -> BTreeMap<String, Option<String>> {
+    keys.map(|key| (key.clone(), None)).collect()
+}
+
+async fn start() -> Running {
+    let running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
+    running.annotate_hco("autopilot", Some("true")).await;
+    running
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gains_anything_and_nothing_is_left_undefended() {
+    let mut running = start().await;
+    let subjects = Subject::all(&running).await;
+    quiet(&running).await;
+    let (before, begin) = (running.memory(), running.audit().mark().unwrap());
+    let cases: Vec<Hostile> = serde_saphyr::from_str(HOSTILE).unwrap();
+    let mut waiting: BTreeMap<&str, Vec<&Hostile>> = BTreeMap::new();
+    for case in cases.iter().filter(|case| !case.unit) {
+        waiting.entry(case.on.as_str()).or_default().push(case);
+    }
+    let (mut played, mut most, mut round) = (0, before, 0);
+    // One case on each object at a time: what is done to one must not stop another.
+    while waiting.values().any(|cases| !cases.is_empty()) {
+        let mut now: Vec<(&Subject, &Hostile)> = Vec::new();
+        for subject in &subjects {
+            if let Some(case) = waiting.get_mut(subject.kind).and_then(Vec::pop)
+                && subject.annotate(&some(&case.annotations())).await
+            {
+                now.push((subject, case));
+            }
+        }
+        for (subject, case) in &now {
+            // A broken rule on the HyperConverged must not leave the others undefended; it itself is defended anyway.
+            if case.outcome != "held" {
+                subject.drift().await;
+            }
+        }
+        for (subject, case) in &now {
+            let what = format!("{} on {} ({})", case.name, subject.name, case.outcome);
+            if case.outcome != "held" {
+                eventually_within(Duration::from_secs(20), &format!("{what}: it is defended"), async || {
+                    subject.is_defended().await
+                })
+                .await;
+            }
+            let after = plain(&subject.api, subject.name).await;
+            for protected in ["/kind", "/apiVersion", "/metadata/name", "/metadata/namespace", "/metadata/uid"] {
+                assert_eq!(after.pointer(protected), subject.bare.pointer(protected), "{what}");
+            }
+            for never in ["ownerReferences", "finalizers", "generateName", "deletionTimestamp"] {
+                assert_eq!(after["metadata"].get(never), None, "{what}");
+            }
+            if case.outcome == "refused" {
+                assert_eq!(after, subject.bare, "{what}");
+            }
+            played += 1;
+        }
+        most = most.max(running.memory());
+        for (subject, case) in &now {
+            assert!(subject.annotate(&none(case.annotations().keys())).await);
+        }
+        for (subject, case) in &now {
+            let what = format!("after {} {} is as before", case.name, subject.name);
+            eventually(&what, async || subject.is_bare().await).await;
+        }
+        round += 1;
+        if round % ROUNDS_A_BUDGET == 0 {
+            // Only while nobody remembers it.
+            running.stop();
+            for subject in &subjects {
+                subject.annotate(&BTreeMap::from([("budget".to_owned(), None)])).await;
+            }
+            running.restart();
+        }
+    }
+    println!("{played} hostile annotations in {round} rounds; memory {before:.1} MB, at most {most:.1} MB");
+    assert!(played >= 80, "{played}");
+    assert!(most - before <= 4.0, "memory grew from {before:.1} to {most:.1} MB");
+    // And it wrote nothing but what is in the pack.
+    let own = running.own(&running.audit().since(begin).unwrap()).of(Kind::Write);
+    let written: BTreeSet<&str> = own.0.iter().map(|request| request.name.as_str()).collect();
+    let known: BTreeSet<&str> = OBJECTS.iter().map(|object| object.3).chain(["scene-adopted"]).collect();
+    assert!(written.is_subset(&known), "{written:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_good_is_honoured_exactly() {
+    let running = start().await;
+    let subjects = Subject::all(&running).await;
+    let cases: Vec<Benign> = serde_saphyr::from_str(BENIGN).unwrap();
+    let mut played = 0;
+    for case in cases.iter().filter(|case| !case.unit) {
+        let subject = subjects.iter().find(|subject| subject.kind == case.on).unwrap();
+        let mut wanted = subject.bare.clone();
+        for (pointer, value) in &case.set {
+            put(&mut wanted, pointer, value.clone());
+        }
+        let is_masked = |pointer: &String| case.ignore_fields.as_ref().is_some_and(|masks| covers(masks, pointer));
+        for pointer in case.gone.iter().filter(|pointer| !is_masked(pointer)) {
+            remove(&mut wanted, pointer);
+        }
+        let wishes = [("patch", &case.patch), ("ignore-fields", &case.ignore_fields)];
+        let wishes: BTreeMap<String, String> =
+            wishes.iter().filter_map(|(key, value)| Some(((*key).to_owned(), (*value).clone()?))).collect();
+        let mark = running.audit().mark().unwrap();
+        assert!(subject.annotate(&some(&wishes)).await, "{}", case.name);
+        // Whatever it wishes, something is written: at least that it was honoured.
+        eventually(&format!("{} is looked at", case.name), async || {
+            (running.own(&running.audit().since(mark).unwrap()).of(Kind::Write).count() > 0).then_some(())
+        })
+        .await;
+        // What the server adds to it by itself is not ours.
+        let begun = Instant::now();
+        while !missing(&wanted, &plain(&subject.api, subject.name).await, "").is_empty()
+            && begun.elapsed() < Duration::from_secs(10)
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let live = plain(&subject.api, subject.name).await;
+        assert_eq!(missing(&wanted, &live, ""), Vec::<String>::new(), "{}", case.name);
+        for pointer in case.gone.iter().filter(|pointer| !is_masked(pointer)) {
+            assert_eq!(live.pointer(pointer), None, "{}", case.name);
+        }
+        for pointer in case.gone.iter().filter(|pointer| is_masked(pointer)) {
+            let live = serde_json::to_value(subject.api.get(subject.name).await.unwrap()).unwrap();
+            assert_eq!(live.pointer(pointer), subject.bare.pointer(pointer), "{}: its value stays", case.name);
+        }
+        assert!(subject.annotate(&none(wishes.keys())).await);
+        eventually(&format!("after {} it is as before", case.name), async || subject.is_bare().await).await;
+        played += 1;
+    }
+    println!("{played} good annotations");
+    assert!(played >= 40, "{played}");
+}
+
+/// What is wanted and not so; a list is one thing.
+fn missing(wanted: &Value, live: &Value, way: &str) -> Vec<String> {
+    match (wanted, live) {
+        (Value::Object(fields), Value::Object(found)) => fields
+            .iter()
+            .flat_map(|(key, value)| missing(value, found.get(key).unwrap_or(&Value::Null), &format!("{way}/{key}")))
+            .collect(),
+        (Value::Array(items), Value::Array(found)) if items.len() == found.len() => {
+            items.iter().zip(found).flat_map(|(item, found)| missing(item, found, &format!("{way}[]"))).collect()
+        }
+        (wanted, live) if wanted != live => vec![format!("{way} is {live} and not {wanted}")],
+        _ => Vec::new(),
+    }
+}
+
+fn covers(masks: &str, pointer: &str) -> bool {
+    masks.split(',').map(str::trim).any(|mask| {
+        pointer == mask || pointer.starts_with(&format!("{mask}/")) || mask.starts_with(&format!("{pointer}/"))
+    })
+}
+
+/// Sets a value at a pointer, with the maps that lead there.
+fn put(object: &mut Value, pointer: &str, value: Value) {
+    let mut place = object;
+    for step in pointer.trim_start_matches('/').split('/') {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        place = match step.parse::<usize>() {
+            Ok(index) if place.is_array() => &mut place[index],
+            _ => &mut place[step],
+        };
+    }
+    *place = value;
+}
+
+fn remove(object: &mut Value, pointer: &str) {
+    let (parent, last) = pointer.rsplit_once('/').unwrap();
+    let last = last.replace("~1", "/").replace("~0", "~");
+    match object.pointer_mut(parent) {
+        Some(Value::Object(fields)) => {
+            fields.remove(&last);
+        }
+        Some(Value::Array(items)) => {
+            items.remove(last.parse().unwrap());
+        }
+        _ => {}
+    }
+}
