@@ -49,6 +49,13 @@ impl Wish {
         if overrides.is_empty() {
             return Ok(Wish::bare(observed.wanted));
         }
+        if let Some(claim) = live.managed_fields.claim(api::FIELD_MANAGER)
+            && let Some((mask, whole)) =
+                overrides.ignored().iter().find_map(|mask| Some((mask, claim.whole_around(mask)?)))
+        {
+            let why = format!("{mask} leads into a field that has one owner; ignore {whole} as a whole");
+            return Err(Reason::IgnoreFieldsRefused { why });
+        }
         let object = overrides.apply(&observed.wanted.object())?;
         let digest = Digest::of(&object);
         if let Some(refused) = observed.refused.iter().find(|refused| refused.digest == digest) {

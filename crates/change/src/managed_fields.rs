@@ -1,6 +1,7 @@
 //! `metadata.managedFields` as the server sent it. It is kept as text, which is a fraction of its size as a tree.
 
 use crate::field_set::{Entry, FieldSet};
+use crate::pointer::Pointer;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -63,6 +64,20 @@ impl Claim {
         FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
     }
 
+    /// The field a pointer leads into that the server knows only as a whole, such as a selector: nothing in it can have another owner.
+    pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
+        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
+        let (mut node, mut way) = (&fields, String::new());
+        for step in pointer.steps() {
+            if !way.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
+                return Some(way);
+            }
+            node = node.get(format!("f:{step}"))?;
+            way.push_str(&format!("/{}", step.replace('~', "~0").replace('/', "~1")));
+        }
+        None
+    }
+
     /// Whether the same is claimed since the same moment. The server writes the same set with the same letters; should it once not,
     /// the sets decide.
     pub fn is_still(&self, now: &Claim) -> bool {
@@ -73,6 +88,7 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::ManagedFields;
+    use crate::pointer::Pointer;
     use serde_json::json;
 
     fn fields(text: &str, time: &str) -> ManagedFields {
@@ -99,6 +115,14 @@ mod tests {
         assert!(before.is_still(&claim(r#"{"f:b": {}, "f:a": {}}"#, "t")));
         assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "a field was taken");
         assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied under our name");
+    }
+
+    #[test]
+    fn what_the_server_knows_as_a_whole_cannot_be_shared() {
+        let claim = fields(r#"{"f:spec":{"f:selector":{},"f:more":{".":{},"f:a/b":{}}}}"#, "t").claim("us").unwrap();
+        let around = |text: &str| claim.whole_around(&Pointer::parse(text).unwrap());
+        assert_eq!(around("/spec/selector/app").as_deref(), Some("/spec/selector"));
+        assert_eq!((around("/spec/selector"), around("/spec/more/a~1b"), around("/spec/none/x")), (None, None, None));
     }
 
     #[test]

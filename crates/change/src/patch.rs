@@ -5,7 +5,7 @@ use crate::difference;
 use crate::guards::{Guard, Guards};
 use crate::object::Kind;
 use crate::operate::Operation;
-use crate::strict::{Strict, depth, size};
+use crate::strict::{Strict, count, depth, size};
 use api::annotation::PREFIX;
 use serde_json::{Map, Value};
 
@@ -15,6 +15,8 @@ const LONGEST: usize = 64 * 1024;
 const MOST_OPERATIONS: usize = 100;
 /// What a patch makes of an object may not be larger: chained copies grow without bound.
 pub(crate) const LARGEST_RESULT: usize = 1024 * 1024;
+/// Nor have more values: a thousand empty lists are short as text and long in memory. The largest dashboards have a few thousand.
+const MOST_VALUES: usize = 20_000;
 /// Nor deeper.
 pub(crate) const DEEPEST: usize = 32;
 
@@ -69,12 +71,16 @@ impl Patch {
         let Some(allowed) = &self.allowed else { return Ok(object.clone()) };
         let mut patched = with_own_maps(object.clone());
         // What was brought in counts also when it was taken away again: it had to be copied.
-        let mut written = size(&patched);
+        let (mut written, mut values) = (size(&patched), count(&patched));
         for (index, operation) in self.operations.iter().enumerate() {
             if let Some((path, value)) = operation.brings(&patched, self.guards) {
                 written = written.saturating_add(size(value));
                 if written > LARGEST_RESULT && self.guards.stand(Guard::Size) {
                     return Err(format!("operation {} makes the object larger than {LARGEST_RESULT} bytes", index + 1));
+                }
+                values = values.saturating_add(count(value));
+                if values > MOST_VALUES && self.guards.stand(Guard::Size) {
+                    return Err(format!("operation {} gives the object more than {MOST_VALUES} values", index + 1));
                 }
                 if path.steps().len() + depth(value) > DEEPEST && self.guards.stand(Guard::Depth) {
                     return Err(format!("operation {} nests the object deeper than {DEEPEST}", index + 1));
@@ -273,6 +279,11 @@ mod tests {
             vec![r#"{"op": "add", "path": "/spec/a", "value": ["xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"]}"#.to_owned()];
         operations.extend((0..40).map(|_| r#"{"op": "copy", "from": "/spec/a", "path": "/spec/a/-"}"#.to_owned()));
         let words = judge("Service", &format!("[{}]", operations.join(","))).unwrap_err();
-        assert!(words.contains("larger than 1048576 bytes") || words.contains("deeper than 32"), "{words}");
+        assert!(
+            words.contains("more than 20000 values")
+                || words.contains("larger than 1048576 bytes")
+                || words.contains("deeper than 32"),
+            "{words}"
+        );
     }
 }

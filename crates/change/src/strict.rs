@@ -75,6 +75,15 @@ pub(crate) fn depth(value: &Value) -> usize {
     }
 }
 
+/// How many values it has, with all that are in it: each takes some memory, however short it is.
+pub(crate) fn count(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(count).fold(1, usize::saturating_add),
+        Value::Object(fields) => fields.values().map(count).fold(1, usize::saturating_add),
+        _ => 1,
+    }
+}
+
 /// How many bytes a value takes as JSON, or a few more.
 pub(crate) fn size(value: &Value) -> usize {
     match value {

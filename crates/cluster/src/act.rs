@@ -113,7 +113,7 @@ pub async fn act(
     permit: &Permit,
     served: &Served,
     key: &Key,
-    act: &Act,
+    act: Act,
     tries: u32,
 ) -> Result<Acted, Error> {
     let url = served.url(&key.namespace, &key.name);
@@ -124,13 +124,13 @@ pub async fn act(
         // By force over plain updates: that is drift.
         Act::Apply(object) => {
             let url = format!("{url}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict");
-            write(&url, APPLY, object.clone()).await
+            write(&url, APPLY, object).await
         }
         Act::Patch(patch) => write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await,
         Act::Repair(wanted) => match send(server, Sent::get(&url, WHOLE)).await {
             Ok(text) => {
                 let live = serde_json::from_str(&text).unwrap_or_default();
-                let wanted = serde_json::from_str(wanted).unwrap_or_default();
+                let wanted = serde_json::from_str(&wanted).unwrap_or_default();
                 let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
                 write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await
             }

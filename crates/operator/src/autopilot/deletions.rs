@@ -68,7 +68,7 @@ impl Deletions {
 impl Record {
     pub(super) async fn write(self, server: &Server, permit: &Permit) {
         let act = Act::apply(self.object, act::Guard::None);
-        if let Err(error) = act::act(server, permit, &self.served, &self.key, &act, 0).await {
+        if let Err(error) = act::act(server, permit, &self.served, &self.key, act, 0).await {
             tracing::warn!("what is left of the budgets of creation could not be written down: {error}");
         }
     }

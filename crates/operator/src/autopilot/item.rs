@@ -39,8 +39,8 @@ pub(crate) struct Item {
     pub(crate) failed: Option<Digest>,
     /// A write is under way: whatever happens meanwhile is looked at afterwards.
     pub(crate) busy: bool,
-    /// A repair was tried, and the write after it has not succeeded yet.
-    pub(crate) repaired: bool,
+    /// Whether somebody's change of a list's key has to be taken away before it can be applied.
+    pub(crate) repair: Repair,
     /// What is to be said when that has succeeded.
     pub(crate) owed: Option<Tell>,
     pub(crate) failures: u32,
@@ -50,6 +50,17 @@ pub(crate) struct Item {
     pub(crate) wake: Option<i64>,
     /// Why it was held when that was last said, so that it is said once.
     pub(crate) said: Option<Reason>,
+}
+
+/// A repair that makes room for an apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// None is needed, as far as is known.
+    None,
+    /// The next write is one.
+    Due,
+    /// It was made, and the apply after it has not been answered yet.
+    Done,
 }
 
 /// What is known of the live object.
@@ -81,7 +92,7 @@ impl Item {
             refused: Vec::new(),
             failed: None,
             busy: false,
-            repaired: false,
+            repair: Repair::None,
             owed: None,
             failures: 0,
             not_before: None,

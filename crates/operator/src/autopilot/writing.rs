@@ -1,6 +1,7 @@
 //! From an effect to a write, and from its answer to what is remembered of it.
 
 use super::engine::{Engine, look_later};
+use super::item::Repair;
 use super::places::Place;
 use autopilot::{Budget, Effect, Refused, Remembered, Tell};
 use change::{Digest, Key, Reason};
@@ -15,7 +16,6 @@ const TELL_AFTER: u32 = 4;
 /// A write that has ended.
 pub(super) struct Done {
     pub(super) key: Key,
-    act: Act,
     effect: Kept,
     tell: Option<Tell>,
     outcome: Result<Acted, act::Error>,
@@ -25,7 +25,8 @@ pub(super) struct Done {
 pub(super) enum Kept {
     Applied { digest: Digest, budget: Budget, deletions: Option<Budget> },
     Annotated { budget: Budget },
-    Nothing,
+    Repaired,
+    Released,
 }
 
 impl Engine {
@@ -40,10 +41,14 @@ impl Engine {
             return;
         }
         let (act, kept) = match effect {
+            // The next apply after it succeeds.
+            Effect::Apply { object, .. } if item.repair == Repair::Due => {
+                (Act::Repair(object.to_string()), Kept::Repaired)
+            }
             Effect::Apply { object, digest, budget, deletions } => {
                 (Act::apply(object, item.guard()), Kept::Applied { digest, budget, deletions })
             }
-            Effect::Release { patch } => (Act::Patch(patch), Kept::Nothing),
+            Effect::Release { patch } => (Act::Patch(patch), Kept::Released),
             Effect::Annotate { annotations, resource_version, budget } => {
                 (Act::Annotate { annotations, resource_version }, Kept::Annotated { budget })
             }
@@ -69,14 +74,14 @@ impl Engine {
                 // Before it is created: whoever kills us then gives nobody a new budget.
                 record.write(&server, &permit).await;
             }
-            let outcome = act::act(&server, &permit, &served, &key, &act, tries).await;
-            Done { key, act, effect, tell, outcome }
+            let outcome = act::act(&server, &permit, &served, &key, act, tries).await;
+            Done { key, effect, tell, outcome }
         });
     }
 
     /// Takes the answer to a write, says what was done, and looks again.
     pub(super) fn finish(&mut self, done: Done) {
-        let Done { key, act, effect, mut tell, outcome } = done;
+        let Done { key, effect, mut tell, outcome } = done;
         let Some(item) = self.items.get_mut(&key) else { return };
         item.busy = false;
         match outcome {
@@ -84,7 +89,7 @@ impl Engine {
                 (item.not_before, item.failed) = (None, None);
                 match effect {
                     Kept::Applied { digest, budget, deletions } => {
-                        (item.failures, item.repaired, item.budget) = (0, false, Some(budget));
+                        (item.failures, item.repair, item.budget) = (0, Repair::None, Some(budget));
                         item.deletions = deletions.or(item.deletions);
                         // What was begun and had to be repaired first is told as what it was.
                         tell = item.owed.take().or(tell);
@@ -92,7 +97,8 @@ impl Engine {
                         item.remembered = Some(Remembered { digest, claim, uid: acted.live.uid.clone() });
                     }
                     Kept::Annotated { budget } => item.budget = Some(budget),
-                    Kept::Nothing => {}
+                    Kept::Repaired => (item.repair, tell) = (Repair::Done, None),
+                    Kept::Released => {}
                 }
                 item.see(acted.live);
                 match tell {
@@ -102,17 +108,11 @@ impl Engine {
                 }
                 self.look_at(&key);
             }
-            Err(act::Error::KeyChanged { .. }) if !item.repaired => {
-                (item.repaired, item.owed) = (true, tell);
-                if let Act::Apply(object) = act {
-                    self.send(&key, Act::Repair(object), Kept::Nothing, None);
-                }
+            Err(act::Error::KeyChanged { .. }) if item.repair == Repair::None => {
+                (item.repair, item.owed) = (Repair::Due, tell);
+                self.look_at(&key);
             }
-            Err(error) => {
-                // A repair that failed was none.
-                item.repaired &= !matches!(act, Act::Repair(_));
-                self.fail(&key, effect, error);
-            }
+            Err(error) => self.fail(&key, effect, error),
         }
     }
 
@@ -124,9 +124,13 @@ impl Engine {
         let is_wrong =
             matches!(error, act::Error::Refused { code: 400 | 413 | 422, .. } | act::Error::KeyChanged { .. });
         let wait = item.wait(refused);
+        if refused && item.repair == Repair::Done {
+            // It did not help this time; what is tried next may need another.
+            item.repair = Repair::None;
+        }
         item.failed = match effect {
             Kept::Applied { digest, .. } => Some(digest),
-            Kept::Annotated { .. } | Kept::Nothing => None,
+            Kept::Annotated { .. } | Kept::Repaired | Kept::Released => None,
         };
         if !matches!(error, act::Error::Stale(_)) {
             item.not_before = Some(Instant::now() + wait);

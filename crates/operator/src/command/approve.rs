@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             annotations: BTreeMap::from([(api::annotation::APPROVED.to_owned(), after)]),
             resource_version: hco.metadata.resource_version.unwrap_or_default(),
         };
-        act::act(&server, &Permit::person(), &served, &key, &act, 0).await?;
+        act::act(&server, &Permit::person(), &served, &key, act, 0).await?;
         print(&format!("approved {digest}\n"))
     })
 }

@@ -92,11 +92,11 @@ impl Running {
         running
     }
 
-    /// The operator's memory in MB (Pss).
+    /// The memory the operator has asked for, in MB; its code, which it may share, does not count.
     pub(crate) fn memory(&self) -> f64 {
         let id = self.operator.as_ref().unwrap().0.id();
         let text = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
         line.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1024.0
     }
 
