@@ -50,7 +50,8 @@ impl Budget {
 
     /// Whether more than one correction was made lately.
     pub fn is_worn(self, now: i64) -> bool {
-        self.refilled(now).fast < FAST - TOKEN
+        let budget = self.refilled(now);
+        budget.fast < FAST - TOKEN || budget.slow < SLOW - TOKEN
     }
 
     /// The lesser of this one and another.

@@ -164,8 +164,11 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
         Pause::Until(end) => return Decision { wake: Some(end), ..hold(Reason::Paused) },
         Pause::Unclear(value) => return hold(Reason::PauseUnclear { value }),
     }
-    let (wish, refused) = Wish::of(observed, live);
-    let decision = keep(observed, live, &wish, now);
+    let (wish, refused) = match Wish::of(observed, live) {
+        Ok(wish) => wish,
+        Err(reason) => return hold(reason),
+    };
+    let decision = keep(observed, live, wish, now);
     match (refused, decision.verdict) {
         (Some(reason), Verdict::InSync) => hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },
@@ -173,7 +176,7 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
 }
 
 /// Keeps an object that exists as wished.
-fn keep(observed: &Observed<'_>, live: &Live, wish: &Wish, now: i64) -> Decision {
+fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decision {
     let claim = live.managed_fields.claim(api::FIELD_MANAGER);
     let remembered =
         observed.remembered.filter(|remembered| remembered.uid == live.uid && remembered.digest == wish.digest);
@@ -182,19 +185,16 @@ fn keep(observed: &Observed<'_>, live: &Live, wish: &Wish, now: i64) -> Decision
     {
         return in_sync();
     }
-    let object = wish.object(observed.wanted);
+    let object = wish.take_object(observed.wanted);
     let entries = live.managed_fields.entries();
-    if let Some((manager, fields)) = applied_by_another(&FieldSet::of_object(&object), &entries, api::FIELD_MANAGER) {
+    if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
         return hold(Reason::OwnedByAnother { manager, fields: fields.paths().map(str::to_owned).collect() });
     }
     if let Some(patch) = release::patch(wish.overrides.ignored(), live) {
         return Decision { verdict: Verdict::Do(Effect::Release { patch }), tell: None, refused: None, wake: None };
     }
-    // What the object already was by our own hand may be put back at any time: it restarts nothing that does not run so already.
-    let ran_already = live.annotations.get(annotation::APPLIED).is_some_and(|applied| applied == wish.digest.as_str());
-    if observed.impact == Impact::High && !ran_already && !observed.consent.covers(&wish.digest) {
-        return hold(Reason::NeedsApproval { digest: wish.digest.clone(), restarts: observed.restarts.to_owned() });
-    }
+    let applied = live.annotations.get(annotation::APPLIED);
+    let ran_already = applied.is_some_and(|applied| applied == wish.digest.as_str());
     let written = live.annotations.get(annotation::BUDGET).map(String::as_str);
     let budget = Budget::read(written, now).at_most(observed.budget, now);
     let lost = match remembered {
@@ -203,16 +203,27 @@ fn keep(observed: &Observed<'_>, live: &Live, wish: &Wish, now: i64) -> Decision
         None if ran_already => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
         None => FieldSet::default(),
     };
+    // Somebody who changed it while we watched is put back before the nodes follow; what was changed while we did not look may run by
+    // now, and putting it back would restart them.
+    let runs_so = ran_already && (remembered.is_some() || lost.is_empty());
+    let is_covered = match applied {
+        Some(_) => observed.consent.covers(&wish.digest),
+        // It was somebody else's until now: moving over restarts nothing.
+        None => observed.consent.covers_exactly(&wish.digest),
+    };
+    if observed.impact == Impact::High && !runs_so && !is_covered {
+        return hold(Reason::NeedsApproval { digest: wish.digest, restarts: observed.restarts.to_owned() });
+    }
     if remembered.is_none() && lost.is_empty() {
         // One apply, which changes nothing if all is as it was.
         let tell = (!ran_already).then_some(Tell::Applied);
         let kept = Budget::parse(written).unwrap_or(budget);
-        return apply(object, wish, kept, tell);
+        return apply(object, &wish, kept, tell);
     }
     let fields: Vec<String> = lost.paths().map(str::to_owned).collect();
     let actors = actors(&lost, &entries);
     match budget.spend(now) {
-        Some(left) => apply(object, wish, left, Some(Tell::Corrected { actors, fields })),
+        Some(left) => apply(object, &wish, left, Some(Tell::Corrected { actors, fields })),
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn patch(ignored: &[Pointer], live: &Live) -> Option<Value> {
     }
     (fields != *before).then(|| {
         json!([
-            {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version},
             {"op": "replace", "path": format!("/metadata/managedFields/{index}/fieldsV1"), "value": fields},
         ])
     })

@@ -95,6 +95,11 @@ impl Consent {
         }
     }
 
+    /// Whether somebody said yes to exactly this, or never wants to be asked.
+    pub fn covers_exactly(&self, digest: &Digest) -> bool {
+        self.rule == Rule::Never || self.approved.contains(digest.as_str())
+    }
+
     /// Whether a write of this digest that restarts nodes may go ahead.
     pub fn covers(&self, digest: &Digest) -> bool {
         let approved = self.approved.contains(digest.as_str());

@@ -25,27 +25,33 @@ impl Wish {
         Wish { overrides, digest, last_good: Vec::new(), overridden: None }
     }
 
-    /// What is wanted, and what of the user's wishes is refused.
-    pub(crate) fn of(observed: &Observed<'_>, live: &Live) -> (Wish, Option<Reason>) {
-        match Wish::honouring(observed, live, [annotation::PATCH, annotation::IGNORE_FIELDS]) {
-            Ok(wish) => (wish, None),
-            Err(reason) => {
-                let last_good = [annotation::LAST_GOOD_PATCH, annotation::LAST_GOOD_IGNORE_FIELDS];
-                let wish = Wish::honouring(observed, live, last_good);
-                // Whatever is written there is judged like any wish; if it does not hold, there is none.
-                (wish.unwrap_or_else(|_| Wish::bare(observed.wanted)), Some(reason))
-            }
+    /// What is wanted, and what of the user's wishes is refused; an error where not even the last good ones can be honoured any more.
+    pub(crate) fn of(observed: &Observed<'_>, live: &Live) -> Result<(Wish, Option<Reason>), Reason> {
+        let refused = match Wish::honouring(observed, live, [annotation::PATCH, annotation::IGNORE_FIELDS]) {
+            Ok(wish) => match observed.refused.iter().find(|refused| refused.digest == wish.digest) {
+                Some(refused) if !wish.overrides.is_empty() => Reason::PatchRefused { why: refused.words.clone() },
+                _ => return Ok((wish, None)),
+            },
+            Err(Unfit::Wrong(reason) | Unfit::NotNow(reason)) => reason,
+        };
+        let last_good = [annotation::LAST_GOOD_PATCH, annotation::LAST_GOOD_IGNORE_FIELDS];
+        match Wish::honouring(observed, live, last_good) {
+            Ok(wish) => Ok((wish, Some(refused))),
+            // It cannot have been honoured: somebody else wrote it.
+            Err(Unfit::Wrong(_)) => Ok((Wish::bare(observed.wanted), Some(refused))),
+            // It was honoured once. Without it the user would lose what they were granted, so nothing is written.
+            Err(Unfit::NotNow(_)) => Err(refused),
         }
     }
 
-    /// The object.
-    pub(crate) fn object(&self, wanted: &Desired) -> Value {
-        self.overridden.clone().unwrap_or_else(|| wanted.object())
+    /// The object; it is taken out, because it may be large.
+    pub(crate) fn take_object(&mut self, wanted: &Desired) -> Value {
+        self.overridden.take().unwrap_or_else(|| wanted.object())
     }
 
-    fn honouring(observed: &Observed<'_>, live: &Live, keys: [&str; 2]) -> Result<Wish, Reason> {
+    fn honouring(observed: &Observed<'_>, live: &Live, keys: [&str; 2]) -> Result<Wish, Unfit> {
         let [patch, ignore_fields] = keys.map(|key| live.annotations.get(key).map(String::as_str));
-        let overrides = Overrides::read(patch, ignore_fields, observed.key, observed.openings)?;
+        let overrides = Overrides::read(patch, ignore_fields, observed.key, observed.openings).map_err(Unfit::Wrong)?;
         if overrides.is_empty() {
             return Ok(Wish::bare(observed.wanted));
         }
@@ -54,15 +60,20 @@ impl Wish {
                 overrides.ignored().iter().find_map(|mask| Some((mask, claim.whole_around(mask)?)))
         {
             let why = format!("{mask} leads into a field that has one owner; ignore {whole} as a whole");
-            return Err(Reason::IgnoreFieldsRefused { why });
+            return Err(Unfit::Wrong(Reason::IgnoreFieldsRefused { why }));
         }
-        let object = overrides.apply(&observed.wanted.object())?;
+        let object = overrides.apply(&observed.wanted.object()).map_err(Unfit::NotNow)?;
         let digest = Digest::of(&object);
-        if let Some(refused) = observed.refused.iter().find(|refused| refused.digest == digest) {
-            return Err(Reason::PatchRefused { why: refused.words.clone() });
-        }
         let texts = [(annotation::LAST_GOOD_PATCH, patch), (annotation::LAST_GOOD_IGNORE_FIELDS, ignore_fields)];
         let last_good = texts.into_iter().filter_map(|(key, text)| Some((key, text?.to_owned()))).collect();
         Ok(Wish { overrides, digest, last_good, overridden: Some(object) })
     }
+}
+
+/// Why wishes cannot be honoured.
+enum Unfit {
+    /// They never can be.
+    Wrong(Reason),
+    /// They do not fit what is wanted now, and may have fitted before.
+    NotNow(Reason),
 }

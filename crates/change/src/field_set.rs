@@ -116,14 +116,24 @@ pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&
     names
 }
 
-/// Who else applied one of these fields, so that it is not ours any more: the manager and the fields. Whoever applies says
-/// "mine", and that is not drift.
-pub fn applied_by_another(wanted: &FieldSet, entries: &[Entry], manager: &str) -> Option<(String, FieldSet)> {
+/// Who else applied one of the fields this object says, so that it is not ours any more: the manager and the fields. Whoever applies says
+/// "mine", and that is not drift. A list is one field, and whoever owns a field owns what is in it.
+pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> Option<(String, FieldSet)> {
     let ours = Entry::ours(entries, manager).map(|entry| entry.fields.clone()).unwrap_or_default();
-    let missing = wanted.without(&ours);
+    let missing = ours.missing_of(object);
+    if missing.is_empty() {
+        return None;
+    }
+    let is_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
     let others =
         entries.iter().filter(|entry| entry.applied && entry.manager != manager && entry.subresource.is_empty());
-    let mut taken = others.map(|entry| (entry.manager.clone(), entry.fields.common(&missing)));
+    let mut taken = others.map(|entry| {
+        let theirs =
+            |path: &&String| entry.fields.0.iter().any(|field| is_within(path, field) || is_within(field, path));
+        (entry.manager.clone(), FieldSet(missing.0.iter().filter(theirs).cloned().collect()))
+    });
     taken.find(|(_, fields)| !fields.is_empty())
 }
 
@@ -214,9 +224,7 @@ mod tests {
 
     #[test]
     fn what_somebody_else_applied_is_theirs_and_what_both_applied_is_shared() {
-        let wanted =
-            FieldSet::of_object(&json!({"spec": {"type": "A", "selector": {"app": "x"}, "ports": [{"port": 1}]}}));
-        assert_eq!(wanted.paths().collect::<Vec<_>>(), [".spec.selector.app", ".spec.type"]);
+        let wanted = json!({"spec": {"type": "A", "selector": {"app": "x"}}});
         let entry = |manager: &str, operation: &str, fields: Value| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": fields}});
         let by = |ours: Value, manager: &str, operation: &str| {
             let entries = json!([entry("us", "Apply", ours), entry(manager, operation, json!({"f:type": {}}))]);
@@ -226,6 +234,17 @@ mod tests {
         assert_eq!(by(all, "gitops", "Apply"), None, "shared");
         assert_eq!(by(left.clone(), "gitops", "Apply"), Some("gitops".into()));
         assert_eq!(by(left, "editor", "Update"), None, "an update is drift");
+        // A map or a list that has one owner is theirs as a whole.
+        let wanted = json!({"spec": {"selector": {"app": "x"}, "rules": [{"a": 1}], "ports": [{"port": 1}]}});
+        let ours = json!({"f:ports": {"k:{\"port\":1}": {"f:port": {}}}});
+        let by = |theirs: Value| {
+            let entries = json!([entry("us", "Apply", ours.clone()), entry("gitops", "Apply", theirs)]);
+            let taken = applied_by_another(&wanted, &Entry::all(&entries), "us");
+            taken.map(|(_, fields)| fields.paths().map(str::to_owned).collect::<Vec<_>>()).unwrap_or_default()
+        };
+        assert_eq!(by(json!({"f:selector": {}})), [".spec.selector.app"]);
+        assert_eq!(by(json!({"f:rules": {}})), [".spec.rules"]);
+        assert_eq!(by(json!({"f:ports": {"k:{\"port\":2}": {"f:port": {}}}})), [""; 0], "an item of their own");
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub fn repair(wanted: &Value, live: &Value) -> Option<Value> {
         return None;
     }
     let guard =
-        json!({"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]});
+        json!({"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]});
     Some(Value::Array(std::iter::once(guard).chain(changes).collect()))
 }
 
@@ -61,7 +61,7 @@ mod tests {
         let ours = service(&json!([{"name": "metrics", "port": 8080}]));
         let live = service(&json!([{"name": "theirs", "port": 1}, {"name": "metrics", "port": 9999, "nodePort": 5}]));
         let patch = repair(&ours, &live).unwrap();
-        assert_eq!(patch[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
+        assert_eq!(patch[0], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}));
         assert_eq!(
             patch[1],
             json!({"op": "replace", "path": "/spec/ports/1", "value": {"name": "metrics", "port": 8080}})

@@ -19,9 +19,13 @@ pub struct Live {
 }
 
 impl Live {
-    /// Whether this is an older look at the same object than `other`. Versions are comparable as numbers.
+    /// Its version as a number: those of one kind are comparable, also between objects.
+    pub fn version(&self) -> Option<u128> {
+        self.resource_version.parse().ok()
+    }
+
+    /// Whether this is an older look than `other`.
     pub fn is_older_than(&self, other: &Live) -> bool {
-        let number = |live: &Live| live.resource_version.parse::<u128>().ok();
-        self.uid == other.uid && number(self).zip(number(other)).is_some_and(|(one, two)| one < two)
+        self.version().zip(other.version()).is_some_and(|(one, two)| one < two)
     }
 }

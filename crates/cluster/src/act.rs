@@ -129,8 +129,14 @@ pub async fn act(
         Act::Patch(patch) => write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await,
         Act::Repair(wanted) => match send(server, Sent::get(&url, WHOLE)).await {
             Ok(text) => {
-                let live = serde_json::from_str(&text).unwrap_or_default();
-                let wanted = serde_json::from_str(&wanted).unwrap_or_default();
+                let (live, wanted): (Value, Value) = (
+                    serde_json::from_str(&text).unwrap_or_default(),
+                    serde_json::from_str(&wanted).unwrap_or_default(),
+                );
+                if ["resourceVersion", "uid"].iter().any(|key| live["metadata"][key] != wanted["metadata"][key]) {
+                    // It was decided about another one.
+                    return Err(Error::Stale(key.clone()));
+                }
                 let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
                 write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await
             }

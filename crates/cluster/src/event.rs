@@ -64,6 +64,6 @@ pub async fn tell(
     let request = request.map_err(kube::Error::HttpError)?;
     match tokio::time::timeout(PATIENCE, client.request_text(request)).await {
         Ok(answer) => answer.map(|_| ()),
-        Err(_) => Ok(()),
+        Err(_) => Err(kube::Error::Service("no answer in time".into())),
     }
 }

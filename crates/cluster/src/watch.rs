@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Few enough that a page never costs much memory.
@@ -22,6 +22,8 @@ const WATCH_SECONDS: u32 = 590;
 const FIRST_RETRY: Duration = Duration::from_millis(30);
 /// A server that is gone is not asked more often than this.
 const LAST_RETRY: Duration = Duration::from_secs(5);
+/// A watch that lived so long was one.
+const LIVED: Duration = Duration::from_secs(5);
 /// The first and the longest wait after a refusal: only somebody else can help, so it is not asked often.
 const RETRY_REFUSED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
@@ -54,11 +56,15 @@ pub enum Seen {
         namespace: String,
         /// Its name.
         name: String,
+        /// The version in which it is.
+        version: String,
     },
     /// Everything there is was told; what was not named does not exist.
     Listed {
         /// Namespace and name of all there is.
         all: BTreeSet<(String, String)>,
+        /// The version in which that is so.
+        version: String,
     },
     /// The server cannot be asked now: nothing is known until the next `Listed`.
     Lost {
@@ -90,11 +96,15 @@ impl Watch {
         loop {
             match self.list().await {
                 Ok(version) => {
-                    (pause, refused) = (FIRST_RETRY, RETRY_REFUSED.0);
+                    refused = RETRY_REFUSED.0;
+                    let listed = Instant::now();
                     // Not all at the same moment.
                     let verify = self.server.patience.verify;
                     let spread = verify / 64 * u32::try_from(self.number % 16).unwrap_or_default();
                     let _ = tokio::time::timeout(verify + spread, self.follow(version)).await;
+                    if listed.elapsed() > LIVED {
+                        pause = FIRST_RETRY;
+                    }
                 }
                 Err(failure) => {
                     let is_refusal = failure.is_refusal();
@@ -132,8 +142,9 @@ impl Watch {
                 let _ = self.tell.send(seen).await;
             }
             if page.metadata.more.is_empty() {
-                let _ = self.tell.send(Seen::Listed { all }).await;
-                return Ok(page.metadata.resource_version);
+                let version = page.metadata.resource_version;
+                let _ = self.tell.send(Seen::Listed { all, version: version.clone() }).await;
+                return Ok(version);
             }
             // A token of the server's own: letters, digits, - and _.
             url = format!("{base}&continue={}", page.metadata.more);
@@ -151,13 +162,14 @@ impl Watch {
             );
             let Ok(request) = Sent::get(&url, accept).request() else { return };
             let opened = tokio::time::timeout(
-                self.server.patience.silence,
+                self.server.patience.request,
                 self.server.watching(self.number).request_stream(request),
             )
             .await;
             let stream = match opened {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(kube::Error::Api(status))) if status.code == 410 => return,
+                // A list says whether anybody is there at all.
                 _ if pause > LAST_RETRY => return,
                 _ => {
                     tokio::time::sleep(pause).await;
@@ -165,7 +177,7 @@ impl Watch {
                     continue;
                 }
             };
-            pause = FIRST_RETRY;
+            let opened = Instant::now();
             let mut lines = pin!(stream.lines());
             while let Ok(Some(Ok(line))) = tokio::time::timeout(self.server.patience.silence, lines.next()).await {
                 // A line that cannot be read leaves us with less than we should know: everything is asked anew.
@@ -177,7 +189,9 @@ impl Watch {
                         Ok(seen) => seen,
                         Err(_) => return,
                     },
-                    "DELETED" => Seen::Gone { namespace: metadata.namespace, name: metadata.name },
+                    "DELETED" => {
+                        Seen::Gone { namespace: metadata.namespace, name: metadata.name, version: version.clone() }
+                    }
                     "BOOKMARK" => continue,
                     _ => return,
                 };
@@ -185,8 +199,15 @@ impl Watch {
                     return;
                 }
             }
-            if self.tell.is_closed() {
+            if self.tell.is_closed() || pause > LAST_RETRY {
                 return;
+            }
+            if opened.elapsed() > LIVED {
+                pause = FIRST_RETRY;
+            } else {
+                // One that ends as soon as it has begun is not opened again at once.
+                tokio::time::sleep(pause).await;
+                pause *= 2;
             }
         }
     }

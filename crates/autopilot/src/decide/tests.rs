@@ -278,7 +278,7 @@ fn a_patch_changes_what_is_wanted_and_is_no_drift() {
 fn an_ignored_field_is_released_first_and_then_left_out() {
     let mut scene = Scene::settled().annotate("ignore-fields", "/spec/selector/app");
     let Verdict::Do(Effect::Release { patch }) = scene.decide().verdict else { panic!() };
-    assert_eq!(patch[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
+    assert_eq!(patch[0], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}));
     let left = json!({"f:metadata": our_fields()["f:metadata"], "f:spec": {"f:type": {}}});
     assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/managedFields/0/fieldsV1", "value": left}));
     scene.fields[0]["fieldsV1"] = left;
@@ -319,33 +319,29 @@ fn nodes_are_never_restarted_by_surprise() {
     let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts == "3 nodes");
     assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
     assert!(!waits(&high(&|_| {}).decide()), "what we last applied ourselves may be put back");
+    let applied_other = |scene: &mut Scene| {
+        scene.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
+    };
     let forget = |scene: &mut Scene| {
         scene.live.annotations.remove(APPLIED);
     };
-    assert!(waits(&high(&forget).decide()), "another content waits");
+    let said = |scene: &mut Scene| scene.consent.said = true;
     let digest = Digest::of(&wanted()).to_string();
-    assert!(
-        !waits(
-            &high(&|scene| {
-                forget(scene);
-                scene.consent.approved.insert(digest.clone());
-            })
-            .decide()
-        ),
-        "a yes to exactly that goes ahead"
-    );
-    assert!(!waits(
-        &high(&|scene| {
-            forget(scene);
-            scene.consent.said = true;
-        })
-        .decide()
-    ));
-    assert!(waits(
-        &high(&|scene| {
-            forget(scene);
-            scene.consent = Consent { said: true, rule: Rule::Always, ..Consent::default() };
-        })
-        .decide()
-    ));
+    let approve = |scene: &mut Scene| {
+        scene.consent.approved.insert(digest.clone());
+    };
+    let with = |changes: &[&dyn Fn(&mut Scene)]| {
+        waits(&high(&|scene| changes.iter().for_each(|change| change(scene))).decide())
+    };
+    assert!(with(&[&applied_other]), "another content waits");
+    assert!(!with(&[&applied_other, &said]), "unless somebody said so");
+    assert!(!with(&[&applied_other, &approve]), "or said yes to exactly that");
+    let always = |scene: &mut Scene| scene.consent.rule = Rule::Always;
+    assert!(with(&[&applied_other, &said, &always]), "or always wants to be asked");
+    assert!(with(&[&forget, &said]), "what was not ours is taken over only with a yes to exactly that");
+    assert!(!with(&[&forget, &approve]));
+    // What somebody changed while nobody watched may run by now.
+    let edited = Scene { impact: Impact::High, ..Scene::settled().edited() };
+    assert!(!waits(&edited.decide()), "a change that was seen is put back before the nodes follow");
+    assert!(waits(&Scene { remembered: None, ..edited }.decide()));
 }

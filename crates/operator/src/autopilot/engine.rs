@@ -10,6 +10,7 @@ use super::waiting::{find_hco, look};
 use super::writing::Done;
 use super::{journal, platform};
 use crate::metrics::Metrics;
+use anyhow::Context;
 use autopilot::{Consent, Tell, Verdict};
 use catalog::{Answer, Catalog, Facts, Query};
 use change::{Key, Live, Reason};
@@ -20,7 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch as watch_channel};
 use tokio::task::JoinSet;
 
@@ -29,6 +30,8 @@ const WRITES_AT_A_TIME: usize = 8;
 /// After a start writes wait this long for all lists, so that what comes first is written first; a list that hangs delays no more.
 const WAIT_FOR_LISTS: Duration = Duration::from_millis(300);
 
+/// At the end writes under way get this long.
+const LAST_WRITES: Duration = Duration::from_secs(10);
 /// A question the server did not answer is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -124,23 +127,25 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             Some((place, seen)) = sights.recv() => engine.take(&place, seen),
-            Some(key) = repeats.recv() => engine.look_at(&key),
+            Some(key) = repeats.recv() => engine.wake(&key),
             Some(Ok((query, answer))) = engine.questions.asking.join_next() => engine.learn(query, answer),
             Some(Ok((key, read))) = engine.readings.next() => engine.take_reading(key, read),
             () = &mut lists_in_time, if engine.places.any_silent() => engine.places.wait_no_longer(),
-            Some(done) = engine.writes.join_next() => match done {
-                Ok(done) => engine.finish(done),
-                Err(error) => tracing::error!("a write ended unexpectedly: {error}"),
-            },
+            // One that ended otherwise has left an object for ever under way: it is better to start anew.
+            Some(done) = engine.writes.join_next() => engine.finish(done.context("a write ended unexpectedly")?),
             () = &mut stop => break,
         }
         engine.work();
     }
-    while let Some(done) = engine.writes.join_next().await {
-        if let Ok(done) = done {
-            engine.finish(done);
+    let drain = async {
+        while let Some(done) = engine.writes.join_next().await {
+            if let Ok(done) = done {
+                engine.finish(done);
+            }
         }
-    }
+    };
+    // A pod that is to end is killed after a while, and its lease with it.
+    let _ = tokio::time::timeout(LAST_WRITES, drain).await;
     engine.writing.send_replace(0);
     engine.teller.end().await;
     Ok(())
@@ -171,9 +176,12 @@ impl Engine {
                         }
                         _ => {}
                     }
-                    // What was known of it still holds.
-                    let known = self.items.iter().filter(|(_, item)| item.asset == outcome.asset);
-                    kept.extend(known.map(|(key, _)| key.clone()));
+                    // What was known of it still holds, but not against the user.
+                    for (key, item) in self.items.iter_mut().filter(|(_, item)| item.asset == outcome.asset) {
+                        item.frozen = frozen;
+                        item.excluded = self.rules.as_ref().is_some_and(|rules| rules.excludes(key));
+                        kept.insert(key.clone());
+                    }
                     continue;
                 }
             };
@@ -255,6 +263,9 @@ impl Engine {
     }
 
     fn send_question(&mut self, query: Query, wait: Duration) {
+        if !self.questions.begin(&query) {
+            return;
+        }
         let (server, served) = (self.server.clone(), self.kinds.find(&place_of(&query).kind));
         self.questions.asking.spawn(async move {
             tokio::time::sleep(wait).await;
@@ -268,6 +279,10 @@ impl Engine {
 
     /// Takes an answer; what cannot be read now keeps what is known.
     fn learn(&mut self, query: Query, answer: Answer) {
+        if self.questions.end(&query) {
+            // Something has happened meanwhile.
+            self.send_question(query.clone(), Duration::ZERO);
+        }
         if answer == Answer::Unknown {
             self.send_question(query.clone(), ASK_AGAIN);
             if self.facts.answers.contains_key(&query) {
@@ -303,22 +318,36 @@ impl Engine {
                 }
                 self.ask_again(place, &name);
             }
-            Watched::Gone { namespace, name } => {
+            Watched::Gone { namespace, name, version } => {
                 let key = key(&namespace, &name);
+                if key == self.hco {
+                    self.freeze();
+                }
                 if let Some(item) = self.items.get_mut(&key) {
-                    item.miss(now);
+                    item.miss(version.parse().ok(), now);
                     self.look_at(&key);
                 }
                 self.ask_again(place, &name);
             }
-            Watched::Listed { all } => {
+            Watched::Listed { all, version } => {
                 self.places.listed(place);
                 self.say_missing();
+                if Place::of(&self.hco) == *place && !all.contains(&(self.hco.namespace.clone(), self.hco.name.clone()))
+                {
+                    self.freeze();
+                }
+                let mut unread = Vec::new();
                 for (key, item) in self.items.iter_mut().filter(|(key, _)| Place::of(key) == *place) {
                     if !all.contains(&(key.namespace.clone(), key.name.clone())) {
-                        item.miss(now);
+                        item.miss(version.parse().ok(), now);
                         self.ready.insert((item.order, key.clone()));
+                    } else if matches!(item.live, Seen::Unknown) {
+                        // It was told before we wanted it.
+                        unread.push(key.clone());
                     }
+                }
+                for key in unread {
+                    self.read(key, Duration::ZERO);
                 }
                 for query in self.questions.about(place, None) {
                     self.send_question(query, Duration::ZERO);
@@ -334,11 +363,11 @@ impl Engine {
 
     /// Takes what was read of an object of which its watch tells nothing; a watch that was faster knows better.
     fn take_reading(&mut self, key: Key, read: Result<Option<Live>, Failure>) {
+        self.readings.end(&key);
         let now = (self.settings.clock)().as_millisecond();
         let Some(item) = self.items.get_mut(&key) else { return };
         match read {
-            Ok(Some(live)) => item.see(live),
-            Ok(None) => item.miss(now),
+            Ok(live) => item.read(live, now),
             Err(_) => return self.read(key, ASK_AGAIN),
         }
         self.look_at(&key);
@@ -348,6 +377,12 @@ impl Engine {
         if let Some(served) = self.places.served(&Place::of(&key)) {
             self.readings.read(&self.server, served, key, wait);
         }
+    }
+
+    /// Without a HyperConverged nobody says what is wanted: nothing is created, and it is not for us to bring it back.
+    fn freeze(&mut self) {
+        self.items.values_mut().for_each(|item| item.frozen = true);
+        self.facts.hco = Value::Null;
     }
 
     /// Takes the HyperConverged, if it has changed in what anything can depend on.
@@ -375,6 +410,14 @@ impl Engine {
         self.settings.missing.send_replace(self.places.missing());
     }
 
+    /// A timer has ended.
+    fn wake(&mut self, key: &Key) {
+        if let Some(item) = self.items.get_mut(key) {
+            item.again = item.again.filter(|again| *again > Instant::now());
+        }
+        self.look_at(key);
+    }
+
     pub(super) fn look_at(&mut self, key: &Key) {
         if let Some(item) = self.items.get(key) {
             self.ready.insert((item.order, key.clone()));
@@ -398,11 +441,9 @@ impl Engine {
             return;
         }
         let Some(decision) = item.decide(key, &self.consent, &self.settings.openings, now) else { return };
-        if let Some(wake) = decision.wake
-            && item.wake.replace(wake) != Some(wake)
-        {
+        if let Some(wake) = decision.wake {
             let wait = Duration::from_millis(u64::try_from(wake.saturating_sub(now)).unwrap_or_default());
-            look_later(&self.again, key.clone(), wait);
+            self.look_later(key, wait);
         }
         let held = match &decision.verdict {
             Verdict::Hold(reason) => Some(reason),
@@ -414,6 +455,12 @@ impl Engine {
             self.say_held(key, reason);
         }
         match decision.verdict {
+            Verdict::Hold(Reason::Unmanaged | Reason::Paused | Reason::PauseUnclear { .. } | Reason::Excluded) => {
+                // What happens to it meanwhile is not for us to see.
+                if let Some(item) = self.items.get_mut(key) {
+                    item.remembered = None;
+                }
+            }
             Verdict::Hold(_) => {}
             Verdict::InSync => {
                 if let Some(item) = self.items.get_mut(key) {
@@ -424,6 +471,21 @@ impl Engine {
             }
             Verdict::Do(effect) => self.start_write(key, effect, decision.tell),
         }
+    }
+
+    /// Looks at an object again after a while, if nothing makes us look before; one timer for each is enough.
+    pub(super) fn look_later(&mut self, key: &Key, wait: Duration) {
+        let Some(item) = self.items.get_mut(key) else { return };
+        let moment = Instant::now() + wait;
+        if item.again.is_some_and(|again| again <= moment) {
+            return;
+        }
+        item.again = Some(moment);
+        let (again, key) = (self.again.clone(), key.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            let _ = again.send(key);
+        });
     }
 
     /// Says why something is held, unless that was said last.
@@ -442,13 +504,4 @@ impl Engine {
         }
         self.teller.tell(&self.hco, &self.hco_uid, journal::told(key, tell), (self.settings.clock)());
     }
-}
-
-/// Looks at an object again after a while.
-pub(super) fn look_later(again: &mpsc::UnboundedSender<Key>, key: Key, wait: Duration) {
-    let again = again.clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(wait).await;
-        let _ = again.send(key);
-    });
 }

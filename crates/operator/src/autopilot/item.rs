@@ -47,7 +47,7 @@ pub(crate) struct Item {
     /// After a failure nothing is written before this.
     pub(crate) not_before: Option<Instant>,
     /// When it is looked at again without an event.
-    pub(crate) wake: Option<i64>,
+    pub(crate) again: Option<Instant>,
     /// Why it was held when that was last said, so that it is said once.
     pub(crate) said: Option<Reason>,
 }
@@ -67,8 +67,8 @@ pub(crate) enum Repair {
 pub(crate) enum Seen {
     /// Nothing yet: nothing is done.
     Unknown,
-    /// It does not exist.
-    Absent,
+    /// It does not exist, as of this version.
+    Absent(Option<u128>),
     /// It is so.
     Present(Live),
 }
@@ -96,36 +96,57 @@ impl Item {
             owed: None,
             failures: 0,
             not_before: None,
-            wake: None,
+            again: None,
             said: None,
         }
     }
 
-    /// Takes a look that came from a watch or from an answer; an older one than the one we have is no news.
+    /// Takes a look that came from a watch or from an answer; an older one than the one we have is no news. The answer to a write may
+    /// come after the event of what happened next.
     pub(crate) fn see(&mut self, live: Live) {
+        let known = match &self.live {
+            Seen::Unknown => None,
+            Seen::Absent(since) => *since,
+            Seen::Present(known) => known.version(),
+        };
+        if known.zip(live.version()).is_none_or(|(known, new)| known <= new) {
+            self.live = Seen::Present(live);
+        }
+    }
+
+    /// Takes that it does not exist in this version; that it did is a deletion.
+    pub(crate) fn miss(&mut self, version: Option<u128>, now: i64) {
         if let Seen::Present(known) = &self.live
-            && live.is_older_than(known)
+            && known.version().zip(version).is_some_and(|(known, gone)| gone < known)
         {
             return;
         }
-        self.live = Seen::Present(live);
-    }
-
-    /// Takes that it does not exist; that it did is a deletion.
-    pub(crate) fn miss(&mut self, now: i64) {
-        if let Seen::Present(live) = std::mem::replace(&mut self.live, Seen::Absent) {
+        let since = version.or(match &self.live {
+            Seen::Unknown => None,
+            Seen::Absent(since) => *since,
+            Seen::Present(known) => known.version(),
+        });
+        if let Seen::Present(live) = std::mem::replace(&mut self.live, Seen::Absent(since)) {
             self.deletions.get_or_insert(Budget::full(now));
             let is_theirs = |key: &String| USERS.contains(&key.as_str());
             self.dropped = live.annotations.into_iter().filter(|(key, _)| is_theirs(key)).collect();
         }
-        (self.remembered, self.budget) = (None, None);
+        (self.remembered, self.budget, self.repair) = (None, None, Repair::None);
+    }
+
+    /// Takes what was read of it just now, whatever was known: versions can go back when a cluster is restored.
+    pub(crate) fn read(&mut self, live: Option<Live>, now: i64) {
+        match live {
+            Some(live) => self.live = Seen::Present(live),
+            None => self.miss(None, now),
+        }
     }
 
     /// What has to be so for an apply to be made.
     pub(crate) fn guard(&self) -> Guard<'_> {
         match &self.live {
             Seen::Present(live) => Guard::Present(live),
-            Seen::Unknown | Seen::Absent => Guard::Absent,
+            Seen::Unknown | Seen::Absent(_) => Guard::Absent,
         }
     }
 
@@ -139,7 +160,7 @@ impl Item {
     ) -> Option<Decision> {
         let live = match &self.live {
             Seen::Unknown => return None,
-            Seen::Absent => None,
+            Seen::Absent(_) => None,
             Seen::Present(live) => Some(live),
         };
         let observed = Observed {
@@ -210,7 +231,14 @@ mod tests {
         item.see(live("10"));
         item.see(live("9"));
         assert!(matches!(&item.live, Seen::Present(seen) if seen.resource_version == "10"));
-        item.see(Live { uid: "v".into(), ..live("9") });
-        assert!(matches!(&item.live, Seen::Present(seen) if seen.uid == "v"), "another object of that name is news");
+        item.miss(Some(12), 0);
+        item.see(live("11"));
+        assert!(matches!(&item.live, Seen::Absent(_)), "the answer to a write comes after the event of its end");
+        item.see(live("13"));
+        assert!(matches!(&item.live, Seen::Present(_)));
+        item.miss(Some(12), 0);
+        assert!(matches!(&item.live, Seen::Present(_)), "an old end is none");
+        item.read(Some(live("5")), 0);
+        assert!(matches!(&item.live, Seen::Present(seen) if seen.resource_version == "5"), "what was read is so");
     }
 }

@@ -17,6 +17,13 @@ pub(crate) struct Rules {
     exclusions: Exclusions,
 }
 
+impl Rules {
+    /// Whether the user wants an object left alone.
+    pub(crate) fn excludes(&self, key: &Key) -> bool {
+        self.exclusions.excludes(key)
+    }
+}
+
 /// What is wanted now.
 pub(crate) struct Wanted {
     pub(crate) rules: Rules,
@@ -108,13 +115,14 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<
     known.extend(catalog.assets.iter().filter_map(|asset| asset.group.as_deref()));
     let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in);
     let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
-    let consent = Consent::read(&scope, approval, approved);
     let exclusions = Exclusions::read(annotation(api::annotation::DISABLED_RESOURCES));
     let held = why_held(&scope, &exclusions);
     let rules = match last {
         Some(last) if held.is_some() => last.clone(),
         _ => Rules { scope, exclusions },
     };
+    // What was not clear is no consent.
+    let consent = Consent::read(&rules.scope, approval, approved);
     let nothing_is_clear = held.as_ref().filter(|_| last.is_none());
     let mut outcomes = Vec::new();
     for asset in &catalog.assets {

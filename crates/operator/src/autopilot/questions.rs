@@ -3,7 +3,7 @@
 use super::places::Place;
 use catalog::{Answer, Query};
 use change::Kind;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::JoinSet;
 
 /// Templates that ask on and on are stopped.
@@ -14,7 +14,9 @@ const MOST: usize = 500;
 pub(super) struct Questions {
     /// All that were asked.
     asked: BTreeSet<Query>,
-    /// Those that are being asked now.
+    /// Those under way, and whether they have to be asked once more.
+    under_way: BTreeMap<Query, bool>,
+    /// Their answers.
     pub(super) asking: JoinSet<(Query, Answer)>,
 }
 
@@ -27,6 +29,22 @@ impl Questions {
     /// Whether there are so many that no other is taken.
     pub(super) fn are_too_many(&self) -> bool {
         self.asked.len() >= MOST
+    }
+
+    /// Begins to ask; false if it is being asked, and will be once more.
+    pub(super) fn begin(&mut self, query: &Query) -> bool {
+        match self.under_way.get_mut(query) {
+            Some(once_more) => {
+                *once_more = true;
+                false
+            }
+            None => self.under_way.insert(query.clone(), false).is_none(),
+        }
+    }
+
+    /// It was answered; whether it has to be asked once more.
+    pub(super) fn end(&mut self, query: &Query) -> bool {
+        self.under_way.remove(query).unwrap_or(false)
     }
 
     /// Those about something in a place; with a name, only those that its object can answer.

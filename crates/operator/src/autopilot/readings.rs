@@ -4,6 +4,7 @@ use change::{Key, Live};
 use cluster::Server;
 use cluster::kinds::Served;
 use cluster::request::Failure;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 
@@ -12,13 +13,19 @@ type Read = (Key, Result<Option<Live>, Failure>);
 
 /// Those that are being read.
 #[derive(Default)]
-pub(super) struct Readings(JoinSet<Read>);
+pub(super) struct Readings {
+    under_way: BTreeSet<Key>,
+    tasks: JoinSet<Read>,
+}
 
 impl Readings {
-    /// Reads one after a while.
+    /// Reads one after a while, unless it is being read.
     pub(super) fn read(&mut self, server: &Server, served: Served, key: Key, wait: Duration) {
+        if !self.under_way.insert(key.clone()) {
+            return;
+        }
         let server = server.clone();
-        self.0.spawn(async move {
+        self.tasks.spawn(async move {
             tokio::time::sleep(wait).await;
             let read = cluster::live::read(&server, &served, &key).await;
             (key, read)
@@ -27,6 +34,11 @@ impl Readings {
 
     /// The next that was read; nothing while none is.
     pub(super) async fn next(&mut self) -> Option<Result<Read, JoinError>> {
-        self.0.join_next().await
+        self.tasks.join_next().await
+    }
+
+    /// One was read.
+    pub(super) fn end(&mut self, key: &Key) {
+        self.under_way.remove(key);
     }
 }

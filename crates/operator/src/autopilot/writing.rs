@@ -1,12 +1,12 @@
 //! From an effect to a write, and from its answer to what is remembered of it.
 
-use super::engine::{Engine, look_later};
+use super::engine::Engine;
 use super::item::Repair;
 use super::places::Place;
 use autopilot::{Budget, Effect, Refused, Remembered, Tell};
 use change::{Digest, Key, Reason};
 use cluster::act::{self, Act, Acted};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The watch tells of a newer version, as a rule at once; if it does not after so many tries, the object is read.
 const READ_AFTER: u32 = 2;
@@ -43,7 +43,8 @@ impl Engine {
         let (act, kept) = match effect {
             // The next apply after it succeeds.
             Effect::Apply { object, .. } if item.repair == Repair::Due => {
-                (Act::Repair(object.to_string()), Kept::Repaired)
+                let Act::Apply(text) = Act::apply(object, item.guard()) else { return };
+                (Act::Repair(text), Kept::Repaired)
             }
             Effect::Apply { object, digest, budget, deletions } => {
                 (Act::apply(object, item.guard()), Kept::Applied { digest, budget, deletions })
@@ -124,7 +125,7 @@ impl Engine {
         let is_wrong =
             matches!(error, act::Error::Refused { code: 400 | 413 | 422, .. } | act::Error::KeyChanged { .. });
         let wait = item.wait(refused);
-        if refused && item.repair == Repair::Done {
+        if refused && item.repair != Repair::None {
             // It did not help this time; what is tried next may need another.
             item.repair = Repair::None;
         }
@@ -132,23 +133,25 @@ impl Engine {
             Kept::Applied { digest, .. } => Some(digest),
             Kept::Annotated { .. } | Kept::Repaired | Kept::Released => None,
         };
-        if !matches!(error, act::Error::Stale(_)) {
+        tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
+        let failures = item.failures;
+        if !matches!(error, act::Error::Stale(_)) || failures >= READ_AFTER {
             item.not_before = Some(Instant::now() + wait);
         }
-        look_later(&self.again, key.clone(), wait);
-        tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
+        self.look_later(key, wait);
         if matches!(error, act::Error::Stale(_)) {
-            if item.failures >= READ_AFTER {
-                self.read(key.clone(), Duration::ZERO);
+            if failures >= READ_AFTER {
+                self.read(key.clone(), wait);
             }
             return;
         }
         let words = match error {
             act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. } => words,
             // It may pass; if it does not, somebody should know.
-            act::Error::Passing { words, .. } if item.failures == TELL_AFTER => words,
+            act::Error::Passing { words, .. } if failures >= TELL_AFTER => words,
             act::Error::Passing { .. } | act::Error::Stale(_) => return,
         };
+        let Some(item) = self.items.get_mut(key) else { return };
         if let (Some(digest), true) = (&item.failed, is_wrong) {
             item.refuse(Refused { digest: digest.clone(), words: words.clone() });
         }

@@ -97,7 +97,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
                 _ = tokio::signal::ctrl_c() => {}
             }
         };
-        let pod = std::env::var("HOSTNAME").unwrap_or_else(|_| "virtpilot".into());
+        let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
+        if arguments.leader_elect && pod.is_none() {
+            anyhow::bail!("--leader-elect needs a name that no other process has\n  fix: set POD_NAME");
+        }
+        let pod = pod.unwrap_or_else(|| "virtpilot".into());
         let mut settings = autopilot::Settings {
             metrics,
             missing,
@@ -121,6 +125,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             () = &mut stop => return Ok(()),
         }
         tracing::info!("leading");
+        settings.missing.send_replace(vec![api::hco::KIND.to_owned()]);
         settings.permit = candidate.permit();
         let outcome = tokio::select! {
             outcome = autopilot::run(server, catalog, settings, stop) => outcome,
