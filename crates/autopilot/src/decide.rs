@@ -188,7 +188,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
     let object = wish.take_object(observed.wanted);
     let entries = live.managed_fields.entries();
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
-        return hold(Reason::OwnedByAnother { manager, fields: fields.paths().map(str::to_owned).collect() });
+        return hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
     }
     if let Some(patch) = release::patch(wish.overrides.ignored(), live) {
         return Decision { verdict: Verdict::Do(Effect::Release { patch }), tell: None, refused: None, wake: None };
@@ -220,7 +220,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
         let kept = Budget::parse(written).unwrap_or(budget);
         return apply(object, &wish, kept, tell);
     }
-    let fields: Vec<String> = lost.paths().map(str::to_owned).collect();
+    let fields: Vec<String> = lost.paths().collect();
     let actors = actors(&lost, &entries);
     match budget.spend(now) {
         Some(left) => apply(object, &wish, left, Some(Tell::Corrected { actors, fields })),

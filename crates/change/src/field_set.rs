@@ -18,7 +18,10 @@ pub struct Entry {
     pub fields: FieldSet,
 }
 
-/// A set of field paths, each as the server writes it: `.spec.replicas`, `.spec.ports[port=80].name`.
+/// Between two steps of a path. A label's key has dots in it, and `app` does not hold `app.kubernetes.io/name`.
+const STEP: char = '\u{1}';
+
+/// A set of field paths, each read as `.spec.replicas` or `.spec.ports[port=80].name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet(BTreeSet<String>);
 
@@ -66,17 +69,12 @@ impl FieldSet {
     pub fn missing_of(&self, object: &Value) -> FieldSet {
         let mut paths = FieldSet::of_object(object).0;
         lists(object, String::new(), &mut paths);
-        let is_identity =
-            |path: &str| [".apiVersion", ".kind", ".metadata.name", ".metadata.namespace"].contains(&path);
-        let is_within = |path: &str| {
-            let ends = path.char_indices().filter(|(_, letter)| *letter == '.').map(|(end, _)| end);
-            ends.chain([path.len()]).any(|end| self.0.contains(&path[..end]))
-        };
-        let holds_some = |path: &str| {
-            let next = self.0.range::<str, _>((std::ops::Bound::Excluded(path), std::ops::Bound::Unbounded)).next();
-            next.is_some_and(|next| next.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
-        };
-        paths.retain(|path| !is_identity(path) && !is_within(path) && !holds_some(path));
+        let identity = [".apiVersion", ".kind", ".metadata.name", ".metadata.namespace"];
+        paths.retain(|path| {
+            let is_covered =
+                self.0.iter().any(|field| is_within(path, field) || (is_list(object, path) && is_within(field, path)));
+            !identity.contains(&readable(path).as_str()) && !is_covered
+        });
         FieldSet(paths)
     }
 
@@ -97,9 +95,9 @@ impl FieldSet {
         self.0.is_empty()
     }
 
-    /// Its paths in order.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+    /// Its paths in order, as a person reads them.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|path| readable(path))
     }
 }
 
@@ -124,9 +122,6 @@ pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> O
     if missing.is_empty() {
         return None;
     }
-    let is_within = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
     let others =
         entries.iter().filter(|entry| entry.applied && entry.manager != manager && entry.subresource.is_empty());
     let mut taken = others.map(|entry| {
@@ -135,6 +130,20 @@ pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> O
         (entry.manager.clone(), FieldSet(missing.0.iter().filter(theirs).cloned().collect()))
     });
     taken.find(|(_, fields)| !fields.is_empty())
+}
+
+/// Whether a path is another one or leads into it.
+fn is_within(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with([STEP, '[']))
+}
+
+/// Whether there is a list at a path.
+fn is_list(object: &Value, path: &str) -> bool {
+    path.split(STEP).skip(1).try_fold(object, |value, step| value.get(step)).is_some_and(Value::is_array)
+}
+
+fn readable(path: &str) -> String {
+    path.replace(STEP, ".")
 }
 
 /// `f:name` is a field, `k:{...}` an item by its key, `v:...` an item by its value, `.` the thing itself.
@@ -146,7 +155,7 @@ fn collect(node: &Value, path: String, paths: &mut BTreeSet<String>) {
     }
     for (step, below) in children {
         match step.split_once(':') {
-            Some(("f", name)) => collect(below, format!("{path}.{name}"), paths),
+            Some(("f", name)) => collect(below, format!("{path}{STEP}{name}"), paths),
             Some(("k", key)) => collect(below, format!("{path}[{}]", readable_key(key)), paths),
             Some(("v", value)) => collect(below, format!("{path}[{value}]"), paths),
             _ => {
@@ -158,7 +167,9 @@ fn collect(node: &Value, path: String, paths: &mut BTreeSet<String>) {
 
 fn leaves(value: &Value, path: String, paths: &mut BTreeSet<String>) {
     match value {
-        Value::Object(fields) => fields.iter().for_each(|(key, below)| leaves(below, format!("{path}.{key}"), paths)),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, below)| leaves(below, format!("{path}{STEP}{key}"), paths));
+        }
         Value::Array(_) => {}
         _ => {
             paths.insert(path);
@@ -169,7 +180,9 @@ fn leaves(value: &Value, path: String, paths: &mut BTreeSet<String>) {
 /// The places of lists that have something in them.
 fn lists(value: &Value, path: String, paths: &mut BTreeSet<String>) {
     match value {
-        Value::Object(fields) => fields.iter().for_each(|(key, below)| lists(below, format!("{path}.{key}"), paths)),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, below)| lists(below, format!("{path}{STEP}{key}"), paths));
+        }
         Value::Array(items) if !items.is_empty() => {
             paths.insert(path);
         }
@@ -209,7 +222,7 @@ mod tests {
     fn our_entry_is_the_applied_one_on_the_object_itself() {
         let entries = Entry::all(&service());
         let ours = Entry::ours(&entries, "virt-platform-autopilot").unwrap();
-        let paths: Vec<&str> = ours.fields.paths().collect();
+        let paths: Vec<String> = ours.fields.paths().collect();
         assert_eq!(
             paths,
             [
@@ -240,7 +253,7 @@ mod tests {
         let by = |theirs: Value| {
             let entries = json!([entry("us", "Apply", ours.clone()), entry("gitops", "Apply", theirs)]);
             let taken = applied_by_another(&wanted, &Entry::all(&entries), "us");
-            taken.map(|(_, fields)| fields.paths().map(str::to_owned).collect::<Vec<_>>()).unwrap_or_default()
+            taken.map(|(_, fields)| fields.paths().collect::<Vec<_>>()).unwrap_or_default()
         };
         assert_eq!(by(json!({"f:selector": {}})), [".spec.selector.app"]);
         assert_eq!(by(json!({"f:rules": {}})), [".spec.rules"]);
@@ -251,8 +264,7 @@ mod tests {
     fn what_an_object_says_and_a_set_does_not_cover_is_missing() {
         let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "labels": {"app": "x", "a.b/c": "y"}},
             "spec": {"type": "A", "selector": {"app": "x"}, "ports": [{"port": 1}], "none": [], "empty": {}}});
-        let missing =
-            |fields: Value| FieldSet::read(&fields).missing_of(&object).paths().map(str::to_owned).collect::<Vec<_>>();
+        let missing = |fields: Value| FieldSet::read(&fields).missing_of(&object).paths().collect::<Vec<_>>();
         let labels = json!({"f:labels": {"f:app": {}, "f:a.b/c": {}}});
         let ports = json!({"k:{\"port\":1}": {".": {}, "f:port": {}}});
         let all = json!({"f:metadata": labels, "f:spec": {"f:type": {}, "f:selector": {}, "f:ports": ports}});
@@ -260,6 +272,11 @@ mod tests {
         let fewer =
             json!({"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:typed": {}, "f:selector": {"f:app": {}}}});
         assert_eq!(missing(fewer), [".metadata.labels.a.b/c", ".spec.ports", ".spec.type"]);
+        // A key with dots in it is one step.
+        let labels = json!({"metadata": {"labels": {"app": "x", "app.kubernetes.io/name": "y"}}});
+        let of = |key: &str| FieldSet::read(&json!({"f:metadata": {"f:labels": {key: {}}}})).missing_of(&labels);
+        assert_eq!(of("f:app").paths().collect::<Vec<_>>(), [".metadata.labels.app.kubernetes.io/name"]);
+        assert_eq!(of("f:app.kubernetes.io/name").paths().collect::<Vec<_>>(), [".metadata.labels.app"]);
     }
 
     #[test]
