@@ -57,7 +57,7 @@ pub async fn connect(kubeconfig: Option<&Path>, patience: Patience) -> Result<Se
     let make = || client(config.clone()).map_err(|source| Error::Client { server: server.clone(), source });
     // A connection that nobody uses is never made.
     let watching = (0..CONNECTIONS).map(|_| make()).collect::<Result<_, _>>()?;
-    Ok(Server { client: make()?, watching, patience })
+    Ok(Server { client: make()?, watching, patience, address: server })
 }
 
 fn client(mut config: Config) -> kube::Result<Client> {

@@ -38,9 +38,22 @@ impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Failure {
         match error {
             kube::Error::Api(status) => Failure::Answered { code: status.code, words: status.message },
-            other => Failure::Unanswered(other.to_string()),
+            other => Failure::Unanswered(whole(&other)),
         }
     }
+}
+
+/// An error with everything that led to it, each thing once.
+fn whole(error: &dyn std::error::Error) -> String {
+    let (mut words, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = error.source();
+    }
+    words
 }
 
 impl From<serde_json::Error> for Failure {

@@ -6,6 +6,8 @@ use std::time::Duration;
 /// The API server.
 #[derive(Clone)]
 pub struct Server {
+    /// Where it is.
+    pub address: String,
     /// The connection for everything that is answered at once.
     pub client: Client,
     /// Connections for watches: a server lets only so many requests share one, and no write may wait for a watch to end.

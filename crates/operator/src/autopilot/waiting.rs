@@ -24,7 +24,10 @@ pub(super) async fn find_hco(server: &Server) -> (Kinds, Kind) {
                         .to_owned()
                 }
             },
-            Err(error) => format!("could not ask the API server what it serves: {error}; trying again"),
+            Err(error) => format!(
+                "could not ask the API server at {} what it serves: {error}; trying again until it answers",
+                server.address
+            ),
         };
         complain_once(&mut trouble, now);
         tokio::time::sleep(wait).await;

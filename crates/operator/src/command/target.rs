@@ -39,7 +39,12 @@ impl Target {
 
     async fn reach(&self) -> anyhow::Result<Reached> {
         let server = cluster::connect(self.kubeconfig.as_deref(), Patience::default()).await?;
-        let kinds = Kinds::discover(&server).await.context("could not ask the API server what it serves")?;
+        let kinds = Kinds::discover(&server).await.with_context(|| {
+            format!(
+                "could not ask the API server at {} what it serves; is it running, and is this the right kubeconfig?",
+                server.address
+            )
+        })?;
         let (kind, served) = kinds
             .newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND)
             .context("this cluster does not serve HyperConverged: is its operator installed?")?;

@@ -1,7 +1,7 @@
 //! Users steer on every object, the HyperConverged among them, and with the tools they have.
 
 use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, quiet};
-use kube::api::{Api, DynamicObject};
+use kube::api::{Api, DynamicObject, ObjectMeta, PostParams};
 use playground::deployment;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -81,5 +81,18 @@ async fn the_hyperconverged_is_kept_and_steered_like_any_object() {
     quiet(&running).await;
     assert!(running.config_maps().get_opt("scene-adopted").await.unwrap().is_none(), "nothing is created meanwhile");
     annotate(&hco, HCO, "disabled-resources", None).await;
+    becomes(&running.config_maps(), "scene-adopted", "/data/first", json!("one")).await;
+
+    // Without it nobody says what is wanted: it is not for us to bring it back, nor to make anything. With it all goes on.
+    let before = hco.get(HCO).await.unwrap();
+    hco.delete(HCO, &Default::default()).await.unwrap();
+    running.config_maps().delete("scene-adopted", &Default::default()).await.unwrap();
+    quiet(&running).await;
+    assert!(hco.get_opt(HCO).await.unwrap().is_none());
+    assert!(running.config_maps().get_opt("scene-adopted").await.unwrap().is_none());
+    let metadata =
+        ObjectMeta { name: before.metadata.name, namespace: before.metadata.namespace, ..ObjectMeta::default() };
+    hco.create(&PostParams::default(), &DynamicObject { metadata, ..before }).await.unwrap();
+    becomes(&hco, HCO, "/metadata/labels/scene", json!("kept")).await;
     becomes(&running.config_maps(), "scene-adopted", "/data/first", json!("one")).await;
 }
