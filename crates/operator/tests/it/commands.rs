@@ -60,7 +60,11 @@ fn wrong_input_is_told_in_one_message() {
     let closed = r#"{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}], "current-context": "c"}"#;
     let closed = virtpilot(None, &["status", "--kubeconfig", &write("closed", closed)]);
-    assert!(closed.err.starts_with("error: could not ask the API server at https://127.0.0.1:1/ what it serves"), "{}", closed.err);
+    assert!(
+        closed.err.starts_with("error: could not ask the API server at https://127.0.0.1:1/ what it serves"),
+        "{}",
+        closed.err
+    );
 
     let hco = write(
         "hco.yaml",

@@ -25,9 +25,7 @@ pub(crate) async fn measure(
         bench.named(&format!("requests in {seconds} s idle, watches apart")),
         idle.count() - watches.count(),
     ));
-    // Every place has one watch, and each is opened anew once in 290 seconds.
-    let places = watches.table().len().max(1);
-    let an_hour = count(watches.count()) / count(places) / hours;
+    let an_hour = count(watches.count()) / count(bench.watches.max(1)) / hours;
     measures.push(Measure::one(bench.named("watch requests per watch and hour while idle"), "count", an_hour));
     measures.push(Measure::one(bench.named("processor while idle"), "ms an hour", (subject.cpu()? - cpu) / hours));
     // It is awake.

@@ -28,6 +28,8 @@ pub(crate) struct Bench<'a> {
     /// How figures of this pack are called.
     pub(crate) name: &'static str,
     pub(crate) objects: Vec<Object>,
+    /// How many watches a start opens.
+    pub(crate) watches: usize,
 }
 
 /// One object of the pack.
@@ -56,7 +58,8 @@ pub(crate) async fn measure(arguments: &Arguments, pack: Option<&PathBuf>) -> Re
     let name = if pack.is_some() { "80 assets" } else { "2 assets" };
     // A server that has just started is still busy with itself.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let mut bench = Bench { playground, account, pack: pack.map(PathBuf::as_path), name, objects: Vec::new() };
+    let mut bench =
+        Bench { playground, account, pack: pack.map(PathBuf::as_path), name, objects: Vec::new(), watches: 0 };
     let mut measures = Vec::new();
 
     let subject = start::measure(&mut bench, &mut measures).await?;

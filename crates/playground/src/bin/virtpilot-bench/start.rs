@@ -37,6 +37,7 @@ pub(crate) async fn measure(bench: &mut Bench<'_>, measures: &mut Vec<Measure>) 
     measures.push(Measure::count(bench.named("a restart: kinds listed"), kinds));
     measures.push(Measure::count(bench.named("a restart: applies"), all.of(Kind::Write).count()));
     measures.push(Measure::count(bench.named("a restart: watches"), all.of(Kind::Watch).count()));
+    bench.watches = all.of(Kind::Watch).count();
     let others = all.count() - lists - all.of(Kind::Write).count() - all.of(Kind::Watch).count();
     measures.push(Measure::count(bench.named("a restart: other requests (discovery is two)"), others));
     Ok(second)
