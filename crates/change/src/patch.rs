@@ -13,9 +13,12 @@ use serde_json::{Map, Value};
 const LONGEST: usize = 64 * 1024;
 /// More operations are refused.
 const MOST_OPERATIONS: usize = 100;
+/// More maps and lists are refused before they are read; brackets in texts count.
+const MOST_OPENED: usize = 1_000;
 /// What a patch makes of an object may not be larger: chained copies grow without bound.
 pub(crate) const LARGEST_RESULT: usize = 1024 * 1024;
-/// Nor have more values: a thousand empty lists are short as text and long in memory. The largest dashboards have a few thousand.
+/// Nor have more values, a list counted as five and a map as a dozen: a thousand empty lists are short as text and long in memory. The largest dashboards have
+/// a few thousand.
 const MOST_VALUES: usize = 20_000;
 /// Nor deeper.
 pub(crate) const DEEPEST: usize = 32;
@@ -38,6 +41,11 @@ impl Patch {
     pub(crate) fn parse_with(text: &str, kind: &Kind, openings: &Openings, guards: Guards) -> Result<Patch, String> {
         if text.len() > LONGEST && guards.stand(Guard::PatchLength) {
             return Err(format!("it has {} bytes, {LONGEST} are allowed", text.len()));
+        }
+        // Before it is read: as a tree each map and each list takes many times its text.
+        let opened = text.bytes().filter(|byte| [b'{', b'['].contains(byte)).count();
+        if opened > MOST_OPENED && guards.stand(Guard::OperationCount) {
+            return Err(format!("it opens {opened} maps and lists, {MOST_OPENED} are allowed"));
         }
         let value = if guards.stand(Guard::DuplicateKeys) {
             serde_json::from_str(text).map(|Strict(value)| value)

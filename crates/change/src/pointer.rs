@@ -3,6 +3,9 @@
 use crate::guards::{Guard, Guards};
 use std::fmt;
 
+/// More steps are refused: what a patch makes may be no deeper.
+const DEEPEST: usize = 32;
+
 /// A parsed pointer: its steps, unescaped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pointer(Vec<String>);
@@ -24,6 +27,11 @@ impl Pointer {
             }
             None => text,
         };
+        // No object is that deep; counted before anything is taken apart.
+        let steps = rest.bytes().filter(|byte| *byte == b'/').count() + 1;
+        if steps > DEEPEST && guards.stand(Guard::Depth) {
+            return Err(format!("it has {steps} steps, {DEEPEST} are allowed"));
+        }
         rest.split('/').map(|step| unescape(step, guards)).collect::<Result<_, _>>().map(Pointer)
     }
 

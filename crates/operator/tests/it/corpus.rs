@@ -16,7 +16,7 @@ const BENIGN: &str = include_str!("../../../change/tests-data/benign.yaml");
 const PREFIX: &str = "platform.kubevirt.io/";
 const LABEL: &str = "platform.kubevirt.io/managed-by";
 /// An object has ten corrections at once; after fewer rounds than that it gets a new budget.
-const ROUNDS_A_BUDGET: usize = 8;
+const ROUNDS_A_BUDGET: usize = 6;
 
 /// The objects of the pack, by kind: those the corpora are written for, and two that only have to stay as they are.
 const OBJECTS: [(&str, &str, Option<&str>, &str); 6] = [
@@ -157,8 +157,24 @@ async fn start() -> Running {
 async fn nobody_gains_anything_and_nothing_is_left_undefended() {
     let mut running = start().await;
     let subjects = Subject::all(&running).await;
+    // Ordinary work first, after a restart as below: what that takes is not what hostile words take.
+    running.restart();
+    let mut before = 0.0_f64;
+    for word in ["one", "two", "three"] {
+        for subject in &subjects {
+            let patch = format!(r#"[{{"op": "add", "path": "/metadata/labels/team", "value": "{word}"}}]"#);
+            subject.annotate(&BTreeMap::from([("patch".to_owned(), Some(patch))])).await;
+            subject.drift().await;
+        }
+        for subject in &subjects {
+            eventually("ordinary drift is corrected", async || subject.is_defended().await).await;
+            subject.annotate(&BTreeMap::from([("patch".to_owned(), None)])).await;
+            eventually("ordinary wishes end", async || subject.is_bare().await).await;
+            before = before.max(running.memory());
+        }
+    }
     quiet(&running).await;
-    let (before, begin) = (running.memory(), running.audit().mark().unwrap());
+    let begin = running.audit().mark().unwrap();
     let cases: Vec<Hostile> = serde_saphyr::from_str(HOSTILE).unwrap();
     let mut waiting: BTreeMap<&str, Vec<&Hostile>> = BTreeMap::new();
     for case in cases.iter().filter(|case| !case.unit) {
@@ -201,7 +217,12 @@ async fn nobody_gains_anything_and_nothing_is_left_undefended() {
             }
             played += 1;
         }
-        most = most.max(running.memory());
+        let memory = running.memory();
+        if memory > most {
+            let names: Vec<&str> = now.iter().map(|(_, case)| case.name.as_str()).collect();
+            println!("memory {memory:.1} MB with {}", names.join(", "));
+            most = memory;
+        }
         for (subject, case) in &now {
             assert!(subject.annotate(&none(case.annotations().keys())).await);
         }
@@ -216,7 +237,15 @@ async fn nobody_gains_anything_and_nothing_is_left_undefended() {
             for subject in &subjects {
                 subject.annotate(&BTreeMap::from([("budget".to_owned(), None)])).await;
             }
+            let mark = running.audit().mark().unwrap();
             running.restart();
+            // It has to know what is wanted before somebody makes that unclear: then it would hold everything. A start is one write for
+            // each object.
+            eventually("it has started", async || {
+                let own = running.own(&running.audit().since(mark).unwrap());
+                (own.of(Kind::Write).count() > OBJECTS.len()).then_some(())
+            })
+            .await;
         }
     }
     println!("{played} hostile annotations in {round} rounds; memory {before:.1} MB, at most {most:.1} MB");

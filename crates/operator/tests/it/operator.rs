@@ -92,12 +92,26 @@ impl Running {
         running
     }
 
-    /// The memory the operator has asked for, in MB; its code, which it may share, does not count.
+    /// The memory the operator has asked for, in MB. Its code, which it may share, does not count, nor does its stack, of which a build
+    /// without optimisation takes many times what it needs.
     pub(crate) fn memory(&self) -> f64 {
         let id = self.operator.as_ref().unwrap().0.id();
-        let text = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
-        line.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1024.0
+        let text = std::fs::read_to_string(format!("/proc/{id}/smaps")).unwrap();
+        let (mut kilobytes, mut is_stack) = (0.0, false);
+        for line in text.lines() {
+            match line.strip_prefix("Anonymous:") {
+                Some(number) if !is_stack => {
+                    kilobytes += number.split_whitespace().next().unwrap().parse::<f64>().unwrap();
+                }
+                Some(_) => {}
+                // The first line of a part says what it is.
+                None if line.as_bytes()[0].is_ascii_digit() || line.as_bytes()[0].is_ascii_lowercase() => {
+                    is_stack = line.ends_with("[stack]");
+                }
+                None => {}
+            }
+        }
+        kilobytes / 1024.0
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {
