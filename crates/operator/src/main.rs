@@ -7,6 +7,7 @@ mod pack;
 mod serve;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs a virtualization platform by itself, safely.
@@ -40,7 +41,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
-    let result = match Arguments::parse().command {
+    let result = match Arguments::parse_from(as_now(
+        std::env::args_os().collect(),
+        std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+    ))
+    .command
+    {
         Command::Run(arguments) => done(command::run::run(arguments)),
         Command::Render(arguments) => command::render::run(&arguments),
         Command::Status(arguments) => done(command::status::run(&arguments)),
@@ -54,4 +60,35 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// The predecessor runs without a word in a pod, and takes flags for those of `run`; so do we.
+fn as_now(mut arguments: Vec<OsString>, in_a_pod: bool) -> Vec<OsString> {
+    let ours = ["-h", "--help", "-V", "--version"];
+    let is_run = match arguments.get(1).map(|first| first.to_string_lossy()) {
+        None => in_a_pod,
+        Some(first) => first.starts_with('-') && !ours.contains(&first.as_ref()),
+    };
+    if is_run {
+        arguments.insert(1, "run".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_now;
+
+    #[test]
+    fn the_predecessors_way_to_start_is_ours() {
+        let now = |words: &[&str], in_a_pod: bool| {
+            let words = as_now(words.iter().map(Into::into).collect(), in_a_pod);
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(now(&["virtpilot"], true), "virtpilot run");
+        assert_eq!(now(&["virtpilot"], false), "virtpilot", "a person is shown the help");
+        assert_eq!(now(&["virtpilot", "--leader-elect"], false), "virtpilot run --leader-elect");
+        assert_eq!(now(&["virtpilot", "--version"], true), "virtpilot --version");
+        assert_eq!(now(&["virtpilot", "status"], true), "virtpilot status");
+    }
 }

@@ -50,6 +50,12 @@ pub(crate) struct Arguments {
     /// Accepted from those who move over: a missing HyperConverged CRD is waited for, however long it takes
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
     crd_validation_timeout: Duration,
+    /// Accepted from those who move over: there is no debug server
+    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = serve::parse_address)]
+    debug_bind_address: Address,
+    /// Accepted from those who move over: there is no debug server
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    enable_debug_server: bool,
     /// Log in full
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     development: bool,

@@ -41,13 +41,10 @@ impl Process {
     /// The same as a pod of this name that may have to wait for its turn.
     pub(crate) fn start_as(pod: &str, kubeconfig: &Path) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        command.args([
-            "run",
-            "--leader-elect",
-            "--metrics-bind-address=0",
-            "--health-probe-bind-address=0",
-            "--kubeconfig",
-        ]);
+        // As the predecessor's deployment writes it.
+        command.args(["--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+        command.args(["--debug-bind-address=127.0.0.1:8081", "--enable-debug-server=true", "--development=false"]);
+        command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv", "--kubeconfig"]);
         command.arg(kubeconfig).env("HOSTNAME", pod).stdin(Stdio::null());
         Process(command.spawn().unwrap())
     }
