@@ -8,3 +8,8 @@ pub const MANAGED_BY: (&str, &str) = ("platform.kubevirt.io/managed-by", "virt-p
 
 /// The name under which we apply: the predecessor's, so that its fields are ours from the first apply on.
 pub const FIELD_MANAGER: &str = "virt-platform-autopilot";
+
+/// The Lease of whoever leads: the predecessor's, so that it and we never both lead.
+pub const LEASE: &str = "virt-platform-autopilot.kubevirt.io";
+/// The ConfigMap in which we write down what no object can carry.
+pub const STATE: &str = "virt-platform-autopilot-state";

@@ -43,6 +43,14 @@ pub struct Observed<'a> {
     pub restarts: &'a str,
 }
 
+impl Observed<'_> {
+    /// What the server said to this, if it refused it.
+    pub(crate) fn refusal(&self, digest: &Digest) -> Option<Reason> {
+        let refused = self.refused.iter().find(|refused| refused.digest == *digest)?;
+        Some(Reason::RefusedByServer { words: refused.words.clone() })
+    }
+}
+
 /// What our last apply was answered with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remembered {
@@ -144,7 +152,8 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
         return hold(Reason::Excluded);
     }
     let Some(live) = observed.live else {
-        return create(observed, now);
+        let refused = observed.refusal(observed.wanted.digest());
+        return Decision { refused, ..create(observed, now) };
     };
     if live.deleting {
         // It is on its way out; its end is an event of its own.

@@ -28,9 +28,12 @@ impl Wish {
     /// What is wanted, and what of the user's wishes is refused; an error where not even the last good ones can be honoured any more.
     pub(crate) fn of(observed: &Observed<'_>, live: &Live) -> Result<(Wish, Option<Reason>), Reason> {
         let refused = match Wish::honouring(observed, live, [annotation::PATCH, annotation::IGNORE_FIELDS]) {
-            Ok(wish) => match observed.refused.iter().find(|refused| refused.digest == wish.digest) {
-                Some(refused) if !wish.overrides.is_empty() => Reason::PatchRefused { why: refused.words.clone() },
-                _ => return Ok((wish, None)),
+            Ok(wish) => match observed.refusal(&wish.digest) {
+                Some(Reason::RefusedByServer { words }) if !wish.overrides.is_empty() => {
+                    Reason::PatchRefused { why: words }
+                }
+                // What the catalogue wants has nothing to fall back on: it is tried again.
+                refused => return Ok((wish, refused)),
             },
             Err(Unfit::Wrong(reason) | Unfit::NotNow(reason)) => reason,
         };

@@ -2,15 +2,13 @@
 
 use crate::permit::{Permit, running_millis};
 use crate::request::Failure;
+use api::LEASE;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Client;
 use kube::api::{Api, PostParams};
 use std::time::Duration;
-
-/// The predecessor's, so that it and we never both lead.
-pub const NAME: &str = "virt-platform-autopilot.kubevirt.io";
 
 /// For how long a leader that says nothing is still one.
 const DURATION: Duration = Duration::from_secs(137);
@@ -73,12 +71,12 @@ impl Candidate {
         }
         self.permit.end();
         let released = async {
-            let mut lease = self.leases.get(NAME).await?;
+            let mut lease = self.leases.get(LEASE).await?;
             let spec = lease.spec.get_or_insert_default();
             if spec.holder_identity.as_deref() == Some(&self.identity) {
                 spec.holder_identity = None;
                 spec.lease_duration_seconds = Some(1);
-                self.leases.replace(NAME, &PostParams::default(), &lease).await?;
+                self.leases.replace(LEASE, &PostParams::default(), &lease).await?;
             }
             Ok::<(), kube::Error>(())
         };
@@ -96,8 +94,8 @@ impl Candidate {
     async fn try_step(&mut self) -> kube::Result<Option<String>> {
         // The right begins when the request was made, not when it was answered.
         let begun = running_millis();
-        let Some(mut lease) = self.leases.get_opt(NAME).await? else {
-            let metadata = ObjectMeta { name: Some(NAME.into()), ..ObjectMeta::default() };
+        let Some(mut lease) = self.leases.get_opt(LEASE).await? else {
+            let metadata = ObjectMeta { name: Some(LEASE.into()), ..ObjectMeta::default() };
             let lease = Lease { metadata, spec: Some(self.taken(None)) };
             self.leases.create(&PostParams::default(), &lease).await?;
             self.permit.extend(begun, DEADLINE);
@@ -121,7 +119,7 @@ impl Candidate {
         }
         lease.spec = Some(self.taken(Some(&spec)));
         // In the version that was read: of two who try, one succeeds.
-        self.leases.replace(NAME, &PostParams::default(), &lease).await?;
+        self.leases.replace(LEASE, &PostParams::default(), &lease).await?;
         self.permit.extend(begun, DEADLINE);
         Ok(None)
     }

@@ -73,8 +73,8 @@ pub enum Seen {
     },
 }
 
-/// One kind, in one namespace or in all.
-pub struct Watch {
+/// One kind, in one namespace or in all; `P` is what the listener calls it.
+pub struct Watch<P> {
     /// The server.
     pub server: Server,
     /// The kind.
@@ -85,11 +85,13 @@ pub struct Watch {
     pub content: Content,
     /// How many other watches there were before it.
     pub number: usize,
+    /// What it is called.
+    pub place: P,
     /// Who listens.
-    pub tell: mpsc::Sender<Seen>,
+    pub tell: mpsc::Sender<(P, Seen)>,
 }
 
-impl Watch {
+impl<P: Clone + Send + Sync + 'static> Watch<P> {
     /// Watches until nobody listens any more.
     pub async fn run(self) {
         let (mut pause, mut refused) = (FIRST_RETRY, RETRY_REFUSED.0);
@@ -108,7 +110,7 @@ impl Watch {
                 }
                 Err(failure) => {
                     let is_refusal = failure.is_refusal();
-                    if self.tell.send(Seen::Lost { why: failure.to_string() }).await.is_err() {
+                    if self.say(Seen::Lost { why: failure.to_string() }).await.is_err() {
                         return;
                     }
                     if is_refusal {
@@ -139,11 +141,11 @@ impl Watch {
                 if let Seen::Present { namespace, name, .. } = &seen {
                     all.insert((namespace.clone(), name.clone()));
                 }
-                let _ = self.tell.send(seen).await;
+                let _ = self.say(seen).await;
             }
             if page.metadata.more.is_empty() {
                 let version = page.metadata.resource_version;
-                let _ = self.tell.send(Seen::Listed { all, version: version.clone() }).await;
+                let _ = self.say(Seen::Listed { all, version: version.clone() }).await;
                 return Ok(version);
             }
             // A token of the server's own: letters, digits, - and _.
@@ -195,7 +197,7 @@ impl Watch {
                     "BOOKMARK" => continue,
                     _ => return,
                 };
-                if self.tell.send(seen).await.is_err() {
+                if self.say(seen).await.is_err() {
                     return;
                 }
             }
@@ -210,6 +212,10 @@ impl Watch {
                 pause *= 2;
             }
         }
+    }
+
+    async fn say(&self, seen: Seen) -> Result<(), mpsc::error::SendError<(P, Seen)>> {
+        self.tell.send((self.place.clone(), seen)).await
     }
 
     fn present(&self, text: &str) -> Result<Seen, Failure> {

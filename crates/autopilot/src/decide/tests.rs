@@ -241,6 +241,35 @@ fn a_patch_the_server_refuses_is_refused() {
 }
 
 #[test]
+fn what_the_server_refuses_of_ours_is_told_and_tried_again() {
+    let mut scene = Scene::settled().edited();
+    scene.refused = vec![Refused { digest: Digest::of(&wanted()), words: "no".into() }];
+    let decision = scene.decide();
+    assert_eq!(applied(&decision)["spec"]["type"], "ClusterIP");
+    assert_eq!(decision.refused, Some(Reason::RefusedByServer { words: "no".into() }));
+    assert_eq!(scene.decide_absent().refused, decision.refused, "also where it does not exist");
+}
+
+#[test]
+fn a_refusal_that_may_pass_takes_nothing_from_the_user() {
+    // The last good wish is the very one that is refused now.
+    let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
+    let mut scene = Scene::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
+    let Verdict::Do(Effect::Apply { digest, .. }) = scene.decide().verdict else { panic!() };
+    scene.refused = vec![Refused { digest, words: "not now".into() }];
+    let decision = scene.decide();
+    assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
+    assert_eq!(decision.refused, Some(Reason::PatchRefused { why: "not now".into() }));
+}
+
+#[test]
+fn a_wish_that_was_granted_and_does_not_fit_any_more_is_not_taken_away() {
+    let patch = r#"[{"op": "replace", "path": "/spec/was/here", "value": 1}]"#;
+    let scene = Scene::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
+    assert!(matches!(scene.decide().verdict, Verdict::Hold(Reason::PatchRefused { .. })));
+}
+
+#[test]
 fn whoever_takes_the_budget_away_gives_no_new_one() {
     let mut spent = Budget::full(NOW);
     while let Some(left) = spent.spend(NOW) {

@@ -8,9 +8,6 @@ use cluster::{Kinds, Permit, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The ConfigMap.
-pub(super) const NAME: &str = "virt-platform-autopilot-state";
-
 /// Budgets by object.
 pub(super) struct Deletions {
     key: Key,
@@ -27,7 +24,8 @@ pub(super) struct Record {
 impl Deletions {
     /// Reads what an earlier process left; what cannot be read is nothing.
     pub(super) async fn read(server: &Server, kinds: &Kinds, namespace: &str) -> Deletions {
-        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: NAME.to_owned() };
+        let key =
+            Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: api::STATE.to_owned() };
         let mut left = BTreeMap::new();
         if let Some(served) = kinds.find(&key.kind) {
             let query = catalog::Query::Object {

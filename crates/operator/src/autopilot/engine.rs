@@ -4,7 +4,7 @@ use super::deletions::Deletions;
 use super::item::{Item, Seen};
 use super::places::{Place, Places};
 use super::questions::{Questions, place_of};
-use super::readings::Readings;
+use super::readings::{Read, Readings};
 use super::teller::Teller;
 use super::waiting::{find_hco, look};
 use super::writing::Done;
@@ -13,8 +13,7 @@ use crate::metrics::Metrics;
 use anyhow::Context;
 use autopilot::{Consent, Tell, Verdict};
 use catalog::{Answer, Catalog, Facts, Query};
-use change::{Key, Live, Reason};
-use cluster::request::Failure;
+use change::{Key, Reason};
 use cluster::watch::{Content, Seen as Watched};
 use cluster::{Kinds, Permit, Server};
 use jiff::Timestamp;
@@ -129,7 +128,7 @@ pub(crate) async fn run(
             Some((place, seen)) = sights.recv() => engine.take(&place, seen),
             Some(key) = repeats.recv() => engine.wake(&key),
             Some(Ok((query, answer))) = engine.questions.asking.join_next() => engine.learn(query, answer),
-            Some(Ok((key, read))) = engine.readings.next() => engine.take_reading(key, read),
+            Some(Ok(read)) = engine.readings.next() => engine.take_reading(read),
             () = &mut lists_in_time, if engine.places.any_silent() => engine.places.wait_no_longer(),
             // One that ended otherwise has left an object for ever under way: it is better to start anew.
             Some(done) = engine.writes.join_next() => engine.finish(done.context("a write ended unexpectedly")?),
@@ -162,7 +161,7 @@ impl Engine {
         }
         let mut complaints: BTreeSet<String> = wanted.held.iter().cloned().collect();
         let (mut kept, mut places) = (BTreeSet::<Key>::new(), BTreeSet::<Place>::new());
-        let mut asked = Vec::new();
+        let (mut asked, mut unread) = (Vec::new(), Vec::new());
         for outcome in wanted.outcomes {
             let (object, excluded) = match outcome.result {
                 platform::Result::Included(object) => (object, false),
@@ -202,9 +201,7 @@ impl Engine {
                         places.insert(place);
                     }
                     // What a watch has told before is not told again.
-                    Some(served) if self.places.is_listed(&place) => {
-                        self.readings.read(&self.server, served, object.key.clone(), Duration::ZERO);
-                    }
+                    Some(_) if self.places.is_listed(&place) => unread.push(object.key.clone()),
                     Some(_) => {}
                 }
             }
@@ -220,6 +217,9 @@ impl Engine {
         });
         for place in places {
             self.watch(&place);
+        }
+        for key in unread {
+            self.read(key, Duration::ZERO);
         }
         for query in asked {
             self.ask(query);
@@ -362,20 +362,21 @@ impl Engine {
     }
 
     /// Takes what was read of an object of which its watch tells nothing; a watch that was faster knows better.
-    fn take_reading(&mut self, key: Key, read: Result<Option<Live>, Failure>) {
-        self.readings.end(&key);
+    fn take_reading(&mut self, read: Read) {
+        self.readings.end(&read.key);
         let now = (self.settings.clock)().as_millisecond();
-        let Some(item) = self.items.get_mut(&key) else { return };
-        match read {
-            Ok(live) => item.read(live, now),
-            Err(_) => return self.read(key, ASK_AGAIN),
+        let Some(item) = self.items.get_mut(&read.key) else { return };
+        match read.found {
+            Ok(live) => item.read(read.known, live, now),
+            Err(_) => return self.read(read.key, ASK_AGAIN),
         }
-        self.look_at(&key);
+        self.look_at(&read.key);
     }
 
     pub(super) fn read(&mut self, key: Key, wait: Duration) {
+        let known = self.items.get(&key).and_then(Item::version);
         if let Some(served) = self.places.served(&Place::of(&key)) {
-            self.readings.read(&self.server, served, key, wait);
+            self.readings.read(&self.server, served, key, known, wait);
         }
     }
 

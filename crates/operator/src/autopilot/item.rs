@@ -101,31 +101,31 @@ impl Item {
         }
     }
 
-    /// Takes a look that came from a watch or from an answer; an older one than the one we have is no news. The answer to a write may
-    /// come after the event of what happened next.
-    pub(crate) fn see(&mut self, live: Live) {
-        let known = match &self.live {
+    /// The version of what is known.
+    pub(crate) fn version(&self) -> Option<u128> {
+        match &self.live {
             Seen::Unknown => None,
             Seen::Absent(since) => *since,
             Seen::Present(known) => known.version(),
-        };
-        if known.zip(live.version()).is_none_or(|(known, new)| known <= new) {
+        }
+    }
+
+    /// Takes a look that came from a watch or from an answer; an older one than the one we have is no news. The answer to a write may
+    /// come after the event of what happened next.
+    pub(crate) fn see(&mut self, live: Live) {
+        if self.version().zip(live.version()).is_none_or(|(known, new)| known <= new) {
             self.live = Seen::Present(live);
         }
     }
 
     /// Takes that it does not exist in this version; that it did is a deletion.
     pub(crate) fn miss(&mut self, version: Option<u128>, now: i64) {
-        if let Seen::Present(known) = &self.live
-            && known.version().zip(version).is_some_and(|(known, gone)| gone < known)
+        if matches!(self.live, Seen::Present(_))
+            && self.version().zip(version).is_some_and(|(known, gone)| gone < known)
         {
             return;
         }
-        let since = version.or(match &self.live {
-            Seen::Unknown => None,
-            Seen::Absent(since) => *since,
-            Seen::Present(known) => known.version(),
-        });
+        let since = version.or(self.version());
         if let Seen::Present(live) = std::mem::replace(&mut self.live, Seen::Absent(since)) {
             self.deletions.get_or_insert(Budget::full(now));
             let is_theirs = |key: &String| USERS.contains(&key.as_str());
@@ -134,11 +134,15 @@ impl Item {
         (self.remembered, self.budget, self.repair) = (None, None, Repair::None);
     }
 
-    /// Takes what was read of it just now, whatever was known: versions can go back when a cluster is restored.
-    pub(crate) fn read(&mut self, live: Option<Live>, now: i64) {
+    /// Takes what was read of it while this version was known. If nothing came meanwhile it is so, whatever its version: versions go
+    /// back when a cluster is restored. Else a watch was faster and knows better.
+    pub(crate) fn read(&mut self, known: Option<u128>, live: Option<Live>, now: i64) {
+        let is_undisturbed = self.version() == known;
         match live {
-            Some(live) => self.live = Seen::Present(live),
-            None => self.miss(None, now),
+            Some(live) if is_undisturbed => self.live = Seen::Present(live),
+            Some(live) => self.see(live),
+            None if is_undisturbed => self.miss(None, now),
+            None => {}
         }
     }
 
@@ -238,7 +242,10 @@ mod tests {
         assert!(matches!(&item.live, Seen::Present(_)));
         item.miss(Some(12), 0);
         assert!(matches!(&item.live, Seen::Present(_)), "an old end is none");
-        item.read(Some(live("5")), 0);
+        item.read(Some(11), Some(live("12")), 0);
+        item.read(Some(11), None, 0);
+        assert!(matches!(&item.live, Seen::Present(seen) if seen.resource_version == "13"), "a watch was faster");
+        item.read(Some(13), Some(live("5")), 0);
         assert!(matches!(&item.live, Seen::Present(seen) if seen.resource_version == "5"), "what was read is so");
     }
 }

@@ -6,7 +6,7 @@ use cluster::watch::{Content, Seen, Watch};
 use cluster::{Kinds, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
 /// A kind, in a namespace or cluster-wide.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,18 +22,11 @@ impl Place {
     }
 }
 
-/// One that is watched.
-struct Watched {
-    served: Served,
-    /// Ends the watch.
-    abort: AbortHandle,
-    content: Content,
-}
-
 /// All that are watched.
 pub(super) struct Places {
     server: Server,
-    watched: BTreeMap<Place, Watched>,
+    /// How each is addressed.
+    watched: BTreeMap<Place, Served>,
     /// Those that have not told everything yet.
     unlisted: BTreeSet<Place>,
     /// Those that have never told anything: neither what there is nor that they cannot.
@@ -50,7 +43,7 @@ impl Places {
 
     /// How a place is addressed.
     pub(super) fn served(&self, place: &Place) -> Option<Served> {
-        self.watched.get(place).map(|watched| watched.served.clone())
+        self.watched.get(place).cloned()
     }
 
     /// Whether everything there is in a place has been told.
@@ -68,33 +61,22 @@ impl Places {
         self.unlisted.iter().map(|place| place.kind.kind.clone()).collect()
     }
 
-    /// Watches a place from its beginning, in the place of an earlier watch of it; false if the server does not serve it.
+    /// Watches a place that is not watched yet; false if the server does not serve it.
     pub(super) fn watch(&mut self, kinds: &Kinds, place: &Place, content: Content) -> bool {
         let Some(served) = kinds.find(&place.kind) else { return false };
-        // Who once needed everything still does.
-        let content = self.watched.get(place).map_or(content, |earlier| match earlier.content {
-            Content::Whole => Content::Whole,
-            Content::Metadata => content,
-        });
-        let (tell, mut told) = mpsc::channel(64);
-        let (server, namespace) = (self.server.clone(), place.namespace.clone());
-        let watch = Watch { server, served: served.clone(), namespace, content, number: self.watched.len(), tell };
-        let abort = self.tasks.spawn(watch.run());
-        let (seen, here) = (self.seen.clone(), place.clone());
-        self.tasks.spawn(async move {
-            while let Some(sight) = told.recv().await {
-                if seen.send((here.clone(), sight)).await.is_err() {
-                    return;
-                }
-            }
-        });
+        let watch = Watch {
+            server: self.server.clone(),
+            served: served.clone(),
+            namespace: place.namespace.clone(),
+            content,
+            number: self.watched.len(),
+            place: place.clone(),
+            tell: self.seen.clone(),
+        };
+        self.tasks.spawn(watch.run());
+        self.watched.insert(place.clone(), served);
         self.unlisted.insert(place.clone());
-        if let Some(earlier) = self.watched.insert(place.clone(), Watched { served, abort, content }) {
-            earlier.abort.abort();
-        } else {
-            self.silent.insert(place.clone());
-        }
-        while self.tasks.try_join_next().is_some() {}
+        self.silent.insert(place.clone());
         true
     }
 

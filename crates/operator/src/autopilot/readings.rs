@@ -8,8 +8,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 
-/// What was read of one.
-type Read = (Key, Result<Option<Live>, Failure>);
+/// What was read of one, and the version that was known before.
+pub(super) struct Read {
+    pub(super) key: Key,
+    pub(super) known: Option<u128>,
+    pub(super) found: Result<Option<Live>, Failure>,
+}
 
 /// Those that are being read.
 #[derive(Default)]
@@ -20,15 +24,15 @@ pub(super) struct Readings {
 
 impl Readings {
     /// Reads one after a while, unless it is being read.
-    pub(super) fn read(&mut self, server: &Server, served: Served, key: Key, wait: Duration) {
+    pub(super) fn read(&mut self, server: &Server, served: Served, key: Key, known: Option<u128>, wait: Duration) {
         if !self.under_way.insert(key.clone()) {
             return;
         }
         let server = server.clone();
         self.tasks.spawn(async move {
             tokio::time::sleep(wait).await;
-            let read = cluster::live::read(&server, &served, &key).await;
-            (key, read)
+            let found = cluster::live::read(&server, &served, &key).await;
+            Read { key, known, found }
         });
     }
 

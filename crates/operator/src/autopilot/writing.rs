@@ -92,6 +92,7 @@ impl Engine {
                     Kept::Applied { digest, budget, deletions } => {
                         (item.failures, item.repair, item.budget) = (0, Repair::None, Some(budget));
                         item.deletions = deletions.or(item.deletions);
+                        item.refused.retain(|refused| refused.digest != digest);
                         // What was begun and had to be repaired first is told as what it was.
                         tell = item.owed.take().or(tell);
                         let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
@@ -152,12 +153,16 @@ impl Engine {
             act::Error::Passing { .. } | act::Error::Stale(_) => return,
         };
         let Some(item) = self.items.get_mut(key) else { return };
-        if let (Some(digest), true) = (&item.failed, is_wrong) {
-            item.refuse(Refused { digest: digest.clone(), words: words.clone() });
+        match (&item.failed, is_wrong) {
+            // With the user's wishes left out it may be accepted; the next decision tells, and waits if it is the same.
+            (Some(digest), true) => {
+                item.refuse(Refused { digest: digest.clone(), words });
+                self.look_at(key);
+            }
+            _ => {
+                self.settings.metrics.failed(key);
+                self.say_held(key, Reason::RefusedByServer { words });
+            }
         }
-        self.settings.metrics.failed(key);
-        // With the user's wishes left out it may be accepted; if not, the next decision waits.
-        self.look_at(key);
-        self.say_held(key, Reason::RefusedByServer { words });
     }
 }

@@ -3,6 +3,7 @@
 use crate::metrics::Metrics;
 use crate::{autopilot, pack, serve};
 use anyhow::Context;
+use catalog::Catalog;
 use cluster::lease::Candidate;
 use cluster::{Patience, Permit};
 use std::io::IsTerminal;
@@ -89,57 +90,60 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     // The only TLS provider of the tree; a second installation is refused and harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
-    runtime.block_on(async {
-        let patience = Patience { request: arguments.request_timeout, silence: arguments.watch_silence, verify: arguments.verify_every };
-        let server = cluster::connect(arguments.kubeconfig.as_deref(), patience).await?;
-        let metrics = Arc::new(Metrics::new());
-        let (missing, readiness) = watch::channel(vec![api::hco::KIND.to_owned()]);
-        serve::bind(arguments.health_probe_bind_address, "probes", serve::probes(readiness)).await?;
-        serve::bind(arguments.metrics_bind_address, "metrics", serve::metrics(metrics.clone())).await?;
-        let mut terminate = signal(SignalKind::terminate()).context("could not listen for signals")?;
-        let stop = async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-        };
-        let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
-        if arguments.leader_elect && pod.is_none() {
-            anyhow::bail!("--leader-elect needs a name that no other process has\n  fix: set POD_NAME");
-        }
-        let pod = pod.unwrap_or_else(|| "virtpilot".into());
-        let mut settings = autopilot::Settings {
-            metrics,
-            missing,
-            namespace: arguments.namespace,
-            opt_in: arguments.opt_in,
-            openings: arguments.patchable_kinds,
-            permit: Permit::unopposed(),
-            clock: jiff::Timestamp::now,
-            pod,
-        };
-        if !arguments.leader_elect {
-            return autopilot::run(server, catalog, settings, stop).await;
-        }
-        let mut stop = std::pin::pin!(stop);
-        let mut candidate = Candidate::new(server.client.clone(), &settings.namespace, &settings.pod);
-        // One that waits does its work.
-        settings.missing.send_replace(Vec::new());
-        tracing::info!("waiting to lead");
+    runtime.block_on(operate(arguments, catalog))
+}
+
+async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
+    let Arguments { request_timeout: request, watch_silence: silence, verify_every: verify, .. } = arguments;
+    let patience = Patience { request, silence, verify };
+    let server = cluster::connect(arguments.kubeconfig.as_deref(), patience).await?;
+    let metrics = Arc::new(Metrics::new());
+    let (missing, readiness) = watch::channel(vec![api::hco::KIND.to_owned()]);
+    serve::bind(arguments.health_probe_bind_address, "probes", serve::probes(readiness)).await?;
+    serve::bind(arguments.metrics_bind_address, "metrics", serve::metrics(metrics.clone())).await?;
+    let mut terminate = signal(SignalKind::terminate()).context("could not listen for signals")?;
+    let stop = async {
         tokio::select! {
-            () = candidate.win() => {}
-            () = &mut stop => return Ok(()),
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
         }
-        tracing::info!("leading");
-        settings.missing.send_replace(vec![api::hco::KIND.to_owned()]);
-        settings.permit = candidate.permit();
-        let outcome = tokio::select! {
-            outcome = autopilot::run(server, catalog, settings, stop) => outcome,
-            () = candidate.keep() => Err(anyhow::anyhow!("another process leads now; start again to wait for the next turn")),
-        };
-        candidate.release().await;
-        outcome
-    })
+    };
+    let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
+    if arguments.leader_elect && pod.is_none() {
+        anyhow::bail!("--leader-elect needs a name that no other process has\n  fix: set POD_NAME");
+    }
+    let pod = pod.unwrap_or_else(|| "virtpilot".into());
+    let mut settings = autopilot::Settings {
+        metrics,
+        missing,
+        namespace: arguments.namespace,
+        opt_in: arguments.opt_in,
+        openings: arguments.patchable_kinds,
+        permit: Permit::unopposed(),
+        clock: jiff::Timestamp::now,
+        pod,
+    };
+    if !arguments.leader_elect {
+        return autopilot::run(server, catalog, settings, stop).await;
+    }
+    let mut stop = std::pin::pin!(stop);
+    let mut candidate = Candidate::new(server.client.clone(), &settings.namespace, &settings.pod);
+    // One that waits does its work.
+    settings.missing.send_replace(Vec::new());
+    tracing::info!("waiting to lead");
+    tokio::select! {
+        () = candidate.win() => {}
+        () = &mut stop => return Ok(()),
+    }
+    tracing::info!("leading");
+    settings.missing.send_replace(vec![api::hco::KIND.to_owned()]);
+    settings.permit = candidate.permit();
+    let outcome = tokio::select! {
+        outcome = autopilot::run(server, catalog, settings, stop) => outcome,
+        () = candidate.keep() => Err(anyhow::anyhow!("another process leads now; start again to wait for a turn")),
+    };
+    candidate.release().await;
+    outcome
 }
 
 fn start_log(format: LogFormat, development: bool) -> anyhow::Result<()> {

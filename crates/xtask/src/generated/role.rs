@@ -4,15 +4,11 @@ use super::File;
 use crate::pack;
 use crate::workspace::Workspace;
 use anyhow::{Context, bail};
+use api::{LEASE, STATE};
 use catalog::{Catalog, Facts, Rendered};
 use change::Key;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Where budgets of creation are written down.
-const STATE: &str = "virt-platform-autopilot-state";
-/// What those who want to lead write.
-const LEASE: &str = "virt-platform-autopilot.kubevirt.io";
 
 /// What it reads besides its own objects: (group, resources, verbs).
 const READS: [(&str, &str, &str); 5] = [
