@@ -77,6 +77,8 @@ pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> 
         openings: &Openings::none(),
         excluded: false,
         restarts: "",
+        source: "",
+        inspected: None,
     };
     let decision = decide(&observed, 1_800_000_000_000);
     (decision.verdict, decision.refused.is_some())

@@ -3,8 +3,10 @@
 use crate::budget::Budget;
 use crate::release;
 use crate::scope::Consent;
+use crate::standing::{Origin, Standing};
 use crate::wish::Wish;
 use api::annotation;
+use change::content;
 use change::field_set::{applied_by_another, takers};
 use change::{Claim, Desired, Digest, Entry, FieldSet, Impact, Key, Live, Mode, Openings, Pause, Reason, Steering};
 use serde_json::{Value, json};
@@ -41,6 +43,10 @@ pub struct Observed<'a> {
     pub excluded: bool,
     /// The nodes a High write restarts, in words.
     pub restarts: &'a str,
+    /// The fingerprint of the asset it comes from.
+    pub source: &'a str,
+    /// What a look at its content said, if there was one.
+    pub inspected: Option<&'a Inspected>,
 }
 
 impl Observed<'_> {
@@ -60,6 +66,19 @@ pub struct Remembered {
     pub claim: Claim,
     /// The identity of the object we applied to.
     pub uid: String,
+    /// How it came to be ours.
+    pub origin: Option<Origin>,
+}
+
+/// What a look at an object's content said: what we would change about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspected {
+    /// The version that was looked at.
+    pub resource_version: String,
+    /// The digest of what we wanted then, overrides included.
+    pub digest: Digest,
+    /// What differs, in words.
+    pub changes: Vec<String>,
 }
 
 /// An apply that the server refused.
@@ -91,6 +110,13 @@ pub enum Verdict {
     InSync,
     /// It is left as it is, for this reason.
     Hold(Reason),
+    /// Its content has to be looked at before that can be said: [`inspect`] it and decide again.
+    Look,
+    /// It is as it should be, although we never wrote it: what it says of us is remembered as if we had.
+    TakeOver {
+        /// The digest of what we want.
+        digest: Digest,
+    },
     /// Do this; the answer tells whether it is as it should be.
     Do(Effect),
 }
@@ -108,6 +134,22 @@ pub enum Effect {
         budget: Budget,
         /// What is left of its budget of creations, if it is one after a deletion.
         deletions: Option<Budget>,
+        /// How it came to be ours.
+        origin: Option<Origin>,
+        /// Whether it is somebody else's until now: a copy is kept before it is applied.
+        adopts: bool,
+    },
+    /// Delete this very object in this version.
+    Delete {
+        /// Its identity.
+        uid: String,
+        /// Its version.
+        resource_version: String,
+    },
+    /// Give it back: our label, our annotations and our claim go, all values stay.
+    HandBack {
+        /// A merge patch, guarded by the version we know.
+        patch: Value,
     },
     /// Give up our claim on these fields without changing their values; the next decision applies without them.
     Release {
@@ -130,6 +172,22 @@ pub enum Effect {
 pub enum Tell {
     /// It was created, or what we want of it has changed.
     Applied,
+    /// It was somebody else's and is ours now.
+    Adopted {
+        /// What that changed, in words.
+        changes: Vec<String>,
+    },
+    /// It was our predecessor's and is ours now.
+    TakenOver {
+        /// What that changed, in words.
+        changes: Vec<String>,
+    },
+    /// It was not wanted any more, and was deleted.
+    Pruned,
+    /// A former release made it, and it was deleted.
+    Buried,
+    /// It was not wanted any more, and was given back.
+    HandedBack,
     /// Somebody deleted it and it was created again.
     Recreated {
         /// The users' wishes that were on it: key and value.
@@ -155,7 +213,7 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
         let refused = observed.refusal(observed.wanted.digest());
         return Decision { refused, ..create(observed, now) };
     };
-    if live.deleting {
+    if live.deleting.is_some() {
         // It is on its way out; its end is an event of its own.
         return in_sync();
     }
@@ -179,16 +237,25 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
     };
     let decision = keep(observed, live, wish, now);
     match (refused, decision.verdict) {
-        (Some(reason), Verdict::InSync) => hold(reason),
+        (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },
     }
+}
+
+/// Looks at the content of an object that exists: what our wish would change about it.
+pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
+    let (mut wish, _) = Wish::of(observed, observed.live?).ok()?;
+    let digest = wish.digest.clone();
+    let changes = content::words(&content::changes(&wish.take_object(observed.wanted), content));
+    let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
+    Some(Inspected { resource_version, digest, changes })
 }
 
 /// Keeps an object that exists as wished.
 fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decision {
     let claim = live.managed_fields.claim(api::FIELD_MANAGER);
-    let remembered =
-        observed.remembered.filter(|remembered| remembered.uid == live.uid && remembered.digest == wish.digest);
+    let known = observed.remembered.filter(|remembered| remembered.uid == live.uid);
+    let remembered = known.filter(|remembered| remembered.digest == wish.digest);
     if let (Some(remembered), Some(claim)) = (remembered, &claim)
         && remembered.claim.is_still(claim)
     {
@@ -199,40 +266,87 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
         return hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
     }
-    if let Some(patch) = release::patch(wish.overrides.ignored(), live) {
-        return Decision { verdict: Verdict::Do(Effect::Release { patch }), tell: None, refused: None, wake: None };
-    }
     let applied = live.annotations.get(annotation::APPLIED);
     let ran_already = applied.is_some_and(|applied| applied == wish.digest.as_str());
-    let written = live.annotations.get(annotation::BUDGET).map(String::as_str);
-    let budget = Budget::read(written, now).at_most(observed.budget, now);
+    let standing = Standing::of(live, known.and_then(|known| known.origin));
+    let is_new = match standing {
+        Standing::Foreign => true,
+        Standing::Inherited => applied.is_none() && known.is_none(),
+        Standing::Ours(_) => false,
+    };
+    if is_new && observed.frozen {
+        return hold(Reason::Frozen);
+    }
+    let release = || {
+        let effect = Effect::Release { patch: release::patch(wish.overrides.ignored(), live)? };
+        Some(Decision { verdict: Verdict::Do(effect), tell: None, refused: None, wake: None })
+    };
+    // Whoever ignores a field gets it at once; only what was never ours is not touched before it may be.
+    if let Some(release) = release().filter(|_| !is_new) {
+        return release;
+    }
     let lost = match remembered {
         Some(remembered) => remembered.claim.fields().without(&claim.as_ref().map(Claim::fields).unwrap_or_default()),
         // After a start nothing is remembered, but what we applied and do not own any more was taken meanwhile.
         None if ran_already => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
         None => FieldSet::default(),
     };
-    // Somebody who changed it while we watched is put back before the nodes follow; what was changed while we did not look may run by
-    // now, and putting it back would restart them.
-    let runs_so = ran_already && (remembered.is_some() || lost.is_empty());
-    let is_covered = match applied {
-        Some(_) => observed.consent.covers(&wish.digest),
-        // It was somebody else's until now: moving over restarts nothing.
-        None => observed.consent.covers_exactly(&wish.digest),
-    };
-    if observed.impact == Impact::High && !runs_so && !is_covered {
-        return hold(Reason::NeedsApproval { digest: wish.digest, restarts: observed.restarts.to_owned() });
+    let looked_at = observed
+        .inspected
+        .filter(|inspected| inspected.resource_version == live.resource_version && inspected.digest == wish.digest);
+    let changes = looked_at.map(|inspected| inspected.changes.clone()).unwrap_or_default();
+    // What we inherit, and what may restart nodes, is looked at before anything is done about it.
+    if is_new && looked_at.is_none() && (standing == Standing::Inherited || observed.impact == Impact::High) {
+        return Decision { verdict: Verdict::Look, tell: None, refused: None, wake: None };
     }
+    if observed.impact == Impact::High {
+        if is_new && standing == Standing::Inherited && changes.is_empty() && claim.is_some() {
+            // Not even a label is written: moving over writes nothing that could restart a node.
+            let verdict = Verdict::TakeOver { digest: wish.digest.clone() };
+            return Decision { verdict, tell: None, refused: None, wake: None };
+        }
+        // Somebody who changed it while we watched is put back before the nodes follow; what was changed while we did not look may run
+        // by now, and putting it back would restart them.
+        let runs_so = remembered.is_some() || (ran_already && lost.is_empty());
+        let is_same_source = live.annotations.get(annotation::SOURCE).is_none_or(|source| source == observed.source);
+        let is_covered = match standing {
+            // Moving over restarts nothing, from our predecessor and from one version of ours to the next.
+            Standing::Inherited if is_new => observed.consent.covers_exactly(&wish.digest),
+            _ if !is_same_source => observed.consent.covers_exactly(&wish.digest),
+            _ => observed.consent.covers(&wish.digest),
+        };
+        if !runs_so && !is_covered {
+            let restarts = observed.restarts.to_owned();
+            return hold(Reason::NeedsApproval { digest: wish.digest.clone(), restarts, changes });
+        }
+    }
+    if let Some(release) = release().filter(|_| is_new) {
+        return release;
+    }
+    let written = live.annotations.get(annotation::BUDGET).map(String::as_str);
+    let budget = Budget::read(written, now).at_most(observed.budget, now);
+    let stamp = |budget| {
+        let source = live.annotations.get(annotation::SOURCE).filter(|_| ran_already);
+        Stamp { budget, origin: standing.origin(), source: source.map_or(observed.source, String::as_str) }
+    };
     if remembered.is_none() && lost.is_empty() {
         // One apply, which changes nothing if all is as it was.
-        let tell = (!ran_already).then_some(Tell::Applied);
+        let tell = match standing {
+            Standing::Foreign => Some(Tell::Adopted { changes }),
+            Standing::Inherited if is_new => Some(Tell::TakenOver { changes }),
+            _ => (!ran_already).then_some(Tell::Applied),
+        };
         let kept = Budget::parse(written).unwrap_or(budget);
-        return apply(object, &wish, kept, tell);
+        let mut decision = apply(object, &wish, stamp(kept), tell);
+        if let Verdict::Do(Effect::Apply { adopts, .. }) = &mut decision.verdict {
+            *adopts = standing == Standing::Foreign;
+        }
+        return decision;
     }
     let fields: Vec<String> = lost.paths().collect();
     let actors = actors(&lost, &entries);
     match budget.spend(now) {
-        Some(left) => apply(object, &wish, left, Some(Tell::Corrected { actors, fields })),
+        Some(left) => apply(object, &wish, stamp(left), Some(Tell::Corrected { actors, fields })),
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
 }
@@ -259,45 +373,58 @@ fn create(observed: &Observed<'_>, now: i64) -> Decision {
     }
     let wish = Wish::bare(observed.wanted);
     if observed.impact == Impact::High && !observed.consent.covers(&wish.digest) {
-        return hold(Reason::NeedsApproval { digest: wish.digest, restarts: observed.restarts.to_owned() });
+        let (restarts, changes) = (observed.restarts.to_owned(), Vec::new());
+        return hold(Reason::NeedsApproval { digest: wish.digest, restarts, changes });
     }
-    let (object, budget) = (observed.wanted.object(), Budget::full(now));
+    let object = observed.wanted.object();
+    let stamp = Stamp { budget: Budget::full(now), origin: Some(Origin::Created), source: observed.source };
     let Some(deletions) = observed.deletions else {
-        return apply(object, &wish, budget, Some(Tell::Applied));
+        return apply(object, &wish, stamp, Some(Tell::Applied));
     };
     let Some(left) = deletions.spend(now) else {
         // There is nothing to write a pause on: it waits until there is budget again.
         return Decision { wake: Some(deletions.next(now)), ..hold(Reason::DeletedAgain) };
     };
-    let decision = apply(object, &wish, budget, Some(Tell::Recreated { dropped: observed.dropped.to_vec() }));
-    match decision.verdict {
-        Verdict::Do(Effect::Apply { object, digest, budget, .. }) => {
-            let effect = Effect::Apply { object, digest, budget, deletions: Some(left) };
-            Decision { verdict: Verdict::Do(effect), ..decision }
-        }
-        verdict => Decision { verdict, ..decision },
+    let mut decision = apply(object, &wish, stamp, Some(Tell::Recreated { dropped: observed.dropped.to_vec() }));
+    if let Verdict::Do(Effect::Apply { deletions, .. }) = &mut decision.verdict {
+        *deletions = Some(left);
     }
+    decision
 }
 
-fn in_sync() -> Decision {
+pub(crate) fn in_sync() -> Decision {
     Decision { verdict: Verdict::InSync, tell: None, refused: None, wake: None }
 }
 
-fn hold(reason: Reason) -> Decision {
+pub(crate) fn hold(reason: Reason) -> Decision {
     let tell = Some(Tell::Held(reason.clone()));
     Decision { verdict: Verdict::Hold(reason), tell, refused: None, wake: None }
 }
 
+/// What we write on an object beside what is wanted.
+struct Stamp<'a> {
+    budget: Budget,
+    origin: Option<Origin>,
+    source: &'a str,
+}
+
 /// What is sent: what is wanted, our label, and what we have to know after a restart.
-fn apply(mut object: Value, wish: &Wish, budget: Budget, tell: Option<Tell>) -> Decision {
+fn apply(mut object: Value, wish: &Wish, stamp: Stamp<'_>, tell: Option<Tell>) -> Decision {
+    let Stamp { budget, origin, source } = stamp;
     let metadata = &mut object["metadata"];
     metadata["labels"][api::MANAGED_BY.0] = json!(api::MANAGED_BY.1);
-    metadata["annotations"][annotation::BUDGET] = json!(budget.to_string());
-    metadata["annotations"][annotation::APPLIED] = json!(wish.digest);
-    for (key, value) in &wish.last_good {
-        metadata["annotations"][*key] = json!(value);
+    let annotations = &mut metadata["annotations"];
+    annotations[annotation::BUDGET] = json!(budget.to_string());
+    annotations[annotation::APPLIED] = json!(wish.digest);
+    annotations[annotation::SOURCE] = json!(source);
+    if let Some(origin) = origin {
+        annotations[annotation::ORIGIN] = json!(origin.word());
     }
-    let effect = Effect::Apply { object, digest: wish.digest.clone(), budget, deletions: None };
+    for (key, value) in &wish.last_good {
+        annotations[*key] = json!(value);
+    }
+    let digest = wish.digest.clone();
+    let effect = Effect::Apply { object, digest, budget, deletions: None, origin, adopts: false };
     Decision { verdict: Verdict::Do(effect), tell, refused: None, wake: None }
 }
 

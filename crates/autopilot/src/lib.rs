@@ -8,11 +8,15 @@ pub mod exclusion;
 #[cfg(test)]
 mod fuzz;
 mod guards;
+pub mod parting;
 mod release;
 pub mod scope;
+pub mod standing;
 mod wish;
 
 pub use budget::Budget;
-pub use decide::{Decision, Effect, Observed, Refused, Remembered, Tell, Verdict, decide};
+pub use decide::{Decision, Effect, Inspected, Observed, Refused, Remembered, Tell, Verdict, decide, inspect};
 pub use exclusion::Exclusions;
+pub use parting::{Cause, Parting, part};
 pub use scope::{Consent, Scope};
+pub use standing::Origin;

@@ -37,6 +37,10 @@ impl Scope {
         }
         let entries: BTreeSet<String> =
             value.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+        if entries.is_empty() {
+            // Commas and nothing between them: nothing was named, and nothing is to be taken for unwanted.
+            return Scope::Off;
+        }
         let unknown: Vec<(String, Vec<String>)> = entries
             .iter()
             .filter(|entry| !known.contains(entry.as_str()))
@@ -95,14 +99,19 @@ impl Consent {
         }
     }
 
+    /// Whether somebody said yes to exactly this.
+    pub fn is_approved(&self, digest: &Digest) -> bool {
+        self.approved.contains(digest.as_str())
+    }
+
     /// Whether somebody said yes to exactly this, or never wants to be asked.
     pub fn covers_exactly(&self, digest: &Digest) -> bool {
-        self.rule == Rule::Never || self.approved.contains(digest.as_str())
+        self.rule == Rule::Never || self.is_approved(digest)
     }
 
     /// Whether a write of this digest that restarts nodes may go ahead.
     pub fn covers(&self, digest: &Digest) -> bool {
-        let approved = self.approved.contains(digest.as_str());
+        let approved = self.is_approved(digest);
         match self.rule {
             Rule::Never => true,
             Rule::Always => approved,

@@ -14,6 +14,8 @@ pub enum Applicability {
     Applies,
     /// It is not, and why.
     Not(Unmet),
+    /// It is not, because its user did not ask for it or does not ask any more.
+    NotAskedFor(Unmet),
     /// That cannot be said before these are answered.
     Needs(Vec<Query>),
     /// The cluster did not answer this: leave everything as it is.
@@ -68,15 +70,19 @@ pub fn applies(asset: &Asset, facts: &Facts) -> Applicability {
     }
     let mut needs = Vec::new();
     let mut held = None;
-    let mut unmet = None;
+    let (mut unmet, mut unasked) = (None, None);
     for condition in &asset.conditions {
         match met(condition, facts) {
             Met::Yes => {}
+            Met::No(reason) if is_users_word(condition) => unasked = unasked.or(Some(reason)),
             Met::No(reason) => unmet = unmet.or(Some(reason)),
             Met::Needs(query) => needs.push(query),
             Met::Held(query) => held = held.or(Some(query)),
             Met::Broken(reason) => return Applicability::Broken(format!("asset {}: {reason}", asset.name)),
         }
+    }
+    if let Some(reason) = unasked {
+        return Applicability::NotAskedFor(reason);
     }
     if let Some(reason) = unmet {
         return Applicability::Not(reason);
@@ -87,6 +93,11 @@ pub fn applies(asset: &Asset, facts: &Facts) -> Applicability {
     needs.sort();
     needs.dedup();
     if needs.is_empty() { Applicability::Applies } else { Applicability::Needs(needs) }
+}
+
+/// Whether a condition is what a user writes to ask for something; the others are facts.
+fn is_users_word(condition: &Condition) -> bool {
+    matches!(condition, Condition::Annotation { .. } | Condition::FeatureGate { .. })
 }
 
 fn met(condition: &Condition, facts: &Facts) -> Met {

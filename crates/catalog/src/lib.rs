@@ -14,6 +14,7 @@ pub mod node_facts;
 pub mod query;
 pub mod render;
 pub mod requirement;
+pub mod source;
 mod strict;
 mod template;
 #[cfg(test)]
@@ -35,5 +36,6 @@ pub use node_facts::NodeFacts;
 pub use query::{Answer, Query};
 pub use render::{Rendered, render};
 pub use requirement::requirement;
+pub use source::source;
 pub use tombstone::Tombstone;
 pub use topology::Topology;

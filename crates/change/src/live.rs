@@ -14,8 +14,12 @@ pub struct Live {
     pub annotations: BTreeMap<String, String>,
     /// Who owns which field.
     pub managed_fields: ManagedFields,
-    /// Whether it is being deleted.
-    pub deleting: bool,
+    /// Whether it carries the label of what we manage.
+    pub labelled: bool,
+    /// Since when it is being deleted, in milliseconds since 1970.
+    pub deleting: Option<i64>,
+    /// Who has to agree before it can go.
+    pub finalizers: Vec<String>,
 }
 
 impl Live {

@@ -64,6 +64,12 @@ impl Claim {
         FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
     }
 
+    /// Whether an annotation is ours: whoever else writes it takes it from us.
+    pub fn has_annotation(&self, key: &str) -> bool {
+        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
+        fields["f:metadata"]["f:annotations"].get(format!("f:{key}")).is_some()
+    }
+
     /// The field a pointer leads into that the server knows only as a whole, such as a selector: nothing in it can have another owner.
     pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
         let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();

@@ -40,6 +40,23 @@ pub enum Reason {
         digest: Digest,
         /// The nodes it restarts, in words.
         restarts: String,
+        /// What it would change, where that was looked at.
+        changes: Vec<String>,
+    },
+    /// It is not wanted any more, and stays.
+    LeftBehind {
+        /// Why.
+        why: String,
+    },
+    /// It is on its way out, and somebody keeps it.
+    DeletionStuck {
+        /// Who has to agree.
+        finalizers: Vec<String>,
+    },
+    /// It is somebody else's and could not be copied before it is taken over.
+    BackupFailed {
+        /// Why.
+        why: String,
     },
     /// Somebody writes against us again and again.
     Fighting {
@@ -78,6 +95,9 @@ impl Reason {
             Reason::PauseUnclear { .. } => "InvalidPause",
             Reason::Excluded => "Excluded",
             Reason::NeedsApproval { .. } => "ApprovalRequired",
+            Reason::LeftBehind { .. } => "LeftBehind",
+            Reason::DeletionStuck { .. } => "DeletionStuck",
+            Reason::BackupFailed { .. } => "BackupFailed",
             Reason::Fighting { .. } => "ThrashingDetected",
             Reason::RefusedByServer { .. } => "ApplyFailed",
             Reason::DeletedAgain => "ThrashingDetected",
@@ -102,8 +122,16 @@ impl fmt::Display for Reason {
                 "reconcile-paused is {value:?}, which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"
             ),
             Reason::Excluded => write!(f, "it is excluded by disabled-resources"),
-            Reason::NeedsApproval { digest, restarts } => {
-                write!(f, "writing it restarts {restarts}; approve {digest} to go ahead")
+            Reason::NeedsApproval { digest, restarts, changes } => {
+                write!(f, "writing it restarts {restarts}; approve {digest} to go ahead")?;
+                if changes.is_empty() { Ok(()) } else { write!(f, ". It would change {}", changes.join(", ")) }
+            }
+            Reason::LeftBehind { why } => write!(f, "it is not wanted any more, and stays: {why}"),
+            Reason::DeletionStuck { finalizers } => {
+                write!(f, "it was deleted and is kept by {}; see to whoever put that there", finalizers.join(", "))
+            }
+            Reason::BackupFailed { why } => {
+                write!(f, "it is somebody else's, and without a backup it is not taken over: {why}")
             }
             Reason::Fighting { actors, fields } => {
                 let who = if actors.is_empty() { "somebody".to_owned() } else { actors.join(", ") };

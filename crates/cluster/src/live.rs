@@ -1,12 +1,13 @@
 //! Takes from an object's metadata what decisions need.
 
 use crate::kinds::Served;
-use crate::request::{Failure, METADATA, Sent, send};
+use crate::request::{Failure, METADATA, Sent, WHOLE, send};
 use crate::server::Server;
+use api::MANAGED_BY;
 use api::annotation::PREFIX;
 use change::{Key, Live, ManagedFields};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -34,7 +35,11 @@ pub(crate) struct Metadata<'a> {
     #[serde(default, borrow)]
     managed_fields: Option<&'a RawValue>,
     #[serde(default)]
-    deletion_timestamp: Option<IgnoredAny>,
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    deletion_timestamp: Option<jiff::Timestamp>,
+    #[serde(default)]
+    finalizers: Option<Vec<String>>,
 }
 
 impl Metadata<'_> {
@@ -47,8 +52,23 @@ impl Metadata<'_> {
             resource_version: self.resource_version,
             annotations,
             managed_fields: ManagedFields::new(self.managed_fields.map_or("[]", RawValue::get)),
-            deleting: self.deletion_timestamp.is_some(),
+            labelled: self.labels.is_some_and(|labels| labels.get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)),
+            deleting: self.deletion_timestamp.map(jiff::Timestamp::as_millisecond),
+            finalizers: self.finalizers.unwrap_or_default(),
         }
+    }
+}
+
+/// Reads all of one object; `None` if it does not exist.
+pub async fn content(server: &Server, served: &Served, key: &Key) -> Result<Option<(Live, Value)>, Failure> {
+    let url = served.url(&key.namespace, &key.name);
+    match send(server, Sent::get(&url, WHOLE)).await {
+        Ok(text) => {
+            let live = serde_json::from_str::<Object<'_>>(&text)?.metadata.live();
+            Ok(Some((live, serde_json::from_str(&text)?)))
+        }
+        Err(Failure::Answered { code: 404, .. }) => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a Prometheus scrapes; names and labels are the predecessor's.
 
+use autopilot::Cause;
 use change::{Key, Reason};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -28,6 +29,7 @@ pub(crate) struct Metrics {
     compliance: Family<Object, Gauge>,
     paused: Family<Object, Gauge>,
     thrashing: Family<Object, Counter>,
+    tombstones: Family<Object, Gauge>,
 }
 
 impl Metrics {
@@ -38,7 +40,13 @@ impl Metrics {
         registry.register("paused_resources", "1 paused, 0 not", paused.clone());
         // The library adds _total.
         registry.register("thrashing", "Fights over an object that ended in a pause", thrashing.clone());
-        Metrics { registry, compliance, paused, thrashing }
+        let tombstones = Family::default();
+        registry.register(
+            "tombstone_status",
+            "0 gone, 1 still there, -1 stuck, -2 not ours to delete",
+            tombstones.clone(),
+        );
+        Metrics { registry, compliance, paused, thrashing, tombstones }
     }
 
     /// The object is as it should be.
@@ -60,6 +68,26 @@ impl Metrics {
             self.compliance.remove(&object);
         } else {
             self.compliance.get_or_create_owned(&object).set(0);
+        }
+    }
+
+    /// What is left of an object of a former release.
+    pub(crate) fn tombstone(&self, key: &Key, status: i64) {
+        self.tombstones.get_or_create_owned(&Object::of(key)).set(status);
+    }
+
+    /// The object is not wanted, and cannot go.
+    pub(crate) fn kept_back(&self, key: &Key, cause: Cause, reason: &Reason) {
+        self.forget(key);
+        if cause == Cause::Tombstone {
+            self.tombstone(
+                key,
+                match reason {
+                    Reason::LeftBehind { .. } | Reason::Unmanaged | Reason::Excluded => -2,
+                    Reason::DeletionStuck { .. } => -1,
+                    _ => 1,
+                },
+            );
         }
     }
 

@@ -1,9 +1,10 @@
 //! One object in every situation it can be in.
 
-use super::{Decision, Effect, Observed, Refused, Remembered, Tell, Verdict, decide};
+use super::{Decision, Effect, Inspected, Observed, Refused, Remembered, Tell, Verdict, decide, inspect};
 use crate::budget::Budget;
 use crate::scope::{Consent, Rule};
-use api::annotation::APPLIED;
+use crate::standing::Origin;
+use api::annotation::{APPLIED, ORIGIN};
 use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings, Reason};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ fn wanted() -> Value {
 }
 
 fn our_fields() -> Value {
-    json!({"f:metadata": {"f:labels": {"f:platform.kubevirt.io/managed-by": {}}},
+    json!({"f:metadata": {"f:labels": {"f:platform.kubevirt.io/managed-by": {}}, "f:annotations": {"f:platform.kubevirt.io/origin": {}}},
         "f:spec": {"f:type": {}, "f:selector": {"f:app": {}}}})
 }
 
@@ -33,6 +34,8 @@ struct Scene {
     impact: Impact,
     consent: Consent,
     openings: Openings,
+    inspected: Option<Inspected>,
+    source: &'static str,
 }
 
 impl Scene {
@@ -42,15 +45,30 @@ impl Scene {
         let annotations = BTreeMap::from([
             (APPLIED.to_owned(), Digest::of(&wanted()).to_string()),
             ("platform.kubevirt.io/budget".to_owned(), Budget::full(NOW).to_string()),
+            ("platform.kubevirt.io/origin".to_owned(), "created".to_owned()),
+            ("platform.kubevirt.io/source".to_owned(), "this".to_owned()),
         ]);
         Scene {
-            live: Live { uid: "u".into(), resource_version: "7".into(), annotations, ..Live::default() },
+            live: Live {
+                uid: "u".into(),
+                resource_version: "7".into(),
+                annotations,
+                labelled: true,
+                ..Live::default()
+            },
             fields,
             budget: None,
             refused: Vec::new(),
             deletions: None,
             frozen: false,
-            remembered: Some(Remembered { digest: Digest::of(&wanted()), claim, uid: "u".into() }),
+            remembered: Some(Remembered {
+                digest: Digest::of(&wanted()),
+                claim,
+                uid: "u".into(),
+                origin: Some(Origin::Created),
+            }),
+            inspected: None,
+            source: "this",
             impact: Impact::Low,
             consent: Consent::default(),
             openings: Openings::none(),
@@ -98,6 +116,8 @@ impl Scene {
             openings: &self.openings,
             excluded: false,
             restarts: "3 nodes",
+            source: self.source,
+            inspected: self.inspected.as_ref(),
         }
     }
 }
@@ -367,10 +387,109 @@ fn nodes_are_never_restarted_by_surprise() {
     assert!(!with(&[&applied_other, &approve]), "or said yes to exactly that");
     let always = |scene: &mut Scene| scene.consent.rule = Rule::Always;
     assert!(with(&[&applied_other, &said, &always]), "or always wants to be asked");
-    assert!(with(&[&forget, &said]), "what was not ours is taken over only with a yes to exactly that");
-    assert!(!with(&[&forget, &approve]));
+    let other_version = |scene: &mut Scene| scene.source = "another version of the asset";
+    assert!(!with(&[&other_version]), "what runs so already is not asked about");
+    assert!(with(&[&applied_other, &other_version, &said]), "what another version of ourselves changes waits");
+    assert!(!with(&[&applied_other, &other_version, &approve]), "until somebody said yes to exactly that");
+    assert!(!with(&[&forget, &said]), "whose word is lost is still ours");
     // What somebody changed while nobody watched may run by now.
     let edited = Scene { impact: Impact::High, ..Scene::settled().edited() };
     assert!(!waits(&edited.decide()), "a change that was seen is put back before the nodes follow");
     assert!(waits(&Scene { remembered: None, ..edited }.decide()));
+}
+
+/// The object as somebody else made it: without our label, our annotations and our claim.
+fn foreign(impact: Impact) -> Scene {
+    let mut scene = Scene { impact, remembered: None, fields: json!([]), ..Scene::settled() };
+    (scene.live.annotations, scene.live.labelled) = (BTreeMap::new(), false);
+    scene
+}
+
+/// The object as our predecessor left it: with our label and our claim, and no word of ours.
+fn inherited(impact: Impact) -> Scene {
+    let mut scene = Scene { impact, remembered: None, ..Scene::settled() };
+    scene.live.annotations = BTreeMap::new();
+    scene.fields[0]["fieldsV1"]["f:metadata"] = json!({"f:labels": {"f:platform.kubevirt.io/managed-by": {}}});
+    scene
+}
+
+/// Looks at its content, in which the type is this.
+fn looked_at(mut scene: Scene, service_type: &str) -> Scene {
+    let mut content = wanted();
+    content["metadata"]["resourceVersion"] = json!("7");
+    content["spec"]["type"] = json!(service_type);
+    let key = Key::of(&wanted()).unwrap();
+    let inspected = inspect(&scene.observed(&key, &Desired::of(&wanted()), Some(&scene.live)), &content);
+    scene.inspected = Some(inspected.unwrap());
+    scene
+}
+
+#[test]
+fn what_is_somebody_elses_is_copied_before_it_is_taken_over() {
+    let decision = foreign(Impact::Low).decide();
+    assert_eq!(decision.tell, Some(Tell::Adopted { changes: Vec::new() }), "what it changes is told from the copy");
+    let Verdict::Do(Effect::Apply { object, origin, adopts, .. }) = &decision.verdict else { panic!("{decision:?}") };
+    assert!(adopts);
+    assert_eq!((object["metadata"]["annotations"][ORIGIN].as_str(), *origin), (Some("adopted"), Some(Origin::Adopted)));
+    let frozen = Scene { frozen: true, ..foreign(Impact::Low) };
+    assert_eq!(frozen.decide().verdict, Verdict::Hold(Reason::Frozen), "not while it is unclear what is wanted");
+}
+
+#[test]
+fn what_is_somebody_elses_and_restarts_nodes_waits_like_any_such_write() {
+    let scene = foreign(Impact::High);
+    assert_eq!(scene.decide().verdict, Verdict::Look);
+    let mut scene = looked_at(scene, "NodePort");
+    let Verdict::Hold(Reason::NeedsApproval { changes, .. }) = scene.decide().verdict else { panic!() };
+    assert_eq!(changes, [r#".spec.type ("NodePort" -> "ClusterIP")"#]);
+    scene.consent.said = true;
+    assert!(matches!(scene.decide().verdict, Verdict::Do(Effect::Apply { adopts: true, .. })));
+}
+
+#[test]
+fn what_the_predecessor_left_is_taken_over_as_it_is() {
+    let scene = inherited(Impact::Low);
+    assert_eq!(scene.decide().verdict, Verdict::Look, "what differs is told, so it is looked at");
+    let scene = looked_at(scene, "NodePort");
+    let decision = scene.decide();
+    assert_eq!(
+        decision.tell,
+        Some(Tell::TakenOver { changes: vec![r#".spec.type ("NodePort" -> "ClusterIP")"#.into()] })
+    );
+    assert_eq!(applied(&decision)["metadata"]["annotations"].get(ORIGIN), None, "it is not known who made it");
+}
+
+#[test]
+fn moving_over_writes_nothing_that_restarts_nodes() {
+    let mut consented = inherited(Impact::High);
+    consented.consent.said = true;
+    let mut same = looked_at(consented, "ClusterIP");
+    let Verdict::TakeOver { digest } = same.decide().verdict else { panic!() };
+    let claim = ManagedFields::new(&same.fields.to_string()).claim("virt-platform-autopilot").unwrap();
+    same.remembered = Some(Remembered { digest, claim, uid: "u".into(), origin: None });
+    assert_eq!(same.decide().verdict, Verdict::InSync);
+    same.consent.said = false;
+    assert!(matches!(same.edited().decide().tell, Some(Tell::Corrected { .. })), "from then on it is defended");
+
+    let mut consented = inherited(Impact::High);
+    consented.consent.said = true;
+    let mut other = looked_at(consented, "NodePort");
+    assert!(
+        matches!(other.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })),
+        "even where consent was given"
+    );
+    other.consent.approved.insert(Digest::of(&wanted()).to_string());
+    assert!(matches!(other.decide().tell, Some(Tell::TakenOver { .. })));
+}
+
+#[test]
+fn a_word_somebody_else_wrote_does_not_make_it_ours_to_delete() {
+    let mut scene = Scene::settled();
+    scene.live.annotations.insert(ORIGIN.to_owned(), "adopted".into());
+    scene.fields[0]["fieldsV1"]["f:metadata"]["f:annotations"] = json!({});
+    let word = |scene: &Scene| applied(&scene.decide())["metadata"]["annotations"][ORIGIN].clone();
+    assert_eq!(word(&scene), "created", "while we remember, we know");
+    scene.remembered = None;
+    scene.live.annotations.insert(ORIGIN.to_owned(), "created".into());
+    assert_eq!(word(&scene), "adopted", "after a start only our own word counts");
 }

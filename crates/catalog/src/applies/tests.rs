@@ -39,6 +39,7 @@ fn told(conditions: Vec<Condition>, facts: &Facts) -> String {
     match applies(&asset(Install::OptIn, conditions), facts) {
         Applicability::Applies => "applies".into(),
         Applicability::Not(unmet) => unmet.to_string(),
+        Applicability::NotAskedFor(unmet) => format!("not asked for: {unmet}"),
         Applicability::Needs(queries) => format!("needs {}", queries.len()),
         Applicability::Held(query) => format!("held by {query}"),
         Applicability::Broken(reason) => format!("broken: {reason}"),
@@ -71,17 +72,17 @@ fn an_annotation_must_have_the_value_or_merely_be_there() {
     check(
         annotation("a", Some("yes")),
         &facts,
-        &expect!["annotation `a` of the HyperConverged object should be `yes` and is `true`"],
+        &expect!["not asked for: annotation `a` of the HyperConverged object should be `yes` and is `true`"],
     );
     check(
         annotation("b", Some("true")),
         &facts,
-        &expect!["annotation `b` of the HyperConverged object should be `true` and is not set"],
+        &expect!["not asked for: annotation `b` of the HyperConverged object should be `true` and is not set"],
     );
     check(
         annotation("b", None),
         &Facts::default(),
-        &expect!["annotation `b` of the HyperConverged object should be set and is not set"],
+        &expect!["not asked for: annotation `b` of the HyperConverged object should be set and is not set"],
     );
 }
 
@@ -99,13 +100,15 @@ fn a_feature_gate_is_read_in_both_versions_of_the_object() {
         check(
             gate("off"),
             facts,
-            &expect!["feature gate `off` of the HyperConverged object should be enabled and is disabled"],
+            &expect![
+                "not asked for: feature gate `off` of the HyperConverged object should be enabled and is disabled"
+            ],
         );
     }
     check(
         gate("other"),
         &list,
-        &expect!["feature gate `other` of the HyperConverged object should be enabled and is not set"],
+        &expect!["not asked for: feature gate `other` of the HyperConverged object should be enabled and is not set"],
     );
 }
 

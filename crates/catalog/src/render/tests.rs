@@ -50,7 +50,7 @@ fn everything(catalog: &Catalog, facts: &Facts) -> Value {
     for asset in &catalog.assets {
         match applies(asset, facts) {
             Applicability::Applies => {}
-            Applicability::Not(_) => continue,
+            Applicability::Not(_) | Applicability::NotAskedFor(_) => continue,
             other => panic!("{}: {other:?}", asset.name),
         }
         match render(catalog, asset, facts) {

@@ -1,7 +1,9 @@
 //! The loop: an event in, a decision, at most one write out; objects do not wait for each other.
 
 use super::deletions::Deletions;
-use super::item::{Item, Seen};
+use super::item::{Item, Seen, User};
+use super::leaving::{Candidate, Leaving};
+use super::looks::Looks;
 use super::places::{Place, Places};
 use super::questions::{Questions, place_of};
 use super::readings::{Read, Readings};
@@ -11,7 +13,7 @@ use super::writing::Done;
 use super::{journal, platform};
 use crate::metrics::Metrics;
 use anyhow::Context;
-use autopilot::{Consent, Tell, Verdict};
+use autopilot::{Cause, Consent, Remembered, Tell, Verdict};
 use catalog::{Answer, Catalog, Facts, Query};
 use change::{Key, Reason};
 use cluster::watch::{Content, Seen as Watched};
@@ -40,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) opt_in: bool,
     /// Sensitive kinds that may be patched after all.
     pub(crate) openings: change::Openings,
+    /// Whether what is not wanted any more is deleted.
+    pub(crate) prune: bool,
     pub(crate) pod: String,
     pub(crate) permit: Permit,
     pub(crate) clock: fn() -> Timestamp,
@@ -64,6 +68,8 @@ pub(super) struct Engine {
     pub(super) places: Places,
     pub(super) questions: Questions,
     pub(super) readings: Readings,
+    pub(super) looks: Looks,
+    pub(super) leaving: Leaving,
     pub(super) deletions: Deletions,
     /// What is to be looked at, what comes first first.
     pub(super) ready: BTreeSet<(i64, Key)>,
@@ -72,6 +78,8 @@ pub(super) struct Engine {
     pub(super) again: mpsc::UnboundedSender<Key>,
     pub(super) teller: Teller,
     pub(super) complaints: BTreeSet<String>,
+    /// Whether it was said that everything is off.
+    pub(super) is_off: bool,
 }
 
 /// Keeps the platform until `stop` resolves; a write that was begun is finished.
@@ -114,6 +122,8 @@ pub(crate) async fn run(
         places,
         questions: Questions::default(),
         readings: Readings::default(),
+        looks: Looks::default(),
+        leaving: Leaving::default(),
         deletions,
         ready: BTreeSet::new(),
         writes: JoinSet::new(),
@@ -121,6 +131,7 @@ pub(crate) async fn run(
         again,
         teller,
         complaints: BTreeSet::new(),
+        is_off: false,
     };
     let mut lists_in_time = std::pin::pin!(tokio::time::sleep(WAIT_FOR_LISTS));
     loop {
@@ -129,6 +140,8 @@ pub(crate) async fn run(
             Some(key) = repeats.recv() => engine.wake(&key),
             Some(Ok((query, answer))) = engine.questions.asking.join_next() => engine.learn(query, answer),
             Some(Ok(read)) = engine.readings.next() => engine.take_reading(read),
+            Some(Ok(look)) = engine.looks.tasks.join_next() => engine.take_look(look),
+            Some(Ok(found)) = engine.leaving.searches.join_next() => engine.take_search(found),
             () = &mut lists_in_time, if engine.places.any_silent() => engine.places.wait_no_longer(),
             // One that ended otherwise has left an object for ever under way: it is better to start anew.
             Some(done) = engine.writes.join_next() => engine.finish(done.context("a write ended unexpectedly")?),
@@ -153,20 +166,47 @@ pub(crate) async fn run(
 impl Engine {
     /// Renders everything anew, asks what templates want to know, and looks at every object.
     fn render(&mut self) {
+        if self.facts.hco.is_null() {
+            // Nobody says what is wanted, which is not to say that nothing is.
+            return;
+        }
         let wanted = platform::want(&self.catalog, &self.facts, self.settings.opt_in, self.rules.as_ref());
         self.consent = wanted.consent;
         let frozen = wanted.held.is_some();
         if !frozen {
             self.rules = Some(wanted.rules);
         }
+        if wanted.is_off && !self.is_off {
+            let told = journal::off(self.items.len());
+            self.teller.tell(&self.hco, &self.hco_uid, told, (self.settings.clock)());
+        }
+        self.is_off = wanted.is_off;
         let mut complaints: BTreeSet<String> = wanted.held.iter().cloned().collect();
+        let (mut unwanted, mut gone) = (BTreeMap::new(), Vec::new());
         let (mut kept, mut places) = (BTreeSet::<Key>::new(), BTreeSet::<Place>::new());
         let (mut asked, mut unread) = (Vec::new(), Vec::new());
         for outcome in wanted.outcomes {
             let (object, excluded) = match outcome.result {
                 platform::Result::Included(object) => (object, false),
                 platform::Result::Filtered(object) => (object, true),
-                platform::Result::Excluded(_) => continue,
+                platform::Result::Excluded(why) => {
+                    if !wanted.is_off && !frozen {
+                        gone.push((outcome.asset, why));
+                    }
+                    continue;
+                }
+                platform::Result::Unwanted { cause, object, .. } => {
+                    for (key, item) in self.items.iter_mut().filter(|(_, item)| item.asset == outcome.asset) {
+                        (item.parting, item.frozen) = (Some(cause), frozen);
+                        item.excluded = self.rules.as_ref().is_some_and(|rules| rules.excludes(key));
+                        kept.insert(key.clone());
+                    }
+                    if let Some(platform::Object { key, impact, pool, stays, .. }) = object {
+                        let (asset, order) = (outcome.asset, outcome.order);
+                        unwanted.insert(key, Candidate { asset, order, cause, impact, stays, pool });
+                    }
+                    continue;
+                }
                 result @ (platform::Result::Error(_) | platform::Result::Needs(_)) => {
                     match result {
                         platform::Result::Needs(queries) => asked.extend(queries),
@@ -184,16 +224,13 @@ impl Engine {
                     continue;
                 }
             };
-            let wanted = object.wanted;
             let restarts = platform::restarts(&self.nodes, object.pool.as_deref());
-            let item = self.items.entry(object.key.clone()).or_insert_with(|| Item::new(wanted.clone()));
+            let fresh = || Item::new(object.wanted.clone());
+            let item = self.items.entry(object.key.clone()).or_insert_with(fresh);
+            item.want(&object, restarts);
             item.deletions = item.deletions.or_else(|| self.deletions.left(&object.key));
-            if item.wanted != wanted {
-                (item.wanted, item.failures, item.not_before) = (wanted, 0, None);
-                item.refused.clear();
-            }
             (item.asset, item.order, item.frozen) = (outcome.asset, outcome.order, frozen);
-            (item.impact, item.excluded, item.restarts) = (object.impact, excluded, restarts);
+            (item.excluded, item.parting) = (excluded, None);
             if matches!(item.live, Seen::Unknown) {
                 let place = Place::of(&object.key);
                 match self.places.served(&place) {
@@ -208,9 +245,10 @@ impl Engine {
             kept.insert(object.key);
         }
         self.complain(complaints);
+        self.say_not_applicable(&gone);
         let metrics = &self.settings.metrics;
-        self.items.retain(|key, _| {
-            kept.contains(key) || {
+        self.items.retain(|key, item| {
+            kept.contains(key) || item.parting == Some(Cause::Tombstone) || {
                 metrics.forget(key);
                 false
             }
@@ -224,14 +262,26 @@ impl Engine {
         for query in asked {
             self.ask(query);
         }
+        self.part_with(unwanted);
         self.ready.extend(self.items.iter().map(|(key, item)| (item.order, key.clone())));
     }
 
-    fn watch(&mut self, place: &Place) {
+    pub(super) fn watch(&mut self, place: &Place) {
         if !self.places.watch(&self.kinds, place, Content::Metadata) {
             tracing::warn!("the API server does not serve {} {}", place.kind.api_version(), place.kind.kind);
         }
         self.say_missing();
+    }
+
+    /// Says which objects stay as they are because a fact has turned false.
+    fn say_not_applicable(&self, gone: &[(String, String)]) {
+        for (key, item) in &self.items {
+            let why = gone.iter().find_map(|(asset, why)| (*asset == item.asset).then_some(why));
+            if let (Some(why), Seen::Present(_)) = (why, &item.live) {
+                let told = journal::not_applicable(key, why);
+                self.teller.tell(&self.hco, &self.hco_uid, told, (self.settings.clock)());
+            }
+        }
     }
 
     /// Says what is wrong with the platform as a whole, once.
@@ -315,6 +365,9 @@ impl Engine {
                 if let Some(item) = self.items.get_mut(&key) {
                     item.see(live);
                     self.look_at(&key);
+                } else if live.labelled {
+                    self.leaving.see(&key);
+                    self.part_with_strays();
                 }
                 self.ask_again(place, &name);
             }
@@ -323,6 +376,7 @@ impl Engine {
                 if key == self.hco {
                     self.freeze();
                 }
+                self.leaving.miss(&key);
                 if let Some(item) = self.items.get_mut(&key) {
                     item.miss(version.parse().ok(), now);
                     self.look_at(&key);
@@ -441,7 +495,9 @@ impl Engine {
         if item.busy {
             return;
         }
-        let Some(decision) = item.decide(key, &self.consent, &self.settings.openings, now) else { return };
+        let user = User { consent: &self.consent, openings: &self.settings.openings, prune: self.settings.prune };
+        let Some(decision) = item.decide(key, user, now) else { return };
+        let (parting, is_gone) = (item.parting, item.is_gone());
         if let Some(wake) = decision.wake {
             let wait = Duration::from_millis(u64::try_from(wake.saturating_sub(now)).unwrap_or_default());
             self.look_later(key, wait);
@@ -451,7 +507,10 @@ impl Engine {
             _ => decision.refused.as_ref(),
         };
         if let Some(reason) = held {
-            self.settings.metrics.held(key, reason);
+            match parting {
+                None => self.settings.metrics.held(key, reason),
+                Some(cause) => self.settings.metrics.kept_back(key, cause, reason),
+            }
             let reason = reason.clone();
             self.say_held(key, reason);
         }
@@ -463,6 +522,23 @@ impl Engine {
                 }
             }
             Verdict::Hold(_) => {}
+            Verdict::Look => self.look_into(key),
+            Verdict::TakeOver { digest } => {
+                if let Some(item) = self.items.get_mut(key)
+                    && let Seen::Present(live) = &item.live
+                {
+                    let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                    let uid = live.uid.clone();
+                    (item.remembered, item.inspected) = (Some(Remembered { digest, claim, uid, origin: None }), None);
+                    tracing::info!(object = %key, "{key} was taken over as it is, without a write");
+                }
+                self.settings.metrics.kept(key);
+            }
+            Verdict::InSync if parting.is_some() => {
+                if is_gone {
+                    self.forget(key);
+                }
+            }
             Verdict::InSync => {
                 if let Some(item) = self.items.get_mut(key) {
                     (item.failures, item.said) = (0, None);

@@ -1,9 +1,11 @@
 //! What the engine knows of one object it keeps.
 
+use super::platform;
 use api::annotation;
-use autopilot::{Budget, Decision, Observed, Refused, Remembered, Tell};
+use autopilot::{Budget, Cause, Consent, Decision, Inspected, Observed, Parting, Refused, Remembered, Tell};
 use change::{Desired, Digest, Impact, Key, Live, Openings, Reason};
 use cluster::act::Guard;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// The first and the longest wait after a write that failed.
@@ -25,6 +27,14 @@ pub(crate) struct Item {
     pub(crate) impact: Impact,
     pub(crate) excluded: bool,
     pub(crate) restarts: String,
+    /// The fingerprint of its asset.
+    pub(crate) source: String,
+    /// Why it is to go, if it is.
+    pub(crate) parting: Option<Cause>,
+    /// Whether it stays when it is not wanted any more.
+    pub(crate) stays: bool,
+    /// What a look at its content said.
+    pub(crate) inspected: Option<Inspected>,
     pub(crate) live: Seen,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) budget: Option<Budget>,
@@ -50,6 +60,16 @@ pub(crate) struct Item {
     pub(crate) again: Option<Instant>,
     /// Why it was held when that was last said, so that it is said once.
     pub(crate) said: Option<Reason>,
+}
+
+/// What the user said that holds for every object.
+#[derive(Clone, Copy)]
+pub(crate) struct User<'a> {
+    pub(crate) consent: &'a Consent,
+    /// Sensitive kinds that may be patched after all.
+    pub(crate) openings: &'a Openings,
+    /// Whether anything is deleted at all.
+    pub(crate) prune: bool,
 }
 
 /// A repair that makes room for an apply.
@@ -83,6 +103,10 @@ impl Item {
             impact: Impact::High,
             excluded: false,
             restarts: String::new(),
+            source: String::new(),
+            parting: None,
+            stays: false,
+            inspected: None,
             live: Seen::Unknown,
             remembered: None,
             budget: None,
@@ -99,6 +123,16 @@ impl Item {
             again: None,
             said: None,
         }
+    }
+
+    /// Takes what its asset makes of it now; what was said or tried about something else is forgotten.
+    pub(crate) fn want(&mut self, object: &platform::Object, restarts: String) {
+        if self.wanted != object.wanted {
+            (self.wanted, self.failures, self.not_before) = (object.wanted.clone(), 0, None);
+            self.refused.clear();
+        }
+        (self.impact, self.restarts) = (object.impact, restarts);
+        (self.source, self.stays) = (object.source.clone(), object.stays);
     }
 
     /// The version of what is known.
@@ -155,19 +189,45 @@ impl Item {
     }
 
     /// What is to be done now; `None` while nothing is known.
-    pub(crate) fn decide(
-        &self,
-        key: &Key,
-        consent: &autopilot::Consent,
-        openings: &Openings,
-        now: i64,
-    ) -> Option<Decision> {
+    pub(crate) fn decide(&self, key: &Key, user: User<'_>, now: i64) -> Option<Decision> {
         let live = match &self.live {
             Seen::Unknown => return None,
             Seen::Absent(_) => None,
             Seen::Present(live) => Some(live),
         };
-        let observed = Observed {
+        let Some(cause) = self.parting else { return Some(autopilot::decide(&self.observed(key, live, user), now)) };
+        let parting = Parting {
+            key,
+            cause,
+            live,
+            impact: self.impact,
+            stays: self.stays,
+            prune: user.prune,
+            frozen: self.frozen,
+            excluded: self.excluded,
+            consent: user.consent,
+            restarts: &self.restarts,
+        };
+        Some(autopilot::part(&parting, now))
+    }
+
+    /// Whether it is gone, or none of ours any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        match &self.live {
+            Seen::Unknown => false,
+            Seen::Absent(_) => true,
+            Seen::Present(live) => !live.labelled && live.deleting.is_none(),
+        }
+    }
+
+    /// Takes a look at its content.
+    pub(crate) fn inspect(&mut self, key: &Key, user: User<'_>, content: &Value) {
+        let Seen::Present(live) = &self.live else { return };
+        self.inspected = autopilot::inspect(&self.observed(key, Some(live), user), content);
+    }
+
+    fn observed<'a>(&'a self, key: &'a Key, live: Option<&'a Live>, user: User<'a>) -> Observed<'a> {
+        Observed {
             key,
             wanted: &self.wanted,
             impact: self.impact,
@@ -178,12 +238,13 @@ impl Item {
             deletions: self.deletions,
             dropped: &self.dropped,
             frozen: self.frozen,
-            consent,
-            openings,
+            consent: user.consent,
+            openings: user.openings,
             excluded: self.excluded,
             restarts: &self.restarts,
-        };
-        Some(autopilot::decide(&observed, now))
+            source: &self.source,
+            inspected: self.inspected.as_ref(),
+        }
     }
 
     /// Remembers what the server refused, as far as it is worth it.

@@ -8,6 +8,24 @@ use cluster::event::Told;
 pub(super) fn told(key: &Key, tell: &Tell) -> Told {
     let (warning, reason, note) = match tell {
         Tell::Applied => (false, "AssetApplied", format!("{key} was applied")),
+        Tell::Adopted { changes } => {
+            let note = format!(
+                "{key} was somebody else's and is kept from now on; a copy was made before. {}",
+                changed(changes)
+            );
+            (false, "Adopted", note)
+        }
+        Tell::TakenOver { changes } => {
+            let note = format!("{key} was our predecessor's and is kept from now on. {}", changed(changes));
+            (false, "TakenOver", note)
+        }
+        Tell::Pruned => (false, "Pruned", format!("{key} was not wanted any more and was deleted")),
+        Tell::Buried => (false, "TombstoneDeleted", format!("{key} was made by a former release and was deleted")),
+        Tell::HandedBack => {
+            let note =
+                format!("{key} is not wanted any more and was somebody else's before: it was given back as it is");
+            (false, "HandedBack", note)
+        }
         Tell::Recreated { dropped } => {
             let lost: Vec<String> = dropped.iter().map(|(key, value)| format!("{key}: {value}")).collect();
             let lost = match lost.is_empty() {
@@ -22,7 +40,8 @@ pub(super) fn told(key: &Key, tell: &Tell) -> Told {
             (false, "DriftCorrected", format!("{key}: {who} changed {what}; it was put back"))
         }
         Tell::Held(reason) => {
-            let warning = !matches!(reason, Reason::Unmanaged | Reason::Paused | Reason::Excluded);
+            let warning =
+                !matches!(reason, Reason::Unmanaged | Reason::Paused | Reason::Excluded | Reason::LeftBehind { .. });
             (warning, reason.word(), format!("{key}: {reason}"))
         }
     };
@@ -32,6 +51,33 @@ pub(super) fn told(key: &Key, tell: &Tell) -> Told {
         tracing::info!(reason, object = %key, "{note}");
     }
     Told { warning, reason: reason.to_owned(), about: Some(key.clone()), note }
+}
+
+/// What was changed about an object that was not ours.
+fn changed(changes: &[String]) -> String {
+    match changes.is_empty() {
+        true => "Nothing was changed about it".to_owned(),
+        false => format!("Changed: {}", changes.join(", ")),
+    }
+}
+
+/// An object that is there, and for which there is no reason any more.
+pub(super) fn not_applicable(key: &Key, why: &str) -> Told {
+    let note = format!("{key} stays as it is and is not kept any more: {why}");
+    tracing::info!("{note}");
+    Told { warning: false, reason: "NotApplicable".to_owned(), about: Some(key.clone()), note }
+}
+
+/// The user turned everything off.
+pub(super) fn off(kept: usize) -> Told {
+    let stay = match kept {
+        0 => "nothing is kept or created".to_owned(),
+        1 => "the object that was kept stays as it is".to_owned(),
+        kept => format!("the {kept} objects that were kept stay as they are"),
+    };
+    let note = format!("the autopilot is off: {stay}; `virtpilot handback` gives everything back");
+    tracing::info!("{note}");
+    Told { warning: false, reason: "Disabled".to_owned(), about: None, note }
 }
 
 /// Something that is wrong with the platform as a whole.

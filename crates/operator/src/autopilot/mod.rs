@@ -2,8 +2,10 @@
 
 mod deletions;
 mod engine;
-mod item;
+pub(crate) mod item;
 mod journal;
+mod leaving;
+mod looks;
 mod places;
 pub(crate) mod platform;
 mod questions;

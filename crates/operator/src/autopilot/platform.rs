@@ -1,7 +1,7 @@
 //! From the HyperConverged and the cluster's facts to the objects we want, asset by asset.
 
-use autopilot::{Consent, Exclusions, Scope};
-use catalog::{Answer, Applicability, Asset, Catalog, Facts, Query, Rendered};
+use autopilot::{Cause, Consent, Exclusions, Scope};
+use catalog::{Answer, Applicability, Asset, Catalog, Facts, Prune, Query, Rendered};
 use change::{Desired, Impact, Key};
 use cluster::{Kinds, Server};
 use serde_json::Value;
@@ -32,6 +32,8 @@ pub(crate) struct Wanted {
     pub(crate) outcomes: Vec<Outcome>,
     /// Why it is unclear what is wanted as a whole, in words: then the last clear rules hold for what exists, and nothing is created.
     pub(crate) held: Option<String>,
+    /// Whether the user turned everything off.
+    pub(crate) is_off: bool,
 }
 
 /// What became of one asset.
@@ -49,6 +51,8 @@ pub(crate) enum Result {
     Included(Object),
     /// An object the user wants left alone.
     Filtered(Object),
+    /// An object the user does not want any more, or never wanted; which one is not always clear.
+    Unwanted { why: String, cause: Cause, object: Option<Object> },
     /// Nothing, for this reason.
     Excluded(String),
     /// Its template wants to know this first.
@@ -65,6 +69,10 @@ pub(crate) struct Object {
     pub(crate) impact: Impact,
     /// The pool whose nodes restart when it is written, if it is clear which.
     pub(crate) pool: Option<String>,
+    /// The fingerprint of the asset.
+    pub(crate) source: String,
+    /// Whether it stays when it is not wanted any more.
+    pub(crate) stays: bool,
 }
 
 /// Asks the cluster what templates want to know, until everything in scope is rendered.
@@ -128,8 +136,10 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<
     for asset in &catalog.assets {
         let result = if let Some(why) = nothing_is_clear {
             Result::Excluded(why.clone())
+        } else if rules.scope == Scope::Off {
+            Result::Excluded("the autopilot is off".into())
         } else if !rules.scope.includes(&asset.name, asset.group.as_deref()) {
-            Result::Excluded("the annotation autopilot does not name it".into())
+            unwanted(catalog, asset, facts, Cause::NotNamed, "the annotation autopilot does not name it".into())
         } else {
             one(catalog, asset, facts, &rules.exclusions)
         };
@@ -141,7 +151,8 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<
             result,
         });
     }
-    Wanted { rules, consent, outcomes, held }
+    let is_off = rules.scope == Scope::Off;
+    Wanted { rules, consent, outcomes, held, is_off }
 }
 
 fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
@@ -166,26 +177,39 @@ fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions)
     let unreadable = |query: &Query| Result::Error(format!("{query} cannot be read now"));
     match catalog::applies(asset, facts) {
         Applicability::Applies => match catalog::render(catalog, asset, facts) {
-            Rendered::Object(object) => named(asset, &object, exclusions),
+            Rendered::Object(object) => match named(catalog, asset, &object) {
+                Some(object) if exclusions.excludes(&object.key) => Result::Filtered(object),
+                Some(object) => Result::Included(object),
+                None => Result::Error("it renders to something without a name".into()),
+            },
             Rendered::Empty => Result::Excluded("its template renders to nothing here".into()),
             Rendered::Needs(queries) => Result::Needs(queries),
             Rendered::Held(query) => unreadable(&query),
             Rendered::Broken(why) => Result::Error(why),
         },
         Applicability::Not(unmet) => Result::Excluded(unmet.to_string()),
+        Applicability::NotAskedFor(unmet) => unwanted(catalog, asset, facts, Cause::OptedOut, unmet.to_string()),
         Applicability::Needs(queries) => Result::Needs(queries),
         Applicability::Held(query) => unreadable(&query),
         Applicability::Broken(why) => Result::Error(why),
     }
 }
 
-fn named(asset: &Asset, object: &Value, exclusions: &Exclusions) -> Result {
-    let Some(key) = Key::of(object) else { return Result::Error("it renders to something without a name".into()) };
+/// An asset the user does not want; what it would make is asked of its template alone, and never of the cluster.
+fn unwanted(catalog: &Catalog, asset: &Asset, facts: &Facts, cause: Cause, why: String) -> Result {
+    let object = match catalog::render(catalog, asset, facts) {
+        Rendered::Object(object) => named(catalog, asset, &object),
+        _ => None,
+    };
+    Result::Unwanted { why, cause, object }
+}
+
+fn named(catalog: &Catalog, asset: &Asset, object: &Value) -> Option<Object> {
+    let key = Key::of(object)?;
     let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind);
-    let excluded = exclusions.excludes(&key);
     let (wanted, pool) = (Desired::of(object), pool(object).map(str::to_owned));
-    let object = Object { key, wanted, impact, pool };
-    if excluded { Result::Filtered(object) } else { Result::Included(object) }
+    let (source, stays) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
+    Some(Object { key, wanted, impact, pool, source, stays })
 }
 
 /// The nodes that restart when this object is written, in words.

@@ -3,9 +3,11 @@
 use super::engine::Engine;
 use super::item::Repair;
 use super::places::Place;
-use autopilot::{Budget, Effect, Refused, Remembered, Tell};
-use change::{Digest, Key, Reason};
+use autopilot::{Budget, Effect, Origin, Refused, Remembered, Tell};
+use change::{Digest, Key, Kind, Reason, content};
 use cluster::act::{self, Act, Acted};
+use cluster::backup;
+use serde_json::Value;
 use std::time::Instant;
 
 /// The watch tells of a newer version, as a rule at once; if it does not after so many tries, the object is read.
@@ -19,14 +21,18 @@ pub(super) struct Done {
     effect: Kept,
     tell: Option<Tell>,
     outcome: Result<Acted, act::Error>,
+    /// What an adoption changed, in words.
+    changes: Vec<String>,
 }
 
 /// What is to be remembered of a write that succeeded.
 pub(super) enum Kept {
-    Applied { digest: Digest, budget: Budget, deletions: Option<Budget> },
+    Applied { digest: Digest, budget: Budget, deletions: Option<Budget>, origin: Option<Origin>, adopts: bool },
     Annotated { budget: Budget },
     Repaired,
     Released,
+    Deleted,
+    HandedBack,
 }
 
 impl Engine {
@@ -46,9 +52,11 @@ impl Engine {
                 let Act::Apply(text) = Act::apply(object, item.guard()) else { return };
                 (Act::Repair(text), Kept::Repaired)
             }
-            Effect::Apply { object, digest, budget, deletions } => {
-                (Act::apply(object, item.guard()), Kept::Applied { digest, budget, deletions })
+            Effect::Apply { object, digest, budget, deletions, origin, adopts } => {
+                (Act::apply(object, item.guard()), Kept::Applied { digest, budget, deletions, origin, adopts })
             }
+            Effect::Delete { uid, resource_version } => (Act::Delete { uid, resource_version }, Kept::Deleted),
+            Effect::HandBack { patch } => (Act::HandBack(patch), Kept::HandedBack),
             Effect::Release { patch } => (Act::Patch(patch), Kept::Released),
             Effect::Annotate { annotations, resource_version, budget } => {
                 (Act::Annotate { annotations, resource_version }, Kept::Annotated { budget })
@@ -70,39 +78,70 @@ impl Engine {
         };
         let (server, permit, key, tries) =
             (self.server.clone(), self.settings.permit.clone(), key.clone(), item.failures);
+        let backup = match &effect {
+            Kept::Applied { adopts: true, .. } => self.kinds.find(&Kind::new("v1", "Secret")),
+            _ => None,
+        };
+        let namespace = self.settings.namespace.clone();
         self.writes.spawn(async move {
             if let Some(record) = record {
                 // Before it is created: whoever kills us then gives nobody a new budget.
                 record.write(&server, &permit).await;
             }
+            let mut changes = Vec::new();
+            if let (Some(secrets), Act::Apply(wanted)) = (backup, &act) {
+                match cluster::backup::take(&server, &permit, &secrets, &namespace, &served, &key).await {
+                    Ok(before) => changes = changed(wanted, &before),
+                    Err(error) => {
+                        let outcome = Err(no_backup(&key, error));
+                        return Done { key, effect, tell, outcome, changes };
+                    }
+                }
+            }
             let outcome = act::act(&server, &permit, &served, &key, act, tries).await;
-            Done { key, effect, tell, outcome }
+            Done { key, effect, tell, outcome, changes }
         });
     }
 
     /// Takes the answer to a write, says what was done, and looks again.
     pub(super) fn finish(&mut self, done: Done) {
-        let Done { key, effect, mut tell, outcome } = done;
+        let Done { key, effect, mut tell, outcome, changes } = done;
+        let now = (self.settings.clock)().as_millisecond();
         let Some(item) = self.items.get_mut(&key) else { return };
         item.busy = false;
         match outcome {
             Ok(acted) => {
                 (item.not_before, item.failed) = (None, None);
                 match effect {
-                    Kept::Applied { digest, budget, deletions } => {
+                    Kept::Applied { digest, budget, deletions, origin, adopts } => {
                         (item.failures, item.repair, item.budget) = (0, Repair::None, Some(budget));
                         item.deletions = deletions.or(item.deletions);
                         item.refused.retain(|refused| refused.digest != digest);
                         // What was begun and had to be repaired first is told as what it was.
                         tell = item.owed.take().or(tell);
-                        let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
-                        item.remembered = Some(Remembered { digest, claim, uid: acted.live.uid.clone() });
+                        if adopts {
+                            tell = Some(Tell::Adopted { changes });
+                        }
+                        if let Some(live) = &acted.live {
+                            let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                            item.remembered = Some(Remembered { digest, claim, uid: live.uid.clone(), origin });
+                        }
+                        item.inspected = None;
                     }
                     Kept::Annotated { budget } => item.budget = Some(budget),
                     Kept::Repaired => (item.repair, tell) = (Repair::Done, None),
-                    Kept::Released => {}
+                    Kept::Released | Kept::HandedBack => {}
+                    Kept::Deleted => {
+                        if acted.live.is_none() {
+                            item.miss(None, now);
+                        }
+                        // We did it: that costs nobody anything.
+                        (item.deletions, item.dropped) = (None, Vec::new());
+                    }
                 }
-                item.see(acted.live);
+                if let Some(live) = acted.live {
+                    item.see(live);
+                }
                 match tell {
                     Some(Tell::Held(reason)) => self.say_held(&key, reason),
                     Some(tell) => self.say(&key, &tell),
@@ -121,7 +160,8 @@ impl Engine {
     /// Waits before the same is tried again; what the server refused is told.
     fn fail(&mut self, key: &Key, effect: Kept, error: act::Error) {
         let Some(item) = self.items.get_mut(key) else { return };
-        let refused = matches!(error, act::Error::Refused { .. } | act::Error::KeyChanged { .. });
+        let refused =
+            matches!(error, act::Error::Refused { .. } | act::Error::KeyChanged { .. } | act::Error::NoBackup { .. });
         // What is wrong with the object itself, and not with who writes it.
         let is_wrong =
             matches!(error, act::Error::Refused { code: 400 | 413 | 422, .. } | act::Error::KeyChanged { .. });
@@ -132,7 +172,7 @@ impl Engine {
         }
         item.failed = match effect {
             Kept::Applied { digest, .. } => Some(digest),
-            Kept::Annotated { .. } | Kept::Repaired | Kept::Released => None,
+            Kept::Annotated { .. } | Kept::Repaired | Kept::Released | Kept::Deleted | Kept::HandedBack => None,
         };
         tracing::debug!(asset = item.asset, "{error}; the next try is in {} ms", wait.as_millis());
         let failures = item.failures;
@@ -146,11 +186,15 @@ impl Engine {
             }
             return;
         }
+        if let act::Error::NoBackup { words, .. } = error {
+            self.settings.metrics.failed(key);
+            return self.say_held(key, Reason::BackupFailed { why: words });
+        }
         let words = match error {
             act::Error::Refused { words, .. } | act::Error::KeyChanged { words, .. } => words,
             // It may pass; if it does not, somebody should know.
             act::Error::Passing { words, .. } if failures >= TELL_AFTER => words,
-            act::Error::Passing { .. } | act::Error::Stale(_) => return,
+            act::Error::Passing { .. } | act::Error::Stale(_) | act::Error::NoBackup { .. } => return,
         };
         let Some(item) = self.items.get_mut(key) else { return };
         match (&item.failed, is_wrong) {
@@ -165,4 +209,25 @@ impl Engine {
             }
         }
     }
+}
+
+/// Why there is no copy: what may pass is tried again soon.
+fn no_backup(key: &Key, error: backup::Error) -> act::Error {
+    let (key, words) = (key.clone(), error.to_string());
+    match error {
+        backup::Error::Gone(_) => act::Error::Stale(key),
+        backup::Error::Read { source, .. } if !source.is_refusal() => act::Error::Passing { key, words },
+        backup::Error::Write { source: source @ (act::Error::Passing { .. } | act::Error::Stale(_)), .. } => source,
+        backup::Error::Write { source, .. } => act::Error::NoBackup { key, words: source.to_string() },
+        backup::Error::Read { .. } | backup::Error::TooLarge { .. } => act::Error::NoBackup { key, words },
+    }
+}
+
+/// What applying this changes about an object as it was, in words.
+fn changed(wanted: &str, before: &Value) -> Vec<String> {
+    let wanted: Value = serde_json::from_str(wanted).unwrap_or_default();
+    let mut changes = content::changes(&wanted, before);
+    // What we write on every object goes without saying.
+    changes.retain(|change| !change.path.contains(api::annotation::PREFIX));
+    content::words(&changes)
 }

@@ -103,7 +103,7 @@ fn status(outcome: &Outcome) -> (&'static str, &str) {
     match &outcome.result {
         Came::Included(_) => ("INCLUDED", ""),
         Came::Filtered(_) => ("FILTERED", "excluded by disabled-resources"),
-        Came::Excluded(why) => ("EXCLUDED", why),
+        Came::Excluded(why) | Came::Unwanted { why, .. } => ("EXCLUDED", why),
         // Whoever prints has asked, or has made an error of it.
         Came::Needs(_) => ("ERROR", "it needs to know more"),
         Came::Error(why) => ("ERROR", why),

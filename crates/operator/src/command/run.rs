@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// Sensitive kinds that users may patch after all, comma-separated; `virtpilot explain patch KIND` shows which are closed
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = change::Openings::parse, hide_default_value = true)]
     patchable_kinds: change::Openings,
+    /// Delete what we made once its user does not want it any more; else only say so
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    prune: bool,
     /// Where metrics are served; 0 is nowhere
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = serve::parse_address)]
     metrics_bind_address: Address,
@@ -119,6 +122,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         namespace: arguments.namespace,
         opt_in: arguments.opt_in,
         openings: arguments.patchable_kinds,
+        prune: arguments.prune,
         permit: Permit::unopposed(),
         clock: jiff::Timestamp::now,
         pod,

@@ -2,11 +2,13 @@
 
 use super::print;
 use super::target::Target;
+use crate::autopilot::item::{Item, Seen, User};
 use crate::autopilot::platform::{self, Result as Came};
 use crate::pack;
 use anyhow::Context;
-use autopilot::{Consent, Observed, Verdict};
-use change::{Live, Openings};
+use autopilot::{Decision, Effect, Verdict};
+use change::{Key, Openings};
+use cluster::{Kinds, Server};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -21,6 +23,12 @@ pub(crate) struct Arguments {
     /// Sensitive kinds that users may patch after all, as the operator was told
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = Openings::parse, hide_default_value = true)]
     patchable_kinds: Openings,
+    /// As if nothing were kept unless the HyperConverged says so, as the operator was told
+    #[arg(long)]
+    opt_in: bool,
+    /// Whether the operator deletes what is not wanted any more
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    prune: bool,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
     output: super::Format,
@@ -40,14 +48,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let lines = arguments.target.with(async |reached| {
         let (mut facts, nodes) = reached.facts().await?;
         let (server, kinds) = (&reached.server, &reached.kinds);
-        let wanted = platform::want_asking(server, kinds, &catalog, &mut facts, false).await;
+        let wanted = platform::want_asking(server, kinds, &catalog, &mut facts, arguments.opt_in).await;
+        let user = User { consent: &wanted.consent, openings: &arguments.patchable_kinds, prune: arguments.prune };
         let mut lines = Vec::new();
         for outcome in wanted.outcomes {
             let asset = outcome.asset;
-            let (object, excluded) = match outcome.result {
-                Came::Included(object) => (object, false),
-                Came::Filtered(object) => (object, true),
-                Came::Excluded(why) => {
+            let (object, excluded, parting) = match outcome.result {
+                Came::Included(object) => (object, false, None),
+                Came::Filtered(object) => (object, true, None),
+                Came::Unwanted { cause, why, object: Some(object) } => {
+                    let excluded = wanted.rules.excludes(&object.key);
+                    (object, excluded, Some((cause, why)))
+                }
+                Came::Excluded(why) | Came::Unwanted { why, object: None, .. } => {
                     lines.push(Line { asset, object: outcome.component, state: "not wanted", why });
                     continue;
                 }
@@ -57,16 +70,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     continue;
                 }
             };
-            let live = match kinds.find(&object.key.kind) {
-                Some(served) => {
-                    let found = cluster::live::read(server, &served, &object.key).await;
-                    found.with_context(|| format!("could not read {}", object.key))?
-                }
-                None => None,
+            let mut item = Item::new(object.wanted.clone());
+            item.want(&object, platform::restarts(&nodes, object.pool.as_deref()));
+            (item.excluded, item.parting) = (excluded, parting.as_ref().map(|(cause, _)| *cause));
+            let decision = decide(server, kinds, &object.key, &mut item, user).await?;
+            let (state, why) = match parting {
+                Some((_, why)) if item.is_gone() => ("not wanted", why),
+                _ => told(decision, &item),
             };
-            let restarts = platform::restarts(&nodes, object.pool.as_deref());
-            let openings = &arguments.patchable_kinds;
-            lines.push(line(asset, &object, live.as_ref(), (&wanted.consent, openings), excluded, &restarts));
+            lines.push(Line { asset, object: object.key.to_string(), state, why });
         }
         Ok(lines)
     })?;
@@ -76,42 +88,47 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-fn line(
-    asset: String,
-    object: &platform::Object,
-    live: Option<&Live>,
-    (consent, openings): (&Consent, &Openings),
-    excluded: bool,
-    restarts: &str,
-) -> Line {
-    let (key, wanted, impact) = (&object.key, &object.wanted, object.impact);
-    let (remembered, budget, refused, deletions, dropped, frozen) = (None, None, &[], None, &[], false);
-    let observed = Observed {
-        key,
-        wanted,
-        impact,
-        live,
-        remembered,
-        budget,
-        refused,
-        deletions,
-        dropped,
-        frozen,
-        consent,
-        openings,
-        excluded,
-        restarts,
-    };
-    let decision = autopilot::decide(&observed, Timestamp::now().as_millisecond());
-    let (state, why) = match (decision.verdict, decision.refused) {
+/// What the operator would decide after a start, with as many looks as it would take.
+async fn decide(
+    server: &Server,
+    kinds: &Kinds,
+    key: &Key,
+    item: &mut Item,
+    user: User<'_>,
+) -> anyhow::Result<Option<Decision>> {
+    item.live = Seen::Absent(None);
+    let now = Timestamp::now().as_millisecond();
+    let Some(served) = kinds.find(&key.kind) else { return Ok(item.decide(key, user, now)) };
+    let could_not = || format!("could not read {key}");
+    if let Some(live) = cluster::live::read(server, &served, key).await.with_context(could_not)? {
+        item.live = Seen::Present(live);
+    }
+    let decision = item.decide(key, user, now);
+    if !decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Look) {
+        return Ok(decision);
+    }
+    if let Some((live, content)) = cluster::live::content(server, &served, key).await.with_context(could_not)? {
+        item.live = Seen::Present(live);
+        item.inspect(key, user, &content);
+    }
+    Ok(item.decide(key, user, now))
+}
+
+/// A decision in a word and a sentence.
+fn told(decision: Option<Decision>, item: &Item) -> (&'static str, String) {
+    let Some(decision) = decision else { return ("unknown", String::new()) };
+    let is_there = matches!(item.live, Seen::Present(_));
+    match (decision.verdict, decision.refused) {
         (Verdict::Hold(reason), _) | (_, Some(reason)) => ("held", reason.to_string()),
-        (Verdict::InSync, None) => ("kept", String::new()),
+        (Verdict::Do(Effect::Delete { .. }), _) => ("to be deleted", "it is not wanted any more".into()),
+        (Verdict::Do(Effect::HandBack { .. }), _) => ("to be given back", "it is not wanted any more".into()),
+        (Verdict::Look, _) => ("unknown", "it changes too fast to be looked at".into()),
+        (Verdict::InSync | Verdict::TakeOver { .. }, _) => ("kept", String::new()),
         // After a start one apply tells whether it is as it should be; what was taken from us meanwhile is a correction.
-        (Verdict::Do(_), None) if decision.tell.is_none() => ("kept", String::new()),
-        (Verdict::Do(_), None) if live.is_none() => ("to be applied", "it does not exist".into()),
-        (Verdict::Do(_), None) => ("to be applied", "it differs from what is wanted".into()),
-    };
-    Line { asset, object: key.to_string(), state, why }
+        (Verdict::Do(_), _) if decision.tell.is_none() => ("kept", String::new()),
+        (Verdict::Do(_), _) if !is_there => ("to be applied", "it does not exist".into()),
+        (Verdict::Do(_), _) => ("to be applied", "it differs from what is wanted".into()),
+    }
 }
 
 fn table(lines: &[Line]) -> String {

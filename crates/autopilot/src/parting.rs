@@ -1,0 +1,143 @@
+//! What is to be done about an object that is not wanted any more.
+
+use crate::decide::{Decision, Effect, Tell, Verdict, hold, in_sync};
+use crate::scope::Consent;
+use crate::standing::{Origin, Standing};
+use change::{Digest, Impact, Key, Kind, Live, Mode, Pause, Reason, Steering, handback};
+use serde_json::json;
+
+/// Why an object is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Its user took back what asked for it.
+    OptedOut,
+    /// Its user's list does not name it.
+    NotNamed,
+    /// A former release made it.
+    Tombstone,
+}
+
+/// All that a decision about parting may depend on.
+#[derive(Debug, Clone)]
+pub struct Parting<'a> {
+    /// The object.
+    pub key: &'a Key,
+    /// Why it is to go.
+    pub cause: Cause,
+    /// The object's metadata as of its last event; `None` if it does not exist.
+    pub live: Option<&'a Live>,
+    /// What its going does to the cluster.
+    pub impact: Impact,
+    /// Whether its asset says that it stays, whatever happens.
+    pub stays: bool,
+    /// Whether anything is deleted at all.
+    pub prune: bool,
+    /// Whether what is wanted as a whole is unclear.
+    pub frozen: bool,
+    /// Whether the user excluded it.
+    pub excluded: bool,
+    /// To what the user said yes.
+    pub consent: &'a Consent,
+    /// The nodes that restart, in words.
+    pub restarts: &'a str,
+}
+
+/// Kinds with more in them than their object: they are never deleted.
+const NEVER: [(&str, &str); 4] = [
+    (api::hco::GROUP, api::hco::KIND),
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("loki.grafana.com", "LokiStack"),
+];
+
+/// A deletion that takes longer than this is told: most finalizers need moments.
+const STUCK_AFTER: i64 = 60_000;
+
+/// Whether objects of a kind are never deleted.
+pub fn is_spared(kind: &Kind) -> bool {
+    NEVER.contains(&(kind.group.as_str(), kind.kind.as_str()))
+}
+
+/// Decides about one object that is not wanted. `now` is in milliseconds since 1970. What is in sync is gone, or none of ours.
+pub fn part(parting: &Parting<'_>, now: i64) -> Decision {
+    let Some(live) = parting.live else { return in_sync() };
+    if parting.excluded {
+        return hold(Reason::Excluded);
+    }
+    if let Some(since) = live.deleting {
+        let stuck = since.saturating_add(STUCK_AFTER);
+        if now < stuck || live.finalizers.is_empty() {
+            return Decision { wake: Some(stuck.max(now + 1_000)), ..in_sync() };
+        }
+        return hold(Reason::DeletionStuck { finalizers: live.finalizers.clone() });
+    }
+    if !live.labelled {
+        // It is none of ours, or not any more.
+        return match parting.cause {
+            Cause::Tombstone => left("it does not carry our label"),
+            Cause::OptedOut | Cause::NotNamed => in_sync(),
+        };
+    }
+    let steering = match Steering::read(&live.annotations) {
+        Ok(steering) => steering,
+        Err(reason) => return hold(reason),
+    };
+    match (steering.mode, steering.pause) {
+        (Mode::Unmanaged, _) => return hold(Reason::Unmanaged),
+        (_, Pause::UntilRemoved) => return hold(Reason::Paused),
+        (_, Pause::Until(end)) if end > now => return Decision { wake: Some(end), ..hold(Reason::Paused) },
+        (_, Pause::Unclear(value)) => return hold(Reason::PauseUnclear { value }),
+        _ => {}
+    }
+    if parting.frozen {
+        return hold(Reason::Frozen);
+    }
+    let digest = fingerprint(parting.key, live);
+    let is_approved = parting.consent.is_approved(&digest);
+    match Standing::of(live, None) {
+        Standing::Ours(Origin::Adopted) => {
+            let effect = Effect::HandBack { patch: handback::patch(live) };
+            return Decision { tell: Some(Tell::HandedBack), ..act(effect) };
+        }
+        Standing::Ours(Origin::Created) => {}
+        Standing::Inherited if parting.cause == Cause::Tombstone && is_approved => {}
+        Standing::Inherited if parting.cause == Cause::Tombstone => {
+            return left(&format!("it has no origin, so a person has to decide; approve {digest} to delete it"));
+        }
+        Standing::Inherited | Standing::Foreign => return left("it has no origin, so it may be somebody else's"),
+    }
+    if parting.stays || is_spared(&parting.key.kind) {
+        return left("objects like it are never deleted");
+    }
+    if !parting.prune {
+        return left("the operator was told to delete nothing");
+    }
+    let is_covered = match parting.cause {
+        // Who does not name it has not said yes to what its going does.
+        Cause::NotNamed => parting.consent.covers_exactly(&digest),
+        Cause::OptedOut | Cause::Tombstone => parting.consent.covers(&digest),
+    };
+    if parting.impact == Impact::High && !is_covered {
+        let (restarts, changes) = (parting.restarts.to_owned(), vec!["all of it: it is deleted".to_owned()]);
+        return hold(Reason::NeedsApproval { digest, restarts, changes });
+    }
+    let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
+    let tell = if parting.cause == Cause::Tombstone { Tell::Buried } else { Tell::Pruned };
+    Decision { tell: Some(tell), ..act(Effect::Delete { uid, resource_version }) }
+}
+
+/// What a yes to a deletion has to name: this object and no other of its name.
+fn fingerprint(key: &Key, live: &Live) -> Digest {
+    Digest::of(&json!({"delete": key.to_string(), "group": key.kind.group, "uid": live.uid}))
+}
+
+fn left(why: &str) -> Decision {
+    hold(Reason::LeftBehind { why: why.to_owned() })
+}
+
+fn act(effect: Effect) -> Decision {
+    Decision { verdict: Verdict::Do(effect), tell: None, refused: None, wake: None }
+}
+
+#[cfg(test)]
+mod tests;

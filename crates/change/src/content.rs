@@ -1,0 +1,120 @@
+//! Where an object as it is differs from what is wanted of it: what a write would change.
+
+use serde_json::Value;
+use std::fmt;
+
+/// One field a write would change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The way to it, such as `.spec.type`.
+    pub path: String,
+    /// What is there; `None` for nothing.
+    pub before: Option<Value>,
+    /// What is wanted.
+    pub after: Value,
+}
+
+/// As much of a value as fits into a line with others.
+const SHOWN: usize = 40;
+/// The server cuts a note after 1,024 letters; what is left out is counted.
+const MOST: usize = 10;
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let before = self.before.as_ref().map_or("nothing".to_owned(), short);
+        write!(f, "{} ({before} -> {})", self.path, short(&self.after))
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= SHOWN {
+        return text;
+    }
+    let cut: String = text.chars().take(SHOWN).collect();
+    format!("{cut}...")
+}
+
+/// Every field that is wanted and is not so, whatever else the object has: other fields are none of ours.
+pub fn changes(wanted: &Value, live: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (key, value) in wanted.as_object().into_iter().flatten() {
+        match key.as_str() {
+            // What the object is.
+            "apiVersion" | "kind" => {}
+            "metadata" => {
+                for part in ["labels", "annotations"] {
+                    if let Some(value) = value.get(part) {
+                        compare(
+                            value,
+                            live.pointer(&format!("/metadata/{part}")),
+                            format!(".metadata.{part}"),
+                            &mut changes,
+                        );
+                    }
+                }
+            }
+            _ => compare(value, live.get(key), format!(".{key}"), &mut changes),
+        }
+    }
+    changes
+}
+
+/// Changes as words, not too many.
+pub fn words(changes: &[Change]) -> Vec<String> {
+    let mut words: Vec<String> = changes.iter().take(MOST).map(ToString::to_string).collect();
+    if changes.len() > MOST {
+        words.push(format!("and {} more", changes.len() - MOST));
+    }
+    words
+}
+
+fn compare(wanted: &Value, live: Option<&Value>, path: String, changes: &mut Vec<Change>) {
+    match (wanted, live) {
+        (Value::Object(wanted), Some(Value::Object(live))) => {
+            for (key, value) in wanted {
+                compare(value, live.get(key), format!("{path}.{key}"), changes);
+            }
+        }
+        (Value::Array(wanted), Some(Value::Array(live))) if wanted.len() == live.len() => {
+            for (index, (wanted, live)) in wanted.iter().zip(live).enumerate() {
+                compare(wanted, Some(live), format!("{path}[{index}]"), changes);
+            }
+        }
+        (wanted, Some(live)) if wanted == live => {}
+        // The server leaves out what says nothing.
+        (Value::Null, None) => {}
+        (Value::Object(wanted), None) if wanted.is_empty() => {}
+        (wanted, live) => changes.push(Change { path, before: live.cloned(), after: wanted.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{changes, words};
+    use serde_json::json;
+
+    #[test]
+    fn only_what_is_wanted_and_not_so_is_a_change() {
+        let wanted = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "labels": {"a": "b"}},
+            "spec": {"same": 1, "other": {"deep": "long ".repeat(20)}, "list": [{"name": "a"}, 2], "grown": [1, 2], "none": {}}});
+        let live = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "uid": "u"},
+            "spec": {"same": 1, "other": {"deep": 3, "theirs": 4}, "list": [{"name": "a", "theirs": 5}, 3], "grown": [1]}});
+        let found = changes(&wanted, &live);
+        assert_eq!(
+            words(&found),
+            [
+                ".metadata.labels ({nothing} -> {\"a\":\"b\"})".replace("{nothing}", "nothing"),
+                ".spec.grown ([1] -> [1,2])".into(),
+                ".spec.list[1] (3 -> 2)".into(),
+                format!(".spec.other.deep (3 -> \"{}...)", &"long ".repeat(20)[..39]),
+            ]
+        );
+        assert!(changes(&wanted, &wanted).is_empty());
+        let many = changes(
+            &json!({"data": (0..12).map(|n| (n.to_string(), n.into())).collect::<serde_json::Map<_, _>>()}),
+            &json!({"data": {}}),
+        );
+        assert_eq!((words(&many).len(), words(&many).last().unwrap().as_str()), (11, "and 2 more"));
+    }
+}

@@ -1,0 +1,147 @@
+//! What nobody wants any more and may still be there: found by our label, then parted with like any object is kept.
+
+use super::engine::Engine;
+use super::item::Item;
+use super::places::Place;
+use super::platform;
+use autopilot::Cause;
+use catalog::Tombstone;
+use change::{Desired, Impact, Key, Kind};
+use cluster::request::Failure;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// A search that failed is made again after this, and then less and less often.
+const SEARCH_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+/// A search waits no longer than this for the writes of a start.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What may have to go.
+#[derive(Default)]
+pub(super) struct Leaving {
+    /// Why each would have to.
+    candidates: BTreeMap<Key, Candidate>,
+    /// Objects with our label that nobody wants, as far as was seen.
+    strays: BTreeSet<Key>,
+    /// Places that were searched, or are being.
+    searched: BTreeSet<Place>,
+    pub(super) searches: JoinSet<Vec<Key>>,
+}
+
+/// Something that is not wanted.
+pub(super) struct Candidate {
+    pub(super) asset: String,
+    pub(super) order: i64,
+    pub(super) cause: Cause,
+    pub(super) impact: Impact,
+    pub(super) stays: bool,
+    pub(super) pool: Option<String>,
+}
+
+impl Leaving {
+    /// Takes that an object with our label was seen, of which nobody knew.
+    pub(super) fn see(&mut self, key: &Key) {
+        self.strays.insert(key.clone());
+    }
+
+    /// Takes that an object is gone.
+    pub(super) fn miss(&mut self, key: &Key) {
+        self.strays.remove(key);
+    }
+}
+
+impl Engine {
+    /// Takes what is not wanted, and searches where nobody has looked yet.
+    pub(super) fn part_with(&mut self, mut unwanted: BTreeMap<Key, Candidate>) {
+        for tombstone in &self.catalog.tombstones {
+            let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
+            let Some(key) = self.grave(tombstone, kind) else { continue };
+            let impact = Impact::implied_by(&key.kind.group, &key.kind.kind);
+            let (asset, order, cause) = (tombstone.file.clone(), i64::MIN, Cause::Tombstone);
+            self.settings.metrics.tombstone(&key, 0);
+            unwanted.entry(key).or_insert(Candidate { asset, order, cause, impact, stays: false, pool: None });
+        }
+        self.leaving.candidates = unwanted;
+        let places: BTreeSet<Place> = self.leaving.candidates.keys().map(Place::of).collect();
+        for place in places {
+            // What is watched tells by itself.
+            if self.places.served(&place).is_none() {
+                self.search(place);
+            }
+        }
+        self.part_with_strays();
+    }
+
+    /// Where an object of a former release would be; nowhere, if its kind is not served.
+    fn grave(&self, tombstone: &Tombstone, kind: Kind) -> Option<Key> {
+        let served = self.kinds.find(&kind)?;
+        // Some name a namespace for what lives in none.
+        let namespace = tombstone.namespace.clone().filter(|_| served.namespaced).unwrap_or_default();
+        Some(Key { kind, namespace, name: tombstone.name.clone() })
+    }
+
+    fn search(&mut self, place: Place) {
+        let Some(served) = self.kinds.find(&place.kind) else { return };
+        if !self.leaving.searched.insert(place.clone()) {
+            return;
+        }
+        let (server, mut writes) = (self.server.clone(), self.writing.subscribe());
+        self.leaving.searches.spawn(async move {
+            let _ = tokio::time::timeout(PATIENCE, writes.wait_for(|writes| *writes == 0)).await;
+            let (mut wait, (label, value)) = (SEARCH_AGAIN.0, api::MANAGED_BY);
+            loop {
+                let found = cluster::list::lives(&server, &served, &place.namespace, &format!("{label}={value}")).await;
+                match found {
+                    Ok(found) => return found.into_iter().map(|(key, _)| key).collect(),
+                    // The kind went meanwhile.
+                    Err(Failure::Answered { code: 404, .. }) => return Vec::new(),
+                    Err(failure) => tracing::warn!("cannot look for what is left of {}: {failure}", place.kind.kind),
+                }
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(SEARCH_AGAIN.1);
+            }
+        });
+    }
+
+    /// Takes what a search found.
+    pub(super) fn take_search(&mut self, found: Vec<Key>) {
+        self.leaving.strays.extend(found.into_iter().filter(|key| !self.items.contains_key(key)));
+        self.part_with_strays();
+    }
+
+    /// Makes an item of everything that is there and not wanted.
+    pub(super) fn part_with_strays(&mut self) {
+        let found: Vec<Key> = self.leaving.strays.iter().filter(|key| self.is_to_go(key)).cloned().collect();
+        for key in found {
+            let Some(candidate) = self.leaving.candidates.get(&key) else { continue };
+            let mut item = Item::new(Desired::of(&json!({})));
+            (item.asset, item.order, item.parting) = (candidate.asset.clone(), candidate.order, Some(candidate.cause));
+            (item.impact, item.stays) = (candidate.impact, candidate.stays);
+            item.restarts = platform::restarts(&self.nodes, candidate.pool.as_deref());
+            item.excluded = self.rules.as_ref().is_some_and(|rules| rules.excludes(&key));
+            self.items.insert(key.clone(), item);
+            let place = Place::of(&key);
+            match self.places.served(&place) {
+                None => self.watch(&place),
+                Some(_) if self.places.is_listed(&place) => self.read(key, Duration::ZERO),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn is_to_go(&self, key: &Key) -> bool {
+        self.leaving.candidates.contains_key(key) && !self.items.contains_key(key)
+    }
+
+    /// An object that was not wanted is none of ours any more.
+    pub(super) fn forget(&mut self, key: &Key) {
+        let is_tombstone = self.items.remove(key).is_some_and(|item| item.parting == Some(Cause::Tombstone));
+        self.leaving.miss(key);
+        self.settings.metrics.forget(key);
+        if is_tombstone {
+            self.settings.metrics.tombstone(key, 0);
+        }
+    }
+}
