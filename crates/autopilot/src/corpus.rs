@@ -1,6 +1,7 @@
 //! The annotations of `change/tests-data` as the whole decision sees them, and those on the HyperConverged.
 
-use crate::decide::{Effect, Observed, Verdict, decide};
+use crate::decide::{Observed, decide};
+use crate::decision::{Effect, Verdict};
 use crate::exclusion::Exclusions;
 use crate::guards::{Guard, Guards};
 use crate::scope::Consent;

@@ -1,6 +1,7 @@
 //! What is to be done about one object, from what its last event says.
 
 use crate::budget::Budget;
+use crate::decision::{Decision, Effect, Tell, Verdict};
 use crate::release;
 use crate::scope::Consent;
 use crate::standing::{Origin, Standing};
@@ -90,124 +91,10 @@ pub struct Refused {
     pub words: String,
 }
 
-/// What to do, and what to say about it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
-    /// What to do.
-    pub verdict: Verdict,
-    /// What to say, if it was not said before.
-    pub tell: Option<Tell>,
-    /// What of the user's wishes was refused; the object is then kept at its last good state.
-    pub refused: Option<Reason>,
-    /// When waiting alone changes the answer, in milliseconds since 1970.
-    pub wake: Option<i64>,
-}
-
-/// The answer for one object.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// It is as it should be.
-    InSync,
-    /// It is left as it is, for this reason.
-    Hold(Reason),
-    /// Its content has to be looked at before that can be said: [`inspect`] it and decide again.
-    Look,
-    /// It is as it should be, although we never wrote it: what it says of us is remembered as if we had.
-    TakeOver {
-        /// The digest of what we want.
-        digest: Digest,
-    },
-    /// Do this; the answer tells whether it is as it should be.
-    Do(Effect),
-}
-
-/// One write.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Apply this object; on an existing one only in the version we know.
-    Apply {
-        /// The object.
-        object: Value,
-        /// The digest to remember with the answer.
-        digest: Digest,
-        /// What is left after it.
-        budget: Budget,
-        /// What is left of its budget of creations, if it is one after a deletion.
-        deletions: Option<Budget>,
-        /// How it came to be ours.
-        origin: Option<Origin>,
-        /// Whether it is somebody else's until now: a copy is kept before it is applied.
-        adopts: bool,
-    },
-    /// Delete this very object in this version.
-    Delete {
-        /// Its identity.
-        uid: String,
-        /// Its version.
-        resource_version: String,
-    },
-    /// Give it back: our label, our annotations and our claim go, all values stay.
-    HandBack {
-        /// A merge patch, guarded by the version we know.
-        patch: Value,
-    },
-    /// Give up our claim on these fields without changing their values; the next decision applies without them.
-    Release {
-        /// A JSON patch on managedFields, guarded by the version we know.
-        patch: Value,
-    },
-    /// Write these annotations and nothing else, in the version we know.
-    Annotate {
-        /// The annotations.
-        annotations: BTreeMap<String, String>,
-        /// The version.
-        resource_version: String,
-        /// What is left after it.
-        budget: Budget,
-    },
-}
-
-/// Something worth an event.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Tell {
-    /// It was created, or what we want of it has changed.
-    Applied,
-    /// It was somebody else's and is ours now.
-    Adopted {
-        /// What that changed, in words.
-        changes: Vec<String>,
-    },
-    /// It was our predecessor's and is ours now.
-    TakenOver {
-        /// What that changed, in words.
-        changes: Vec<String>,
-    },
-    /// It was not wanted any more, and was deleted.
-    Pruned,
-    /// A former release made it, and it was deleted.
-    Buried,
-    /// It was not wanted any more, and was given back.
-    HandedBack,
-    /// Somebody deleted it and it was created again.
-    Recreated {
-        /// The users' wishes that were on it: key and value.
-        dropped: Vec<(String, String)>,
-    },
-    /// Somebody changed these fields and they were put back.
-    Corrected {
-        /// Who, as far as the object tells.
-        actors: Vec<String>,
-        /// Which fields.
-        fields: Vec<String>,
-    },
-    /// It is held, for this reason.
-    Held(Reason),
-}
-
 /// Decides about one object. `now` is in milliseconds since 1970.
 pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
     if observed.excluded {
-        return hold(Reason::Excluded);
+        return Decision::hold(Reason::Excluded);
     }
     let Some(live) = observed.live else {
         let refused = observed.refusal(observed.wanted.digest());
@@ -215,29 +102,29 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
     };
     if live.deleting.is_some() {
         // It is on its way out; its end is an event of its own.
-        return in_sync();
+        return Decision::in_sync();
     }
     let steering = match Steering::read(&live.annotations) {
         Ok(steering) => steering,
-        Err(reason) => return hold(reason),
+        Err(reason) => return Decision::hold(reason),
     };
     if steering.mode == Mode::Unmanaged {
-        return hold(Reason::Unmanaged);
+        return Decision::hold(Reason::Unmanaged);
     }
     match steering.pause {
         Pause::No => {}
-        Pause::UntilRemoved => return hold(Reason::Paused),
+        Pause::UntilRemoved => return Decision::hold(Reason::Paused),
         Pause::Until(end) if end <= now => {}
-        Pause::Until(end) => return Decision { wake: Some(end), ..hold(Reason::Paused) },
-        Pause::Unclear(value) => return hold(Reason::PauseUnclear { value }),
+        Pause::Until(end) => return Decision { wake: Some(end), ..Decision::hold(Reason::Paused) },
+        Pause::Unclear(value) => return Decision::hold(Reason::PauseUnclear { value }),
     }
     let (wish, refused) = match Wish::of(observed, live) {
         Ok(wish) => wish,
-        Err(reason) => return hold(reason),
+        Err(reason) => return Decision::hold(reason),
     };
     let decision = keep(observed, live, wish, now);
     match (refused, decision.verdict) {
-        (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => hold(reason),
+        (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => Decision::hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },
     }
 }
@@ -259,12 +146,12 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
     if let (Some(remembered), Some(claim)) = (remembered, &claim)
         && remembered.claim.is_still(claim)
     {
-        return in_sync();
+        return Decision::in_sync();
     }
     let object = wish.take_object(observed.wanted);
     let entries = live.managed_fields.entries();
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
-        return hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
+        return Decision::hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
     }
     let applied = live.annotations.get(annotation::APPLIED);
     let ran_already = applied.is_some_and(|applied| applied == wish.digest.as_str());
@@ -275,11 +162,11 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
         Standing::Ours(_) => false,
     };
     if is_new && observed.frozen {
-        return hold(Reason::Frozen);
+        return Decision::hold(Reason::Frozen);
     }
     let release = || {
         let effect = Effect::Release { patch: release::patch(wish.overrides.ignored(), live)? };
-        Some(Decision { verdict: Verdict::Do(effect), tell: None, refused: None, wake: None })
+        Some(Decision::of(Verdict::Do(effect)))
     };
     // Whoever ignores a field gets it at once; only what was never ours is not touched before it may be.
     if let Some(release) = release().filter(|_| !is_new) {
@@ -297,13 +184,12 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
     let changes = looked_at.map(|inspected| inspected.changes.clone()).unwrap_or_default();
     // What we inherit, and what may restart nodes, is looked at before anything is done about it.
     if is_new && looked_at.is_none() && (standing == Standing::Inherited || observed.impact == Impact::High) {
-        return Decision { verdict: Verdict::Look, tell: None, refused: None, wake: None };
+        return Decision::of(Verdict::Look);
     }
     if observed.impact == Impact::High {
         if is_new && standing == Standing::Inherited && changes.is_empty() && claim.is_some() {
             // Not even a label is written: moving over writes nothing that could restart a node.
-            let verdict = Verdict::TakeOver { digest: wish.digest.clone() };
-            return Decision { verdict, tell: None, refused: None, wake: None };
+            return Decision::of(Verdict::TakeOver { digest: wish.digest.clone() });
         }
         // Somebody who changed it while we watched is put back before the nodes follow; what was changed while we did not look may run
         // by now, and putting it back would restart them.
@@ -317,7 +203,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
         };
         if !runs_so && !is_covered {
             let restarts = observed.restarts.to_owned();
-            return hold(Reason::NeedsApproval { digest: wish.digest.clone(), restarts, changes });
+            return Decision::hold(Reason::NeedsApproval { digest: wish.digest.clone(), restarts, changes });
         }
     }
     if let Some(release) = release().filter(|_| is_new) {
@@ -363,18 +249,18 @@ fn pause(live: &Live, reason: Reason, now: i64) -> Decision {
         (annotation::BUDGET.to_owned(), budget.to_string()),
     ]);
     let effect = Effect::Annotate { annotations, resource_version: live.resource_version.clone(), budget };
-    Decision { verdict: Verdict::Do(effect), tell: Some(Tell::Held(reason)), refused: None, wake: None }
+    Decision { tell: Some(Tell::Held(reason)), ..Decision::of(Verdict::Do(effect)) }
 }
 
 /// An object that does not exist has no overrides: they lived on it.
 fn create(observed: &Observed<'_>, now: i64) -> Decision {
     if observed.frozen {
-        return hold(Reason::Frozen);
+        return Decision::hold(Reason::Frozen);
     }
     let wish = Wish::bare(observed.wanted);
     if observed.impact == Impact::High && !observed.consent.covers(&wish.digest) {
         let (restarts, changes) = (observed.restarts.to_owned(), Vec::new());
-        return hold(Reason::NeedsApproval { digest: wish.digest, restarts, changes });
+        return Decision::hold(Reason::NeedsApproval { digest: wish.digest, restarts, changes });
     }
     let object = observed.wanted.object();
     let stamp = Stamp { budget: Budget::full(now), origin: Some(Origin::Created), source: observed.source };
@@ -383,7 +269,7 @@ fn create(observed: &Observed<'_>, now: i64) -> Decision {
     };
     let Some(left) = deletions.spend(now) else {
         // There is nothing to write a pause on: it waits until there is budget again.
-        return Decision { wake: Some(deletions.next(now)), ..hold(Reason::DeletedAgain) };
+        return Decision { wake: Some(deletions.next(now)), ..Decision::hold(Reason::DeletedAgain) };
     };
     let mut decision = apply(object, &wish, stamp, Some(Tell::Recreated { dropped: observed.dropped.to_vec() }));
     if let Verdict::Do(Effect::Apply { deletions, .. }) = &mut decision.verdict {
@@ -392,16 +278,8 @@ fn create(observed: &Observed<'_>, now: i64) -> Decision {
     decision
 }
 
-pub(crate) fn in_sync() -> Decision {
-    Decision { verdict: Verdict::InSync, tell: None, refused: None, wake: None }
-}
-
-pub(crate) fn hold(reason: Reason) -> Decision {
-    let tell = Some(Tell::Held(reason.clone()));
-    Decision { verdict: Verdict::Hold(reason), tell, refused: None, wake: None }
-}
-
 /// What we write on an object beside what is wanted.
+#[derive(Clone, Copy)]
 struct Stamp<'a> {
     budget: Budget,
     origin: Option<Origin>,
@@ -425,7 +303,7 @@ fn apply(mut object: Value, wish: &Wish, stamp: Stamp<'_>, tell: Option<Tell>) -
     }
     let digest = wish.digest.clone();
     let effect = Effect::Apply { object, digest, budget, deletions: None, origin, adopts: false };
-    Decision { verdict: Verdict::Do(effect), tell, refused: None, wake: None }
+    Decision { tell, ..Decision::of(Verdict::Do(effect)) }
 }
 
 #[cfg(test)]

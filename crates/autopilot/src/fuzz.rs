@@ -1,7 +1,7 @@
 //! Properties of exclusions and of falling back on the last good wishes, tried with what nobody would write.
 
 use crate::corpus::{PREFIX, applied, decided, objects};
-use crate::decide::Verdict;
+use crate::decision::Verdict;
 use crate::exclusion::Exclusions;
 use change::{Key, Kind, Openings, Overrides};
 use proptest::collection::vec;

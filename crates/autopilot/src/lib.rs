@@ -4,6 +4,7 @@ pub mod budget;
 #[cfg(test)]
 mod corpus;
 pub mod decide;
+pub mod decision;
 pub mod exclusion;
 #[cfg(test)]
 mod fuzz;
@@ -15,7 +16,8 @@ pub mod standing;
 mod wish;
 
 pub use budget::Budget;
-pub use decide::{Decision, Effect, Inspected, Observed, Refused, Remembered, Tell, Verdict, decide, inspect};
+pub use decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
+pub use decision::{Decision, Effect, Tell, Verdict};
 pub use exclusion::Exclusions;
 pub use parting::{Cause, Parting, part};
 pub use scope::{Consent, Scope};

@@ -1,6 +1,6 @@
 //! What is to be done about an object that is not wanted any more.
 
-use crate::decide::{Decision, Effect, Tell, Verdict, hold, in_sync};
+use crate::decision::{Decision, Effect, Tell, Verdict};
 use crate::scope::Consent;
 use crate::standing::{Origin, Standing};
 use change::{Digest, Impact, Key, Kind, Live, Mode, Pause, Reason, Steering, handback};
@@ -60,37 +60,37 @@ pub fn is_spared(kind: &Kind) -> bool {
 
 /// Decides about one object that is not wanted. `now` is in milliseconds since 1970. What is in sync is gone, or none of ours.
 pub fn part(parting: &Parting<'_>, now: i64) -> Decision {
-    let Some(live) = parting.live else { return in_sync() };
+    let Some(live) = parting.live else { return Decision::in_sync() };
     if parting.excluded {
-        return hold(Reason::Excluded);
+        return Decision::hold(Reason::Excluded);
     }
     if let Some(since) = live.deleting {
         let stuck = since.saturating_add(STUCK_AFTER);
         if now < stuck || live.finalizers.is_empty() {
-            return Decision { wake: Some(stuck.max(now + 1_000)), ..in_sync() };
+            return Decision { wake: Some(stuck.max(now + 1_000)), ..Decision::in_sync() };
         }
-        return hold(Reason::DeletionStuck { finalizers: live.finalizers.clone() });
+        return Decision::hold(Reason::DeletionStuck { finalizers: live.finalizers.clone() });
     }
     if !live.labelled {
         // It is none of ours, or not any more.
         return match parting.cause {
             Cause::Tombstone => left("it does not carry our label"),
-            Cause::OptedOut | Cause::NotNamed => in_sync(),
+            Cause::OptedOut | Cause::NotNamed => Decision::in_sync(),
         };
     }
     let steering = match Steering::read(&live.annotations) {
         Ok(steering) => steering,
-        Err(reason) => return hold(reason),
+        Err(reason) => return Decision::hold(reason),
     };
     match (steering.mode, steering.pause) {
-        (Mode::Unmanaged, _) => return hold(Reason::Unmanaged),
-        (_, Pause::UntilRemoved) => return hold(Reason::Paused),
-        (_, Pause::Until(end)) if end > now => return Decision { wake: Some(end), ..hold(Reason::Paused) },
-        (_, Pause::Unclear(value)) => return hold(Reason::PauseUnclear { value }),
+        (Mode::Unmanaged, _) => return Decision::hold(Reason::Unmanaged),
+        (_, Pause::UntilRemoved) => return Decision::hold(Reason::Paused),
+        (_, Pause::Until(end)) if end > now => return Decision { wake: Some(end), ..Decision::hold(Reason::Paused) },
+        (_, Pause::Unclear(value)) => return Decision::hold(Reason::PauseUnclear { value }),
         _ => {}
     }
     if parting.frozen {
-        return hold(Reason::Frozen);
+        return Decision::hold(Reason::Frozen);
     }
     let digest = fingerprint(parting.key, live);
     let is_approved = parting.consent.is_approved(&digest);
@@ -119,7 +119,7 @@ pub fn part(parting: &Parting<'_>, now: i64) -> Decision {
     };
     if parting.impact == Impact::High && !is_covered {
         let (restarts, changes) = (parting.restarts.to_owned(), vec!["all of it: it is deleted".to_owned()]);
-        return hold(Reason::NeedsApproval { digest, restarts, changes });
+        return Decision::hold(Reason::NeedsApproval { digest, restarts, changes });
     }
     let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
     let tell = if parting.cause == Cause::Tombstone { Tell::Buried } else { Tell::Pruned };
@@ -132,11 +132,11 @@ fn fingerprint(key: &Key, live: &Live) -> Digest {
 }
 
 fn left(why: &str) -> Decision {
-    hold(Reason::LeftBehind { why: why.to_owned() })
+    Decision::hold(Reason::LeftBehind { why: why.to_owned() })
 }
 
 fn act(effect: Effect) -> Decision {
-    Decision { verdict: Verdict::Do(effect), tell: None, refused: None, wake: None }
+    Decision::of(Verdict::Do(effect))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! One object in every situation it can be in.
 
-use super::{Decision, Effect, Inspected, Observed, Refused, Remembered, Tell, Verdict, decide, inspect};
+use super::{Inspected, Observed, Refused, Remembered, decide, inspect};
 use crate::budget::Budget;
+use crate::decision::{Decision, Effect, Tell, Verdict};
 use crate::scope::{Consent, Rule};
 use crate::standing::Origin;
 use api::annotation::{APPLIED, ORIGIN};

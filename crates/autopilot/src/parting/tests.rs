@@ -1,7 +1,7 @@
 //! Every object that is not wanted, and what becomes of it.
 
 use super::{Cause, Parting, part};
-use crate::decide::{Effect, Tell, Verdict};
+use crate::decision::{Effect, Tell, Verdict};
 use crate::scope::{Consent, Rule};
 use change::{Impact, Key, Kind, Live, ManagedFields, Reason};
 use expect_test::{Expect, expect};

@@ -1,6 +1,8 @@
 //! Whatever goes wrong between the operator and the server, the play ends as if nothing had.
 
-use crate::scene::{Stage, assert_same};
+use crate::life::{self, LIFE};
+use crate::scene::{self, SCENE};
+use crate::stage::{Play, Stage, assert_same};
 use playground::fault::{Fault, Line, Match, Plan, Rule, Verb};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +96,8 @@ fn cases(lines: &[Line]) -> Vec<Case> {
 }
 
 fn is_write(line: &Line) -> bool {
-    line.verb == "patch"
+    let is_small_talk = line.path.ends_with("/events") || line.path.contains("/leases");
+    matches!(line.verb, "patch" | "create" | "delete") && !is_small_talk
 }
 
 /// How many versions the operator's writes made.
@@ -113,9 +116,18 @@ fn shuffle<T>(items: &mut [T], mut seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_goes_wrong_the_end_is_the_same() {
-    let stage = Stage::build().await;
-    let fault_free = stage.play(None).await;
+async fn whatever_goes_wrong_the_end_is_the_same_for_what_users_override() {
+    try_all(&SCENE, scene::play).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_goes_wrong_the_end_is_the_same_for_what_comes_and_goes() {
+    try_all(&LIFE, life::play).await;
+}
+
+async fn try_all(what: &'static Play, play: impl AsyncFn(&Stage, Option<&Value>) -> Value) {
+    let stage = Stage::build(what).await;
+    let fault_free = play(&stage, None).await;
     let lines = stage.proxy.requests();
     let (mut cases, most) = (cases(&lines), versions(&lines));
     let seed: u64 = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -130,7 +142,7 @@ async fn whatever_goes_wrong_the_end_is_the_same() {
         let before = stage.proxy.requests().len();
         stage.proxy.set(case.plan.clone());
         let begun = Instant::now();
-        let end = play(&stage, &fault_free, &what).await;
+        let end = watched(play(&stage, Some(&fault_free)), &what).await;
         slowest = slowest.max(begun.elapsed());
         assert_same(&end, &fault_free, &what);
         let fired = !stage.proxy.fired().is_empty();
@@ -154,8 +166,9 @@ async fn whatever_goes_wrong_the_end_is_the_same() {
     assert!(unfired * 10 <= cases.len(), "{unfired} of {} faults did not happen", cases.len());
 }
 
-async fn play(stage: &Stage, expected: &Value, what: &str) -> Value {
-    let played = std::panic::AssertUnwindSafe(stage.play(Some(expected)));
+/// Says what was tried, should it fail.
+async fn watched(play: impl Future<Output = Value>, what: &str) -> Value {
+    let played = std::panic::AssertUnwindSafe(play);
     match futures::FutureExt::catch_unwind(played).await {
         Ok(end) => end,
         Err(panic) => {

@@ -20,8 +20,9 @@ const READS: [(&str, &str, &str); 5] = [
 ];
 
 /// Our packs and where their roles stand.
-const PACKS: [(&str, &str); 2] = [
+const PACKS: [(&str, &str); 3] = [
     ("assets/", "deploy/rbac/role.yaml"),
+    ("crates/operator/tests/packs/life/", "crates/operator/tests/packs/life.role.yaml"),
     ("crates/operator/tests/packs/scene/", "crates/operator/tests/packs/scene.role.yaml"),
 ];
 

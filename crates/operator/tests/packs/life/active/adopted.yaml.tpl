@@ -1,0 +1,7 @@
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: life-adopted
+  namespace: {{ .HCO.GetNamespace }}
+data:
+  first: one
