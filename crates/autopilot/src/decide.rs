@@ -182,8 +182,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
         .inspected
         .filter(|inspected| inspected.resource_version == live.resource_version && inspected.digest == wish.digest);
     let changes = looked_at.map(|inspected| inspected.changes.clone()).unwrap_or_default();
-    // What we inherit, and what may restart nodes, is looked at before anything is done about it.
-    if is_new && looked_at.is_none() && (standing == Standing::Inherited || observed.impact == Impact::High) {
+    if is_new && standing == Standing::Inherited && looked_at.is_none() {
         return Decision::of(Verdict::Look);
     }
     if observed.impact == Impact::High {
@@ -202,6 +201,10 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
             _ => observed.consent.covers(&wish.digest),
         };
         if !runs_so && !is_covered {
+            if looked_at.is_none() {
+                // Whoever is asked is told what would change.
+                return Decision::of(Verdict::Look);
+            }
             let restarts = observed.restarts.to_owned();
             return Decision::hold(Reason::NeedsApproval { digest: wish.digest.clone(), restarts, changes });
         }

@@ -3,6 +3,7 @@
 // Clippy takes only functions marked as tests for tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod activation;
 mod commands;
 mod corpus;
 mod crash;
@@ -10,6 +11,7 @@ mod faults;
 mod keeping;
 mod leading;
 mod life;
+mod moving;
 mod operator;
 mod ownership;
 mod scene;

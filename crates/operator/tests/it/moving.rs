@@ -1,0 +1,152 @@
+//! From the predecessor to us, and from one version of ours to the next: no node restarts, nothing is deleted, what differs is told.
+
+use crate::life::{LIFE, make_under_our_name};
+use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, edit, eventually, quiet};
+use kube::api::{Api, DynamicObject, PostParams};
+use playground::audit::Kind;
+use playground::deployment;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// What our own pack makes of an asset, with the label the predecessor wrote, too.
+fn rendered(running: &Running, asset: &str) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_virtpilot"))
+        .args(["render", "--output=json", "--asset", asset, "--kubeconfig"])
+        .arg(running.kubeconfig())
+        .output()
+        .unwrap();
+    let mut object = serde_json::from_slice::<Value>(&output.stdout).unwrap()[0]["object"].take();
+    object["metadata"]["labels"][api::MANAGED_BY.0] = json!(api::MANAGED_BY.1);
+    object
+}
+
+/// The lease of a pod of the predecessor that is gone since yesterday.
+async fn leave_a_lease(running: &Running) {
+    let leases = deployment::objects(&running.playground, "coordination.k8s.io/v1", "Lease", Some(NAMESPACE));
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": api::LEASE},
+        "spec": {"holderIdentity": "virt-platform-autopilot-6d5f-x7k_1b2c", "leaseDurationSeconds": 15, "leaseTransitions": 3,
+            "acquireTime": "2026-01-01T00:00:00.000000Z", "renewTime": "2026-01-02T00:00:00.000000Z"}});
+    leases.create(&PostParams::default(), &serde_json::from_value(lease).unwrap()).await.unwrap();
+}
+
+async fn version(api: &Api<DynamicObject>, name: &str) -> String {
+    api.get(name).await.unwrap().metadata.resource_version.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn moving_over_from_the_predecessor_restarts_and_deletes_nothing_and_tells_what_differs() {
+    let running = Running::without_operator().await;
+    running.annotate_hco("autopilot", Some("true")).await;
+    leave_a_lease(&running).await;
+    let (services, machines) = (running.services(), running.machine_configs());
+    let mut service = rendered(&running, "metrics-service");
+    service["spec"]["ports"][0]["targetPort"] = json!(9090);
+    make_under_our_name(&services, &service).await;
+    let (ours, mut theirs) = (rendered(&running, "swap-enable"), rendered(&running, "swap-enable"));
+    theirs["spec"]["config"]["ignition"]["version"] = json!("3.5.0");
+    make_under_our_name(&machines, &theirs).await;
+    let (before, mark) = (version(&machines, SWAP).await, running.audit().mark().unwrap());
+
+    let operator = Process::start_as("pod", running.kubeconfig());
+    let taken = eventually("the Service is taken over", async || running.events("TakenOver").await.pop()).await;
+    assert!(taken.contains(".spec.ports[0].targetPort (9090 -> "), "{taken}");
+    let asked = eventually("what differs is told", async || running.events("ApprovalRequired").await.pop()).await;
+    assert!(asked.contains(r#".spec.config.ignition.version ("3.5.0" -> "3.2.0")"#), "{asked}");
+    quiet(&running).await;
+    let own = running.own(&running.audit().since(mark).unwrap());
+    assert_eq!(
+        own.of(Kind::Write).filter(|request| request.resource.starts_with("machineconfigs")).count(),
+        0,
+        "no High write"
+    );
+    assert_eq!(own.filter(|request| request.verb == "delete").count(), 0, "no delete");
+    assert_eq!(version(&machines, SWAP).await, before);
+    let service = services.get(SERVICE).await.unwrap();
+    assert!(!service.metadata.annotations.unwrap().contains_key(api::annotation::ORIGIN), "nobody knows who made it");
+    // A yes to exactly that goes ahead.
+    let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:"));
+    running.annotate_hco("approved", digest).await;
+    eventually("it is written", async || {
+        let found = machines.get(SWAP).await.unwrap();
+        (found.data["spec"]["config"]["ignition"]["version"] == "3.2.0").then_some(())
+    })
+    .await;
+    assert_eq!(operator.terminate(), Some(0));
+
+    // Where nothing differs it is defended from the first moment on, and still nothing is written.
+    machines.delete(SWAP, &Default::default()).await.unwrap();
+    make_under_our_name(&machines, &ours).await;
+    running.annotate_hco("approved", None).await;
+    let before = version(&machines, SWAP).await;
+    let _operator = Process::start_as("pod", running.kubeconfig());
+    edit(&services, SERVICE, json!({"metadata": {"labels": {"app": "else"}}})).await;
+    eventually("the operator is at work", async || {
+        let labels = services.get(SERVICE).await.unwrap().metadata.labels.unwrap();
+        (labels["app"] != "else").then_some(())
+    })
+    .await;
+    quiet(&running).await;
+    assert_eq!(version(&machines, SWAP).await, before, "it is as it should be, so nothing is written");
+    edit(&machines, SWAP, json!({"spec": {"kernelArguments": ["rogue"]}})).await;
+    edit(&machines, SWAP, json!({"spec": {"config": {"ignition": {"version": "3.4.0"}}}})).await;
+    eventually("it is put back", async || {
+        let found = machines.get(SWAP).await.unwrap();
+        (found.data["spec"]["config"]["ignition"]["version"] == "3.2.0").then_some(())
+    })
+    .await;
+}
+
+/// The pack of what comes and goes, with other content.
+fn another_version(folder: &Path, machines: &str, settings: &str) {
+    for part in ["active", "tombstones"] {
+        std::fs::create_dir_all(folder.join(part)).unwrap();
+        for file in std::fs::read_dir(Path::new(LIFE.pack).join(part)).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let text = match path.file_name().unwrap().to_str().unwrap() {
+                "machines.yaml.tpl" => text.replace("life=1", machines),
+                "settings.yaml.tpl" => text.replace("one", settings),
+                _ => text,
+            };
+            std::fs::write(folder.join(part).join(path.file_name().unwrap()), text).unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_next_version_changes_waits_where_it_restarts_nodes_and_follows_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = folder.path().to_str().unwrap().to_owned();
+    another_version(folder.path(), "life=1", "one");
+    let mut running = Running::with_pack(LIFE.role, &["--assets-dir", &pack]).await;
+    running.annotate_hco("enable-machines", Some("true")).await;
+    running.annotate_hco("autopilot", Some("true")).await;
+    let (machines, maps) = (running.machine_configs(), running.config_maps());
+    let first = async || {
+        machines.get_opt("99-worker-life").await.unwrap()?.data["spec"]["kernelArguments"][0]
+            .as_str()
+            .map(str::to_owned)
+    };
+    eventually("it is created, for consent was given", async || first().await.filter(|first| first == "life=1")).await;
+    running.stop();
+    another_version(folder.path(), "life=2", "two");
+    running.restart();
+    eventually("what restarts nothing follows", async || {
+        let settings = maps.get_opt("life-settings").await.unwrap()?;
+        (settings.data["data"]["first"] == "two").then_some(())
+    })
+    .await;
+    let asked = eventually("the other waits, although consent was given", async || {
+        running.events("ApprovalRequired").await.pop()
+    })
+    .await;
+    assert!(asked.contains(r#".spec.kernelArguments[0] ("life=1" -> "life=2")"#), "{asked}");
+    quiet(&running).await;
+    assert_eq!(first().await.unwrap(), "life=1");
+    // What the user changes under one version goes ahead: they said so.
+    let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:"));
+    let hco = deployment::objects(&running.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
+    annotate(&hco, api::hco::NAME, "approved", digest).await;
+    eventually("with a yes it follows", async || first().await.filter(|first| first == "life=2")).await;
+}
