@@ -1,10 +1,12 @@
 //! Whatever goes wrong between the operator and the server, the play ends as if nothing had.
 
 use crate::life::{self, LIFE};
+use crate::operator::annotate;
 use crate::scene::{self, SCENE};
-use crate::stage::{Play, Stage, assert_same};
+use crate::stage::{Play, Stage, assert_same, create};
+use kube::api::DeleteParams;
 use playground::fault::{Fault, Line, Match, Plan, Rule, Verb};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -123,6 +125,33 @@ async fn whatever_goes_wrong_the_end_is_the_same_for_what_users_override() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_goes_wrong_the_end_is_the_same_for_what_comes_and_goes() {
     try_all(&LIFE, life::play).await;
+}
+
+/// A deletion that was decided about one object must not hit another that took its name meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_deletion_spares_whatever_was_made_anew() {
+    let stage = Stage::build(&LIFE).await;
+    stage.clear().await;
+    let maps = stage.objects("ConfigMap");
+    annotate(&stage.hco(), api::hco::NAME, "enable-extra", Some("true")).await;
+    stage.start();
+    stage.becomes(&maps, "life-extra", "/data/first", json!("one")).await;
+    let matching = Match { verb: Some(Verb::Delete), path: Some("life-extra".into()), nth: Some(NonZeroU64::MIN) };
+    stage.proxy.set(Plan::from(Rule { matching, fault: Fault::Delay { ms: 500 } }));
+    annotate(&stage.hco(), api::hco::NAME, "enable-extra", None).await;
+    stage.until("the deletion is under way", async || (!stage.proxy.fired().is_empty()).then_some(())).await;
+    maps.delete("life-extra", &DeleteParams::default()).await.unwrap();
+    create(&maps, "life-extra", json!({"data": {"first": "theirs"}})).await;
+    stage
+        .until("the deletion was answered", async || {
+            let answered = |line: &Line| line.verb == "delete" && line.status.is_some();
+            stage.proxy.requests().iter().any(answered).then_some(())
+        })
+        .await;
+    let end = stage.settled(None).await;
+    assert_eq!(end["ConfigMap/life-extra"]["data"]["first"], "theirs");
+    let refused = |line: &&Line| line.verb == "delete" && line.status == Some(409);
+    assert_eq!(stage.proxy.requests().iter().filter(refused).count(), 1, "the server refused it for its identity");
 }
 
 async fn try_all(what: &'static Play, play: impl AsyncFn(&Stage, Option<&Value>) -> Value) {
