@@ -28,3 +28,13 @@ pub const APPLIED: &str = "platform.kubevirt.io/applied";
 pub const LAST_GOOD_PATCH: &str = "platform.kubevirt.io/last-good-patch";
 /// Ours, on a managed object: the ignored fields that were honoured last.
 pub const LAST_GOOD_IGNORE_FIELDS: &str = "platform.kubevirt.io/last-good-ignore-fields";
+/// Ours, on a managed object: `created` or `adopted`, so that only what we made is ever removed by us.
+pub const ORIGIN: &str = "platform.kubevirt.io/origin";
+/// Ours, on a managed object: the fingerprint of the asset it came from, so that one whose asset is gone is known.
+pub const SOURCE: &str = "platform.kubevirt.io/source";
+
+/// All of ours on a managed object: they go when we let go of it, and those of users stay.
+pub const OURS: [&str; 6] = [BUDGET, APPLIED, LAST_GOOD_PATCH, LAST_GOOD_IGNORE_FIELDS, ORIGIN, SOURCE];
+
+/// On a backup: the object it is of, as `apps/v1 DaemonSet namespace/name`.
+pub const BACKUP_OBJECT: &str = "platform.kubevirt.io/backup-object";

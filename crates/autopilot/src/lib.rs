@@ -4,6 +4,7 @@ pub mod budget;
 #[cfg(test)]
 mod corpus;
 pub mod decide;
+pub mod exclude;
 pub mod exclusion;
 #[cfg(test)]
 mod fuzz;
@@ -14,5 +15,6 @@ mod wish;
 
 pub use budget::Budget;
 pub use decide::{Decision, Effect, Observed, Refused, Remembered, Tell, Verdict, decide};
+pub use exclude::exclude;
 pub use exclusion::Exclusions;
 pub use scope::{Consent, Scope};

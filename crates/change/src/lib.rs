@@ -1,6 +1,7 @@
 //! One object: what we want of it, what users override, how it differs, and the write that follows.
 
 pub mod allow;
+pub mod backup;
 #[cfg(test)]
 mod corpus;
 pub mod desired;
@@ -10,6 +11,7 @@ pub mod field_set;
 #[cfg(test)]
 mod fuzz;
 mod guards;
+pub mod handback;
 pub mod impact;
 pub mod list_repair;
 pub mod live;

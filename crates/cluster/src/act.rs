@@ -17,6 +17,9 @@ use std::time::Duration;
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+/// The name under which a person's rollback writes: what it changes is not ours.
+const ROLLBACK: &str = "virtpilot-rollback";
 
 /// One write.
 #[derive(Debug, Clone)]
@@ -34,6 +37,19 @@ pub enum Act {
         /// The version it was decided for.
         resource_version: String,
     },
+    /// Let go of the object: a merge patch that names identity and version, from [`change::handback`].
+    HandBack(Value),
+    /// Delete exactly this object in exactly this version; what depends on it goes in the background.
+    Delete {
+        /// Its identity.
+        uid: String,
+        /// The version it was decided for.
+        resource_version: String,
+    },
+    /// Create this object; one that exists already is left as it is.
+    Create(Value),
+    /// Put this whole object in the place of the one there is, in the version it names.
+    Replace(Value),
 }
 
 /// What has to be so for an apply to be made; else it is [`Error::Stale`].
@@ -69,8 +85,8 @@ impl Act {
 /// What the server answered.
 #[derive(Debug, Clone)]
 pub struct Acted {
-    /// The object's metadata after it.
-    pub live: Live,
+    /// The object's metadata after it. None if it is gone, and if it had been there before it was to be created.
+    pub live: Option<Live>,
 }
 
 /// Why a write did not happen.
@@ -117,16 +133,19 @@ pub async fn act(
     tries: u32,
 ) -> Result<Acted, Error> {
     let url = served.url(&key.namespace, &key.name);
+    let ours = format!("{url}?fieldManager={FIELD_MANAGER}");
     let patience = server.patience.request.saturating_mul(1 << tries.min(2));
-    let write =
-        async |url: &str, content_type, body: String| write(server, permit, patience, url, content_type, body).await;
+    let write = async |method: Method, url: &str, content_type, body: String| {
+        let sent = Sent { method, url, accept: METADATA, content_type, body: body.into_bytes() };
+        write(server, permit, patience, sent).await
+    };
     let answer = match act {
         // By force over plain updates: that is drift.
         Act::Apply(object) => {
-            let url = format!("{url}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict");
-            write(&url, APPLY, object).await
+            let url = format!("{ours}&force=true&fieldValidation=Strict");
+            write(Method::PATCH, &url, APPLY, object).await
         }
-        Act::Patch(patch) => write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await,
+        Act::Patch(patch) => write(Method::PATCH, &ours, JSON_PATCH, patch.to_string()).await,
         Act::Repair(wanted) => match send(server, Sent::get(&url, WHOLE)).await {
             Ok(text) => {
                 let (live, wanted): (Value, Value) = (
@@ -138,35 +157,59 @@ pub async fn act(
                     return Err(Error::Stale(key.clone()));
                 }
                 let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
-                write(&format!("{url}?fieldManager={FIELD_MANAGER}"), JSON_PATCH, patch.to_string()).await
+                write(Method::PATCH, &ours, JSON_PATCH, patch.to_string()).await
             }
             Err(failure) => Err(failure),
         },
         Act::Annotate { annotations, resource_version } => {
             let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
-            write(&format!("{url}?fieldManager={FIELD_MANAGER}"), MERGE_PATCH, patch.to_string()).await
+            write(Method::PATCH, &ours, MERGE_PATCH, patch.to_string()).await
+        }
+        Act::HandBack(patch) => write(Method::PATCH, &ours, MERGE_PATCH, patch.to_string()).await,
+        Act::Delete { uid, resource_version } => {
+            let options = json!({
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": {"uid": uid, "resourceVersion": resource_version},
+                "propagationPolicy": "Background",
+            });
+            let deleted = write(Method::DELETE, &url, JSON, options.to_string()).await;
+            return match deleted {
+                // The server answers with the object as it was, with a Status, or with the object that others have to let go first.
+                Ok(text) => read(&text).map(|live| Acted { live: live.filter(|live| live.deleting) }),
+                Err(Failure::Answered { code: 404, .. }) => Ok(Acted { live: None }),
+                Err(failure) => Err(failure),
+            }
+            .map_err(|failure| explain(failure, key));
+        }
+        Act::Create(object) => {
+            let url = format!("{}?fieldManager={FIELD_MANAGER}", served.url(&key.namespace, ""));
+            let created = write(Method::POST, &url, JSON, object.to_string()).await;
+            if matches!(&created, Err(Failure::Answered { code: 409, words }) if words.ends_with("already exists")) {
+                return Ok(Acted { live: None });
+            }
+            created
+        }
+        Act::Replace(object) => {
+            write(Method::PUT, &format!("{url}?fieldManager={ROLLBACK}"), JSON, object.to_string()).await
         }
     };
-    let text = answer.map_err(|failure| explain(failure, key))?;
-    let read = serde_json::from_str::<Object<'_>>(&text);
-    let object = read.map_err(|error| explain(error.into(), key))?;
-    Ok(Acted { live: object.metadata.live() })
+    let live = answer.and_then(|text| read(&text)).map_err(|failure| explain(failure, key))?;
+    Ok(Acted { live })
+}
+
+/// The metadata in an answer; what is no object has none.
+fn read(text: &str) -> Result<Option<Live>, Failure> {
+    let live = serde_json::from_str::<Object<'_>>(text)?.metadata.live();
+    Ok((!live.uid.is_empty()).then_some(live))
 }
 
 /// Sends one write, if it may still be made at this very moment.
-async fn write(
-    server: &Server,
-    permit: &Permit,
-    patience: Duration,
-    url: &str,
-    content_type: &'static str,
-    body: String,
-) -> Result<String, Failure> {
+async fn write(server: &Server, permit: &Permit, patience: Duration, sent: Sent<'_>) -> Result<String, Failure> {
     if !permit.holds() {
         return Err(Failure::Unanswered("another process may be the leader by now".into()));
     }
-    let body = body.into_bytes();
-    send_within(patience, server, Sent { method: Method::PATCH, url, accept: METADATA, content_type, body }).await
+    send_within(patience, server, sent).await
 }
 
 fn explain(failure: Failure, key: &Key) -> Error {

@@ -71,6 +71,11 @@ impl Kinds {
 }
 
 impl Served {
+    /// What it is.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
     /// The address of one object, or with no name of all of them.
     pub(crate) fn url(&self, namespace: &str, name: &str) -> String {
         let Kind { group, version, .. } = &self.kind;

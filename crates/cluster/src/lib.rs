@@ -2,11 +2,13 @@
 
 pub mod act;
 pub mod answer;
+pub mod backup;
 pub mod connect;
 pub mod event;
 pub mod facts;
 pub mod kinds;
 pub mod lease;
+pub mod list;
 pub mod live;
 pub mod permit;
 pub mod request;

@@ -95,14 +95,17 @@ impl Engine {
                         item.refused.retain(|refused| refused.digest != digest);
                         // What was begun and had to be repaired first is told as what it was.
                         tell = item.owed.take().or(tell);
-                        let claim = acted.live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
-                        item.remembered = Some(Remembered { digest, claim, uid: acted.live.uid.clone() });
+                        let live = acted.live.clone().unwrap_or_default();
+                        let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                        item.remembered = Some(Remembered { digest, claim, uid: live.uid });
                     }
                     Kept::Annotated { budget } => item.budget = Some(budget),
                     Kept::Repaired => (item.repair, tell) = (Repair::Done, None),
                     Kept::Released => {}
                 }
-                item.see(acted.live);
+                if let Some(live) = acted.live {
+                    item.see(live);
+                }
                 match tell {
                     Some(Tell::Held(reason)) => self.say_held(&key, reason),
                     Some(tell) => self.say(&key, &tell),

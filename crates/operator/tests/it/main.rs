@@ -11,6 +11,7 @@ mod keeping;
 mod leading;
 mod operator;
 mod ownership;
+mod rollback;
 mod scene;
 mod scripts;
 mod steering;

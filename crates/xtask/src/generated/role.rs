@@ -5,8 +5,8 @@ use crate::pack;
 use crate::workspace::Workspace;
 use anyhow::{Context, bail};
 use api::{LEASE, STATE};
-use catalog::{Catalog, Facts, Rendered};
-use change::Key;
+use catalog::{Catalog, Facts, Prune, Rendered};
+use change::{Key, Kind};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,27 +37,63 @@ fn file(workspace: &Workspace, folder: &str, role: &str) -> anyhow::Result<File>
     Ok(File { path: role.to_owned(), text: of(&pack::load(files)?)? })
 }
 
+/// An object, and what may be done to it.
+struct Granted {
+    key: Key,
+    /// Whether it is of a former release: it is not made any more.
+    is_former: bool,
+    /// Whether it may go again.
+    may_go: bool,
+}
+
 /// The service account, role and binding with which an operator can keep the objects of this catalogue, and no more.
 pub(crate) fn of(catalog: &Catalog) -> anyhow::Result<String> {
     Ok(text(&objects(catalog)?))
 }
 
-/// Every object the catalogue can make. Names do not depend on facts; an asset whose name does has no place in a role.
-fn objects(catalog: &Catalog) -> anyhow::Result<Vec<Key>> {
+/// Every object the catalogue can make or remove. Names do not depend on facts; an asset whose name does has no place in a role.
+fn objects(catalog: &Catalog) -> anyhow::Result<Vec<Granted>> {
     let hco = json!({"apiVersion": format!("{}/{}", api::hco::GROUP, api::hco::VERSIONS[0]), "kind": api::hco::KIND, "metadata": {"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": {}, "labels": {}}, "spec": {}});
     let facts = Facts { hco, ..Facts::default() };
-    let render = |asset| match catalog::render(catalog, asset, &facts) {
-        Rendered::Object(object) => Key::of(&object).with_context(|| format!("asset {} has no name", asset.name)),
-        Rendered::Broken(why) => bail!("asset {} cannot be rendered: {why}", asset.name),
-        _ => bail!("asset {} has no object without facts", asset.name),
-    };
-    catalog.assets.iter().map(render).collect()
+    let mut granted = Vec::new();
+    for asset in &catalog.assets {
+        let key = match catalog::render(catalog, asset, &facts) {
+            Rendered::Object(object) => {
+                Key::of(&object).with_context(|| format!("asset {} has no name", asset.name))?
+            }
+            Rendered::Broken(why) => bail!("asset {} cannot be rendered: {why}", asset.name),
+            _ => bail!("asset {} has no object without facts", asset.name),
+        };
+        granted.push(Granted { may_go: asset.prune != Prune::Never, is_former: false, key });
+    }
+    for tombstone in &catalog.tombstones {
+        let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
+        let namespace = tombstone.namespace.clone().unwrap_or_default();
+        let key = Key { kind, namespace, name: tombstone.name.clone() };
+        granted.push(Granted { key, is_former: true, may_go: true });
+    }
+    Ok(granted)
 }
 
-fn text(objects: &[Key]) -> String {
-    let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    for key in objects {
-        kinds.entry((key.kind.group.clone(), plural(&key.kind.kind))).or_default().insert(key.name.clone());
+impl Granted {
+    fn verbs(&self) -> &'static str {
+        let may_go = self.may_go && !api::NEVER_REMOVED.contains(&self.key.kind.kind.as_str());
+        match (self.is_former, may_go) {
+            (false, true) => "create, get, patch, delete",
+            (false, false) => "create, get, patch",
+            (true, true) => "get, patch, delete",
+            (true, false) => "get, patch",
+        }
+    }
+}
+
+fn text(objects: &[Granted]) -> String {
+    // By kind, then by what may be done.
+    let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
+    for granted in objects {
+        let Key { kind, name, .. } = &granted.key;
+        let of_kind = kinds.entry((kind.group.clone(), plural(&kind.kind))).or_default();
+        of_kind.entry(granted.verbs()).or_default().insert(name.clone());
     }
     let (name, namespace) = (api::FIELD_MANAGER, api::hco::NAMESPACE);
     let mut text = format!(
@@ -68,14 +104,16 @@ fn text(objects: &[Key]) -> String {
     for (group, resources, verbs) in READS {
         text.push_str(&format!("  - apiGroups: [\"{group}\"]\n    resources: [{resources}]\n    verbs: [{verbs}]\n"));
     }
-    for ((group, resource), names) in &kinds {
+    for ((group, resource), by_verbs) in &kinds {
         text.push_str(&format!(
             "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    verbs: [list, watch]\n"
         ));
-        let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-        text.push_str(&format!(
-            "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    resourceNames: [{names}]\n    verbs: [create, get, patch]\n"
-        ));
+        for (verbs, names) in by_verbs {
+            let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+            text.push_str(&format!(
+                "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    resourceNames: [{names}]\n    verbs: [{verbs}]\n"
+            ));
+        }
     }
     text.push_str(&format!(
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  \
@@ -83,12 +121,14 @@ fn text(objects: &[Key]) -> String {
          name: {name}\n    namespace: {namespace}\n"
     ));
     let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
-    // Of two processes only one may create the lease, so it is created without a name in the address: no right can name it.
+    // Of two processes only one may create the lease, so it is created without a name in the address: no right can name it. Nor can one
+    // name a backup, whose name stands for a version of an object; so Secrets are granted here and nowhere else, and reading them is not.
     text.push_str(&format!(
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n  \
-         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n\
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n  \
+         - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [create, list, delete]\n\
          ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
          roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {name}\n{subject}"
     ));
@@ -108,22 +148,39 @@ fn plural(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{plural, text};
+    use super::{Granted, plural, text};
     use change::{Key, Kind};
+
+    fn granted(kind: &str, name: &str, is_former: bool, may_go: bool) -> Granted {
+        let key = Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: name.into() };
+        Granted { key, is_former, may_go }
+    }
 
     #[test]
     fn the_role_grants_writes_by_name_and_nothing_that_escalates() {
-        let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "metrics".into() };
-        let role = text(&[key]);
-        assert!(
-            role.contains(
-                "    resources: [services]\n    resourceNames: [\"metrics\"]\n    verbs: [create, get, patch]\n"
-            ),
-            "{role}"
-        );
-        for forbidden in ["\"*\"", "bind]", "escalate]", "impersonate", "secrets"] {
+        let role = text(&[
+            granted("Service", "metrics", false, true),
+            granted("Service", "kept", false, false),
+            granted("Service", "former", true, true),
+            granted("Namespace", "home", false, true),
+        ]);
+        for (resource, name, verbs) in [
+            ("services", "metrics", "create, get, patch, delete"),
+            ("services", "kept", "create, get, patch"),
+            ("services", "former", "get, patch, delete"),
+            ("namespaces", "home", "create, get, patch"),
+        ] {
+            let rule = format!("    resources: [{resource}]\n    resourceNames: [\"{name}\"]\n    verbs: [{verbs}]\n");
+            assert!(role.contains(&rule), "{rule} is not in\n{role}");
+        }
+        for forbidden in ["\"*\"", "bind]", "escalate]", "impersonate"] {
             assert!(!role.contains(forbidden), "{forbidden}");
         }
+        // In our namespace there are backups; anywhere else no Secret concerns us.
+        let (everywhere, at_home) = role.split_once("\nkind: Role\n").unwrap();
+        assert!(!everywhere.contains("secrets"), "{everywhere}");
+        assert_eq!(at_home.matches("resources: [secrets]\n    verbs: [create, list, delete]\n").count(), 1);
+        assert_eq!(at_home.matches("secrets").count(), 1);
         assert_eq!(
             (plural("NodeFeatureDiscovery").as_str(), plural("Ingress").as_str()),
             ("nodefeaturediscoveries", "ingresses")
