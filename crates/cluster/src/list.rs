@@ -16,8 +16,9 @@ const PAGE: usize = 200;
 struct Page<'a> {
     #[serde(default)]
     metadata: More,
+    /// None at all are `null` where only metadata is asked for.
     #[serde(borrow)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -64,7 +65,7 @@ async fn texts<T>(
     loop {
         let text = send(server, Sent::get(&url, METADATA_LIST)).await?;
         let page: Page<'_> = serde_json::from_str(&text)?;
-        for item in page.items {
+        for item in page.items.unwrap_or_default() {
             all.push(read(item.get())?);
         }
         if page.metadata.token.is_empty() {

@@ -1,13 +1,16 @@
 //! What was taken over becomes what it was, and what was kept is let go of: on real objects of many kinds.
 
 use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, eventually, playground};
+use crate::operator::{NAMESPACE, Running, SERVICE, SWAP, eventually, playground, quiet};
 use change::{Key, Kind};
 use cluster::kinds::Served;
 use cluster::{Act, Kinds, Patience, Permit, Server, act, backup, list};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use playground::{Playground, deployment};
 use serde_json::{Value, json};
+
+const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/scene");
+const ROLE: &str = include_str!("../packs/scene.role.yaml");
 
 /// A cluster and a connection to it that is ours.
 struct Stage {
@@ -42,10 +45,9 @@ impl Stage {
         list::whole(&self.server, &self.served(key), key).await.unwrap().unwrap()
     }
 
-    async fn apply(&self, manager: &str, object: &Value) {
-        let key = Key::of(object).unwrap();
+    async fn apply(&self, manager: &str, key: &Key, object: &Value) {
         let params = PatchParams::apply(manager).force();
-        self.api(&key).patch(&key.name, &params, &Patch::Apply(object)).await.unwrap();
+        self.api(key).patch(&key.name, &params, &Patch::Apply(object)).await.unwrap();
     }
 
     async fn edit(&self, manager: &str, key: &Key, patch: Value) {
@@ -61,7 +63,7 @@ impl Stage {
         self.api(&key).create(&params, &whole).await.unwrap();
         let applied = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
             "metadata": {"name": key.name, "labels": {"team": "storage"}, "annotations": {"example.com/ticket": "7"}}});
-        self.apply("gitops", &applied).await;
+        self.apply("gitops", &key, &applied).await;
         self.edit("editor", &key, json!({"metadata": {"annotations": {"example.com/note": "by hand"}}})).await;
         key
     }
@@ -76,7 +78,7 @@ impl Stage {
         object["metadata"]["labels"] = json!({api::MANAGED_BY.0: api::MANAGED_BY.1, "team": "autopilot"});
         object["metadata"]["annotations"] =
             json!({api::annotation::ORIGIN: "adopted", api::annotation::BUDGET: "x", "example.com/note": "ours"});
-        self.apply(api::FIELD_MANAGER, &object).await;
+        self.apply(api::FIELD_MANAGER, key, &object).await;
     }
 
     async fn back_up(&self, key: &Key) -> Value {
@@ -347,8 +349,8 @@ async fn what_is_handed_back_keeps_every_value_and_belongs_to_whoever_applies_it
         if name == "bare" {
             object["metadata"].as_object_mut().unwrap().remove("annotations");
         }
-        stage.apply(api::FIELD_MANAGER, &object).await;
         let key = Key::of(&object).unwrap();
+        stage.apply(api::FIELD_MANAGER, &key, &object).await;
         if name == "shared" {
             stage.edit("person", &key, json!({"metadata": {"annotations": {api::annotation::MODE: "managed"}}})).await;
             // As when we pause it.
@@ -398,12 +400,12 @@ async fn what_is_handed_back_keeps_every_value_and_belongs_to_whoever_applies_it
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_uninstall_hands_everything_back_and_deletes_nothing() {
-    let running = crate::operator::Running::start(Some("true")).await;
+    let running = Running::start(Some("true")).await;
     let (services, machines) = (running.services(), running.machine_configs());
     let kept = async |api: &Api<DynamicObject>, name: &str| {
         eventually("it is kept", async || api.get_opt(name).await.unwrap()).await
     };
-    let before = (kept(&services, crate::operator::SERVICE).await, kept(&machines, crate::operator::SWAP).await);
+    let before = (kept(&services, SERVICE).await, kept(&machines, SWAP).await);
     let kubeconfig = running.playground.kubeconfig();
     let dry = virtpilot(Some(&kubeconfig), &["handback", "--dry-run"]);
     assert_eq!((dry.code, dry.out.matches("would hand back").count()), (Some(0), 2), "{}{}", dry.out, dry.err);
@@ -411,23 +413,66 @@ async fn an_uninstall_hands_everything_back_and_deletes_nothing() {
     let is_ours = |object: &DynamicObject| {
         object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(api::MANAGED_BY.0))
     };
-    assert!(is_ours(&services.get(crate::operator::SERVICE).await.unwrap()), "that was only a look");
+    assert!(is_ours(&services.get(SERVICE).await.unwrap()), "that was only a look");
 
     // While the operator runs: it was told first.
     let said = virtpilot(Some(&kubeconfig), &["handback"]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     assert!(said.out.starts_with("set the annotation platform.kubevirt.io/autopilot"), "{}", said.out);
     assert!(said.out.contains("delete configmap/virt-platform-autopilot-state lease/"), "{}", said.out);
-    crate::operator::quiet(&running).await;
-    let after =
-        (services.get(crate::operator::SERVICE).await.unwrap(), machines.get(crate::operator::SWAP).await.unwrap());
+    quiet(&running).await;
+    let after = (services.get(SERVICE).await.unwrap(), machines.get(SWAP).await.unwrap());
     for (before, after) in [(before.0, after.0), (before.1, after.1)] {
         assert!(!is_ours(&after) && before.metadata.uid == after.metadata.uid);
         assert_eq!(before.data["spec"], after.data["spec"]);
         let owners = after.metadata.managed_fields.unwrap_or_default();
         assert!(owners.iter().all(|entry| entry.manager.as_deref() != Some(api::FIELD_MANAGER)), "{owners:?}");
     }
-    // Its own account may not list everything: it says so, and that it is not done.
-    let refused = virtpilot(Some(running.kubeconfig()), &["handback"]);
+    // An account that may not list a kind is told that it is not done.
+    let refused = virtpilot(Some(running.kubeconfig()), &["handback", "--assets-dir", PACK]);
     assert_eq!(refused.code, Some(1), "{}{}", refused.out, refused.err);
+    assert!(refused.out.contains("not done: ConfigMap cannot be listed: configmaps is forbidden"), "{}", refused.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_beside_a_running_operator_stays() {
+    let mut running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
+    let maps = running.config_maps();
+    eventually("it is kept", async || maps.get_opt("scene-settings").await.unwrap()).await;
+    running.stop();
+    maps.delete("scene-settings", &DeleteParams::default()).await.unwrap();
+    let server = cluster::connect(Some(&running.playground.kubeconfig()), Patience::default()).await.unwrap();
+    let kinds = Kinds::discover(&server).await.unwrap();
+    let metadata = json!({"name": "scene-settings", "namespace": NAMESPACE, "labels": {"app": "mine"}});
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"first": "mine", "third": "3"}});
+    let key = Key::of(&object).unwrap();
+    maps.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    let (served, secrets) = (kinds.find(&key.kind).unwrap(), kinds.find(&Kind::new("v1", "Secret")).unwrap());
+    let before = backup::take(&server, &Permit::person(), &secrets, NAMESPACE, &served, &key).await.unwrap();
+    running.restart();
+    eventually("it is taken over", async || {
+        (maps.get("scene-settings").await.unwrap().data["data"]["first"] == "one").then_some(())
+    })
+    .await;
+    let said = virtpilot(Some(&running.playground.kubeconfig()), &["rollback", "ConfigMap", "scene-settings"]);
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    quiet(&running).await;
+    let after = list::whole(&server, &served, &key).await.unwrap().unwrap();
+    assert_eq!(plain(after), plain(before));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hyperconverged_is_brought_back_and_its_exclusion_stays() {
+    let stage = Stage::set().await;
+    let kind = Kind::new("hco.kubevirt.io/v1", api::hco::KIND);
+    let key = Key { kind, namespace: NAMESPACE.into(), name: api::hco::NAME.into() };
+    let mut before = stage.look(&key).await;
+    stage.take_over(&key, &json!({})).await;
+    let (out, err, code) = stage.say(&["rollback", api::hco::KIND, api::hco::NAME]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let rules = stage.rules().await;
+    assert!(rules.contains("kind: HyperConverged"), "{rules}");
+    before["metadata"]["annotations"][api::annotation::DISABLED_RESOURCES] = json!(rules);
+    assert_eq!(plain(stage.look(&key).await), plain(before));
 }
