@@ -44,7 +44,8 @@ impl Exclusions {
     }
 
     pub(crate) fn read_with(text: Option<&str>, guards: Guards) -> Exclusions {
-        let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Exclusions::none() };
+        // Blanks before the first line belong to it: a list may be indented as a whole.
+        let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Exclusions::none() };
         let rules = match serde_saphyr::from_str_with_options::<Value>(text, options()) {
             Ok(Value::String(pairs)) => read_pairs(&pairs, guards),
             Ok(Value::Array(_)) => read_list(text, guards),

@@ -5,6 +5,7 @@ pub mod budget;
 mod corpus;
 pub mod decide;
 pub mod decision;
+pub mod exclude;
 pub mod exclusion;
 #[cfg(test)]
 mod fuzz;
@@ -18,6 +19,7 @@ mod wish;
 pub use budget::Budget;
 pub use decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
 pub use decision::{Decision, Effect, Tell, Verdict};
+pub use exclude::exclude;
 pub use exclusion::Exclusions;
 pub use parting::{Cause, Parting, part};
 pub use scope::{Consent, Scope};

@@ -3,7 +3,7 @@
 use crate::decision::{Decision, Effect, Tell, Verdict};
 use crate::scope::Consent;
 use crate::standing::{Origin, Standing};
-use change::{Digest, Impact, Key, Kind, Live, Mode, Pause, Reason, Steering, handback};
+use change::{Digest, Impact, Key, Live, Mode, Pause, Reason, Steering, handback};
 use serde_json::json;
 
 /// Why an object is to go.
@@ -42,21 +42,8 @@ pub struct Parting<'a> {
     pub restarts: &'a str,
 }
 
-/// Kinds with more in them than their object: they are never deleted.
-const NEVER: [(&str, &str); 4] = [
-    (api::hco::GROUP, api::hco::KIND),
-    ("", "Namespace"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("loki.grafana.com", "LokiStack"),
-];
-
 /// A deletion that takes longer than this is told: most finalizers need moments.
 const STUCK_AFTER: i64 = 60_000;
-
-/// Whether objects of a kind are never deleted.
-pub fn is_spared(kind: &Kind) -> bool {
-    NEVER.contains(&(kind.group.as_str(), kind.kind.as_str()))
-}
 
 /// Decides about one object that is not wanted. `now` is in milliseconds since 1970. What is in sync is gone, or none of ours.
 pub fn part(parting: &Parting<'_>, now: i64) -> Decision {
@@ -106,7 +93,7 @@ pub fn part(parting: &Parting<'_>, now: i64) -> Decision {
         }
         Standing::Inherited | Standing::Foreign => return left("it has no origin, so it may be somebody else's"),
     }
-    if parting.stays || is_spared(&parting.key.kind) {
+    if parting.stays || api::NEVER_REMOVED.contains(&parting.key.kind.kind.as_str()) {
         return left("objects like it are never deleted");
     }
     if !parting.prune {

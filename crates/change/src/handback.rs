@@ -45,7 +45,7 @@ mod tests {
     use crate::{Live, ManagedFields};
     use serde_json::{Value, json};
 
-    fn handed_back(entries: Value) -> Value {
+    fn handed_back(entries: &Value) -> Value {
         let managed_fields = ManagedFields::new(&entries.to_string());
         let live = Live { uid: "u".into(), resource_version: "7".into(), managed_fields, ..Live::default() };
         patch(&live)["metadata"].take()
@@ -61,7 +61,7 @@ mod tests {
         status["subresource"] = json!("status");
         let (ours, drift, theirs) =
             (entry(api::FIELD_MANAGER, "Apply"), entry(api::FIELD_MANAGER, "Update"), entry("person", "Apply"));
-        let metadata = handed_back(json!([ours, drift, theirs, status]));
+        let metadata = handed_back(&json!([ours, drift, theirs, status]));
         assert_eq!(metadata["managedFields"], json!([theirs, status]));
         assert_eq!((&metadata["uid"], &metadata["resourceVersion"]), (&json!("u"), &json!("7")));
         assert_eq!(metadata["labels"], json!({api::MANAGED_BY.0: null}));
@@ -83,14 +83,14 @@ mod tests {
 
     #[test]
     fn an_object_that_was_ours_alone_has_an_owner_of_nothing() {
-        let metadata = handed_back(json!([entry(api::FIELD_MANAGER, "Apply")]));
+        let metadata = handed_back(&json!([entry(api::FIELD_MANAGER, "Apply")]));
         let owners = metadata["managedFields"].as_array().unwrap();
         assert_eq!((owners.len(), &owners[0]["fieldsV1"]), (1, &json!({"f:metadata": {"f:name": {}}})));
     }
 
     #[test]
     fn owners_are_left_alone_where_we_are_none() {
-        assert!(handed_back(json!([entry("person", "Apply")])).get("managedFields").is_none());
-        assert!(handed_back(json!([])).get("managedFields").is_none());
+        assert!(handed_back(&json!([entry("person", "Apply")])).get("managedFields").is_none());
+        assert!(handed_back(&json!([])).get("managedFields").is_none());
     }
 }

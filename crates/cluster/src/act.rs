@@ -184,10 +184,11 @@ pub async fn act(
             let deleted = write(Method::DELETE, &url, JSON, options.to_string()).await;
             return match deleted {
                 // The server answers with the object as it was, with a Status, or with the object that others have to let go first.
-                Ok(text) => Ok(Acted { live: read(&text, key)?.filter(|live| live.deleting.is_some()) }),
+                Ok(text) => read(&text).map(|live| Acted { live: live.filter(|live| live.deleting.is_some()) }),
                 Err(Failure::Answered { code: 404, .. }) => Ok(Acted { live: None }),
-                Err(failure) => Err(explain(failure, key)),
-            };
+                Err(failure) => Err(failure),
+            }
+            .map_err(|failure| explain(failure, key));
         }
         Act::Create(object) => {
             let url = format!("{}?fieldManager={FIELD_MANAGER}", served.url(&key.namespace, ""));
@@ -201,13 +202,13 @@ pub async fn act(
             write(Method::PUT, &format!("{url}?fieldManager={ROLLBACK}"), JSON, object.to_string()).await
         }
     };
-    Ok(Acted { live: read(&answer.map_err(|failure| explain(failure, key))?, key)? })
+    let live = answer.and_then(|text| read(&text)).map_err(|failure| explain(failure, key))?;
+    Ok(Acted { live })
 }
 
 /// The metadata in an answer; what is no object has none.
-fn read(text: &str, key: &Key) -> Result<Option<Live>, Error> {
-    let read = serde_json::from_str::<Object<'_>>(text);
-    let live = read.map_err(|error| explain(error.into(), key))?.metadata.live();
+fn read(text: &str) -> Result<Option<Live>, Failure> {
+    let live = serde_json::from_str::<Object<'_>>(text)?.metadata.live();
     Ok((!live.uid.is_empty()).then_some(live))
 }
 

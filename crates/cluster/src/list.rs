@@ -1,8 +1,8 @@
 //! Lists and reads once, where nobody watches: for commands and for backups.
 
 use crate::kinds::Served;
-use crate::live::Object;
-use crate::request::{Failure, METADATA_LIST, Sent, WHOLE, send};
+use crate::live::{Object, content};
+use crate::request::{Failure, METADATA_LIST, Sent, send};
 use crate::server::Server;
 use change::{Key, Live};
 use serde::Deserialize;
@@ -16,8 +16,9 @@ const PAGE: usize = 200;
 struct Page<'a> {
     #[serde(default)]
     metadata: More,
+    /// None at all are `null` where only metadata is asked for.
     #[serde(borrow)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -64,7 +65,7 @@ async fn texts<T>(
     loop {
         let text = send(server, Sent::get(&url, METADATA_LIST)).await?;
         let page: Page<'_> = serde_json::from_str(&text)?;
-        for item in page.items {
+        for item in page.items.unwrap_or_default() {
             all.push(read(item.get())?);
         }
         if page.metadata.token.is_empty() {
@@ -76,9 +77,5 @@ async fn texts<T>(
 
 /// One whole object; `None` if it does not exist.
 pub async fn whole(server: &Server, served: &Served, key: &Key) -> Result<Option<Value>, Failure> {
-    match send(server, Sent::get(&served.url(&key.namespace, &key.name), WHOLE)).await {
-        Ok(text) => Ok(Some(serde_json::from_str(&text)?)),
-        Err(Failure::Answered { code: 404, .. }) => Ok(None),
-        Err(failure) => Err(failure),
-    }
+    Ok(content(server, served, key).await?.map(|(_, object)| object))
 }

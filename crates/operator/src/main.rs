@@ -28,6 +28,10 @@ enum Command {
     Status(command::status::Arguments),
     /// Say yes to one change that restarts nodes
     Approve(command::approve::Arguments),
+    /// Bring an object back as it was before the autopilot took it over, and leave it alone from then on
+    Rollback(command::rollback::Arguments),
+    /// Let go of every object, before an uninstall: nothing is deleted, every value stays
+    Handback(command::handback::Arguments),
     /// Explain what users may write
     Explain(command::explain::Arguments),
     /// Start a playground: a real control plane on this machine that looks like a small OpenShift
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
         Command::Render(arguments) => command::render::run(&arguments),
         Command::Status(arguments) => done(command::status::run(&arguments)),
         Command::Approve(arguments) => done(command::approve::run(&arguments)),
+        Command::Rollback(arguments) => done(command::rollback::run(&arguments)),
+        Command::Handback(arguments) => command::handback::run(&arguments),
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),
         Command::Version(arguments) => done(command::version::run(&arguments)),

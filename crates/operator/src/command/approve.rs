@@ -1,11 +1,8 @@
 //! `approve`: a person's yes to one change that restarts nodes.
 
 use super::print;
-use super::target::{Reached, Target};
+use super::target::Target;
 use anyhow::bail;
-use cluster::Permit;
-use cluster::act::{self, Act};
-use std::collections::BTreeMap;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -23,18 +20,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "{digest:?} is no digest\n  fix: copy it from `virtpilot status`; it is sha256: and 64 hexadecimal digits"
         );
     }
-    arguments.target.with(async |Reached { server, key, served, hco, .. }| {
-        let annotations = hco.metadata.annotations.unwrap_or_default();
-        let before = annotations.get(api::annotation::APPROVED).map(|text| text.trim()).unwrap_or_default();
-        if before.split(',').any(|entry| entry.trim() == digest) {
-            return print(&format!("{digest} was approved before\n"));
-        }
-        let after = if before.is_empty() { digest.to_owned() } else { format!("{before},{digest}") };
-        let act = Act::Annotate {
-            annotations: BTreeMap::from([(api::annotation::APPROVED.to_owned(), after)]),
-            resource_version: hco.metadata.resource_version.unwrap_or_default(),
+    arguments.target.with(async |reached| {
+        let add = |before: Option<&str>| {
+            let before = before.map(str::trim).unwrap_or_default();
+            let is_there = before.split(',').any(|entry| entry.trim() == digest);
+            let after = if before.is_empty() { digest.to_owned() } else { format!("{before},{digest}") };
+            Ok((!is_there).then_some(after))
         };
-        act::act(&server, &Permit::person(), &served, &key, act, 0).await?;
-        print(&format!("approved {digest}\n"))
+        let is_new = reached.annotate(api::annotation::APPROVED, add).await?;
+        print(&if is_new { format!("approved {digest}\n") } else { format!("{digest} was approved before\n") })
     })
 }

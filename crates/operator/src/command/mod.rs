@@ -3,7 +3,9 @@
 pub(crate) mod approve;
 pub(crate) mod completions;
 pub(crate) mod explain;
+pub(crate) mod handback;
 pub(crate) mod render;
+pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod status;
 mod target;

@@ -3,11 +3,16 @@
 use anyhow::Context;
 use catalog::Facts;
 use change::Key;
+use cluster::act::{self, Act};
 use cluster::facts::Named;
 use cluster::kinds::Served;
-use cluster::{Kinds, Patience, Server};
+use cluster::{Kinds, Patience, Permit, Server};
 use kube::api::DynamicObject;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// Its own operator writes the HyperConverged as well; so often in a row is enough.
+const TRIES: u32 = 5;
 
 #[derive(clap::Args)]
 pub(crate) struct Target {
@@ -59,6 +64,32 @@ impl Target {
 }
 
 impl Reached {
+    /// Changes an annotation of the HyperConverged from what it is to what `change` makes of it; false if that is nothing.
+    pub(crate) async fn annotate(
+        &self,
+        name: &str,
+        change: impl Fn(Option<&str>) -> anyhow::Result<Option<String>>,
+    ) -> anyhow::Result<bool> {
+        let (mut hco, mut tries) = (self.hco.clone(), 0);
+        loop {
+            let before = hco.metadata.annotations.as_ref().and_then(|annotations| annotations.get(name));
+            let Some(after) = change(before.map(String::as_str))? else { return Ok(false) };
+            let act = Act::Annotate {
+                annotations: BTreeMap::from([(name.to_owned(), after)]),
+                resource_version: hco.metadata.resource_version.unwrap_or_default(),
+            };
+            tries += 1;
+            match act::act(&self.server, &Permit::person(), &self.served, &self.key, act, 0).await {
+                Ok(_) => return Ok(true),
+                Err(act::Error::Stale(_)) if tries < TRIES => {
+                    let read = self.served.api(&self.server.client, &self.key.namespace).get(&self.key.name).await;
+                    hco = read.with_context(|| format!("could not read {}", self.key))?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// What there is on the cluster, and its nodes.
     pub(crate) async fn facts(&self) -> anyhow::Result<(Facts, Vec<Named>)> {
         let look = cluster::facts::look(&self.server, &self.kinds).await;

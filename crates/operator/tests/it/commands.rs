@@ -4,13 +4,13 @@ use crate::operator::{Running, eventually};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-struct Said {
-    out: String,
-    err: String,
-    code: Option<i32>,
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: Option<i32>,
 }
 
-fn virtpilot(kubeconfig: Option<&Path>, arguments: &[&str]) -> Said {
+pub(crate) fn virtpilot(kubeconfig: Option<&Path>, arguments: &[&str]) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
     command.args(arguments).stdin(Stdio::null()).env_remove("KUBECONFIG");
     if let Some(kubeconfig) = kubeconfig {

@@ -14,6 +14,7 @@ mod life;
 mod moving;
 mod operator;
 mod ownership;
+mod rollback;
 mod scene;
 mod scripts;
 mod stage;

@@ -123,7 +123,7 @@ fn text(objects: &[Granted]) -> String {
     ));
     let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
     // Of two processes only one may create the lease, so it is created without a name in the address: no right can name it. Nor can one
-    // name a backup, whose name stands for a version of an object; so Secrets are granted here and nowhere else, and reading them is not.
+    // name a backup, whose name stands for a version of an object; so Secrets are granted in our namespace and nowhere else.
     text.push_str(&format!(
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
