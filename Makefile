@@ -12,7 +12,7 @@ help:
 	@echo 'make test    lint, tidy, unit and integration tests'
 	@echo 'make lint    formatting, clippy and doc links alone'
 	@echo 'make bench   measure, as a table and as JSON (BENCH="--idle 600" for a long quiet)'
-	@echo 'make faults  let everything go wrong between operator and server, one thing at a time (six minutes)'
+	@echo 'make faults  let everything go wrong between operator and server, one thing at a time (fifteen minutes)'
 	@echo 'make fuzz    try every property of what users write for FUZZ_SECONDS (60) each'
 
 demo: needs
@@ -69,7 +69,7 @@ locked-bench: own
 
 locked-faults: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
-	VIRTPILOT_ALL_FAULTS=1 cargo test --workspace --locked --test it -- --nocapture whatever_goes_wrong_the_end_is_the_same
+	VIRTPILOT_ALL_FAULTS=1 cargo test --workspace --locked --test it -- --nocapture whatever_goes_wrong
 
 locked-fuzz: build
 	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'

@@ -1,7 +1,7 @@
 //! The autopilot at work, told step by step. Each step is checked: a story that does not come true is an error.
 
 use super::say;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use playground::deployment::{self, objects};
 use playground::{Playground, Trouble};
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ pub(super) async fn tell(playground: &mut Playground, hco_version: &str) -> Resu
     stage.honours_and_refuses_patches().await?;
     stage.leaves_an_ignored_field().await?;
     stage.pauses_a_fight().await?;
+    stage.lets_go_and_takes_over().await?;
     say("\nIt all came true.\n\n")
 }
 
@@ -113,6 +114,24 @@ impl Stage {
             }
         }
         Err(Trouble::new("a fight was never paused", "this is a bug, please report it"))
+    }
+
+    async fn lets_go_and_takes_over(&self) -> Result<(), Trouble> {
+        annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable")).await?;
+        let pruned = until("it is deleted", async || self.event("Pruned").await).await?;
+        told("Only some are named: what we made and nobody wants goes, in this version and no other.", &pruned)?;
+        let theirs =
+            json!({"metadata": {"name": SERVICE}, "spec": {"selector": {"app": "theirs"}, "ports": [{"port": 8080}]}});
+        let theirs =
+            serde_json::from_value(theirs).map_err(|error| Trouble::new("a step is wrong", "report it").from(error))?;
+        self.services.create(&PostParams::default(), &theirs).await.map_err(|error| failed(&error))?;
+        annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable, metrics-service")).await?;
+        let adopted = until("it is adopted", async || self.event("Adopted").await).await?;
+        told("It is named again, but somebody else has made it: a copy, then it is ours.", &adopted)?;
+        annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable")).await?;
+        let back = until("it is given back", async || self.event("HandedBack").await).await?;
+        check(exists(&self.services, SERVICE).await.is_some(), "somebody else's Service was deleted")?;
+        told("What was somebody else's is given back and never deleted.", &back)
     }
 
     /// What a write costs that only does what is necessary: the median of five.
