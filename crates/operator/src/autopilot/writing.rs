@@ -95,9 +95,10 @@ impl Engine {
                         item.refused.retain(|refused| refused.digest != digest);
                         // What was begun and had to be repaired first is told as what it was.
                         tell = item.owed.take().or(tell);
-                        let live = acted.live.clone().unwrap_or_default();
-                        let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
-                        item.remembered = Some(Remembered { digest, claim, uid: live.uid });
+                        if let Some(live) = &acted.live {
+                            let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                            item.remembered = Some(Remembered { digest, claim, uid: live.uid.clone() });
+                        }
                     }
                     Kept::Annotated { budget } => item.budget = Some(budget),
                     Kept::Repaired => (item.repair, tell) = (Repair::Done, None),
