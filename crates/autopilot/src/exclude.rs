@@ -97,10 +97,11 @@ mod tests {
             "#]],
         );
         check(
-            Some("  - {kind: Service, name: a}\n  - {kind: Service, name: b}"),
+            Some("  - {kind: Service, name: a}\n  - {kind: Service, name: b}\n# mine"),
             &expect![[r#"
                   - {kind: Service, name: a}
                   - {kind: Service, name: b}
+                # mine
                   - {kind: ConfigMap, name: "007", namespace: "n"}
             "#]],
         );
