@@ -1,22 +1,19 @@
 //! What kind of object an asset makes, told without facts.
 
-use crate::asset::Asset;
-use crate::catalog::Catalog;
 use change::Kind;
 
-/// The kind of object an asset makes, from the first top-level `apiVersion:` and `kind:` of its file.
+/// The kind of object a file makes, from its top-level `apiVersion:` and `kind:`.
 ///
-/// `None` where the file does not say it in plain words.
-pub fn requirement(catalog: &Catalog, asset: &Asset) -> Option<Kind> {
-    let text = std::str::from_utf8(catalog.files.get(&asset.path)?).ok()?;
-    let api_version = top_level(text, "apiVersion:")?;
-    let kind = top_level(text, "kind:")?;
-    Some(Kind::new(api_version, kind))
+/// `None` where the file does not say it in plain words, or says several things.
+pub(crate) fn requirement(text: &str) -> Option<Kind> {
+    Some(Kind::new(top_level(text, "apiVersion:")?, top_level(text, "kind:")?))
 }
 
 fn top_level<'t>(text: &'t str, key: &str) -> Option<&'t str> {
-    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
-    let value = value.split(" #").next().unwrap_or(value).trim();
-    let value = value.trim_matches(['"', '\'']);
-    (!value.is_empty() && !value.contains("{{")).then_some(value)
+    let mut values = text.lines().filter_map(|line| line.strip_prefix(key)).map(|value| {
+        let value = value.split(" #").next().unwrap_or(value).trim();
+        value.trim_matches(['"', '\''])
+    });
+    let value = values.next()?;
+    (!value.is_empty() && !value.contains("{{") && values.all(|other| other == value)).then_some(value)
 }
