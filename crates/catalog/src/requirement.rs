@@ -9,6 +9,18 @@ pub(crate) fn requirement(text: &str) -> Option<Kind> {
     Some(Kind::new(top_level(text, "apiVersion:")?, top_level(text, "kind:")?))
 }
 
+/// What the object of a file is called, where the file says it in plain words.
+pub(crate) fn name(text: &str) -> Option<(String, String)> {
+    let mut lines = text.lines().skip_while(|line| line.trim_end() != "metadata:").skip(1);
+    let (mut name, mut namespace) = (None, String::new());
+    for line in lines.by_ref().take_while(|line| line.starts_with("  ") || line.trim().is_empty()) {
+        let plain = |key: &str| Some(line.strip_prefix(key)?.trim().trim_matches(['"', '\'']).to_owned());
+        name = name.or_else(|| plain("  name:"));
+        namespace = plain("  namespace:").unwrap_or(namespace);
+    }
+    name.filter(|name| !name.is_empty() && !name.contains("{{")).map(|name| (namespace, name))
+}
+
 fn top_level<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     let mut values = text.lines().filter_map(|line| line.strip_prefix(key)).map(|value| {
         let value = value.split(" #").next().unwrap_or(value).trim();

@@ -70,7 +70,21 @@ impl Kinds {
     /// Whether some version of a CustomResourceDefinition is served; its name is `plural.group`.
     pub fn serves_crd(&self, name: &str) -> bool {
         let Some((plural, group)) = name.split_once('.') else { return false };
-        self.groups.kinds.iter().any(|(kind, (served, _))| kind.group == group && **served == *plural)
+        let first = Kind { group: group.to_owned(), version: String::new(), kind: String::new() };
+        let of_group = self.groups.kinds.range(first..).take_while(|(kind, _)| kind.group == group);
+        of_group.into_iter().any(|(_, (served, _))| **served == *plural)
+    }
+
+    /// Takes out what a definition brought that is no longer there; whether there was anything. The next discovery is a new one.
+    pub fn drop_crd(&mut self, name: &str) -> bool {
+        let Some((plural, group)) = name.split_once('.') else { return false };
+        let before = self.groups.kinds.len();
+        self.groups.kinds.retain(|kind, (served, _)| kind.group != group || **served != *plural);
+        let is_changed = self.groups.kinds.len() != before;
+        if is_changed {
+            self.groups.tag.clear();
+        }
+        is_changed
     }
 
     /// How a kind is served; `None` if it is not.
@@ -223,7 +237,7 @@ mod tests {
     fn a_kind_is_found_with_its_address() {
         let service = Some(("services", "Service", "Namespaced"));
         let core = read(&discovered(r#""creationTimestamp":null"#, "v1", "", service)).kinds;
-        let kinds = Kinds { core, groups: read(&discovered(r#""name":"m.io""#, "v2", "", POOL)) };
+        let mut kinds = Kinds { core, groups: read(&discovered(r#""name":"m.io""#, "v2", "", POOL)) };
         let url = |api_version: &str, kind: &str| {
             kinds.find(&Kind::new(api_version, kind)).map(|served| served.url("n", "x"))
         };
@@ -231,6 +245,8 @@ mod tests {
         assert_eq!(url("m.io/v2", "MachineConfigPool").unwrap(), "/apis/m.io/v2/machineconfigpools/x");
         assert_eq!(url("m.io/v1", "MachineConfigPool"), None);
         assert!(kinds.serves_crd("machineconfigpools.m.io") && !kinds.serves_crd("machineconfigpools.n.io"));
+        assert!(!kinds.drop_crd("other.m.io") && kinds.drop_crd("machineconfigpools.m.io"));
+        assert!(!kinds.serves_crd("machineconfigpools.m.io"));
     }
 
     #[test]

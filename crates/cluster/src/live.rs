@@ -42,7 +42,8 @@ pub(crate) struct Metadata<'a> {
 impl Metadata<'_> {
     /// Takes only what tells one look from another.
     pub(crate) fn name_and_version(self) -> Live {
-        Live { uid: self.uid, resource_version: self.resource_version, ..Live::default() }
+        let deleting = self.deletion_timestamp.is_some();
+        Live { uid: self.uid, resource_version: self.resource_version, deleting, ..Live::default() }
     }
 
     /// Takes what is needed and drops the rest.

@@ -133,7 +133,8 @@ impl<P: Clone + Send + Sync + 'static> Watch<P> {
                     }
                 }
                 Err(failure) => {
-                    let is_refusal = failure.is_refusal();
+                    // What the server says it serves and does not find is about to come, or to go.
+                    let is_refusal = failure.is_refusal() && !matches!(failure, Failure::Answered { code: 404, .. });
                     if self.say(Seen::Lost { why: failure.to_string() }).await.is_err() {
                         return;
                     }
@@ -250,9 +251,11 @@ impl<P: Clone + Send + Sync + 'static> Watch<P> {
             Content::Whole => Body::Whole(serde_json::from_str(text)?),
         };
         let (namespace, name, generation) = (metadata.namespace.clone(), metadata.name.clone(), metadata.generation);
+        // Nodes and definitions are many, large and never ours.
         let live = match self.content {
-            Content::Metadata | Content::Whole => metadata.live(),
-            Content::Names | Content::Part => metadata.name_and_version(),
+            Content::Names => metadata.name_and_version(),
+            Content::Part if self.served.kind().kind == "Node" => metadata.name_and_version(),
+            Content::Metadata | Content::Whole | Content::Part => metadata.live(),
         };
         Ok(Seen::Present { namespace, name, live, generation, body })
     }

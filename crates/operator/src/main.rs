@@ -2,6 +2,7 @@
 
 mod autopilot;
 mod command;
+mod images;
 mod metrics;
 mod pack;
 mod serve;
@@ -26,6 +27,8 @@ enum Command {
     Render(command::render::Arguments),
     /// Show what the autopilot does about every object, and why
     Status(command::status::Arguments),
+    /// Print what is known of a cluster, as `render --facts` takes it
+    Facts(command::facts::Arguments),
     /// Say yes to one change that restarts nodes
     Approve(command::approve::Arguments),
     /// Explain what users may write
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => done(command::run::run(arguments)),
         Command::Render(arguments) => command::render::run(&arguments),
         Command::Status(arguments) => done(command::status::run(&arguments)),
+        Command::Facts(arguments) => done(command::facts::run(&arguments)),
         Command::Approve(arguments) => done(command::approve::run(&arguments)),
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),

@@ -1,8 +1,8 @@
 //! From the HyperConverged and the cluster's facts to the objects we want, asset by asset.
 
 use autopilot::{Consent, Exclusions, Scope};
-use catalog::{Answer, Applicability, Asset, Catalog, Facts, Query, Rendered};
-use change::{Desired, Impact, Key};
+use catalog::{Answer, Applicability, Asset, Catalog, Facts, Need, Node, Query, Rendered};
+use change::{Desired, Impact, Key, Kind};
 use cluster::{Kinds, Server};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -34,6 +34,17 @@ pub(crate) struct Wanted {
     pub(crate) held: Option<String>,
 }
 
+impl Wanted {
+    /// Kinds of objects that templates make and the server does not serve.
+    pub(crate) fn unserved(&self, kinds: &Kinds) -> Vec<Kind> {
+        let made = self.outcomes.iter().filter_map(|outcome| match &outcome.result {
+            Result::Included(object) | Result::Filtered(object) => Some(&object.key.kind),
+            _ => None,
+        });
+        made.filter(|kind| kinds.find(kind).is_none()).cloned().collect()
+    }
+}
+
 /// What became of one asset.
 pub(crate) struct Outcome {
     pub(crate) asset: String,
@@ -51,6 +62,12 @@ pub(crate) enum Result {
     Filtered(Object),
     /// Nothing, for this reason.
     Excluded(String),
+    /// Nothing, because the cluster does not serve what it needs.
+    Missing {
+        need: Need,
+        /// Whether somebody asked for it, and not only nobody against it.
+        asked: bool,
+    },
     /// Its template wants to know this first.
     Needs(Vec<Query>),
     /// It cannot be told, for this reason; what was known still holds.
@@ -82,9 +99,11 @@ pub(crate) async fn want_asking(
             _ => None,
         });
         let queries: BTreeSet<Query> = needs.flatten().cloned().collect();
-        if queries.is_empty() {
+        let unserved = wanted.unserved(kinds);
+        if queries.is_empty() && unserved.is_empty() {
             return wanted;
         }
+        facts.absent.extend(unserved.iter().map(Need::of));
         for query in queries {
             let answer = match kinds.find(&super::questions::place_of(&query).kind) {
                 Some(served) => cluster::answer::answer(server, &served, &query).await,
@@ -131,7 +150,7 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<
         } else if !rules.scope.includes(&asset.name, asset.group.as_deref()) {
             Result::Excluded("the annotation autopilot does not name it".into())
         } else {
-            one(catalog, asset, facts, &rules.exclusions)
+            one(catalog, asset, facts, &rules.exclusions, consent.said)
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
@@ -162,17 +181,22 @@ fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
     ))
 }
 
-fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions) -> Result {
+fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions, said: bool) -> Result {
+    let missing = |need: Need| Result::Missing { need, asked: said || asset.is_wished_for() };
     let unreadable = |query: &Query| Result::Error(format!("{query} cannot be read now"));
     match catalog::applies(asset, facts) {
         Applicability::Applies => match catalog::render(catalog, asset, facts) {
-            Rendered::Object(object) => named(asset, &object, exclusions),
+            Rendered::Object(object) => match Key::of(&object).map(|key| Need::of(&key.kind)) {
+                Some(need) if facts.absent.contains(&need) => missing(need),
+                _ => named(asset, &object, exclusions),
+            },
             Rendered::Empty => Result::Excluded("its template renders to nothing here".into()),
             Rendered::Needs(queries) => Result::Needs(queries),
             Rendered::Held(query) => unreadable(&query),
             Rendered::Broken(why) => Result::Error(why),
         },
         Applicability::Not(unmet) => Result::Excluded(unmet.to_string()),
+        Applicability::Missing(need) => missing(need),
         Applicability::Needs(queries) => Result::Needs(queries),
         Applicability::Held(query) => unreadable(&query),
         Applicability::Broken(why) => Result::Error(why),
@@ -189,11 +213,11 @@ fn named(asset: &Asset, object: &Value, exclusions: &Exclusions) -> Result {
 }
 
 /// The nodes that restart when this object is written, in words.
-pub(crate) fn restarts(nodes: &[cluster::facts::Named], pool: Option<&str>) -> String {
+pub(crate) fn restarts(nodes: &[Node], pool: Option<&str>) -> String {
     let Some(role) = pool else {
         return "the nodes of the pools it selects".to_owned();
     };
-    let of_role = nodes.iter().filter(|node| node.roles.iter().any(|one| one == role));
+    let of_role = nodes.iter().filter(|node| node.has_role(role));
     let names: Vec<&str> = of_role.map(|node| node.name.as_str()).collect();
     match names.len() {
         0 => format!("the nodes of pool {role} (there are none now)"),
@@ -215,12 +239,12 @@ fn pool(object: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::{pool, restarts};
-    use cluster::facts::Named;
+    use catalog::Node;
     use serde_json::json;
 
     #[test]
     fn the_nodes_named_are_those_of_the_pool_an_object_is_for() {
-        let node = |name: &str, role: &str| Named { name: name.into(), roles: vec![role.into()] };
+        let node = |name: &str, role: &str| Node { name: name.into(), roles: vec![role.into()], ..Node::default() };
         let nodes = [node("w0", "worker"), node("m0", "master"), node("m1", "master")];
         let of_role = json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}}});
         assert_eq!(restarts(&nodes, pool(&of_role)), "one node of pool worker: w0");

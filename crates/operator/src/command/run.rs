@@ -1,7 +1,7 @@
 //! `run`: the operator.
 
 use crate::metrics::Metrics;
-use crate::{autopilot, pack, serve};
+use crate::{autopilot, images, pack, serve};
 use anyhow::Context;
 use catalog::Catalog;
 use cluster::lease::Candidate;
@@ -121,6 +121,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         openings: arguments.patchable_kinds,
         permit: Permit::unopposed(),
         clock: jiff::Timestamp::now,
+        images: images::from_environment(),
         pod,
     };
     if !arguments.leader_elect {

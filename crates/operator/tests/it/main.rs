@@ -6,8 +6,11 @@
 mod commands;
 mod corpus;
 mod crash;
+mod definitions;
+mod facts;
 mod faults;
 mod keeping;
+mod kinds;
 mod leading;
 mod operator;
 mod ownership;
