@@ -166,7 +166,8 @@ async fn a_cluster_without_hyperconverged_is_waited_for() {
     remove(&running.playground, HCO).await;
     let port = running.restart_with_probes();
     eventually("it says what it waits for", async || {
-        crate::operator::readiness(port).filter(|text| text.contains("503") && text.contains("HyperConverged"))
+        crate::operator::readiness(port)
+            .filter(|text| text.contains("503") && text.contains("HyperConverged, which the API server does not serve"))
     })
     .await;
     let mark = running.audit().mark().unwrap();
