@@ -9,7 +9,7 @@ use cluster::request::Failure;
 use cluster::{Kinds, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 
 /// Definitions come in bunches, and the server needs a moment to serve one.
 const FIRST: Duration = Duration::from_millis(25);
@@ -92,6 +92,11 @@ impl Discovery {
         absent(catalog, kinds).chain(named).collect()
     }
 
+    /// Whether a definition is known, and as it was.
+    pub(super) fn knows(&self, name: &str, generation: i64) -> bool {
+        self.present.get(name) == Some(&generation)
+    }
+
     /// Takes a definition as it is now. `is_news` is false while everything is told for the first time.
     pub(super) fn see(&mut self, kinds: &Kinds, name: &str, generation: i64, leaves: bool, is_news: bool) -> Change {
         if !self.is_needed(name, is_news) {
@@ -152,8 +157,13 @@ impl Discovery {
     }
 
     /// The next answer; nothing while none is asked for.
-    pub(super) async fn next(&mut self) -> Option<Result<Result<Option<Groups>, Failure>, JoinError>> {
-        self.asking.join_next().await
+    pub(super) async fn next(&mut self) -> Option<Result<Option<Groups>, Failure>> {
+        loop {
+            // One that was given up for an earlier one is none.
+            if let Ok(answer) = self.asking.join_next().await? {
+                return Some(answer);
+            }
+        }
     }
 
     /// Takes an answer into what is served; whether it was another one. What is still to come is asked for again.
@@ -196,4 +206,29 @@ pub(crate) fn absent<'a>(catalog: &'a Catalog, kinds: &'a Kinds) -> impl Iterato
         Need::Kind { api_version, kind } => kinds.find(&Kind::new(api_version, kind)).is_none(),
         Need::Crd { name } => !kinds.serves_crd(name),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Discovery};
+    use catalog::{Catalog, Files};
+    use cluster::Kinds;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn only_a_change_of_a_definition_that_matters_makes_us_ask() {
+        let assets = "assets: [{name: a, path: active/a.yaml, install: always, gate_crd: gates.needed.io}]";
+        let files = BTreeMap::from([
+            ("active/metadata.yaml".to_owned(), format!("{assets}\nexcluded_assets: [a]\n").into_bytes()),
+            ("active/a.yaml".to_owned(), b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n".to_vec()),
+        ]);
+        let (mut discovery, kinds) = (Discovery::new(&Catalog::load(Files::new(files)).unwrap()), Kinds::default());
+        let mut see = |name: &str, generation: i64, leaves: bool| discovery.see(&kinds, name, generation, leaves, true);
+        assert_eq!(see("others.other.io", 1, false), Change::None, "nothing needs its group");
+        assert_eq!(see("others.other.io", 1, true), Change::None);
+        assert_eq!(see("gates.needed.io", 1, false), Change::Perhaps);
+        assert_eq!(see("gates.needed.io", 1, false), Change::Perhaps, "it is not served yet");
+        assert_eq!(see("gates.needed.io", 1, true), Change::Goes);
+        assert!(discovery.unsure && discovery.present.is_empty(), "nothing is kept of what is not needed");
+    }
 }

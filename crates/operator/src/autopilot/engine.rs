@@ -161,7 +161,7 @@ pub(crate) async fn run(
                     engine.take_from(&source, seen);
                 }
             }
-            Some(Ok(answer)) = engine.discovery.next() => engine.take_groups(answer),
+            Some(answer) = engine.discovery.next() => engine.take_groups(answer),
             Some(key) = repeats.recv() => engine.wake(&key),
             Some(Ok((query, answer))) = engine.questions.asking.join_next() => engine.learn(query, answer),
             Some(Ok(read)) = engine.readings.next() => engine.take_reading(read),

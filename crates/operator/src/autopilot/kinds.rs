@@ -14,8 +14,10 @@ impl Engine {
     /// Takes what the watch of definitions saw; whether questions about that definition have to be asked again.
     pub(super) fn take_definition(&mut self, seen: &Seen) -> bool {
         let is_news = self.places.is_listed(&definitions());
+        let mut is_another = true;
         let change = match seen {
             Seen::Present { name, generation, live, .. } => {
+                is_another = !self.discovery.knows(name, *generation);
                 self.discovery.see(&self.kinds, name, *generation, live.deleting, is_news)
             }
             Seen::Gone { name, .. } => self.discovery.miss(name),
@@ -27,7 +29,7 @@ impl Engine {
             (Change::Perhaps, _) => self.discovery.ask_soon(&self.server, &self.kinds),
             _ => {}
         }
-        is_news
+        is_another
     }
 
     /// Takes a whole list: what was missed meanwhile cannot be told from it, so after the first one the server is asked.
