@@ -11,7 +11,7 @@ help:
 	@echo 'make demo    start the playground and let the autopilot show what it does on it'
 	@echo 'make test    lint, tidy, unit and integration tests'
 	@echo 'make lint    formatting, clippy and doc links alone'
-	@echo 'make bench   measure, as a table and as JSON (BENCH="--idle 600" for a long quiet)'
+	@echo 'make bench   measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
 	@echo 'make faults  let everything go wrong between operator and server, one thing at a time (fifteen minutes)'
 	@echo 'make fuzz    try every property of what users write for FUZZ_SECONDS (60) each'
 

@@ -3,6 +3,7 @@
 use crate::asset::{Asset, Install};
 use crate::condition::Condition;
 use crate::facts::Facts;
+use crate::need::Need;
 use crate::query::{Answer, Query};
 use serde_json::Value;
 use std::fmt;
@@ -16,6 +17,8 @@ pub enum Applicability {
     Not(Unmet),
     /// It is not, because its user did not ask for it or does not ask any more.
     NotAskedFor(Unmet),
+    /// It would be, if the cluster served this.
+    Missing(Need),
     /// That cannot be said before these are answered.
     Needs(Vec<Query>),
     /// The cluster did not answer this: leave everything as it is.
@@ -60,8 +63,19 @@ enum Met {
 
 /// Decides whether an asset is wanted in the cluster that the facts describe.
 ///
-/// One condition that does not hold is decisive, whatever is still unknown of the others.
+/// One condition that does not hold is decisive, whatever is still unknown of the others. What the cluster does not serve is looked at
+/// last, so that what nobody asked for is never missing anything.
 pub fn applies(asset: &Asset, facts: &Facts) -> Applicability {
+    match wanted(asset, facts) {
+        Applicability::Applies => match Need::all_of(asset).find(|need| facts.absent.contains(need)) {
+            Some(need) => Applicability::Missing(need),
+            None => Applicability::Applies,
+        },
+        other => other,
+    }
+}
+
+fn wanted(asset: &Asset, facts: &Facts) -> Applicability {
     if asset.conditions.is_empty() {
         return match asset.install {
             Install::Always => Applicability::Applies,

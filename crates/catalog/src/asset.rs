@@ -1,7 +1,7 @@
 //! One opinion: the object it makes, and when it is wanted.
 
 use crate::condition::Condition;
-use change::Impact;
+use change::{Impact, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ pub struct Asset {
     pub group: Option<String>,
     /// A CRD that must be installed beside that of its own kind.
     pub gate_crd: Option<String>,
+    /// The kind of object it makes, where its file says it in plain words.
+    pub kind: Option<Kind>,
     /// Its file, relative to the pack's folder.
     pub path: String,
     /// When it belongs to the installation; informational.
@@ -67,4 +69,13 @@ pub struct Read {
     pub namespace: Option<String>,
     /// The name, or any.
     pub name: Option<String>,
+}
+
+impl Asset {
+    /// Whether one of its conditions is a person's wish; where such a condition holds, somebody asked for the asset.
+    pub fn is_wished_for(&self) -> bool {
+        let is_wish =
+            |condition: &Condition| matches!(condition, Condition::Annotation { .. } | Condition::FeatureGate { .. });
+        self.conditions.iter().any(is_wish)
+    }
 }

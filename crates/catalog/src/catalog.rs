@@ -5,7 +5,9 @@ use crate::fault::Fault;
 use crate::feature::{Feature, Framework};
 use crate::files::Files;
 use crate::load;
+use crate::requirement;
 use crate::tombstone::Tombstone;
+use change::Key;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -51,5 +53,12 @@ impl Catalog {
     /// One asset by name.
     pub fn asset(&self, name: &str) -> Option<&Asset> {
         self.assets.iter().find(|asset| asset.name == name)
+    }
+
+    /// What an asset's object is called, where its file says it in plain words.
+    pub fn plain_key(&self, asset: &Asset) -> Option<Key> {
+        let text = std::str::from_utf8(self.files.get(&asset.path)?).ok()?;
+        let (namespace, name) = requirement::name(text)?;
+        Some(Key { kind: asset.kind.clone()?, namespace, name })
     }
 }

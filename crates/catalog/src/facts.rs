@@ -1,11 +1,13 @@
 //! All that is known of a cluster.
 
 use crate::hardware::Hardware;
+use crate::need::Need;
+use crate::pool::Pool;
 use crate::query::{Answer, Query};
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a render may depend on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,8 +19,14 @@ pub struct Facts {
     pub hardware: Hardware,
     /// What shape the cluster has.
     pub topology: Topology,
+    /// The pools of machines.
+    pub pools: Vec<Pool>,
+    /// The version of OpenShift, or empty.
+    pub cluster_version: String,
     /// Images the operator was told about, by name.
     pub images: BTreeMap<String, String>,
+    /// What assets need and the cluster does not serve.
+    pub absent: BTreeSet<Need>,
     /// The answers so far.
     #[serde(with = "as_list")]
     pub answers: BTreeMap<Query, Answer>,
@@ -55,6 +63,8 @@ mod as_list {
 #[cfg(test)]
 mod tests {
     use super::Facts;
+    use crate::need::Need;
+    use crate::pool::Pool;
     use crate::query::{Answer, Query};
     use serde_json::json;
 
@@ -62,6 +72,9 @@ mod tests {
     fn facts_read_back_as_they_were_written() {
         let mut facts = Facts { hco: json!({"kind": "HyperConverged"}), ..Facts::default() };
         facts.topology.is_hcp = true;
+        facts.pools.push(Pool { name: "worker".into(), machine_count: 3, ..Pool::default() });
+        facts.absent.insert(Need::Crd { name: "a.b".into() });
+        facts.absent.insert(Need::Kind { api_version: "g/v1".into(), kind: "K".into() });
         facts.answers.insert(Query::Crd { name: "a.b".into() }, Answer::Found(json!({"x": 1})));
         facts.answers.insert(
             Query::Object {

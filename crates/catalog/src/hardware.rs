@@ -1,6 +1,6 @@
 //! What the nodes of a cluster have inside them.
 
-use crate::node_facts::NodeFacts;
+use crate::node::Described;
 use serde::{Deserialize, Serialize};
 
 /// The names conditions use, in the order of [`Hardware`]'s fields.
@@ -29,24 +29,30 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// What at least one of these nodes has.
-    pub fn from_nodes(nodes: &[NodeFacts]) -> Hardware {
-        let has_label = |label: &str| {
-            let key = format!("{FEATURE}/{label}");
-            nodes.iter().any(|node| node.labels.contains_key(&key))
-        };
-        let is_extraordinary = |resource: &String| !ORDINARY.contains(&resource.as_str());
-        let has_extraordinary = nodes.iter().any(|node| node.capacity.keys().any(is_extraordinary));
-        let has_numa_policy =
-            nodes.iter().any(|node| node.annotations.contains_key("kubevirt.io/topology-manager-policy"));
-        let iommu = format!("{FEATURE}/iommu-enabled");
+    /// What the node that is described so has. A resource of which there is none is no device.
+    pub(crate) fn of(node: &Described) -> Hardware {
+        let has_label = |label: &str| node.labels.contains_key(&format!("{FEATURE}/{label}"));
+        let mut resources = node.capacity.iter().filter(|(_, amount)| !is_zero(amount)).map(|(name, _)| name.as_str());
+        let gpu_present = resources.clone().any(|resource| GPUS.contains(&resource));
         Hardware {
-            pci_devices_present: has_label("pci-present") || has_extraordinary,
-            numa_nodes_present: has_label("cpu-hardware_multithreading") || has_numa_policy,
-            vfio_capable: nodes.iter().any(|node| node.labels.get(&iommu).is_some_and(|value| value == "true")),
+            pci_devices_present: has_label("pci-present") || resources.any(|resource| !ORDINARY.contains(&resource)),
+            numa_nodes_present: has_label("cpu-hardware_multithreading")
+                || node.annotations.contains_key("kubevirt.io/topology-manager-policy"),
+            vfio_capable: node.labels.get(&format!("{FEATURE}/iommu-enabled")).is_some_and(|value| value == "true"),
             usb_devices_present: has_label("usb-present"),
-            gpu_present: nodes.iter().any(|node| GPUS.iter().any(|gpu| node.capacity.contains_key(*gpu))),
+            gpu_present,
         }
+    }
+
+    /// What at least one of these has.
+    pub fn of_any<'a>(all: impl Iterator<Item = &'a Hardware>) -> Hardware {
+        all.fold(Hardware::default(), |sum, one| Hardware {
+            pci_devices_present: sum.pci_devices_present || one.pci_devices_present,
+            numa_nodes_present: sum.numa_nodes_present || one.numa_nodes_present,
+            vfio_capable: sum.vfio_capable || one.vfio_capable,
+            usb_devices_present: sum.usb_devices_present || one.usb_devices_present,
+            gpu_present: sum.gpu_present || one.gpu_present,
+        })
     }
 
     /// What a detector of this name says.
@@ -62,35 +68,52 @@ impl Hardware {
     }
 }
 
+/// Whether a quantity is none at all: `0`, `0Ki`, `0.0`.
+fn is_zero(amount: &str) -> bool {
+    !amount.chars().take_while(|letter| !letter.is_ascii_alphabetic()).any(|letter| ('1'..='9').contains(&letter))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{DETECTORS, Hardware};
-    use crate::node_facts::NodeFacts;
+    use crate::node::Described;
 
-    fn detected(nodes: &[NodeFacts]) -> Vec<&'static str> {
-        let hardware = Hardware::from_nodes(nodes);
+    fn detected(nodes: &[Described]) -> Vec<&'static str> {
+        let all: Vec<Hardware> = nodes.iter().map(Hardware::of).collect();
+        let hardware = Hardware::of_any(all.iter());
         DETECTORS.into_iter().filter(|detector| hardware.detected(detector) == Some(true)).collect()
     }
 
     #[test]
     fn one_node_is_enough_for_the_cluster() {
-        let plain = NodeFacts::of(&[], &[], &["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi"]);
         let label = |key: &str, value: &str| {
-            NodeFacts::of(&[(&format!("feature.node.kubernetes.io/{key}"), value)], &[], &["cpu"])
+            Described::with(&[(&format!("feature.node.kubernetes.io/{key}"), value)], &[], &["cpu"])
         };
-        let cases: [(NodeFacts, &[&str]); 8] = [
-            (plain.clone(), &[]),
+        let cases: [(Described, &[&str]); 7] = [
             (label("pci-present", ""), &["pciDevicesPresent"]),
-            (NodeFacts::of(&[], &[], &["devices.kubevirt.io/kvm"]), &["pciDevicesPresent"]),
+            (Described::with(&[], &[], &["devices.kubevirt.io/kvm"]), &["pciDevicesPresent"]),
             (label("cpu-hardware_multithreading", "true"), &["numaNodesPresent"]),
-            (NodeFacts::of(&[], &[("kubevirt.io/topology-manager-policy", "x")], &[]), &["numaNodesPresent"]),
+            (Described::with(&[], &[("kubevirt.io/topology-manager-policy", "x")], &[]), &["numaNodesPresent"]),
             (label("iommu-enabled", "true"), &["vfioCapable"]),
             (label("iommu-enabled", "false"), &[]),
-            (NodeFacts::of(&[], &[], &["nvidia.com/gpu"]), &["pciDevicesPresent", "gpuPresent"]),
+            (Described::with(&[], &[], &["nvidia.com/gpu"]), &["pciDevicesPresent", "gpuPresent"]),
         ];
         for (node, expected) in cases {
-            assert_eq!(detected(&[plain.clone(), node]), expected);
+            let plain = Described::with(&[], &[], &["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi"]);
+            assert_eq!(detected(&[plain, node]), expected);
         }
         assert_eq!(detected(&[]), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_resource_of_which_there_is_none_is_no_device() {
+        for (amount, is_there) in
+            [("0", false), ("0Ki", false), ("0.0", false), ("1", true), ("10", true), ("1e3", true)]
+        {
+            let mut node = Described::with(&[], &[], &["nvidia.com/gpu"]);
+            node.capacity.insert("nvidia.com/gpu".into(), amount.into());
+            let hardware = Hardware::of(&node);
+            assert_eq!((hardware.gpu_present, hardware.pci_devices_present), (is_there, is_there), "{amount}");
+        }
     }
 }

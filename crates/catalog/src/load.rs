@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use crate::feature::{Feature, Framework, Maturity};
 use crate::files::Files;
 use crate::hardware::DETECTORS;
+use crate::requirement::requirement;
 use crate::strict::{Entries, Strict, nearest};
 use crate::template::{Parsed, names};
 use crate::tombstone;
@@ -191,7 +192,9 @@ fn read_asset(node: &Node, files: &Files, strict: &mut Strict<'_>) -> Option<Ass
     for item in strict.items(&entries, "conditions") {
         conditions.extend(read_condition(item, strict));
     }
+    let text = files.get(&path).and_then(|content| std::str::from_utf8(content).ok());
     let asset = Asset {
+        kind: text.and_then(requirement),
         name: strict.required(&entries, "name").unwrap_or_default(),
         group: strict.optional(&entries, "group"),
         gate_crd: strict.optional(&entries, "gate_crd"),

@@ -1,22 +1,31 @@
 //! What kind of object an asset makes, told without facts.
 
-use crate::asset::Asset;
-use crate::catalog::Catalog;
 use change::Kind;
 
-/// The kind of object an asset makes, from the first top-level `apiVersion:` and `kind:` of its file.
+/// The kind of object a file makes, from its top-level `apiVersion:` and `kind:`.
 ///
-/// `None` where the file does not say it in plain words.
-pub fn requirement(catalog: &Catalog, asset: &Asset) -> Option<Kind> {
-    let text = std::str::from_utf8(catalog.files.get(&asset.path)?).ok()?;
-    let api_version = top_level(text, "apiVersion:")?;
-    let kind = top_level(text, "kind:")?;
-    Some(Kind::new(api_version, kind))
+/// `None` where the file does not say it in plain words, or says several things.
+pub(crate) fn requirement(text: &str) -> Option<Kind> {
+    Some(Kind::new(top_level(text, "apiVersion:")?, top_level(text, "kind:")?))
+}
+
+/// What the object of a file is called, where the file says it in plain words.
+pub(crate) fn name(text: &str) -> Option<(String, String)> {
+    let mut lines = text.lines().skip_while(|line| line.trim_end() != "metadata:").skip(1);
+    let (mut name, mut namespace) = (None, String::new());
+    for line in lines.by_ref().take_while(|line| line.starts_with("  ") || line.trim().is_empty()) {
+        let plain = |key: &str| Some(line.strip_prefix(key)?.trim().trim_matches(['"', '\'']).to_owned());
+        name = name.or_else(|| plain("  name:"));
+        namespace = plain("  namespace:").unwrap_or(namespace);
+    }
+    name.filter(|name| !name.is_empty() && !name.contains("{{")).map(|name| (namespace, name))
 }
 
 fn top_level<'t>(text: &'t str, key: &str) -> Option<&'t str> {
-    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
-    let value = value.split(" #").next().unwrap_or(value).trim();
-    let value = value.trim_matches(['"', '\'']);
-    (!value.is_empty() && !value.contains("{{")).then_some(value)
+    let mut values = text.lines().filter_map(|line| line.strip_prefix(key)).map(|value| {
+        let value = value.split(" #").next().unwrap_or(value).trim();
+        value.trim_matches(['"', '\''])
+    });
+    let value = values.next()?;
+    (!value.is_empty() && !value.contains("{{") && values.all(|other| other == value)).then_some(value)
 }

@@ -1,8 +1,7 @@
 //! The shape of a cluster: who runs the control plane, and where.
 
-use crate::node_facts::NodeFacts;
+use crate::node::Node;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The booleans a condition may name, in the order of [`Topology`]'s fields.
 pub const BOOLEANS: [&str; 9] = [
@@ -17,8 +16,17 @@ pub const BOOLEANS: [&str; 9] = [
     "isOpenStack",
 ];
 
-const MASTER: [&str; 2] = ["node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"];
-const WORKER: &str = "node-role.kubernetes.io/worker";
+const MASTER: [&str; 2] = ["master", "control-plane"];
+const WORKER: &str = "worker";
+
+/// What the `Infrastructure` named `cluster` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Infrastructure {
+    /// `HighlyAvailable`, `SingleReplica`, `External` or empty.
+    pub control_plane_topology: String,
+    /// The platform's name, or empty.
+    pub platform: String,
+}
 
 /// The shape of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,23 +68,17 @@ pub struct Topology {
 
 impl Topology {
     /// The shape these nodes, the `Infrastructure` and the `Scheduler` named `cluster` describe.
-    pub fn from_nodes(nodes: &[NodeFacts], infrastructure: Option<&Value>, scheduler: Option<&Value>) -> Topology {
-        let is_master = |node: &&NodeFacts| MASTER.iter().any(|label| node.labels.contains_key(*label));
-        let is_worker = |node: &&NodeFacts| node.labels.contains_key(WORKER);
-        let masters: Vec<&NodeFacts> = nodes.iter().filter(is_master).collect();
+    pub fn of(nodes: &[Node], infrastructure: &Infrastructure, schedulable_masters: bool) -> Topology {
+        let is_master = |node: &&Node| MASTER.iter().any(|role| node.has_role(role));
+        let is_worker = |node: &&Node| node.has_role(WORKER);
+        let masters: Vec<&Node> = nodes.iter().filter(is_master).collect();
         let workers = nodes.iter().filter(|node| is_worker(node) && !is_master(node)).count();
-        let text = |path: &str| {
-            let found = infrastructure.and_then(|object| object.pointer(path)).and_then(Value::as_str);
-            found.unwrap_or_default().to_owned()
-        };
-        let control_plane_topology = text("/status/controlPlaneTopology");
-        let cloud_provider = text("/status/platformStatus/type");
+        let Infrastructure { control_plane_topology, platform: cloud_provider } = infrastructure.clone();
         let is_on = |provider: &str| cloud_provider == provider;
-        let schedulable = scheduler.and_then(|object| object.pointer("/spec/mastersSchedulable"));
         Topology {
             is_hcp: control_plane_topology == "External",
             is_compact: !masters.is_empty() && workers == 0 && masters.iter().all(is_worker),
-            has_schedulable_masters: schedulable.and_then(Value::as_bool) == Some(true),
+            has_schedulable_masters: schedulable_masters,
             is_aws: is_on("AWS"),
             is_azure: is_on("Azure"),
             is_gcp: is_on("GCP"),
@@ -110,26 +112,15 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::Topology;
-    use crate::node_facts::NodeFacts;
+    use super::{Infrastructure, Topology};
+    use crate::node::Node;
     use expect_test::{Expect, expect};
-    use serde_json::json;
 
-    fn check(nodes: &str, infrastructure: Option<(&str, &str)>, schedulable: Option<bool>, expected: &Expect) {
-        let role = |role: &str| format!("node-role.kubernetes.io/{role}");
-        let nodes: Vec<NodeFacts> = nodes
-            .split_whitespace()
-            .map(|roles| {
-                let labels: Vec<String> = roles.split('+').map(role).collect();
-                let labels: Vec<(&str, &str)> = labels.iter().map(|label| (label.as_str(), "")).collect();
-                NodeFacts::of(&labels, &[], &[])
-            })
-            .collect();
-        let infrastructure = infrastructure.map(|(control_plane, platform)| {
-            json!({"status": {"controlPlaneTopology": control_plane, "platformStatus": {"type": platform}}})
-        });
-        let scheduler = schedulable.map(|value| json!({"spec": {"mastersSchedulable": value}}));
-        let topology = Topology::from_nodes(&nodes, infrastructure.as_ref(), scheduler.as_ref());
+    fn check(nodes: &str, (control_plane, platform): (&str, &str), schedulable: bool, expected: &Expect) {
+        let node = |roles: &str| Node { roles: roles.split('+').map(str::to_owned).collect(), ..Node::default() };
+        let nodes: Vec<Node> = nodes.split_whitespace().map(node).collect();
+        let (control_plane_topology, platform) = (control_plane.to_owned(), platform.to_owned());
+        let topology = Topology::of(&nodes, &Infrastructure { control_plane_topology, platform }, schedulable);
         let booleans = super::BOOLEANS.into_iter().filter(|field| topology.boolean(field) == Some(true));
         let counts = [topology.master_count, topology.worker_count, topology.total_node_count];
         let told = format!(
@@ -143,30 +134,30 @@ mod tests {
 
     #[test]
     fn a_cluster_is_compact_when_all_masters_work_and_nobody_else_does() {
-        let bare = Some(("HighlyAvailable", "BareMetal"));
+        let bare = ("HighlyAvailable", "BareMetal");
         let six = "master master control-plane worker worker worker";
-        check(six, bare, Some(false), &expect![[r#"[3, 3, 6] "HighlyAvailable" "BareMetal" ["isBareMetal"]"#]]);
+        check(six, bare, false, &expect![[r#"[3, 3, 6] "HighlyAvailable" "BareMetal" ["isBareMetal"]"#]]);
         let three = "master+worker control-plane+worker master+worker";
         check(
             three,
             bare,
-            Some(true),
+            true,
             &expect![[
                 r#"[3, 0, 3] "HighlyAvailable" "BareMetal" ["isCompact", "hasSchedulableMasters", "isBareMetal"]"#
             ]],
         );
-        check("master+worker master", None, None, &expect![[r#"[2, 0, 2] "" "" []"#]]);
-        check("master+worker worker", None, None, &expect![[r#"[1, 1, 2] "" "" []"#]]);
+        check("master+worker master", ("", ""), false, &expect![[r#"[2, 0, 2] "" "" []"#]]);
+        check("master+worker worker", ("", ""), false, &expect![[r#"[1, 1, 2] "" "" []"#]]);
     }
 
     #[test]
     fn a_hosted_control_plane_has_no_masters() {
         check(
             "worker worker",
-            Some(("External", "AWS")),
-            None,
+            ("External", "AWS"),
+            false,
             &expect![[r#"[0, 2, 2] "External" "AWS" ["isHCP", "isAWS"]"#]],
         );
-        check("", None, None, &expect![[r#"[0, 0, 0] "" "" []"#]]);
+        check("", ("", ""), false, &expect![[r#"[0, 0, 0] "" "" []"#]]);
     }
 }

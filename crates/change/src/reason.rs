@@ -84,6 +84,14 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it says nothing new after the other: which nodes an approval is about is told, and nodes come and go.
+    pub fn is_same(&self, other: &Reason) -> bool {
+        match (self, other) {
+            (Reason::NeedsApproval { digest: one, .. }, Reason::NeedsApproval { digest: two, .. }) => one == two,
+            (one, two) => one == two,
+        }
+    }
+
     /// The word under which events and metrics file it.
     pub fn word(&self) -> &'static str {
         match self {
@@ -155,5 +163,23 @@ impl fmt::Display for Reason {
                 write!(f, "{manager} has applied {}; it is left to them", fields.join(", "))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reason;
+    use crate::digest::Digest;
+    use serde_json::json;
+
+    #[test]
+    fn an_approval_is_asked_for_once_however_many_nodes_come() {
+        let asked = |what: i64, restarts: &str| Reason::NeedsApproval {
+            changes: Vec::new(),
+            digest: Digest::of(&json!(what)),
+            restarts: restarts.into(),
+        };
+        assert!(asked(1, "one node").is_same(&asked(1, "two nodes")));
+        assert!(!asked(1, "one node").is_same(&asked(2, "one node")) && !asked(1, "").is_same(&Reason::Paused));
     }
 }

@@ -18,6 +18,9 @@ pub async fn answer(server: &Server, served: &Served, query: &Query) -> Answer {
         Err(Failure::Answered { code: 404, .. }) => return Answer::Absent,
         Err(_) => return Answer::Unknown,
     };
+    if matches!(query, Query::Crd { .. }) {
+        return catalog::crd::read(&text).map_or(Answer::Unknown, Answer::Found);
+    }
     let Ok(mut found) = serde_json::from_str::<Value>(&text) else { return Answer::Unknown };
     if !matches!(query, Query::List { .. }) {
         return Answer::Found(without_bookkeeping(found));

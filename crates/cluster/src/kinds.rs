@@ -1,23 +1,40 @@
 //! Which kinds the API server serves, and how.
 
-use crate::request::{Failure, Sent, send};
+use crate::request::{Failure, Sent, send, send_unless};
 use crate::server::Server;
 use change::Kind;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything in one answer; servers before 1.30 know it under the older name.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
-/// What the API server serves, as of one discovery.
+/// What the API server serves, as of the last discovery.
 #[derive(Debug, Default)]
-pub struct Kinds(BTreeMap<Kind, (Box<str>, bool)>);
+pub struct Kinds {
+    /// The core group, which never changes.
+    core: Map,
+    /// All other groups.
+    groups: Groups,
+}
+
+type Map = BTreeMap<Kind, (Box<str>, bool)>;
+
+/// What is served in all groups but the core one.
+#[derive(Debug, Default)]
+pub struct Groups {
+    kinds: Map,
+    /// Groups and versions of which the server itself does not know what there is now.
+    unclear: BTreeSet<(String, String)>,
+    /// What the server calls this answer.
+    tag: String,
+}
 
 /// A kind that is served.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
     kind: Kind,
     /// As it stands in an address.
@@ -29,35 +46,51 @@ pub struct Served {
 impl Kinds {
     /// Asks once: two requests, whatever the number of kinds.
     pub async fn discover(server: &Server) -> Result<Kinds, Failure> {
-        let ask = async |url: &str| send(server, Sent::get(url, AGGREGATED)).await;
-        let (core, others) = futures::future::try_join(ask("/api"), ask("/apis")).await?;
-        let mut kinds = Kinds::default();
-        for text in [core, others] {
-            kinds.add(&text)?;
-        }
-        Ok(kinds)
+        let (core, groups) =
+            futures::future::try_join(send(server, Sent::get("/api", AGGREGATED)), discover_groups(server, "")).await?;
+        Ok(Kinds { core: Groups::read(&core, String::new())?.kinds, groups: groups.unwrap_or_default() })
     }
 
-    fn add(&mut self, text: &str) -> Result<(), Failure> {
-        let list: Discovered = serde_json::from_str(text)?;
-        for group in list.items {
-            for version in group.versions {
-                let all = version.resources.into_iter();
-                for resource in all.filter(|resource| resource.verbs.iter().any(|verb| verb == "list")) {
-                    let Some(kind) = resource.response_kind else { continue };
-                    let (group, version) = (group.metadata.name.clone(), version.version.clone());
-                    let plural = resource.resource.into_boxed_str();
-                    let place = (plural, resource.scope == "Namespaced");
-                    self.0.entry(Kind { group, version, kind: kind.kind }).or_insert(place);
-                }
-            }
+    /// What the server calls its last answer, for [`discover_groups`].
+    pub fn tag(&self) -> &str {
+        &self.groups.tag
+    }
+
+    /// Takes another answer. Where the server itself does not know what there is now, what there was still counts.
+    pub fn take(&mut self, groups: Groups) {
+        let before = std::mem::replace(&mut self.groups, groups);
+        let unclear = &self.groups.unclear;
+        let still = |kind: &Kind| unclear.contains(&(kind.group.clone(), kind.version.clone()));
+        let kept = before.kinds.into_iter().filter(|(kind, _)| still(kind));
+        for (kind, place) in kept.collect::<Vec<_>>() {
+            self.groups.kinds.entry(kind).or_insert(place);
         }
-        Ok(())
+    }
+
+    /// Whether some version of a CustomResourceDefinition is served; its name is `plural.group`.
+    pub fn serves_crd(&self, name: &str) -> bool {
+        let Some((plural, group)) = name.split_once('.') else { return false };
+        let first = Kind { group: group.to_owned(), version: String::new(), kind: String::new() };
+        let of_group = self.groups.kinds.range(first..).take_while(|(kind, _)| kind.group == group);
+        of_group.into_iter().any(|(_, (served, _))| **served == *plural)
+    }
+
+    /// Takes out what a definition brought that is no longer there; whether there was anything. The next discovery is a new one.
+    pub fn drop_crd(&mut self, name: &str) -> bool {
+        let Some((plural, group)) = name.split_once('.') else { return false };
+        let before = self.groups.kinds.len();
+        self.groups.kinds.retain(|kind, (served, _)| kind.group != group || **served != *plural);
+        let is_changed = self.groups.kinds.len() != before;
+        if is_changed {
+            self.groups.tag.clear();
+        }
+        is_changed
     }
 
     /// How a kind is served; `None` if it is not.
     pub fn find(&self, kind: &Kind) -> Option<Served> {
-        let (plural, namespaced) = self.0.get(kind)?;
+        let map = if kind.group.is_empty() { &self.core } else { &self.groups.kinds };
+        let (plural, namespaced) = map.get(kind)?;
         Some(Served { kind: kind.clone(), plural: plural.clone(), namespaced: *namespaced })
     }
 
@@ -67,6 +100,36 @@ impl Kinds {
             let kind = Kind { group: group.into(), version: (*version).into(), kind: kind.into() };
             self.find(&kind).map(|served| (kind, served))
         })
+    }
+}
+
+impl Groups {
+    fn read(text: &str, tag: String) -> Result<Groups, Failure> {
+        let list: Discovered = serde_json::from_str(text)?;
+        let mut groups = Groups { tag, ..Groups::default() };
+        for group in list.items {
+            for version in group.versions {
+                if version.freshness == "Stale" {
+                    groups.unclear.insert((group.metadata.name.clone(), version.version.clone()));
+                }
+                let all = version.resources.into_iter();
+                for resource in all.filter(|resource| resource.verbs.iter().any(|verb| verb == "list")) {
+                    let Some(kind) = resource.response_kind else { continue };
+                    let (group, version) = (group.metadata.name.clone(), version.version.clone());
+                    let place = (resource.resource.into_boxed_str(), resource.scope == "Namespaced");
+                    groups.kinds.entry(Kind { group, version, kind: kind.kind }).or_insert(place);
+                }
+            }
+        }
+        Ok(groups)
+    }
+}
+
+/// Asks for all groups but the core one; `None` if the answer is still the one of this tag.
+pub async fn discover_groups(server: &Server, tag: &str) -> Result<Option<Groups>, Failure> {
+    match send_unless(server, Sent::get("/apis", AGGREGATED), tag).await? {
+        Some((text, tag)) => Groups::read(&text, tag).map(Some),
+        None => Ok(None),
     }
 }
 
@@ -127,6 +190,8 @@ struct Named {
 struct Version {
     version: String,
     #[serde(default)]
+    freshness: String,
+    #[serde(default)]
     resources: Vec<Resource>,
 }
 
@@ -148,30 +213,49 @@ struct ResponseKind {
 
 #[cfg(test)]
 mod tests {
-    use super::Kinds;
+    use super::{Groups, Kinds};
     use change::Kind;
 
-    #[test]
-    fn a_kind_is_found_with_its_address() {
-        let resource = |resource: &str, kind: &str, scope: &str| {
+    fn discovered(group: &str, version: &str, more: &str, resource: Option<(&str, &str, &str)>) -> String {
+        let resource = resource.map_or(String::new(), |(resource, kind, scope)| {
             format!(
                 r#"{{"resource":"{resource}","responseKind":{{"group":"","version":"","kind":"{kind}"}},"scope":"{scope}","verbs":["get","list"]}}"#
             )
-        };
-        let mut kinds = Kinds::default();
-        let core = resource("services", "Service", "Namespaced");
-        kinds.add(&format!(r#"{{"items":[{{"metadata":{{"creationTimestamp":null}},"versions":[{{"version":"v1","resources":[{core}]}}]}}]}}"#)).unwrap();
-        let pool = resource("machineconfigpools", "MachineConfigPool", "Cluster");
-        kinds
-            .add(&format!(
-                r#"{{"items":[{{"metadata":{{"name":"m.io"}},"versions":[{{"version":"v2","resources":[{pool}]}}]}}]}}"#
-            ))
-            .unwrap();
+        });
+        format!(
+            r#"{{"items":[{{"metadata":{{{group}}},"versions":[{{"version":"{version}",{more}"resources":[{resource}]}}]}}]}}"#
+        )
+    }
+
+    fn read(text: &str) -> Groups {
+        Groups::read(text, String::new()).unwrap()
+    }
+
+    const POOL: Option<(&str, &str, &str)> = Some(("machineconfigpools", "MachineConfigPool", "Cluster"));
+
+    #[test]
+    fn a_kind_is_found_with_its_address() {
+        let service = Some(("services", "Service", "Namespaced"));
+        let core = read(&discovered(r#""creationTimestamp":null"#, "v1", "", service)).kinds;
+        let mut kinds = Kinds { core, groups: read(&discovered(r#""name":"m.io""#, "v2", "", POOL)) };
         let url = |api_version: &str, kind: &str| {
             kinds.find(&Kind::new(api_version, kind)).map(|served| served.url("n", "x"))
         };
         assert_eq!(url("v1", "Service").unwrap(), "/api/v1/namespaces/n/services/x");
         assert_eq!(url("m.io/v2", "MachineConfigPool").unwrap(), "/apis/m.io/v2/machineconfigpools/x");
         assert_eq!(url("m.io/v1", "MachineConfigPool"), None);
+        assert!(kinds.serves_crd("machineconfigpools.m.io") && !kinds.serves_crd("machineconfigpools.n.io"));
+        assert!(!kinds.drop_crd("other.m.io") && kinds.drop_crd("machineconfigpools.m.io"));
+        assert!(!kinds.serves_crd("machineconfigpools.m.io"));
+    }
+
+    #[test]
+    fn what_the_server_is_not_sure_of_is_not_gone() {
+        let pool = Kind::new("m.io/v2", "MachineConfigPool");
+        let mut kinds = Kinds { groups: read(&discovered(r#""name":"m.io""#, "v2", "", POOL)), ..Kinds::default() };
+        kinds.take(read(&discovered(r#""name":"m.io""#, "v2", r#""freshness":"Stale","#, None)));
+        assert!(kinds.find(&pool).is_some());
+        kinds.take(read(&discovered(r#""name":"m.io""#, "v2", r#""freshness":"Current","#, None)));
+        assert!(kinds.find(&pool).is_none());
     }
 }

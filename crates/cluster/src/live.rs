@@ -31,6 +31,8 @@ pub(crate) struct Metadata<'a> {
     #[serde(default)]
     pub(crate) resource_version: String,
     #[serde(default)]
+    pub(crate) generation: i64,
+    #[serde(default)]
     annotations: Option<BTreeMap<String, String>>,
     #[serde(default, borrow)]
     managed_fields: Option<&'a RawValue>,
@@ -43,6 +45,12 @@ pub(crate) struct Metadata<'a> {
 }
 
 impl Metadata<'_> {
+    /// Takes only what tells one look from another.
+    pub(crate) fn name_and_version(self) -> Live {
+        let deleting = self.deletion_timestamp.map(jiff::Timestamp::as_millisecond);
+        Live { uid: self.uid, resource_version: self.resource_version, deleting, ..Live::default() }
+    }
+
     /// Takes what is needed and drops the rest.
     pub(crate) fn live(self) -> Live {
         let mut annotations = self.annotations.unwrap_or_default();

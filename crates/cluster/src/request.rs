@@ -1,7 +1,9 @@
 //! One request to the API server and as much of the answer as is needed.
 
 use crate::server::Server;
-use http::{Method, Request};
+use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use http::{Method, Request, StatusCode};
+use kube::client::Body;
 use std::time::Duration;
 
 /// Asks for metadata alone: it carries managedFields and annotations.
@@ -97,6 +99,38 @@ pub(crate) async fn send(server: &Server, sent: Sent<'_>) -> Result<String, Fail
 pub(crate) async fn send_within(patience: Duration, server: &Server, sent: Sent<'_>) -> Result<String, Failure> {
     match tokio::time::timeout(patience, server.client.request_text(sent.request()?)).await {
         Ok(answer) => Ok(answer?),
+        Err(_) => Err(Failure::Unanswered("no answer in time".into())),
+    }
+}
+
+/// The same for an answer that may be known: `None` if the server still gives it this tag, else the new one with its own.
+pub(crate) async fn send_unless(
+    server: &Server,
+    sent: Sent<'_>,
+    tag: &str,
+) -> Result<Option<(String, String)>, Failure> {
+    let mut request = sent.request()?;
+    if let Ok(tag) = HeaderValue::from_str(tag)
+        && !tag.is_empty()
+    {
+        request.headers_mut().insert(IF_NONE_MATCH, tag);
+    }
+    let ask = async {
+        let response = server.client.send(request.map(Body::from)).await?;
+        let (status, headers) = (response.status(), response.headers());
+        let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
+        let bytes = response.into_body().collect_bytes().await?;
+        if status == StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if status.is_success() {
+            return Ok(Some((text, tag)));
+        }
+        Err(Failure::Answered { code: status.as_u16(), words: text })
+    };
+    match tokio::time::timeout(server.patience.request, ask).await {
+        Ok(answer) => answer,
         Err(_) => Err(Failure::Unanswered("no answer in time".into())),
     }
 }

@@ -4,6 +4,7 @@ use crate::kinds::Served;
 use crate::live::Object;
 use crate::request::{Failure, METADATA, METADATA_LIST, Sent, WHOLE, send};
 use crate::server::Server;
+use catalog::Part;
 use change::Live;
 use futures::{AsyncBufReadExt, StreamExt};
 use serde::Deserialize;
@@ -32,8 +33,29 @@ const RETRY_REFUSED: (Duration, Duration) = (Duration::from_secs(2), Duration::f
 pub enum Content {
     /// Metadata: it carries managedFields and annotations.
     Metadata,
+    /// Names and versions; the rest is dropped as soon as it comes.
+    Names,
+    /// Of a kind that facts are read from: as little as anything depends on.
+    Part,
     /// Everything.
     Whole,
+}
+
+impl Content {
+    fn is_metadata(self) -> bool {
+        matches!(self, Content::Metadata | Content::Names)
+    }
+}
+
+/// What of an object is told beside its metadata.
+#[derive(Debug)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// As much as facts depend on.
+    Part(Part),
+    /// All of it.
+    Whole(Value),
 }
 
 /// What a watch saw.
@@ -47,8 +69,10 @@ pub enum Seen {
         name: String,
         /// Its metadata.
         live: Live,
-        /// All of it, where that was asked for.
-        whole: Option<Value>,
+        /// How often its spec was changed.
+        generation: i64,
+        /// As much of the rest as was asked for.
+        body: Body,
     },
     /// An object is gone.
     Gone {
@@ -83,7 +107,7 @@ pub struct Watch<P> {
     pub namespace: String,
     /// How much of each object.
     pub content: Content,
-    /// How many other watches there were before it.
+    /// The lowest number that no other watch has: it chooses the connection.
     pub number: usize,
     /// What it is called.
     pub place: P,
@@ -109,7 +133,8 @@ impl<P: Clone + Send + Sync + 'static> Watch<P> {
                     }
                 }
                 Err(failure) => {
-                    let is_refusal = failure.is_refusal();
+                    // What the server says it serves and does not find is about to come, or to go.
+                    let is_refusal = failure.is_refusal() && !matches!(failure, Failure::Answered { code: 404, .. });
                     if self.say(Seen::Lost { why: failure.to_string() }).await.is_err() {
                         return;
                     }
@@ -129,9 +154,9 @@ impl<P: Clone + Send + Sync + 'static> Watch<P> {
     }
 
     /// Tells everything there is; returns the version from which to follow.
-    async fn list(&self) -> Result<String, Failure> {
+    pub(crate) async fn list(&self) -> Result<String, Failure> {
         let base = format!("{}?limit={PAGE}", self.served.url(&self.namespace, ""));
-        let accept = if self.content == Content::Whole { WHOLE } else { METADATA_LIST };
+        let accept = if self.content.is_metadata() { METADATA_LIST } else { WHOLE };
         let (mut all, mut url) = (BTreeSet::new(), base.clone());
         loop {
             let text = send(&self.server, Sent::get(&url, accept)).await?;
@@ -155,7 +180,7 @@ impl<P: Clone + Send + Sync + 'static> Watch<P> {
 
     /// Tells what changes; returns when a new list is needed.
     async fn follow(&self, mut version: String) {
-        let accept = if self.content == Content::Whole { WHOLE } else { METADATA };
+        let accept = if self.content.is_metadata() { METADATA } else { WHOLE };
         let mut pause = FIRST_RETRY;
         loop {
             let url = format!(
@@ -220,9 +245,19 @@ impl<P: Clone + Send + Sync + 'static> Watch<P> {
 
     fn present(&self, text: &str) -> Result<Seen, Failure> {
         let Object { metadata } = serde_json::from_str(text)?;
-        let whole = if self.content == Content::Whole { Some(serde_json::from_str(text)?) } else { None };
-        let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone());
-        Ok(Seen::Present { namespace, name, live: metadata.live(), whole })
+        let body = match self.content {
+            Content::Metadata | Content::Names => Body::None,
+            Content::Part => Body::Part(Part::read(&self.served.kind().kind, text)?),
+            Content::Whole => Body::Whole(serde_json::from_str(text)?),
+        };
+        let (namespace, name, generation) = (metadata.namespace.clone(), metadata.name.clone(), metadata.generation);
+        // Nodes and definitions are many, large and never ours.
+        let live = match self.content {
+            Content::Names => metadata.name_and_version(),
+            Content::Part if self.served.kind().kind == "Node" => metadata.name_and_version(),
+            Content::Metadata | Content::Whole | Content::Part => metadata.live(),
+        };
+        Ok(Seen::Present { namespace, name, live, generation, body })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod autopilot;
 mod command;
+mod images;
 mod metrics;
 mod pack;
 mod serve;
@@ -26,6 +27,8 @@ enum Command {
     Render(command::render::Arguments),
     /// Show what the autopilot does about every object, and why
     Status(command::status::Arguments),
+    /// Print what is known of a cluster, as `render --facts` takes it
+    Facts(command::facts::Arguments),
     /// Say yes to one change that restarts nodes
     Approve(command::approve::Arguments),
     /// Bring an object back as it was before the autopilot took it over, and leave it alone from then on
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => done(command::run::run(arguments)),
         Command::Render(arguments) => command::render::run(&arguments),
         Command::Status(arguments) => done(command::status::run(&arguments)),
+        Command::Facts(arguments) => done(command::facts::run(&arguments)),
         Command::Approve(arguments) => done(command::approve::run(&arguments)),
         Command::Rollback(arguments) => done(command::rollback::run(&arguments)),
         Command::Handback(arguments) => command::handback::run(&arguments),

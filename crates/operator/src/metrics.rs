@@ -1,7 +1,8 @@
 //! What a Prometheus scrapes; names and labels are the predecessor's.
 
 use autopilot::Cause;
-use change::{Key, Reason};
+use catalog::Need;
+use change::{Key, Kind, Reason};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -23,6 +24,14 @@ impl Object {
     }
 }
 
+/// A kind that assets need.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Dependency {
+    group: String,
+    version: String,
+    kind: String,
+}
+
 /// All metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -30,12 +39,16 @@ pub(crate) struct Metrics {
     paused: Family<Object, Gauge>,
     thrashing: Family<Object, Counter>,
     tombstones: Family<Object, Gauge>,
+    missing: Family<Dependency, Gauge>,
 }
 
 impl Metrics {
     pub(crate) fn new() -> Metrics {
         let mut registry = Registry::with_prefix("kubevirt_autopilot");
         let (compliance, paused, thrashing) = (Family::default(), Family::default(), Family::default());
+        let missing = Family::default();
+        let words = "1 somebody asked for what needs it, and the cluster does not serve it";
+        registry.register("missing_dependency", words, missing.clone());
         registry.register("compliance_status", "1 as it should be, 0 not", compliance.clone());
         registry.register("paused_resources", "1 paused, 0 not", paused.clone());
         // The library adds _total.
@@ -46,7 +59,7 @@ impl Metrics {
             "0 gone, 1 still there, -1 stuck, -2 not ours to delete",
             tombstones.clone(),
         );
-        Metrics { registry, compliance, paused, thrashing, tombstones }
+        Metrics { registry, compliance, paused, thrashing, tombstones, missing }
     }
 
     /// The object is as it should be.
@@ -96,6 +109,17 @@ impl Metrics {
         self.thrashing.get_or_create_owned(&Object::of(key)).inc();
     }
 
+    /// Somebody asked for what needs this, and the cluster does not serve it; or not any more.
+    pub(crate) fn missing(&self, need: &Need, is_missing: bool) {
+        let Kind { group, version, kind } = need.labels();
+        let dependency = Dependency { group, version, kind };
+        if is_missing {
+            self.missing.get_or_create_owned(&dependency).set(1);
+        } else {
+            self.missing.remove(&dependency);
+        }
+    }
+
     /// The object is none of ours any more.
     pub(crate) fn forget(&self, key: &Key) {
         self.compliance.remove(&Object::of(key));
@@ -114,6 +138,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
+    use catalog::Need;
     use change::{Key, Kind, Reason};
 
     #[test]
@@ -127,6 +152,12 @@ mod tests {
             let line = format!("kubevirt_autopilot_{}", line.replace("{}", labels));
             assert!(metrics.text().contains(&line), "{line}\n{}", metrics.text());
         }
+        let need = Need::of(&Kind::new("g.io/v1", "K"));
+        let line = "kubevirt_autopilot_missing_dependency{group=\"g.io\",version=\"v1\",kind=\"K\"} 1";
+        metrics.missing(&need, true);
+        assert!(metrics.text().contains(line), "{}", metrics.text());
+        metrics.missing(&need, false);
+        assert!(!metrics.text().contains(line), "it has come");
         metrics.held(&key, &Reason::Unmanaged);
         assert!(!metrics.text().contains("compliance_status{"), "what is unmanaged has no compliance");
         metrics.held(&key, &Reason::Paused);

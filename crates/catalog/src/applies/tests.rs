@@ -4,6 +4,7 @@ use super::{Applicability, applies};
 use crate::asset::{Asset, Install, Prune};
 use crate::condition::Condition;
 use crate::facts::Facts;
+use crate::need::Need;
 use crate::query::{Answer, Query};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ fn asset(install: Install, conditions: Vec<Condition>) -> Asset {
         name: "a".into(),
         group: None,
         gate_crd: None,
+        kind: None,
         path: "active/a.yaml".into(),
         phase: 1,
         install,
@@ -40,6 +42,7 @@ fn told(conditions: Vec<Condition>, facts: &Facts) -> String {
         Applicability::Applies => "applies".into(),
         Applicability::Not(unmet) => unmet.to_string(),
         Applicability::NotAskedFor(unmet) => format!("not asked for: {unmet}"),
+        Applicability::Missing(need) => format!("missing {need}"),
         Applicability::Needs(queries) => format!("needs {}", queries.len()),
         Applicability::Held(query) => format!("held by {query}"),
         Applicability::Broken(reason) => format!("broken: {reason}"),
@@ -196,4 +199,35 @@ fn one_condition_that_does_not_hold_is_decisive() {
     unknown.answers.insert(kubevirt(), Answer::Unknown);
     assert_eq!(told(vec![gate(), image()], &unknown), no_image);
     assert_eq!(told(vec![gate(), gate()], &Facts::default()), "needs 1");
+}
+
+#[test]
+fn what_the_cluster_does_not_serve_is_missing_only_where_it_is_wanted() {
+    let kind = change::Kind::new("g.io/v1", "K");
+    let gate = Need::Crd { name: "gates.g.io".into() };
+    let needing = |install: Install, conditions: Vec<Condition>| Asset {
+        kind: Some(kind.clone()),
+        gate_crd: Some("gates.g.io".into()),
+        ..asset(install, conditions)
+    };
+    let without =
+        |needs: &[&Need]| Facts { absent: needs.iter().map(|need| (*need).clone()).collect(), ..Facts::default() };
+    let always = needing(Install::Always, vec![]);
+    assert_eq!(applies(&always, &Facts::default()), Applicability::Applies, "nothing is known to be absent");
+    assert_eq!(applies(&always, &without(&[&gate])), Applicability::Missing(gate.clone()));
+    let own = Need::of(&kind);
+    assert_eq!(applies(&always, &without(&[&own, &gate])), Applicability::Missing(own.clone()), "its own kind first");
+    let other = Need::of(&change::Kind::new("g.io/v2", "K"));
+    assert_eq!(applies(&always, &without(&[&other])), Applicability::Applies);
+    let image = || vec![Condition::Image { key: "i".into() }];
+    let unasked = needing(Install::OptIn, image());
+    assert!(matches!(applies(&unasked, &without(&[&own, &gate])), Applicability::Not(_)), "nobody asked for it");
+}
+
+#[test]
+fn an_annotation_or_a_feature_gate_is_a_wish() {
+    let annotation = Condition::Annotation { key: "k".into(), value: None };
+    assert!(asset(Install::OptIn, vec![Condition::Image { key: "i".into() }, annotation]).is_wished_for());
+    assert!(asset(Install::Always, vec![Condition::FeatureGate { value: "g".into() }]).is_wished_for());
+    assert!(!asset(Install::Always, vec![Condition::Image { key: "i".into() }]).is_wished_for());
 }

@@ -4,11 +4,10 @@ use super::{Rendered, render};
 use crate::applies::{Applicability, applies};
 use crate::catalog::Catalog;
 use crate::facts::Facts;
-use crate::node_facts::NodeFacts;
+use crate::node::Node;
 use crate::query::{Answer, Query};
-use crate::requirement::requirement;
 use crate::test_pack::{files, loaded, of_template, of_template_and, sample};
-use crate::topology::Topology;
+use crate::topology::{Infrastructure, Topology};
 use change::Kind;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -16,17 +15,11 @@ use std::collections::BTreeMap;
 
 /// The facts of `tests-data/sample-pack/expected/README.md`.
 fn sample_facts(nodes: &[&[&str]], schedulable: bool) -> Facts {
-    let nodes: Vec<NodeFacts> = nodes
-        .iter()
-        .map(|roles| {
-            let labels: Vec<String> = roles.iter().map(|role| format!("node-role.kubernetes.io/{role}")).collect();
-            let labels: Vec<(&str, &str)> = labels.iter().map(|label| (label.as_str(), "")).collect();
-            NodeFacts::of(&labels, &[], &["cpu", "memory"])
-        })
-        .collect();
+    let node =
+        |roles: &&[&str]| Node { roles: roles.iter().map(|role| (*role).to_owned()).collect(), ..Node::default() };
+    let nodes: Vec<Node> = nodes.iter().map(node).collect();
     let infrastructure =
-        json!({"status": {"controlPlaneTopology": "HighlyAvailable", "platformStatus": {"type": "BareMetal"}}});
-    let scheduler = json!({"spec": {"mastersSchedulable": schedulable}});
+        Infrastructure { control_plane_topology: "HighlyAvailable".into(), platform: "BareMetal".into() };
     Facts {
         hco: json!({
             "apiVersion": "hco.kubevirt.io/v1",
@@ -40,7 +33,7 @@ fn sample_facts(nodes: &[&[&str]], schedulable: bool) -> Facts {
                 },
             },
         }),
-        topology: Topology::from_nodes(&nodes, Some(&infrastructure), Some(&scheduler)),
+        topology: Topology::of(&nodes, &infrastructure, schedulable),
         ..Facts::default()
     }
 }
@@ -86,7 +79,7 @@ fn the_sample_pack_renders_to_what_it_must() {
 #[test]
 fn the_kind_of_an_asset_is_known_without_facts() {
     let catalog = sample();
-    let kinds: Vec<Option<Kind>> = catalog.assets.iter().map(|asset| requirement(&catalog, asset)).collect();
+    let kinds: Vec<Option<Kind>> = catalog.assets.iter().map(|asset| asset.kind.clone()).collect();
     let kind = |group: &str, version: &str, kind: &str| {
         Some(Kind { group: group.into(), version: version.into(), kind: kind.into() })
     };
@@ -94,7 +87,9 @@ fn the_kind_of_an_asset_is_known_without_facts() {
     let expected = [kind("", "v1", "Service"), machine_config.clone(), machine_config, kind("", "v1", "ConfigMap")];
     assert_eq!(kinds, expected);
     let catalog = of_template("apiVersion: \"a.b/v1\" # why\nkind: {{ .Params.kind }}\n", "");
-    assert_eq!(requirement(&catalog, &catalog.assets[0]), None);
+    assert_eq!(catalog.assets[0].kind, None);
+    let either = "{{ if .HCO.GetName }}\nkind: A\n{{ else }}\nkind: B\n{{ end }}\n";
+    assert_eq!(of_template(&format!("apiVersion: a.b/v1\n{either}"), "").assets[0].kind, None);
 }
 
 const HEAD: &str = "apiVersion: v1\nkind: X\nmetadata: {name: thing}\n";

@@ -22,11 +22,15 @@ pub(super) struct Record {
 }
 
 impl Deletions {
+    /// None that were written down.
+    pub(super) fn none(namespace: &str) -> Deletions {
+        let kind = Kind::new("v1", "ConfigMap");
+        Deletions { key: Key { kind, namespace: namespace.to_owned(), name: api::STATE.into() }, left: BTreeMap::new() }
+    }
+
     /// Reads what an earlier process left; what cannot be read is nothing.
     pub(super) async fn read(server: &Server, kinds: &Kinds, namespace: &str) -> Deletions {
-        let key =
-            Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: api::STATE.to_owned() };
-        let mut left = BTreeMap::new();
+        let Deletions { key, mut left } = Deletions::none(namespace);
         if let Some(served) = kinds.find(&key.kind) {
             let query = catalog::Query::Object {
                 api_version: key.kind.api_version(),

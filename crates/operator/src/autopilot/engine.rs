@@ -1,22 +1,24 @@
 //! The loop: an event in, a decision, at most one write out; objects do not wait for each other.
 
 use super::deletions::Deletions;
+use super::discovery::{Discovery, definitions};
 use super::item::{Item, Seen, User};
 use super::leaving::{Candidate, Leaving};
 use super::looks::Looks;
-use super::places::{Place, Places};
-use super::questions::{Questions, place_of};
+use super::missing::Missing;
+use super::places::{Place, Places, Source};
+use super::questions::Questions;
 use super::readings::{Read, Readings};
 use super::teller::Teller;
-use super::waiting::{find_hco, look};
+use super::waiting::discover;
 use super::writing::Done;
 use super::{journal, platform};
 use crate::metrics::Metrics;
 use anyhow::Context;
 use autopilot::{Cause, Consent, Remembered, Tell, Verdict};
-use catalog::{Answer, Catalog, Facts, Query};
-use change::{Key, Reason};
-use cluster::watch::{Content, Seen as Watched};
+use catalog::{Catalog, Facts, World};
+use change::{Key, Kind, Reason};
+use cluster::watch::{Body, Content, Seen as Watched};
 use cluster::{Kinds, Permit, Server};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -33,8 +35,8 @@ const WAIT_FOR_LISTS: Duration = Duration::from_millis(300);
 
 /// At the end writes under way get this long.
 const LAST_WRITES: Duration = Duration::from_secs(10);
-/// A question the server did not answer is asked again after this.
-const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// What the server did not answer is asked again after this.
+pub(super) const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// How the autopilot is to run.
 pub(crate) struct Settings {
@@ -47,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) pod: String,
     pub(crate) permit: Permit,
     pub(crate) clock: fn() -> Timestamp,
+    /// Images by name.
+    pub(crate) images: BTreeMap<String, String>,
     pub(crate) metrics: Arc<Metrics>,
     /// Told what is missing before everything is kept.
     pub(crate) missing: watch_channel::Sender<Vec<String>>,
@@ -63,7 +67,18 @@ pub(super) struct Engine {
     pub(super) consent: Consent,
     /// What was wanted as a whole when that was last clear.
     pub(super) rules: Option<platform::Rules>,
-    pub(super) nodes: Vec<cluster::facts::Named>,
+    pub(super) discovery: Discovery,
+    /// All definitions were told once.
+    pub(super) knows_definitions: bool,
+    pub(super) world: World,
+    pub(super) is_world_changed: bool,
+    /// What has to be told before anything is rendered.
+    pub(super) awaited: BTreeSet<Place>,
+    pub(super) has_rendered: bool,
+    /// Something has changed that assets depend on.
+    pub(super) stale: bool,
+    /// What was told to be missing.
+    pub(super) missing: Missing,
     pub(super) items: BTreeMap<Key, Item>,
     pub(super) places: Places,
     pub(super) questions: Questions,
@@ -93,38 +108,46 @@ pub(crate) async fn run(
     let (seen, mut sights) = mpsc::channel(256);
     let mut places = Places::new(server.clone(), seen);
     let begun = async {
-        let (kinds, kind) = find_hco(&server).await;
-        let hco = Key { kind, namespace: settings.namespace.clone(), name: api::hco::NAME.into() };
-        places.watch(&kinds, &Place::of(&hco), Content::Whole);
-        let (facts, deletions) =
-            futures::future::join(look(&server, &kinds), Deletions::read(&server, &kinds, &settings.namespace)).await;
-        (kinds, hco, facts, deletions)
+        let kinds = discover(&server).await;
+        places.watch(&kinds, &definitions(), Content::Names);
+        kinds
     };
-    let (kinds, hco, (hardware, topology, nodes), deletions) = tokio::select! {
-        begun = begun => begun,
+    let kinds = tokio::select! {
+        kinds = begun => kinds,
         () = &mut stop => return Ok(()),
     };
     let (again, mut repeats) = mpsc::unbounded_channel();
     let (writing, written) = watch_channel::channel(0);
     let teller = Teller::new(server.client.clone(), settings.pod.clone(), written);
+    let newest =
+        Kind { group: api::hco::GROUP.into(), version: api::hco::VERSIONS[0].into(), kind: api::hco::KIND.into() };
+    let hco = Key { kind: newest, namespace: settings.namespace.clone(), name: api::hco::NAME.into() };
+    let facts = Facts { images: settings.images.clone(), ..Facts::default() };
     let mut engine = Engine {
+        discovery: Discovery::new(&catalog),
+        deletions: Deletions::none(&settings.namespace),
         server,
         settings,
         kinds,
         catalog,
-        facts: Facts { hardware, topology, ..Facts::default() },
+        facts,
         hco,
         hco_uid: String::new(),
         consent: Consent::default(),
         rules: None,
-        nodes,
+        knows_definitions: false,
+        world: World::default(),
+        is_world_changed: false,
+        awaited: BTreeSet::new(),
+        has_rendered: false,
+        stale: false,
+        missing: Missing::new(),
         items: BTreeMap::new(),
         places,
         questions: Questions::default(),
         readings: Readings::default(),
         looks: Looks::default(),
         leaving: Leaving::default(),
-        deletions,
         ready: BTreeSet::new(),
         writes: JoinSet::new(),
         writing,
@@ -133,10 +156,23 @@ pub(crate) async fn run(
         complaints: BTreeSet::new(),
         is_off: false,
     };
+    engine.follow_kinds();
+    let (server, namespace) = (engine.server.clone(), engine.settings.namespace.clone());
+    tokio::select! {
+        deletions = Deletions::read(&server, &engine.kinds, &namespace) => engine.deletions = deletions,
+        () = &mut stop => return Ok(()),
+    }
     let mut lists_in_time = std::pin::pin!(tokio::time::sleep(WAIT_FOR_LISTS));
     loop {
         tokio::select! {
-            Some((place, seen)) = sights.recv() => engine.take(&place, seen),
+            Some((source, seen)) = sights.recv() => {
+                engine.take_from(&source, seen);
+                // What has come meanwhile is taken at once: a hundred nodes are one change.
+                while let Ok((source, seen)) = sights.try_recv() {
+                    engine.take_from(&source, seen);
+                }
+            }
+            Some(answer) = engine.discovery.next() => engine.take_groups(answer),
             Some(key) = repeats.recv() => engine.wake(&key),
             Some(Ok((query, answer))) = engine.questions.asking.join_next() => engine.learn(query, answer),
             Some(Ok(read)) = engine.readings.next() => engine.take_reading(read),
@@ -147,6 +183,7 @@ pub(crate) async fn run(
             Some(done) = engine.writes.join_next() => engine.finish(done.context("a write ended unexpectedly")?),
             () = &mut stop => break,
         }
+        engine.settle();
         engine.work();
     }
     let drain = async {
@@ -165,12 +202,16 @@ pub(crate) async fn run(
 
 impl Engine {
     /// Renders everything anew, asks what templates want to know, and looks at every object.
-    fn render(&mut self) {
-        if self.facts.hco.is_null() {
-            // Nobody says what is wanted, which is not to say that nothing is.
+    pub(super) fn render(&mut self) {
+        let wanted = platform::want(&self.catalog, &self.facts, self.settings.opt_in, self.rules.as_ref());
+        for kind in wanted.unserved(&self.kinds) {
+            // Only its template tells the kind; it is rendered once more, and comes to nothing.
+            self.stale |= self.discovery.name(&kind);
+        }
+        if self.stale {
+            self.facts.absent = self.discovery.absent(&self.catalog, &self.kinds);
             return;
         }
-        let wanted = platform::want(&self.catalog, &self.facts, self.settings.opt_in, self.rules.as_ref());
         self.consent = wanted.consent;
         let frozen = wanted.held.is_some();
         if !frozen {
@@ -184,7 +225,7 @@ impl Engine {
         let mut complaints: BTreeSet<String> = wanted.held.iter().cloned().collect();
         let (mut unwanted, mut gone) = (BTreeMap::new(), Vec::new());
         let (mut kept, mut places) = (BTreeSet::<Key>::new(), BTreeSet::<Place>::new());
-        let (mut asked, mut unread) = (Vec::new(), Vec::new());
+        let (mut asked, mut unread, mut missing) = (Vec::new(), Vec::new(), Missing::new());
         for outcome in wanted.outcomes {
             let (object, excluded) = match outcome.result {
                 platform::Result::Included(object) => (object, false),
@@ -192,6 +233,13 @@ impl Engine {
                 platform::Result::Excluded(why) => {
                     if !wanted.is_off && !frozen {
                         gone.push((outcome.asset, why));
+                    }
+                    continue;
+                }
+                platform::Result::Missing { need, asked } => {
+                    gone.push((outcome.asset.clone(), need.why()));
+                    if asked {
+                        missing.entry(need).or_default().push(outcome.asset);
                     }
                     continue;
                 }
@@ -224,28 +272,30 @@ impl Engine {
                     continue;
                 }
             };
-            let restarts = platform::restarts(&self.nodes, object.pool.as_deref());
+            let restarts = platform::restarts(self.world.nodes(), object.pool.as_deref());
             let fresh = || Item::new(object.wanted.clone());
             let item = self.items.entry(object.key.clone()).or_insert_with(fresh);
             item.want(&object, restarts);
             item.deletions = item.deletions.or_else(|| self.deletions.left(&object.key));
             (item.asset, item.order, item.frozen) = (outcome.asset, outcome.order, frozen);
             (item.excluded, item.parting) = (excluded, None);
-            if matches!(item.live, Seen::Unknown) {
-                let place = Place::of(&object.key);
-                match self.places.served(&place) {
-                    None => {
-                        places.insert(place);
-                    }
-                    // What a watch has told before is not told again.
-                    Some(_) if self.places.is_listed(&place) => unread.push(object.key.clone()),
-                    Some(_) => {}
+            let place = Place::of(&object.key);
+            match self.places.served(&place) {
+                None => {
+                    item.forget();
+                    places.insert(place);
                 }
+                // What a watch has told before is not told again.
+                Some(_) if matches!(item.live, Seen::Unknown) && self.places.is_listed(&place) => {
+                    unread.push(object.key.clone());
+                }
+                Some(_) => {}
             }
             kept.insert(object.key);
         }
         self.complain(complaints);
         self.say_not_applicable(&gone);
+        self.tell_missing(missing);
         let metrics = &self.settings.metrics;
         self.items.retain(|key, item| {
             kept.contains(key) || item.parting == Some(Cause::Tombstone) || {
@@ -263,13 +313,12 @@ impl Engine {
             self.ask(query);
         }
         self.part_with(unwanted);
+        self.leave_unneeded();
         self.ready.extend(self.items.iter().map(|(key, item)| (item.order, key.clone())));
     }
 
     pub(super) fn watch(&mut self, place: &Place) {
-        if !self.places.watch(&self.kinds, place, Content::Metadata) {
-            tracing::warn!("the API server does not serve {} {}", place.kind.api_version(), place.kind.kind);
-        }
+        self.places.watch(&self.kinds, place, Content::Metadata);
         self.say_missing();
     }
 
@@ -287,66 +336,28 @@ impl Engine {
     /// Says what is wrong with the platform as a whole, once.
     fn complain(&mut self, complaints: BTreeSet<String>) {
         for complaint in complaints.difference(&self.complaints) {
-            let told = journal::complaint(complaint);
-            self.teller.tell(&self.hco, &self.hco_uid, told, (self.settings.clock)());
+            self.tell_hco(journal::complaint(complaint));
         }
         self.complaints = complaints;
     }
 
-    /// Takes a template's question: what it is about is watched first, so that no change is missed.
-    fn ask(&mut self, query: Query) {
-        if self.questions.are_too_many() {
-            self.facts.answers.insert(query, Answer::Unknown);
-            return;
-        }
-        if !self.questions.take(&query) {
-            return;
-        }
-        let place = place_of(&query);
-        if self.kinds.find(&place.kind).is_none() {
-            self.learn(query, Answer::Absent);
-        } else if self.places.is_listed(&place) {
-            self.send_question(query, Duration::ZERO);
-        } else if self.places.served(&place).is_none() {
-            self.watch(&place);
-        }
+    pub(super) fn tell_hco(&self, told: cluster::event::Told) {
+        self.teller.tell(&self.hco, &self.hco_uid, told, (self.settings.clock)());
     }
 
-    fn send_question(&mut self, query: Query, wait: Duration) {
-        if !self.questions.begin(&query) {
+    /// Takes what a watch saw, unless it has been ended.
+    fn take_from(&mut self, source: &Source, seen: Watched) {
+        if !self.places.is_current(source) {
             return;
         }
-        let (server, served) = (self.server.clone(), self.kinds.find(&place_of(&query).kind));
-        self.questions.asking.spawn(async move {
-            tokio::time::sleep(wait).await;
-            let answer = match served {
-                Some(served) => cluster::answer::answer(&server, &served, &query).await,
-                None => Answer::Absent,
-            };
-            (query, answer)
-        });
-    }
-
-    /// Takes an answer; what cannot be read now keeps what is known.
-    fn learn(&mut self, query: Query, answer: Answer) {
-        if self.questions.end(&query) {
-            // Something has happened meanwhile.
-            self.send_question(query.clone(), Duration::ZERO);
-        }
-        if answer == Answer::Unknown {
-            self.send_question(query.clone(), ASK_AGAIN);
-            if self.facts.answers.contains_key(&query) {
-                return;
-            }
-        }
-        if self.facts.answers.get(&query) != Some(&answer) {
-            self.facts.answers.insert(query, answer);
-            self.render();
-        }
+        let place = &source.0;
+        self.take_world(place, &seen);
+        let is_the_same = *place == definitions() && !self.take_definition(&seen);
+        self.take(place, seen, is_the_same);
     }
 
     /// Takes what a watch saw.
-    fn take(&mut self, place: &Place, seen: Watched) {
+    fn take(&mut self, place: &Place, seen: Watched, is_the_same: bool) {
         let now = (self.settings.clock)().as_millisecond();
         let key = |namespace: &str, name: &str| Key {
             kind: place.kind.clone(),
@@ -354,10 +365,10 @@ impl Engine {
             name: name.into(),
         };
         match seen {
-            Watched::Present { namespace, name, live, whole } => {
+            Watched::Present { namespace, name, live, body, .. } => {
                 let key = key(&namespace, &name);
                 if key == self.hco
-                    && let Some(hco) = whole
+                    && let Body::Whole(hco) = body
                 {
                     self.hco_uid.clone_from(&live.uid);
                     self.take_hco(hco);
@@ -369,7 +380,9 @@ impl Engine {
                     self.leaving.see(&key);
                     self.part_with_strays();
                 }
-                self.ask_again(place, &name);
+                if !is_the_same {
+                    self.ask_again(place, &name);
+                }
             }
             Watched::Gone { namespace, name, version } => {
                 let key = key(&namespace, &name);
@@ -420,6 +433,9 @@ impl Engine {
         self.readings.end(&read.key);
         let now = (self.settings.clock)().as_millisecond();
         let Some(item) = self.items.get_mut(&read.key) else { return };
+        if self.places.served(&Place::of(&read.key)).is_none() {
+            return;
+        }
         match read.found {
             Ok(live) => item.read(read.known, live, now),
             Err(_) => return self.read(read.key, ASK_AGAIN),
@@ -435,7 +451,7 @@ impl Engine {
     }
 
     /// Without a HyperConverged nobody says what is wanted: nothing is created, and it is not for us to bring it back.
-    fn freeze(&mut self) {
+    pub(super) fn freeze(&mut self) {
         self.items.values_mut().for_each(|item| item.frozen = true);
         self.facts.hco = Value::Null;
     }
@@ -447,22 +463,8 @@ impl Engine {
         }
         if hco != self.facts.hco {
             self.facts.hco = hco;
-            self.render();
+            self.stale = true;
         }
-    }
-
-    /// What was asked about this object, or about all of its kind, is asked again.
-    fn ask_again(&mut self, place: &Place, name: &str) {
-        if self.places.is_listed(place) {
-            for query in self.questions.about(place, Some(name)) {
-                self.send_question(query, Duration::ZERO);
-            }
-        }
-    }
-
-    /// Readiness names the kinds of which nothing is known yet.
-    fn say_missing(&self) {
-        self.settings.missing.send_replace(self.places.missing());
     }
 
     /// A timer has ended.
@@ -568,7 +570,7 @@ impl Engine {
     /// Says why something is held, unless that was said last.
     pub(super) fn say_held(&mut self, key: &Key, reason: Reason) {
         let Some(item) = self.items.get_mut(key) else { return };
-        if item.said.as_ref() == Some(&reason) {
+        if item.said.as_ref().is_some_and(|said| said.is_same(&reason)) {
             return;
         }
         item.said = Some(reason.clone());
@@ -579,6 +581,6 @@ impl Engine {
         if matches!(tell, Tell::Held(Reason::Fighting { .. })) {
             self.settings.metrics.fought(key);
         }
-        self.teller.tell(&self.hco, &self.hco_uid, journal::told(key, tell), (self.settings.clock)());
+        self.tell_hco(journal::told(key, tell));
     }
 }

@@ -168,6 +168,12 @@ impl Item {
         (self.remembered, self.budget, self.repair) = (None, None, Repair::None);
     }
 
+    /// Nothing is known of it any more, for its kind is gone or watched anew: that it is not there next time is no deletion.
+    pub(crate) fn forget(&mut self) {
+        (self.live, self.remembered, self.budget, self.repair) = (Seen::Unknown, None, None, Repair::None);
+        self.dropped.clear();
+    }
+
     /// Takes what was read of it while this version was known. If nothing came meanwhile it is so, whatever its version: versions go
     /// back when a cluster is restored. Else a watch was faster and knows better.
     pub(crate) fn read(&mut self, known: Option<u128>, live: Option<Live>, now: i64) {

@@ -1,6 +1,7 @@
 //! One decision, told once: a log line and an event.
 
 use autopilot::Tell;
+use catalog::Need;
 use change::{Key, Reason};
 use cluster::event::Told;
 
@@ -84,4 +85,18 @@ pub(super) fn off(kept: usize) -> Told {
 pub(super) fn complaint(words: &str) -> Told {
     tracing::warn!("{words}");
     Told { warning: true, reason: "InvalidConfiguration".to_owned(), about: None, note: words.to_owned() }
+}
+
+/// Something that assets need and somebody asked for is not there.
+pub(super) fn missing(need: &Need, assets: &[String]) -> Told {
+    let note = format!("{} cannot be applied: {}", assets.join(", "), need.why());
+    tracing::warn!(reason = "CRDMissing", "{note}");
+    Told { warning: true, reason: "CRDMissing".to_owned(), about: None, note }
+}
+
+/// What was missing has come.
+pub(super) fn discovered(need: &Need, assets: &[String]) -> Told {
+    let note = format!("the cluster serves {need} now, which {} needs", assets.join(", "));
+    tracing::info!(reason = "CRDDiscovered", "{note}");
+    Told { warning: false, reason: "CRDDiscovered".to_owned(), about: None, note }
 }

@@ -46,6 +46,13 @@ impl Leaving {
         self.strays.insert(key.clone());
     }
 
+    /// Takes that a place is not watched any more; one that has told everything need not be searched.
+    pub(super) fn has_seen(&mut self, place: &Place, everything: bool) {
+        if everything {
+            self.searched.insert(place.clone());
+        }
+    }
+
     /// Takes that an object is gone.
     pub(super) fn miss(&mut self, key: &Key) {
         self.strays.remove(key);
@@ -119,7 +126,7 @@ impl Engine {
             let mut item = Item::new(Desired::of(&json!({})));
             (item.asset, item.order, item.parting) = (candidate.asset.clone(), candidate.order, Some(candidate.cause));
             (item.impact, item.stays) = (candidate.impact, candidate.stays);
-            item.restarts = platform::restarts(&self.nodes, candidate.pool.as_deref());
+            item.restarts = platform::restarts(self.world.nodes(), candidate.pool.as_deref());
             item.excluded = self.rules.as_ref().is_some_and(|rules| rules.excludes(&key));
             self.items.insert(key.clone(), item);
             let place = Place::of(&key);
@@ -143,5 +150,6 @@ impl Engine {
         if is_tombstone {
             self.settings.metrics.tombstone(key, 0);
         }
+        self.leave_unneeded();
     }
 }

@@ -6,7 +6,7 @@ use cluster::watch::{Content, Seen, Watch};
 use cluster::{Kinds, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::AbortHandle;
 
 /// A kind, in a namespace or cluster-wide.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,30 +20,58 @@ impl Place {
     pub(super) fn of(key: &Key) -> Place {
         Place { kind: key.kind.clone(), namespace: key.namespace.clone() }
     }
+
+    /// A whole kind.
+    pub(super) fn all(api_version: &str, kind: &str) -> Place {
+        Place { kind: Kind::new(api_version, kind), namespace: String::new() }
+    }
 }
 
 /// All that are watched.
 pub(super) struct Places {
     server: Server,
-    /// How each is addressed.
-    watched: BTreeMap<Place, Served>,
+    watched: BTreeMap<Place, Watched>,
+    /// How many watches there ever were: what an ended one has left in the channel is told from what its successor says.
+    begun: u64,
     /// Those that have not told everything yet.
     unlisted: BTreeSet<Place>,
-    /// Those that have never told anything: neither what there is nor that they cannot.
+    /// Those of our objects that have never told anything: neither what there is nor that they cannot.
     silent: BTreeSet<Place>,
-    tasks: JoinSet<()>,
-    seen: mpsc::Sender<(Place, Seen)>,
+    seen: mpsc::Sender<(Source, Seen)>,
+}
+
+/// Which watch says something.
+pub(super) type Source = (Place, u64);
+
+/// One that is watched; the watch ends with this value.
+struct Watched {
+    /// How it is addressed.
+    served: Served,
+    number: usize,
+    begun: u64,
+    task: AbortHandle,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 impl Places {
-    pub(super) fn new(server: Server, seen: mpsc::Sender<(Place, Seen)>) -> Places {
+    pub(super) fn new(server: Server, seen: mpsc::Sender<(Source, Seen)>) -> Places {
         let (watched, unlisted, silent) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Places { server, watched, unlisted, silent, tasks: JoinSet::new(), seen }
+        Places { server, watched, begun: 0, unlisted, silent, seen }
     }
 
     /// How a place is addressed.
     pub(super) fn served(&self, place: &Place) -> Option<Served> {
-        self.watched.get(place).cloned()
+        self.watched.get(place).map(|watched| watched.served.clone())
+    }
+
+    /// Whether this watch is the one of its place.
+    pub(super) fn is_current(&self, (place, begun): &Source) -> bool {
+        self.watched.get(place).is_some_and(|watched| watched.begun == *begun)
     }
 
     /// Whether everything there is in a place has been told.
@@ -61,23 +89,48 @@ impl Places {
         self.unlisted.iter().map(|place| place.kind.kind.clone()).collect()
     }
 
+    /// Those that the server does not serve any more, or not as they are watched.
+    pub(super) fn unserved(&self, kinds: &Kinds) -> Vec<Place> {
+        let is_served = |place: &Place, watched: &Watched| kinds.find(&place.kind).as_ref() == Some(&watched.served);
+        let all = self.watched.iter().filter(|(place, watched)| !is_served(place, watched));
+        all.map(|(place, _)| place.clone()).collect()
+    }
+
+    /// Those that are watched and not among these.
+    pub(super) fn all_but(&self, needed: &BTreeSet<Place>) -> Vec<Place> {
+        self.watched.keys().filter(|place| !needed.contains(place)).cloned().collect()
+    }
+
     /// Watches a place that is not watched yet; false if the server does not serve it.
     pub(super) fn watch(&mut self, kinds: &Kinds, place: &Place, content: Content) -> bool {
         let Some(served) = kinds.find(&place.kind) else { return false };
+        let taken: BTreeSet<usize> = self.watched.values().map(|watched| watched.number).collect();
+        let number = (0..).find(|number| !taken.contains(number)).unwrap_or_default();
+        self.begun += 1;
+        let begun = self.begun;
         let watch = Watch {
             server: self.server.clone(),
             served: served.clone(),
             namespace: place.namespace.clone(),
             content,
-            number: self.watched.len(),
-            place: place.clone(),
+            number,
+            place: (place.clone(), begun),
             tell: self.seen.clone(),
         };
-        self.tasks.spawn(watch.run());
-        self.watched.insert(place.clone(), served);
+        let task = tokio::spawn(watch.run()).abort_handle();
+        self.watched.insert(place.clone(), Watched { served, number, begun, task });
         self.unlisted.insert(place.clone());
-        self.silent.insert(place.clone());
+        if content == Content::Metadata {
+            self.silent.insert(place.clone());
+        }
         true
+    }
+
+    /// Ends a watch; nothing of it is left.
+    pub(super) fn stop(&mut self, place: &Place) {
+        self.watched.remove(place);
+        self.unlisted.remove(place);
+        self.silent.remove(place);
     }
 
     /// Everything there is has been told.

@@ -1,8 +1,8 @@
 //! From the HyperConverged and the cluster's facts to the objects we want, asset by asset.
 
 use autopilot::{Cause, Consent, Exclusions, Scope};
-use catalog::{Answer, Applicability, Asset, Catalog, Facts, Prune, Query, Rendered};
-use change::{Desired, Impact, Key};
+use catalog::{Answer, Applicability, Asset, Catalog, Facts, Need, Node, Prune, Query, Rendered};
+use change::{Desired, Impact, Key, Kind};
 use cluster::{Kinds, Server};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -36,6 +36,17 @@ pub(crate) struct Wanted {
     pub(crate) is_off: bool,
 }
 
+impl Wanted {
+    /// Kinds of objects that templates make and the server does not serve.
+    pub(crate) fn unserved(&self, kinds: &Kinds) -> Vec<Kind> {
+        let made = self.outcomes.iter().filter_map(|outcome| match &outcome.result {
+            Result::Included(object) | Result::Filtered(object) => Some(&object.key.kind),
+            _ => None,
+        });
+        made.filter(|kind| kinds.find(kind).is_none()).cloned().collect()
+    }
+}
+
 /// What became of one asset.
 pub(crate) struct Outcome {
     pub(crate) asset: String,
@@ -55,6 +66,12 @@ pub(crate) enum Result {
     Unwanted { why: String, cause: Cause, object: Option<Object> },
     /// Nothing, for this reason.
     Excluded(String),
+    /// Nothing, because the cluster does not serve what it needs.
+    Missing {
+        need: Need,
+        /// Whether somebody asked for it, and not only nobody against it.
+        asked: bool,
+    },
     /// Its template wants to know this first.
     Needs(Vec<Query>),
     /// It cannot be told, for this reason; what was known still holds.
@@ -90,9 +107,11 @@ pub(crate) async fn want_asking(
             _ => None,
         });
         let queries: BTreeSet<Query> = needs.flatten().cloned().collect();
-        if queries.is_empty() {
+        let unserved = wanted.unserved(kinds);
+        if queries.is_empty() && unserved.is_empty() {
             return wanted;
         }
+        facts.absent.extend(unserved.iter().map(Need::of));
         for query in queries {
             let answer = match kinds.find(&super::questions::place_of(&query).kind) {
                 Some(served) => cluster::answer::answer(server, &served, &query).await,
@@ -141,7 +160,7 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<
         } else if !rules.scope.includes(&asset.name, asset.group.as_deref()) {
             unwanted(catalog, asset, facts, Cause::NotNamed, "the annotation autopilot does not name it".into())
         } else {
-            one(catalog, asset, facts, &rules.exclusions)
+            one(catalog, asset, facts, &rules.exclusions, consent.said)
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
@@ -173,11 +192,13 @@ fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
     ))
 }
 
-fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions) -> Result {
+fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions, said: bool) -> Result {
+    let missing = |need: Need| Result::Missing { need, asked: said || asset.is_wished_for() };
     let unreadable = |query: &Query| Result::Error(format!("{query} cannot be read now"));
     match catalog::applies(asset, facts) {
         Applicability::Applies => match catalog::render(catalog, asset, facts) {
             Rendered::Object(object) => match named(catalog, asset, &object) {
+                Some(Object { key, .. }) if facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
                 Some(object) if exclusions.excludes(&object.key) => Result::Filtered(object),
                 Some(object) => Result::Included(object),
                 None => Result::Error("it renders to something without a name".into()),
@@ -189,6 +210,7 @@ fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions)
         },
         Applicability::Not(unmet) => Result::Excluded(unmet.to_string()),
         Applicability::NotAskedFor(unmet) => unwanted(catalog, asset, facts, Cause::OptedOut, unmet.to_string()),
+        Applicability::Missing(need) => missing(need),
         Applicability::Needs(queries) => Result::Needs(queries),
         Applicability::Held(query) => unreadable(&query),
         Applicability::Broken(why) => Result::Error(why),
@@ -213,11 +235,11 @@ fn named(catalog: &Catalog, asset: &Asset, object: &Value) -> Option<Object> {
 }
 
 /// The nodes that restart when this object is written, in words.
-pub(crate) fn restarts(nodes: &[cluster::facts::Named], pool: Option<&str>) -> String {
+pub(crate) fn restarts(nodes: &[Node], pool: Option<&str>) -> String {
     let Some(role) = pool else {
         return "the nodes of the pools it selects".to_owned();
     };
-    let of_role = nodes.iter().filter(|node| node.roles.iter().any(|one| one == role));
+    let of_role = nodes.iter().filter(|node| node.has_role(role));
     let names: Vec<&str> = of_role.map(|node| node.name.as_str()).collect();
     match names.len() {
         0 => format!("the nodes of pool {role} (there are none now)"),
@@ -239,12 +261,12 @@ fn pool(object: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::{pool, restarts};
-    use cluster::facts::Named;
+    use catalog::Node;
     use serde_json::json;
 
     #[test]
     fn the_nodes_named_are_those_of_the_pool_an_object_is_for() {
-        let node = |name: &str, role: &str| Named { name: name.into(), roles: vec![role.into()] };
+        let node = |name: &str, role: &str| Node { name: name.into(), roles: vec![role.into()], ..Node::default() };
         let nodes = [node("w0", "worker"), node("m0", "master"), node("m1", "master")];
         let of_role = json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}}});
         assert_eq!(restarts(&nodes, pool(&of_role)), "one node of pool worker: w0");

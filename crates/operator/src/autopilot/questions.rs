@@ -47,6 +47,11 @@ impl Questions {
         self.under_way.remove(query).unwrap_or(false)
     }
 
+    /// All that were asked.
+    pub(super) fn all(&self) -> Vec<Query> {
+        self.asked.iter().cloned().collect()
+    }
+
     /// Those about something in a place; with a name, only those that its object can answer.
     pub(super) fn about(&self, place: &Place, name: Option<&str>) -> Vec<Query> {
         let fits = |query: &&Query| {
@@ -63,10 +68,8 @@ pub(super) fn place_of(query: &Query) -> Place {
         Query::Object { api_version, kind, namespace, .. } => {
             Place { kind: Kind::new(api_version, kind), namespace: namespace.clone() }
         }
-        Query::Crd { .. } => {
-            Place { kind: Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition"), namespace: String::new() }
-        }
-        Query::List { api_version, kind } => Place { kind: Kind::new(api_version, kind), namespace: String::new() },
+        Query::Crd { .. } => super::discovery::definitions(),
+        Query::List { api_version, kind } => Place::all(api_version, kind),
     }
 }
 

@@ -83,7 +83,7 @@ async fn switch_off(reached: &Reached, dry_run: bool) -> anyhow::Result<()> {
 fn kinds(catalog: &Catalog, reached: &Reached) -> (BTreeSet<Kind>, Vec<String>) {
     let (mut kinds, mut untold) = (BTreeSet::from([reached.key.kind.clone()]), Vec::new());
     for asset in &catalog.assets {
-        match catalog::requirement(catalog, asset) {
+        match asset.kind.clone() {
             Some(kind) => {
                 kinds.insert(kind);
             }

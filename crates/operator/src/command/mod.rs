@@ -3,6 +3,7 @@
 pub(crate) mod approve;
 pub(crate) mod completions;
 pub(crate) mod explain;
+pub(crate) mod facts;
 pub(crate) mod handback;
 pub(crate) mod render;
 pub(crate) mod rollback;

@@ -7,6 +7,7 @@ use crate::pack;
 use anyhow::{Context, bail};
 use catalog::Facts;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             platform::want_offline(&catalog, &facts, false, words).outcomes
         }
         None => arguments.target.with(async |reached| {
-            let (mut facts, _) = reached.facts().await?;
+            let (mut facts, _) = reached.facts(&catalog).await?;
             Ok(platform::want_asking(&reached.server, &reached.kinds, &catalog, &mut facts, false).await.outcomes)
         })?,
     };
@@ -99,14 +100,15 @@ fn shown(outcomes: &[Outcome], all: bool) -> impl Iterator<Item = &Outcome> {
 }
 
 /// The predecessor's words.
-fn status(outcome: &Outcome) -> (&'static str, &str) {
+fn status(outcome: &Outcome) -> (&'static str, Cow<'_, str>) {
     match &outcome.result {
-        Came::Included(_) => ("INCLUDED", ""),
-        Came::Filtered(_) => ("FILTERED", "excluded by disabled-resources"),
-        Came::Excluded(why) | Came::Unwanted { why, .. } => ("EXCLUDED", why),
+        Came::Included(_) => ("INCLUDED", "".into()),
+        Came::Filtered(_) => ("FILTERED", "excluded by disabled-resources".into()),
+        Came::Excluded(why) | Came::Unwanted { why, .. } => ("EXCLUDED", why.into()),
+        Came::Missing { need, .. } => ("EXCLUDED", need.why().into()),
         // Whoever prints has asked, or has made an error of it.
-        Came::Needs(_) => ("ERROR", "it needs to know more"),
-        Came::Error(why) => ("ERROR", why),
+        Came::Needs(_) => ("ERROR", "it needs to know more".into()),
+        Came::Error(why) => ("ERROR", why.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `run`: the operator.
 
 use crate::metrics::Metrics;
-use crate::{autopilot, pack, serve};
+use crate::{autopilot, images, pack, serve};
 use anyhow::Context;
 use catalog::Catalog;
 use cluster::lease::Candidate;
@@ -125,6 +125,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         prune: arguments.prune,
         permit: Permit::unopposed(),
         clock: jiff::Timestamp::now,
+        images: images::from_environment(),
         pod,
     };
     if !arguments.leader_elect {

@@ -46,7 +46,7 @@ struct Line {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let catalog = pack::load(arguments.assets_dir.as_deref())?;
     let lines = arguments.target.with(async |reached| {
-        let (mut facts, nodes) = reached.facts().await?;
+        let (mut facts, nodes) = reached.facts(&catalog).await?;
         let (server, kinds) = (&reached.server, &reached.kinds);
         let wanted = platform::want_asking(server, kinds, &catalog, &mut facts, arguments.opt_in).await;
         let user = User { consent: &wanted.consent, openings: &arguments.patchable_kinds, prune: arguments.prune };
@@ -62,6 +62,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 }
                 Came::Excluded(why) | Came::Unwanted { why, object: None, .. } => {
                     lines.push(Line { asset, object: outcome.component, state: "not wanted", why });
+                    continue;
+                }
+                Came::Missing { need, .. } => {
+                    lines.push(Line { asset, object: outcome.component, state: "not applicable", why: need.why() });
                     continue;
                 }
                 Came::Needs(_) => continue,
@@ -134,9 +138,9 @@ fn told(decision: Option<Decision>, item: &Item) -> (&'static str, String) {
 fn table(lines: &[Line]) -> String {
     let width = |of: fn(&Line) -> usize, least: usize| lines.iter().map(of).max().unwrap_or(0).max(least);
     let (asset, object) = (width(|line| line.asset.len(), 5), width(|line| line.object.len(), 6));
-    let mut text = format!("{:<asset$}  {:<object$}  {:<13}  WHY\n", "ASSET", "OBJECT", "STATE");
+    let mut text = format!("{:<asset$}  {:<object$}  {:<14}  WHY\n", "ASSET", "OBJECT", "STATE");
     for line in lines {
-        let row = format!("{:<asset$}  {:<object$}  {:<13}  {}", line.asset, line.object, line.state, line.why);
+        let row = format!("{:<asset$}  {:<object$}  {:<14}  {}", line.asset, line.object, line.state, line.why);
         text.push_str(row.trim_end());
         text.push('\n');
     }

@@ -1,13 +1,15 @@
 //! Which cluster a command is about.
 
+use crate::autopilot::discovery;
+use crate::images;
 use anyhow::Context;
-use catalog::Facts;
+use catalog::{Catalog, Facts, Node};
 use change::Key;
 use cluster::act::{self, Act};
-use cluster::facts::Named;
 use cluster::kinds::Served;
 use cluster::{Kinds, Patience, Permit, Server};
 use kube::api::DynamicObject;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -91,9 +93,15 @@ impl Reached {
     }
 
     /// What there is on the cluster, and its nodes.
-    pub(crate) async fn facts(&self) -> anyhow::Result<(Facts, Vec<Named>)> {
-        let look = cluster::facts::look(&self.server, &self.kinds).await;
-        let (hardware, topology, nodes) = look.context("could not read the nodes")?;
-        Ok((Facts { hco: serde_json::to_value(&self.hco)?, hardware, topology, ..Facts::default() }, nodes))
+    pub(crate) async fn facts(&self, catalog: &Catalog) -> anyhow::Result<(Facts, Vec<Node>)> {
+        let world = cluster::facts::look(&self.server, &self.kinds).await.context("could not read the nodes")?;
+        let absent = discovery::absent(catalog, &self.kinds).collect();
+        let mut hco = serde_json::to_value(&self.hco)?;
+        if let Some(metadata) = hco.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        let mut facts = Facts { hco, absent, images: images::from_environment(), ..Facts::default() };
+        world.tell(&mut facts);
+        Ok((facts, world.nodes().to_vec()))
     }
 }

@@ -5,6 +5,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::audit::{AuditLog, Kind, Requests};
 use playground::{Options, Playground, Progress, Scene, deployment};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -81,12 +82,33 @@ impl Running {
 
     /// Another pack with rights of its own.
     pub(crate) async fn with_pack(role: &str, arguments: &[&str]) -> Running {
-        let playground = playground().await;
-        let account = deployment::grant_for(&playground, role).await.unwrap_or_else(|trouble| panic!("{trouble}"));
-        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let mut running = Running { playground, account, arguments, operator: None };
+        let mut running = Running::on(Scene::preset("small").unwrap(), role, arguments).await;
         running.restart();
         running
+    }
+
+    /// The same on another cluster, on which nothing runs yet.
+    pub(crate) async fn on(scene: Scene, role: &str, arguments: &[&str]) -> Running {
+        let playground = playground_of(scene).await;
+        let account = deployment::grant_for(&playground, role).await.unwrap_or_else(|trouble| panic!("{trouble}"));
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        Running { playground, account, arguments, operator: None }
+    }
+
+    /// Whether the process that was started still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.operator.as_mut().is_some_and(|process| process.0.try_wait().unwrap().is_none())
+    }
+
+    /// Starts the operator anew with its probes on a port, which is returned.
+    pub(crate) fn restart_with_probes(&mut self) -> u16 {
+        self.stop();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        command.args(["run", "--metrics-bind-address=0", "--kubeconfig"]).arg(&self.account.kubeconfig);
+        command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).args(&self.arguments);
+        self.operator = Some(Process(command.stdin(Stdio::null()).spawn().unwrap()));
+        port
     }
 
     /// The memory the operator has asked for, in MB. Its code, which it may share, does not count, nor does its stack, of which a build
@@ -164,10 +186,23 @@ impl Running {
     }
 }
 
+/// What `/readyz` answers, as it came; nothing while nobody listens.
+pub(crate) fn readiness(port: u16) -> Option<String> {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
 /// A small cluster.
 pub(crate) async fn playground() -> Playground {
+    playground_of(Scene::preset("small").unwrap()).await
+}
+
+async fn playground_of(scene: Scene) -> Playground {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let options = Options::for_test(Scene::preset("small").unwrap());
+    let options = Options::for_test(scene);
     Playground::start(&options, Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"))
 }
 

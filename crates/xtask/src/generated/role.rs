@@ -5,23 +5,29 @@ use crate::pack;
 use crate::workspace::Workspace;
 use anyhow::{Context, bail};
 use api::{LEASE, STATE};
-use catalog::{Catalog, Facts, Prune, Rendered};
+use catalog::{Answer, Asset, Catalog, Condition, Facts, Hardware, Prune, Query, Rendered};
 use change::{Key, Kind};
-use serde_json::json;
+use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What it reads besides its own objects: (group, resources, verbs).
-const READS: [(&str, &str, &str); 5] = [
-    ("", "nodes", "get, list, watch"),
-    ("config.openshift.io", "infrastructures, schedulers", "get, list, watch"),
+const READS: [(&str, &str, &str); 6] = [
+    ("", "nodes", "list, watch"),
+    ("config.openshift.io", "clusterversions, infrastructures, schedulers", "list, watch"),
+    ("machineconfiguration.openshift.io", "machineconfigpools", "list, watch"),
     ("hco.kubevirt.io", "hyperconvergeds", "get, list, watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "get, list, watch"),
     ("events.k8s.io", "events", "create"),
 ];
 
+/// Templates that ask on and on are stopped.
+const ROUNDS: usize = 8;
+
 /// Our packs and where their roles stand.
-const PACKS: [(&str, &str); 3] = [
+const PACKS: [(&str, &str); 5] = [
     ("assets/", "deploy/rbac/role.yaml"),
+    ("crates/operator/tests/packs/facts/", "crates/operator/tests/packs/facts.role.yaml"),
+    ("crates/operator/tests/packs/kinds/", "crates/operator/tests/packs/kinds.role.yaml"),
     ("crates/operator/tests/packs/life/", "crates/operator/tests/packs/life.role.yaml"),
     ("crates/operator/tests/packs/scene/", "crates/operator/tests/packs/scene.role.yaml"),
 ];
@@ -49,31 +55,18 @@ struct Granted {
 
 /// The service account, role and binding with which an operator can keep the objects of this catalogue, and no more.
 pub(crate) fn of(catalog: &Catalog) -> anyhow::Result<String> {
-    Ok(text(&objects(catalog)?))
-}
-
-/// Every object the catalogue can make or remove. Names do not depend on facts; an asset whose name does has no place in a role.
-fn objects(catalog: &Catalog) -> anyhow::Result<Vec<Granted>> {
-    let hco = json!({"apiVersion": format!("{}/{}", api::hco::GROUP, api::hco::VERSIONS[0]), "kind": api::hco::KIND, "metadata": {"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": {}, "labels": {}}, "spec": {}});
-    let facts = Facts { hco, ..Facts::default() };
-    let mut granted = Vec::new();
+    let (mut objects, mut reads) = (Vec::new(), BTreeSet::new());
     for asset in &catalog.assets {
-        let key = match catalog::render(catalog, asset, &facts) {
-            Rendered::Object(object) => {
-                Key::of(&object).with_context(|| format!("asset {} has no name", asset.name))?
-            }
-            Rendered::Broken(why) => bail!("asset {} cannot be rendered: {why}", asset.name),
-            _ => bail!("asset {} has no object without facts", asset.name),
-        };
-        granted.push(Granted { may_go: asset.prune != Prune::Never, is_former: false, key });
+        let key = object(catalog, asset, &mut reads)?;
+        objects.push(Granted { may_go: asset.prune != Prune::Never, is_former: false, key });
     }
     for tombstone in &catalog.tombstones {
         let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
         let namespace = tombstone.namespace.clone().unwrap_or_default();
         let key = Key { kind, namespace, name: tombstone.name.clone() };
-        granted.push(Granted { key, is_former: true, may_go: true });
+        objects.push(Granted { key, is_former: true, may_go: true });
     }
-    Ok(granted)
+    Ok(text(&objects, &reads))
 }
 
 impl Granted {
@@ -88,7 +81,67 @@ impl Granted {
     }
 }
 
-fn text(objects: &[Granted]) -> String {
+/// The object an asset makes, in a cluster in which all its conditions hold, and what its template asks for. A name that depends on
+/// more than that has no place in a role.
+fn object(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) -> anyhow::Result<Key> {
+    let mut facts = assume(asset);
+    for _ in 0..ROUNDS {
+        match catalog::render(catalog, asset, &facts) {
+            Rendered::Object(object) => {
+                return Key::of(&object).with_context(|| format!("asset {} has no name", asset.name));
+            }
+            Rendered::Needs(queries) => {
+                for query in queries {
+                    if let Query::Object { api_version, kind, .. } | Query::List { api_version, kind } = &query {
+                        reads.insert(Kind::new(api_version, kind));
+                    }
+                    facts.answers.insert(query, Answer::Absent);
+                }
+            }
+            Rendered::Broken(why) => bail!("asset {} cannot be rendered: {why}", asset.name),
+            Rendered::Empty | Rendered::Held(_) => break,
+        }
+    }
+    catalog.plain_key(asset).with_context(|| {
+        format!(
+            "what asset {} makes cannot be told: it renders to nothing where all its conditions hold, and {} does not say \
+             apiVersion, kind and metadata.name in plain words",
+            asset.name, asset.path
+        )
+    })
+}
+
+/// Facts of a cluster in which all conditions of an asset hold.
+fn assume(asset: &Asset) -> Facts {
+    let (mut annotations, mut gates, mut facts) = (Map::new(), Vec::new(), Facts::default());
+    let (pci_devices_present, numa_nodes_present, vfio_capable) = (true, true, true);
+    let (usb_devices_present, gpu_present) = (true, true);
+    facts.hardware =
+        Hardware { pci_devices_present, numa_nodes_present, vfio_capable, usb_devices_present, gpu_present };
+    for condition in &asset.conditions {
+        match condition {
+            Condition::Annotation { key, value } => {
+                annotations.insert(key.clone(), json!(value.as_deref().unwrap_or("true")));
+            }
+            Condition::FeatureGate { value } => gates.push(json!({"name": value, "state": "Enabled"})),
+            Condition::Image { key } => {
+                facts.images.insert(key.clone(), "image".into());
+            }
+            Condition::HardwareDetection { .. }
+            | Condition::HcoFieldUnconfigured { .. }
+            | Condition::Topology { .. }
+            | Condition::KubevirtFeatureGate { .. } => {}
+        }
+    }
+    let metadata =
+        json!({"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": annotations, "labels": {}});
+    let api_version = format!("{}/{}", api::hco::GROUP, api::hco::VERSIONS[0]);
+    let spec = if gates.is_empty() { json!({}) } else { json!({"featureGates": gates}) };
+    facts.hco = json!({"apiVersion": api_version, "kind": api::hco::KIND, "metadata": metadata, "spec": spec});
+    facts
+}
+
+fn text(objects: &[Granted], reads: &BTreeSet<Kind>) -> String {
     // By kind, then by what may be done.
     let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
     for granted in objects {
@@ -104,6 +157,13 @@ fn text(objects: &[Granted]) -> String {
     );
     for (group, resources, verbs) in READS {
         text.push_str(&format!("  - apiGroups: [\"{group}\"]\n    resources: [{resources}]\n    verbs: [{verbs}]\n"));
+    }
+    for kind in reads {
+        text.push_str(&format!(
+            "  - apiGroups: [\"{}\"]\n    resources: [{}]\n    verbs: [get, list, watch]\n",
+            kind.group,
+            plural(&kind.kind)
+        ));
     }
     for ((group, resource), by_verbs) in &kinds {
         text.push_str(&format!(
@@ -149,8 +209,32 @@ fn plural(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Granted, plural, text};
+    use super::{Granted, of, plural, text};
+    use crate::pack;
     use change::{Key, Kind};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn role(template: &str, conditions: &str) -> anyhow::Result<String> {
+        let asset = format!("{{name: a, path: active/a.yaml.tpl, install: opt-in, conditions: [{conditions}]}}");
+        let catalogue = format!("assets: [{asset}]\nfeatures: [{{name: f, description: d, assets: [a]}}]\n");
+        let files = [("active/metadata.yaml", catalogue.as_str()), ("active/a.yaml.tpl", template)];
+        let files: BTreeMap<String, Vec<u8>> =
+            files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+        of(&pack::load(files)?)
+    }
+
+    #[test]
+    fn the_name_of_an_object_is_told_where_its_conditions_hold_or_in_plain_words() {
+        let image = "{type: image, key: i}";
+        let by_condition = "apiVersion: v1\nkind: Service\nmetadata: {name: {{ index .Images \"i\" }}-x}\n";
+        assert!(role(by_condition, image).unwrap().contains("[\"image-x\"]"));
+        let asking = "{{ if objectExists \"Prometheus\" \"n\" \"p\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: plain\n{{ end }}\n";
+        let told = role(asking, image).unwrap();
+        assert!(told.contains("[\"plain\"]") && told.contains("resources: [prometheuses]"), "{told}");
+        let unclear = "{{ if objectExists \"Prometheus\" \"n\" \"p\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .HCO.GetName }}\n{{ end }}\n";
+        let why = role(unclear, image).unwrap_err().to_string();
+        assert!(why.contains("what asset a makes cannot be told"), "{why}");
+    }
 
     fn granted(kind: &str, name: &str, is_former: bool, may_go: bool) -> Granted {
         let key = Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: name.into() };
@@ -159,12 +243,14 @@ mod tests {
 
     #[test]
     fn the_role_grants_writes_by_name_and_nothing_that_escalates() {
-        let role = text(&[
+        let objects = [
             granted("Service", "metrics", false, true),
             granted("Service", "kept", false, false),
             granted("Service", "former", true, true),
             granted("Namespace", "home", false, true),
-        ]);
+        ];
+        let role = text(&objects, &BTreeSet::from([Kind::new("v1", "ConfigMap")]));
+        assert!(role.contains("    resources: [configmaps]\n    verbs: [get, list, watch]\n"), "{role}");
         for (resource, name, verbs) in [
             ("services", "metrics", "create, get, patch, delete"),
             ("services", "kept", "create, get, patch"),

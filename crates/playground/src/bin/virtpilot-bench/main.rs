@@ -1,6 +1,8 @@
 //! `make bench`: measures what this project promises, as a table and as JSON.
 
 mod bare;
+mod changing;
+mod changing_pack;
 mod deletion;
 mod drift;
 mod growth;
@@ -31,12 +33,28 @@ struct Arguments {
     /// How many CRDs come to those there are
     #[arg(long, default_value_t = 300)]
     crds: usize,
+    /// How often 50 kinds are removed and installed again
+    #[arg(long, default_value_t = 20)]
+    kinds_rounds: usize,
+    /// Only this part
+    #[arg(long, value_enum)]
+    only: Option<Only>,
     /// A large pack with its role, as `cargo xtask gen-pack` makes it
     #[arg(long, value_name = "FOLDER")]
     pack: Option<PathBuf>,
     /// Where the same figures are written as JSON
     #[arg(long, default_value = "bench.json")]
     json: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    /// Keeping a pack of two assets, and the large one
+    Packs,
+    /// Kinds and nodes that come and go
+    Kinds,
+    /// Starting a clean cluster
+    Starts,
 }
 
 #[tokio::main]
@@ -54,11 +72,20 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: &Arguments) -> Result<(), Trouble> {
     Playground::prepare(None, Progress::detect()).await?;
-    let mut measures = pack::measure(arguments, None).await?;
-    if let Some(folder) = &arguments.pack {
-        measures.extend(pack::measure(arguments, Some(folder)).await?);
+    let is_wanted = |part: Only| arguments.only.is_none_or(|only| only == part);
+    let mut measures = Vec::new();
+    if is_wanted(Only::Packs) {
+        measures.extend(pack::measure(arguments, None).await?);
+        if let Some(folder) = &arguments.pack {
+            measures.extend(pack::measure(arguments, Some(folder)).await?);
+        }
     }
-    measures.extend(starts::measure(arguments).await?);
+    if is_wanted(Only::Kinds) {
+        measures.extend(changing::measure(arguments).await?);
+    }
+    if is_wanted(Only::Starts) {
+        measures.extend(starts::measure(arguments).await?);
+    }
     let json = serde_json::to_string_pretty(&measures).unwrap_or_default();
     std::fs::write(&arguments.json, json).map_err(|error| trouble::io("write", &arguments.json, error))?;
     print!("{}", measure::table(&measures));

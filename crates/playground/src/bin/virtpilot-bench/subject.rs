@@ -49,6 +49,11 @@ impl Subject {
         ))
     }
 
+    /// Whether it still runs; nobody starts it again.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(None))
+    }
+
     /// Memory that only it uses and its part of what it shares, in MB.
     pub(crate) fn pss(&self) -> Result<f64, Trouble> {
         Ok(self.number("smaps_rollup", "Pss:")? / 1024.0)

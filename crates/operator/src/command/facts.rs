@@ -1,0 +1,43 @@
+//! `facts`: what is known of a cluster, in the form in which `render --facts` takes it.
+
+use super::print;
+use super::target::Target;
+use crate::autopilot::platform;
+use crate::pack;
+use anyhow::Context;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// A folder with an asset pack, instead of the one inside this binary: what its templates ask is asked
+    #[arg(long, value_name = "FOLDER")]
+    assets_dir: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum Format {
+    /// For a person
+    #[default]
+    Yaml,
+    /// For a program
+    Json,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let catalog = pack::load(arguments.assets_dir.as_deref())?;
+    let facts = arguments.target.with(async |reached| {
+        let (mut facts, _) = reached.facts(&catalog).await?;
+        platform::want_asking(&reached.server, &reached.kinds, &catalog, &mut facts, false).await;
+        Ok(facts)
+    })?;
+    let facts = serde_json::to_value(facts)?;
+    print(&match arguments.output {
+        Format::Json => format!("{facts:#}\n"),
+        Format::Yaml => serde_saphyr::to_string(&facts).context("could not write YAML")?,
+    })
+}

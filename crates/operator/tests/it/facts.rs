@@ -1,0 +1,130 @@
+//! Nodes and the shape of the cluster, as they change while the operator runs.
+
+use crate::operator::{Running, edit, eventually, quiet};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use playground::audit::Kind;
+use playground::deployment;
+use serde_json::{Value, json};
+use std::process::Command;
+
+const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/facts");
+const ROLE: &str = include_str!("../packs/facts.role.yaml");
+
+async fn running() -> Running {
+    let running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
+    exists(&running, "facts-shape").await;
+    running
+}
+
+async fn exists(running: &Running, name: &str) -> DynamicObject {
+    eventually(&format!("{name} exists"), async || running.config_maps().get_opt(name).await.unwrap()).await
+}
+
+/// A worker joins, with so many GPUs.
+async fn join(running: &Running, name: &str, gpus: &str) {
+    let api: Api<Node> = Api::all(running.playground.client());
+    let node = json!({"metadata": {"name": name, "labels": {"node-role.kubernetes.io/worker": ""}}});
+    api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    capacity(running, name, gpus).await;
+}
+
+async fn capacity(running: &Running, name: &str, gpus: &str) {
+    let api: Api<Node> = Api::all(running.playground.client());
+    let status = json!({"status": {"capacity": {"cpu": "8", "nvidia.com/gpu": gpus}}});
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hardware_that_joins_brings_its_objects_and_takes_none_away() {
+    let running = running().await;
+    let nodes: Api<Node> = Api::all(running.playground.client());
+    join(&running, "gpu-0", "0").await;
+    quiet(&running).await;
+    assert!(running.config_maps().get_opt("facts-gpu").await.unwrap().is_none(), "none is no device");
+    capacity(&running, "gpu-0", "2").await;
+    exists(&running, "facts-gpu").await;
+    nodes.delete("gpu-0", &DeleteParams::default()).await.unwrap();
+    quiet(&running).await;
+    exists(&running, "facts-gpu").await;
+    running.config_maps().delete("facts-gpu", &DeleteParams::default()).await.unwrap();
+    quiet(&running).await;
+    assert!(running.config_maps().get_opt("facts-gpu").await.unwrap().is_none(), "no new one is created");
+    join(&running, "gpu-1", "1").await;
+    exists(&running, "facts-gpu").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_nodes_cost_no_request() {
+    let running = running().await;
+    eventually("an approval is asked for", async || running.events("ApprovalRequired").await.pop()).await;
+    quiet(&running).await;
+    let mark = running.audit().mark().unwrap();
+    let names: Vec<String> = (0..100).map(|number| format!("many-{number}")).collect();
+    stream::iter(&names).for_each_concurrent(8, async |name| join(&running, name, "0").await).await;
+    quiet(&running).await;
+    let own = running.own(&running.audit().since(mark).unwrap());
+    assert_eq!(own.count() - own.of(Kind::Watch).count(), 0, "{:?}", own.table());
+    // They were seen.
+    let shape = json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}});
+    let masters: Api<DynamicObject> = deployment::objects(&running.playground, "v1", "Node", None);
+    for number in 0..3 {
+        edit(&masters, &format!("master-{number}"), shape.clone()).await;
+    }
+    for name in names.iter().map(String::as_str).chain(["worker-0", "worker-1", "worker-2"]) {
+        masters.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    eventually("the cluster is compact", async || {
+        (exists(&running, "facts-shape").await.data["data"]["compact"] == "true").then_some(())
+    })
+    .await;
+    assert_eq!(running.events("ApprovalRequired").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shape_of_the_cluster_is_followed() {
+    let running = running().await;
+    let shape_is = async |key: &str, value: &str| {
+        eventually(&format!("{key} is {value}"), async || {
+            (exists(&running, "facts-shape").await.data["data"][key] == value).then_some(())
+        })
+        .await;
+    };
+    shape_is("topology", "HighlyAvailable").await;
+    shape_is("schedulable", "false").await;
+    let schedulers = deployment::objects(&running.playground, "config.openshift.io/v1", "Scheduler", None);
+    edit(&schedulers, "cluster", json!({"spec": {"mastersSchedulable": true}})).await;
+    shape_is("schedulable", "true").await;
+    let infrastructures = deployment::objects(&running.playground, "config.openshift.io/v1", "Infrastructure", None);
+    let hosted = json!({"status": {"controlPlaneTopology": "External"}});
+    infrastructures.patch_status("cluster", &PatchParams::default(), &Patch::Merge(&hosted)).await.unwrap();
+    shape_is("topology", "External").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_that_were_printed_render_to_the_same() {
+    let running = running().await;
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        let output =
+            command.args(arguments).args(["--assets-dir", PACK]).env("RELATED_IMAGE_SOME_TOOL", "tool:1").output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let kubeconfig = running.playground.kubeconfig();
+    let kubeconfig = ["--kubeconfig", kubeconfig.to_str().unwrap()];
+    let online = run(&[&["render", "-o", "json", "--show-excluded"][..], &kubeconfig].concat());
+    assert!(online.contains("tool:1"), "{online}");
+    for format in ["yaml", "json"] {
+        let facts = run(&[&["facts", "-o", format][..], &kubeconfig].concat());
+        let path = folder.path().join(format);
+        std::fs::write(&path, &facts).unwrap();
+        assert_eq!(run(&["render", "-o", "json", "--show-excluded", "--facts", path.to_str().unwrap()]), online);
+    }
+    let facts: Value = serde_json::from_str(&run(&[&["facts", "-o", "json"][..], &kubeconfig].concat())).unwrap();
+    assert_eq!(facts["pools"][0]["name"], "master", "{facts:#}");
+    assert_eq!(facts["topology"]["totalNodeCount"], 6);
+}

@@ -1,0 +1,7 @@
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: facts-gpu
+  namespace: openshift-cnv
+data:
+  first: "one"

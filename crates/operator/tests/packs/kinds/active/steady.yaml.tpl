@@ -1,0 +1,7 @@
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: kinds-steady
+  namespace: openshift-cnv
+data:
+  first: "one"
