@@ -88,12 +88,29 @@ impl AuditLog {
 
     /// What was answered between two marks.
     pub fn between(&self, from: Mark, to: Mark) -> Result<Requests, Trouble> {
+        let (mut requests, mut begun) = (Vec::new(), BTreeSet::new());
+        self.read(from, to, |entry| requests.extend(entry.request(&mut begun)))?;
+        Ok(Requests(requests))
+    }
+
+    /// The watches that have begun and not ended yet.
+    pub fn open_watches(&self) -> Result<Requests, Trouble> {
+        let mut open = BTreeMap::new();
+        self.read(Mark::BEGINNING, Mark(u64::MAX), |entry| {
+            let (id, begins) = (entry.audit_id.clone(), entry.stage == "ResponseStarted");
+            match entry.request(&mut BTreeSet::new()) {
+                Some(watch) if begins && watch.code < 400 => open.insert(id, watch),
+                _ => open.remove(&id),
+            };
+        })?;
+        Ok(Requests(open.into_values().collect()))
+    }
+
+    fn read(&self, from: Mark, to: Mark, mut take: impl FnMut(Entry)) -> Result<(), Trouble> {
         let failed = |error| trouble::io("read the audit log", &self.path, error);
         let mut file = File::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(from.0)).map_err(failed)?;
         let mut lines = BufReader::new(file);
-        let mut requests = Vec::new();
-        let mut begun = BTreeSet::new();
         let mut place = from.0;
         let mut line = String::new();
         while place < to.0 {
@@ -110,9 +127,9 @@ impl AuditLog {
                 )
                 .from(error)
             })?;
-            requests.extend(entry.request(&mut begun));
+            take(entry);
         }
-        Ok(Requests(requests))
+        Ok(())
     }
 }
 
@@ -325,6 +342,9 @@ mod tests {
         "#]]
         .assert_eq(&shown);
         assert_eq!(all.of(Kind::Watch).count(), 3);
+        assert_eq!(audit.open_watches().unwrap().count(), 0);
+        let (_file, audit) = log(&lines[..4], "");
+        assert_eq!(audit.open_watches().unwrap().count(), 1);
         assert_eq!(all.by("somebody").count(), 0);
     }
 

@@ -1,11 +1,12 @@
 //! Nodes and the shape of the cluster, as they change while the operator runs.
 
-use crate::operator::{Running, edit, eventually, quiet};
+use crate::operator::{Process, Running, edit, eventually, quiet};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use playground::audit::Kind;
-use playground::deployment;
+use playground::fault::{Fault, Match, Plan, Rule, Verb};
+use playground::{Scene, deployment};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -80,6 +81,24 @@ async fn a_hundred_nodes_cost_no_request() {
     })
     .await;
     assert_eq!(running.events("ApprovalRequired").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_whose_nodes_cannot_be_read_is_not_an_empty_one() {
+    let scene = Scene::preset("compact").unwrap();
+    let running = Running::on(scene, ROLE, &[]).await;
+    let proxy = running.proxy();
+    let refuse = Fault::Status { code: 503, retry_after: None };
+    let matching = Match { verb: Some(Verb::List), path: Some("/api/v1/nodes".into()), nth: None };
+    proxy.set(Plan::from(Rule { matching, fault: refuse }));
+    let _operator = Process::start(proxy.kubeconfig(), &["--assets-dir", PACK]);
+    eventually("the nodes were asked for again and again", async || (proxy.fired().len() >= 3).then_some(())).await;
+    assert!(running.config_maps().get_opt("facts-shape").await.unwrap().is_none(), "nothing is known of the cluster");
+    proxy.clear();
+    assert_eq!(exists(&running, "facts-shape").await.data["data"]["compact"], "true");
+    // Nothing was ever written for a cluster without nodes.
+    let own = running.own(&running.audit().since(playground::audit::Mark::BEGINNING).unwrap());
+    assert_eq!(own.filter(|request| request.name == "facts-shape" && request.verb == "patch").count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::audit::{AuditLog, Kind, Requests};
+use playground::fault::Proxy;
 use playground::{Options, Playground, Progress, Scene, deployment};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -93,6 +94,11 @@ impl Running {
         let account = deployment::grant_for(&playground, role).await.unwrap_or_else(|trouble| panic!("{trouble}"));
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Running { playground, account, arguments, operator: None }
+    }
+
+    /// A proxy between the operator's account and the server.
+    pub(crate) fn proxy(&self) -> Proxy {
+        Proxy::start(&self.playground, &self.account).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
     /// Whether the process that was started still runs.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const OPERATOR: &str = "openshift-cnv/virt-platform-autopilot";
+pub(crate) const OPERATOR: &str = "openshift-cnv/virt-platform-autopilot";
 /// Only a machine in trouble needs longer.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Every object we keep has it, so every object can be changed in it.
