@@ -1,9 +1,11 @@
 //! Properties of exclusions and of falling back on the last good wishes, tried with what nobody would write.
 
 use crate::corpus::{PREFIX, applied, decided, objects};
-use crate::decision::Verdict;
+use crate::decision::{Effect, Verdict};
 use crate::exclusion::Exclusions;
-use change::{Key, Kind, Openings, Overrides};
+use crate::parting::{Cause, Parting, part};
+use crate::scope::{Consent, Rule};
+use change::{Impact, Key, Kind, Live, ManagedFields, Openings, Overrides};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
@@ -115,6 +117,55 @@ proptest! {
                 let other = Key { kind, ..key };
                 prop_assert!(!one.excludes(&other));
             }
+        }
+    }
+
+    #[test]
+    fn only_what_we_made_is_ever_deleted(
+        (kind, cause, origin, claimed) in (
+            select(["v1 ConfigMap", "v1 Namespace", "hco.kubevirt.io/v1 HyperConverged", "loki.grafana.com/v1 LokiStack",
+                "machineconfiguration.openshift.io/v1 MachineConfig", "apiextensions.k8s.io/v1 CustomResourceDefinition"].as_slice()),
+            select([Cause::OptedOut, Cause::NotNamed, Cause::Tombstone].as_slice()),
+            prop_oneof![Just(None), Just(Some("created".to_owned())), Just(Some("adopted".to_owned())), any::<String>().prop_map(Some)],
+            select([None, Some("created"), Some("other")].as_slice()),
+        ),
+        steering in vec((select(["mode", "reconcile-paused", "patch"].as_slice()), select(["unmanaged", "managed", "true", "false", ""].as_slice())), 0..3),
+        (labelled, stays, prune, frozen) in any::<(bool, bool, bool, bool)>(),
+        (excluded, said, rule, high) in (any::<bool>(), any::<bool>(), select([Rule::Normal, Rule::Always, Rule::Never].as_slice()), any::<bool>()),
+    ) {
+        let fields = match claimed {
+            Some("created") => json!({"f:metadata": {"f:annotations": {"f:platform.kubevirt.io/origin": {}}}}),
+            _ => json!({"f:data": {}}),
+        };
+        let entries: Vec<Value> = claimed.map(|_| json!({"manager": api::FIELD_MANAGER, "operation": "Apply", "fieldsV1": fields})).into_iter().collect();
+        let mut annotations: BTreeMap<String, String> = steering.iter().map(|(key, value)| (format!("{PREFIX}{key}"), (*value).to_owned())).collect();
+        annotations.extend(origin.clone().map(|word| (api::annotation::ORIGIN.to_owned(), word)));
+        let live = Live {
+            uid: "u".into(),
+            resource_version: "7".into(),
+            managed_fields: ManagedFields::new(&json!(entries).to_string()),
+            annotations: annotations.clone(),
+            labelled,
+            ..Live::default()
+        };
+        let (api_version, kind) = kind.split_once(' ').unwrap();
+        let key = Key { kind: Kind::new(api_version, kind), namespace: "n".into(), name: "x".into() };
+        let (consent, impact) = (Consent { said, rule, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
+        let parting = Parting { key: &key, cause, live: Some(&live), impact, stays, prune, frozen, excluded, consent: &consent, restarts: "" };
+        match part(&parting, 1_800_000_000_000).verdict {
+            Verdict::Do(Effect::Delete { uid, resource_version }) => {
+                prop_assert_eq!((uid.as_str(), resource_version.as_str()), ("u", "7"));
+                prop_assert!(origin.as_deref() == Some("created") && claimed == Some("created") && labelled, "it is ours");
+                prop_assert!(kind == "ConfigMap" || kind == "MachineConfig", "{kind}");
+                prop_assert!(prune && !stays && !frozen && !excluded);
+                prop_assert!(annotations.get("platform.kubevirt.io/mode").is_none_or(|mode| mode == "managed"));
+            }
+            Verdict::Do(Effect::HandBack { patch }) => {
+                prop_assert!(labelled && origin.is_some() && claimed.is_some() && !frozen && !excluded);
+                prop_assert_eq!(patch["metadata"]["uid"].as_str(), Some("u"));
+            }
+            Verdict::InSync | Verdict::Hold(_) => {}
+            other => prop_assert!(false, "{:?}", other),
         }
     }
 }

@@ -14,6 +14,7 @@ mod places;
 pub(crate) mod platform;
 mod questions;
 mod readings;
+mod rendering;
 mod teller;
 mod waiting;
 mod world;

@@ -24,8 +24,9 @@ const READS: [(&str, &str, &str); 6] = [
 const ROUNDS: usize = 8;
 
 /// Our packs and where their roles stand.
-const PACKS: [(&str, &str); 5] = [
+const PACKS: [(&str, &str); 6] = [
     ("assets/", "deploy/rbac/role.yaml"),
+    ("crates/operator/tests/packs/adopted/", "crates/operator/tests/packs/adopted.role.yaml"),
     ("crates/operator/tests/packs/facts/", "crates/operator/tests/packs/facts.role.yaml"),
     ("crates/operator/tests/packs/kinds/", "crates/operator/tests/packs/kinds.role.yaml"),
     ("crates/operator/tests/packs/life/", "crates/operator/tests/packs/life.role.yaml"),
