@@ -215,7 +215,9 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
     let written = live.annotations.get(annotation::BUDGET).map(String::as_str);
     let budget = Budget::read(written, now).at_most(observed.budget, now);
     let stamp = |budget| {
-        let source = live.annotations.get(annotation::SOURCE).filter(|_| ran_already);
+        // Nothing is written that may restart nodes only to say that it came from elsewhere.
+        let source =
+            live.annotations.get(annotation::SOURCE).filter(|_| ran_already && observed.impact == Impact::High);
         Stamp { budget, origin: standing.origin(), source: source.map_or(observed.source, String::as_str) }
     };
     if remembered.is_none() && lost.is_empty() {
@@ -226,9 +228,17 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
             _ => (!ran_already).then_some(Tell::Applied),
         };
         let kept = Budget::parse(written).unwrap_or(budget);
+        let left = match observed.deletions.filter(|_| standing == Standing::Foreign) {
+            // Whoever makes it anew again and again is not followed for ever.
+            Some(deletions) => match deletions.spend(now) {
+                None => return deleted_again(deletions, now),
+                left => left,
+            },
+            None => None,
+        };
         let mut decision = apply(object, &wish, stamp(kept), tell);
-        if let Verdict::Do(Effect::Apply { adopts, .. }) = &mut decision.verdict {
-            *adopts = standing == Standing::Foreign;
+        if let Verdict::Do(Effect::Apply { adopts, deletions, .. }) = &mut decision.verdict {
+            (*adopts, *deletions) = (standing == Standing::Foreign, left);
         }
         return decision;
     }
@@ -271,14 +281,18 @@ fn create(observed: &Observed<'_>, now: i64) -> Decision {
         return apply(object, &wish, stamp, Some(Tell::Applied));
     };
     let Some(left) = deletions.spend(now) else {
-        // There is nothing to write a pause on: it waits until there is budget again.
-        return Decision { wake: Some(deletions.next(now)), ..Decision::hold(Reason::DeletedAgain) };
+        return deleted_again(deletions, now);
     };
     let mut decision = apply(object, &wish, stamp, Some(Tell::Recreated { dropped: observed.dropped.to_vec() }));
     if let Verdict::Do(Effect::Apply { deletions, .. }) = &mut decision.verdict {
         *deletions = Some(left);
     }
     decision
+}
+
+/// There is nothing of ours to write a pause on: it waits until there is budget again.
+fn deleted_again(deletions: Budget, now: i64) -> Decision {
+    Decision { wake: Some(deletions.next(now)), ..Decision::hold(Reason::DeletedAgain) }
 }
 
 /// What we write on an object beside what is wanted.

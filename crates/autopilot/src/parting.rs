@@ -3,6 +3,7 @@
 use crate::decision::{Decision, Effect, Tell, Verdict};
 use crate::scope::Consent;
 use crate::standing::{Origin, Standing};
+use api::annotation;
 use change::{Digest, Impact, Key, Live, Mode, Pause, Reason, Steering, handback};
 use serde_json::json;
 
@@ -28,6 +29,8 @@ pub struct Parting<'a> {
     pub live: Option<&'a Live>,
     /// What its going does to the cluster.
     pub impact: Impact,
+    /// The fingerprint of the asset that makes it; `None` if it was wanted since we started, so that only its user can have changed that.
+    pub source: Option<&'a str>,
     /// Whether its asset says that it stays, whatever happens.
     pub stays: bool,
     /// Whether anything is deleted at all.
@@ -92,6 +95,13 @@ pub fn part(parting: &Parting<'_>, now: i64) -> Decision {
             return left(&format!("it has no origin, so a person has to decide; approve {digest} to delete it"));
         }
         Standing::Inherited | Standing::Foreign => return left("it has no origin, so it may be somebody else's"),
+    }
+    let is_users_act = match (parting.cause, parting.source) {
+        (Cause::Tombstone, _) | (_, None) => true,
+        (_, Some(source)) => live.annotations.get(annotation::SOURCE).is_some_and(|written| written == source),
+    };
+    if !is_users_act {
+        return left("another version of ourselves wanted it, and only users may stop wanting it; delete it by hand");
     }
     if parting.stays || api::NEVER_REMOVED.contains(&parting.key.kind.kind.as_str()) {
         return left("objects like it are never deleted");

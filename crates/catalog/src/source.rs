@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// As much as is needed to tell two versions apart.
 const BYTES: usize = 8;
 
-/// The fingerprint of an asset's file, of the files that one reads, and of its parameters.
+/// The fingerprint of an asset: when it is wanted, its parameters, its file, and the files that one reads.
 pub fn source(catalog: &Catalog, asset: &Asset) -> String {
     let mut hasher = Sha256::new();
     // The length keeps one part from running into the next.
@@ -19,6 +19,7 @@ pub fn source(catalog: &Catalog, asset: &Asset) -> String {
     };
     let content = catalog.files.get(&asset.path).unwrap_or_default();
     feed(content);
+    feed(format!("{:?}", (&asset.name, &asset.group, &asset.gate_crd, asset.install, &asset.conditions)).as_bytes());
     for (key, value) in &asset.template_params {
         feed(key.as_bytes());
         feed(value.as_bytes());

@@ -495,3 +495,21 @@ fn a_word_somebody_else_wrote_does_not_make_it_ours_to_delete() {
     scene.live.annotations.insert(ORIGIN.to_owned(), "created".into());
     assert_eq!(word(&scene), "adopted", "after a start only our own word counts");
 }
+
+#[test]
+fn whoever_makes_it_anew_again_and_again_is_not_followed_for_ever() {
+    let mut scene = foreign(Impact::Low);
+    scene.deletions = Some(Budget::full(NOW));
+    let mut adoptions = 0;
+    loop {
+        let decision = scene.decide();
+        match decision.verdict {
+            Verdict::Do(Effect::Apply { deletions, adopts: true, .. }) => {
+                (scene.deletions, adoptions) = (deletions, adoptions + 1)
+            }
+            Verdict::Hold(Reason::DeletedAgain) => break assert!(decision.wake.is_some()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(adoptions, 10);
+}

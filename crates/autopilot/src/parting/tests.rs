@@ -15,6 +15,7 @@ struct Scene {
     cause: Cause,
     live: Live,
     impact: Impact,
+    source: Option<&'static str>,
     stays: bool,
     prune: bool,
     frozen: bool,
@@ -40,6 +41,7 @@ impl Scene {
             cause: Cause::OptedOut,
             live,
             impact: Impact::Low,
+            source: None,
             stays: false,
             prune: true,
             frozen: false,
@@ -84,6 +86,7 @@ impl Scene {
             cause: self.cause,
             live,
             impact: self.impact,
+            source: self.source,
             stays: self.stays,
             prune: self.prune,
             frozen: self.frozen,
@@ -171,6 +174,18 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
         scene.consent.rule = Rule::Always;
         assert!(waits(&scene).is_some(), "a yes is to one object");
     }
+}
+
+#[test]
+fn what_another_version_of_ourselves_wanted_is_not_deleted_by_an_upgrade() {
+    let made = |written: &str, cause: Cause| {
+        let scene = Scene::of(Some("created")).annotate("source", written);
+        scene.with(|scene| (scene.source, scene.cause) = (Some("this"), cause))
+    };
+    made("this", Cause::OptedOut).check(&expect!["delete u in 7, tell Pruned"]);
+    made("another", Cause::OptedOut).check(&expect!["LeftBehind: it is not wanted any more, and stays: another version of ourselves wanted it, and only users may stop wanting it; delete it by hand"]);
+    made("another", Cause::NotNamed).check(&expect!["LeftBehind: it is not wanted any more, and stays: another version of ourselves wanted it, and only users may stop wanting it; delete it by hand"]);
+    made("another", Cause::Tombstone).check(&expect!["delete u in 7, tell Buried"]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Item {
     pub(crate) source: String,
     /// Why it is to go, if it is.
     pub(crate) parting: Option<Cause>,
+    /// Whether it was wanted since we started.
+    pub(crate) was_wanted: bool,
     /// Whether it stays when it is not wanted any more.
     pub(crate) stays: bool,
     /// What a look at its content said.
@@ -105,6 +107,7 @@ impl Item {
             restarts: String::new(),
             source: String::new(),
             parting: None,
+            was_wanted: false,
             stays: false,
             inspected: None,
             live: Seen::Unknown,
@@ -207,6 +210,7 @@ impl Item {
             cause,
             live,
             impact: self.impact,
+            source: (!self.was_wanted).then_some(&self.source),
             stays: self.stays,
             prune: user.prune,
             frozen: self.frozen,

@@ -36,6 +36,7 @@ pub(super) struct Candidate {
     pub(super) order: i64,
     pub(super) cause: Cause,
     pub(super) impact: Impact,
+    pub(super) source: String,
     pub(super) stays: bool,
     pub(super) pool: Option<String>,
 }
@@ -67,8 +68,11 @@ impl Engine {
             let Some(key) = self.grave(tombstone, kind) else { continue };
             let impact = Impact::implied_by(&key.kind.group, &key.kind.kind);
             let (asset, order, cause) = (tombstone.file.clone(), i64::MIN, Cause::Tombstone);
-            self.settings.metrics.tombstone(&key, 0);
-            unwanted.entry(key).or_insert(Candidate { asset, order, cause, impact, stays: false, pool: None });
+            if !self.items.contains_key(&key) {
+                self.settings.metrics.tombstone(&key, 0);
+            }
+            let (source, stays, pool) = (String::new(), false, None);
+            unwanted.entry(key).or_insert(Candidate { asset, order, cause, impact, source, stays, pool });
         }
         self.leaving.candidates = unwanted;
         let places: BTreeSet<Place> = self.leaving.candidates.keys().map(Place::of).collect();
@@ -125,7 +129,7 @@ impl Engine {
             let Some(candidate) = self.leaving.candidates.get(&key) else { continue };
             let mut item = Item::new(Desired::of(&json!({})));
             (item.asset, item.order, item.parting) = (candidate.asset.clone(), candidate.order, Some(candidate.cause));
-            (item.impact, item.stays) = (candidate.impact, candidate.stays);
+            (item.impact, item.stays, item.source) = (candidate.impact, candidate.stays, candidate.source.clone());
             item.restarts = platform::restarts(self.world.nodes(), candidate.pool.as_deref());
             item.excluded = self.rules.as_ref().is_some_and(|rules| rules.excludes(&key));
             self.items.insert(key.clone(), item);

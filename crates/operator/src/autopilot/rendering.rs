@@ -59,9 +59,9 @@ impl Engine {
                         item.excluded = self.rules.as_ref().is_some_and(|rules| rules.excludes(key));
                         kept.insert(key.clone());
                     }
-                    if let Some(platform::Object { key, impact, pool, stays, .. }) = object {
+                    if let Some(platform::Object { key, impact, pool, source, stays, .. }) = object {
                         let (asset, order) = (outcome.asset, outcome.order);
-                        unwanted.insert(key, Candidate { asset, order, cause, impact, stays, pool });
+                        unwanted.insert(key, Candidate { asset, order, cause, impact, source, stays, pool });
                     }
                     continue;
                 }
@@ -88,7 +88,7 @@ impl Engine {
             item.want(&object, restarts);
             item.deletions = item.deletions.or_else(|| self.deletions.left(&object.key));
             (item.asset, item.order, item.frozen) = (outcome.asset, outcome.order, frozen);
-            (item.excluded, item.parting) = (excluded, None);
+            (item.excluded, item.parting, item.was_wanted) = (excluded, None, true);
             let place = Place::of(&object.key);
             match self.places.served(&place) {
                 None => {

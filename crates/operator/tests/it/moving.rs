@@ -149,4 +149,23 @@ async fn what_the_next_version_changes_waits_where_it_restarts_nodes_and_follows
     let hco = deployment::objects(&running.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
     annotate(&hco, api::hco::NAME, "approved", digest).await;
     eventually("with a yes it follows", async || first().await.filter(|first| first == "life=2")).await;
+    // A version that does not want something any more by itself deletes nothing.
+    running.stop();
+    let catalogue = folder.path().join("active/metadata.yaml");
+    let text = std::fs::read_to_string(&catalogue).unwrap();
+    let conditions = "conditions: [{type: annotation, key: platform.kubevirt.io/enable-settings}]";
+    let asset = "path: active/settings.yaml.tpl, install: ";
+    let changed = text.replace(&format!("{asset}always,"), &format!("{asset}opt-in, {conditions},"));
+    assert!(changed != text);
+    std::fs::write(&catalogue, changed).unwrap();
+    running.restart();
+    eventually("it stays, and that is told", async || {
+        running
+            .events("LeftBehind")
+            .await
+            .into_iter()
+            .find(|note| note.contains("another version of ourselves wanted it"))
+    })
+    .await;
+    assert!(maps.get_opt("life-settings").await.unwrap().is_some());
 }
