@@ -505,7 +505,7 @@ fn whoever_makes_it_anew_again_and_again_is_not_followed_for_ever() {
         let decision = scene.decide();
         match decision.verdict {
             Verdict::Do(Effect::Apply { deletions, adopts: true, .. }) => {
-                (scene.deletions, adoptions) = (deletions, adoptions + 1)
+                (scene.deletions, adoptions) = (deletions, adoptions + 1);
             }
             Verdict::Hold(Reason::DeletedAgain) => break assert!(decision.wake.is_some()),
             other => panic!("{other:?}"),
