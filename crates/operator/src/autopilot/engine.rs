@@ -15,7 +15,7 @@ use super::writing::Done;
 use super::{journal, platform};
 use crate::metrics::Metrics;
 use anyhow::Context;
-use autopilot::{Consent, Remembered, Tell, Verdict};
+use autopilot::{Cause, Consent, Remembered, Tell, Verdict};
 use catalog::{Catalog, Facts, World};
 use change::{Key, Kind, Reason};
 use cluster::watch::{Body, Content, Seen as Watched};
@@ -400,6 +400,8 @@ impl Engine {
             Verdict::InSync if parting.is_some() => {
                 if is_gone {
                     self.forget(key);
+                } else if parting == Some(Cause::Tombstone) {
+                    self.settings.metrics.tombstone(key, 1);
                 }
             }
             Verdict::InSync => {

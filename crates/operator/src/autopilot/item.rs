@@ -134,6 +134,10 @@ impl Item {
             (self.wanted, self.failures, self.not_before) = (object.wanted.clone(), 0, None);
             self.refused.clear();
         }
+        if self.parting.take().is_some() {
+            // It is wanted again.
+            self.owed = None;
+        }
         (self.impact, self.restarts) = (object.impact, restarts);
         (self.source, self.stays) = (object.source.clone(), object.stays);
     }

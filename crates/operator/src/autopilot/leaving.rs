@@ -148,11 +148,14 @@ impl Engine {
 
     /// An object that was not wanted is none of ours any more.
     pub(super) fn forget(&mut self, key: &Key) {
-        let is_tombstone = self.items.remove(key).is_some_and(|item| item.parting == Some(Cause::Tombstone));
+        let Some(item) = self.items.remove(key) else { return };
         self.leaving.miss(key);
         self.settings.metrics.forget(key);
-        if is_tombstone {
+        if item.parting == Some(Cause::Tombstone) {
             self.settings.metrics.tombstone(key, 0);
+        }
+        if let Some(tell) = item.owed {
+            self.say(key, &tell);
         }
         self.leave_unneeded();
     }

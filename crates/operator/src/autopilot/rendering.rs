@@ -88,7 +88,7 @@ impl Engine {
             item.want(&object, restarts);
             item.deletions = item.deletions.or_else(|| self.deletions.left(&object.key));
             (item.asset, item.order, item.frozen) = (outcome.asset, outcome.order, frozen);
-            (item.excluded, item.parting, item.was_wanted) = (excluded, None, true);
+            (item.excluded, item.was_wanted) = (excluded, true);
             let place = Place::of(&object.key);
             match self.places.served(&place) {
                 None => {

@@ -132,6 +132,8 @@ impl Engine {
                     Kept::Repaired => (item.repair, tell) = (Repair::Done, None),
                     Kept::Released | Kept::HandedBack => {}
                     Kept::Deleted => {
+                        // It is gone when whoever keeps it has let go; then it is told.
+                        item.owed = tell.take();
                         if acted.live.is_none() {
                             item.miss(None, now);
                         }

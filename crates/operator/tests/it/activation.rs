@@ -1,11 +1,12 @@
 //! What the annotation `autopilot` and the opt-ins create, hold and take away, word by word.
 
 use crate::life::{LIFE, labelled, make_under_our_name};
-use crate::operator::{NAMESPACE, Running, annotate, eventually, quiet};
+use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, eventually_within, quiet};
 use crate::stage::create;
 use kube::api::{Api, DeleteParams, DynamicObject};
 use playground::deployment;
 use serde_json::json;
+use std::time::Duration;
 
 /// What is looked at: the objects of the pack, and the two kinds that are never deleted.
 const OBJECTS: [(&str, &str, Option<&str>, &str); 8] = [
@@ -112,7 +113,7 @@ async fn nothing_is_deleted_that_we_did_not_make_or_that_was_made_anew() {
     make_under_our_name(&maps, &labelled("life-extra", None)).await;
     create(&maps, "life-kept", json!({"data": {"first": "theirs"}})).await;
     let forged = json!({"metadata": {"labels": {api::MANAGED_BY.0: api::MANAGED_BY.1}, "annotations": {api::annotation::ORIGIN: "created"}}});
-    crate::operator::edit(&maps, "life-kept", forged).await;
+    edit(&maps, "life-kept", forged).await;
     for name in ["life-extra", "life-kept"] {
         let words = format!("ConfigMap {NAMESPACE}/{name}: it is not wanted any more, and stays: it has no origin");
         eventually(&words, async || {
@@ -134,4 +135,21 @@ async fn nothing_is_deleted_that_we_did_not_make_or_that_was_made_anew() {
     for name in ["life-extra", "life-kept", "life-old"] {
         assert!(maps.get_opt(name).await.unwrap().is_some(), "{name}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_somebody_holds_up_is_told_and_is_done_only_when_it_is() {
+    let running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+    let maps = running.config_maps();
+    let mut old = labelled("life-old", Some("created"));
+    old["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    make_under_our_name(&maps, &old).await;
+    // Most finalizers need moments, so it is told after a minute.
+    let told =
+        eventually_within(Duration::from_secs(120), "it is told", async || running.events("DeletionStuck").await.pop())
+            .await;
+    assert!(told.contains("life-old") && told.contains("example.com/keep"), "{told}");
+    assert!(running.events("TombstoneDeleted").await.is_empty(), "it is not gone yet");
+    edit(&maps, "life-old", json!({"metadata": {"finalizers": null}})).await;
+    eventually("now it is gone", async || running.events("TombstoneDeleted").await.pop()).await;
 }
