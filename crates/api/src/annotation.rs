@@ -33,6 +33,9 @@ pub const ORIGIN: &str = "platform.kubevirt.io/origin";
 /// Ours, on a managed object: the fingerprint of the asset it came from, so that one whose asset is gone is known.
 pub const SOURCE: &str = "platform.kubevirt.io/source";
 
+/// What users write on a managed object, and lose with it.
+pub const USERS: [&str; 4] = [PATCH, IGNORE_FIELDS, MODE, RECONCILE_PAUSED];
+
 /// All of ours on a managed object: they go when we let go of it, and those of users stay.
 pub const OURS: [&str; 6] = [BUDGET, APPLIED, LAST_GOOD_PATCH, LAST_GOOD_IGNORE_FIELDS, ORIGIN, SOURCE];
 

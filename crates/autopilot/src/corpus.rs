@@ -5,9 +5,9 @@ use crate::decision::{Effect, Verdict};
 use crate::exclusion::Exclusions;
 use crate::guards::{Guard, Guards};
 use crate::scope::Consent;
-use change::{Desired, Digest, Impact, Key, Live, Openings};
+use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -59,10 +59,16 @@ fn hostile(exclusions: bool) -> Vec<Hostile> {
     all.into_iter().filter(|case| (case.key == "disabled-resources") == exclusions).collect()
 }
 
-/// What is decided about an object with these annotations, of which nothing is remembered.
+/// What is decided about an object of ours with these annotations, of which nothing is remembered.
 pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> (Verdict, bool) {
     let (key, desired, consent) = (Key::of(wanted).unwrap(), Desired::of(wanted), Consent::default());
-    let live = Live { uid: "u".into(), resource_version: "1".into(), annotations, ..Live::default() };
+    let mut annotations = annotations;
+    annotations.insert(api::annotation::ORIGIN.to_owned(), "created".to_owned());
+    let ours = json!([{"manager": api::FIELD_MANAGER, "operation": "Apply", "time": "t",
+        "fieldsV1": {"f:metadata": {"f:annotations": {format!("f:{}", api::annotation::ORIGIN): {}}}}}]);
+    let (uid, managed_fields) = ("u".into(), ManagedFields::new(&ours.to_string()));
+    let live =
+        Live { uid, resource_version: "1".into(), annotations, managed_fields, labelled: true, ..Live::default() };
     let observed = Observed {
         key: &key,
         wanted: &desired,

@@ -122,6 +122,12 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
         Ok(wish) => wish,
         Err(reason) => return Decision::hold(reason),
     };
+    if let Some(reason @ (Reason::PatchRefused { .. } | Reason::IgnoreFieldsRefused { .. })) = &refused
+        && is_new(observed, live)
+    {
+        // What it is now is all that is known to be good: who takes it over takes nothing from its user.
+        return Decision::hold(reason.clone());
+    }
     let decision = keep(observed, live, wish, now);
     match (refused, decision.verdict) {
         (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => Decision::hold(reason),
@@ -133,7 +139,8 @@ pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
 pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let (mut wish, _) = Wish::of(observed, observed.live?).ok()?;
     let digest = wish.digest.clone();
-    let changes = content::words(&content::changes(&wish.take_object(observed.wanted), content));
+    let changes =
+        content::words(&content::changes(&wish.take_object(observed.wanted), content, observed.impact == Impact::High));
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
     Some(Inspected { resource_version, digest, changes })
 }
@@ -156,11 +163,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
     let applied = live.annotations.get(annotation::APPLIED);
     let ran_already = applied.is_some_and(|applied| applied == wish.digest.as_str());
     let standing = Standing::of(live, known.and_then(|known| known.origin));
-    let is_new = match standing {
-        Standing::Foreign => true,
-        Standing::Inherited => applied.is_none() && known.is_none(),
-        Standing::Ours(_) => false,
-    };
+    let is_new = is_new(observed, live);
     if is_new && observed.frozen {
         return Decision::hold(Reason::Frozen);
     }
@@ -186,7 +189,8 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
         return Decision::of(Verdict::Look);
     }
     if observed.impact == Impact::High {
-        if is_new && standing == Standing::Inherited && changes.is_empty() && claim.is_some() {
+        let owns_all = || claim.as_ref().is_some_and(|claim| claim.fields().missing_of(&object).is_empty());
+        if is_new && standing == Standing::Inherited && changes.is_empty() && owns_all() {
             // Not even a label is written: moving over writes nothing that could restart a node.
             return Decision::of(Verdict::TakeOver { digest: wish.digest.clone() });
         }
@@ -196,10 +200,13 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
         let is_same_source = live.annotations.get(annotation::SOURCE).is_none_or(|source| source == observed.source);
         let is_covered = match standing {
             // Moving over restarts nothing, from our predecessor and from one version of ours to the next.
-            Standing::Inherited if is_new => observed.consent.covers_exactly(&wish.digest),
+            Standing::Inherited if applied.is_none() => observed.consent.covers_exactly(&wish.digest),
             _ if !is_same_source => observed.consent.covers_exactly(&wish.digest),
             _ => observed.consent.covers(&wish.digest),
         };
+        if !runs_so && observed.frozen {
+            return Decision::hold(Reason::Frozen);
+        }
         if !runs_so && !is_covered {
             if looked_at.is_none() {
                 // Whoever is asked is told what would change.
@@ -247,6 +254,16 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
     match budget.spend(now) {
         Some(left) => apply(object, &wish, stamp(left), Some(Tell::Corrected { actors, fields })),
         None => pause(live, Reason::Fighting { actors, fields }, now),
+    }
+}
+
+/// Whether it was never ours as far as is known: whoever takes it over looks first, copies, or waits.
+fn is_new(observed: &Observed<'_>, live: &Live) -> bool {
+    let known = observed.remembered.filter(|remembered| remembered.uid == live.uid);
+    match Standing::of(live, known.and_then(|known| known.origin)) {
+        Standing::Foreign => true,
+        Standing::Inherited => !live.annotations.contains_key(annotation::APPLIED) && known.is_none(),
+        Standing::Ours(_) => false,
     }
 }
 

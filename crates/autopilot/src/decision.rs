@@ -116,7 +116,10 @@ pub enum Tell {
         changes: Vec<String>,
     },
     /// It was not wanted any more, and was deleted.
-    Pruned,
+    Pruned {
+        /// The users' wishes that were on it: key and value.
+        dropped: Vec<(String, String)>,
+    },
     /// A former release made it, and it was deleted.
     Buried,
     /// It was not wanted any more, and was given back.

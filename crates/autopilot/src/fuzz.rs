@@ -151,7 +151,7 @@ proptest! {
         let (api_version, kind) = kind.split_once(' ').unwrap();
         let key = Key { kind: Kind::new(api_version, kind), namespace: "n".into(), name: "x".into() };
         let (consent, impact) = (Consent { said, rule, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
-        let parting = Parting { key: &key, cause, live: Some(&live), impact, source: None, stays, prune, frozen, excluded, consent: &consent, restarts: "" };
+        let parting = Parting { key: &key, cause, live: Some(&live), impact, since: None, stays, prune, frozen, excluded, consent: &consent, restarts: "" };
         match part(&parting, 1_800_000_000_000).verdict {
             Verdict::Do(Effect::Delete { uid, resource_version }) => {
                 prop_assert_eq!((uid.as_str(), resource_version.as_str()), ("u", "7"));

@@ -21,6 +21,6 @@ pub use decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
 pub use decision::{Decision, Effect, Tell, Verdict};
 pub use exclude::exclude;
 pub use exclusion::Exclusions;
-pub use parting::{Cause, Parting, part};
+pub use parting::{Cause, Parting, Since, part};
 pub use scope::{Consent, Scope};
 pub use standing::Origin;

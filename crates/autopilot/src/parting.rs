@@ -29,8 +29,8 @@ pub struct Parting<'a> {
     pub live: Option<&'a Live>,
     /// What its going does to the cluster.
     pub impact: Impact,
-    /// The fingerprint of the asset that makes it; `None` if it was wanted since we started, so that only its user can have changed that.
-    pub source: Option<&'a str>,
+    /// Since when it can have been wanted; `None` if we saw it wanted ourselves, so that only its user can have changed that.
+    pub since: Option<Since<'a>>,
     /// Whether its asset says that it stays, whatever happens.
     pub stays: bool,
     /// Whether anything is deleted at all.
@@ -43,6 +43,15 @@ pub struct Parting<'a> {
     pub consent: &'a Consent,
     /// The nodes that restart, in words.
     pub restarts: &'a str,
+}
+
+/// What an object was made by, if its user can have stopped wanting it.
+#[derive(Debug, Clone, Copy)]
+pub struct Since<'a> {
+    /// The fingerprint of its asset.
+    pub source: &'a str,
+    /// When the HyperConverged was made, in milliseconds since 1970.
+    pub hco_created: Option<i64>,
 }
 
 /// A deletion that takes longer than this is told: most finalizers need moments.
@@ -83,44 +92,54 @@ pub fn part(parting: &Parting<'_>, now: i64) -> Decision {
         return Decision::hold(Reason::Frozen);
     }
     let digest = fingerprint(parting.key, live);
-    let is_approved = parting.consent.is_approved(&digest);
+    let is_tombstone = parting.cause == Cause::Tombstone;
     match Standing::of(live, None) {
-        Standing::Ours(Origin::Adopted) => {
-            let effect = Effect::HandBack { patch: handback::patch(live) };
-            return Decision { tell: Some(Tell::HandedBack), ..act(effect) };
-        }
-        Standing::Ours(Origin::Created) => {}
-        Standing::Inherited if parting.cause == Cause::Tombstone && is_approved => {}
-        Standing::Inherited if parting.cause == Cause::Tombstone => {
+        Standing::Ours(_) => {}
+        Standing::Inherited if is_tombstone && parting.consent.is_approved(&digest) => {}
+        Standing::Inherited if is_tombstone => {
             return left(&format!("it has no origin, so a person has to decide; approve {digest} to delete it"));
         }
         Standing::Inherited | Standing::Foreign => return left("it has no origin, so it may be somebody else's"),
     }
-    let is_users_act = match (parting.cause, parting.source) {
-        (Cause::Tombstone, _) | (_, None) => true,
-        (_, Some(source)) => live.annotations.get(annotation::SOURCE).is_some_and(|written| written == source),
-    };
-    if !is_users_act {
-        return left("another version of ourselves wanted it, and only users may stop wanting it; delete it by hand");
-    }
-    if parting.stays || api::NEVER_REMOVED.contains(&parting.key.kind.kind.as_str()) {
-        return left("objects like it are never deleted");
+    if !is_tombstone && !parting.is_users_act(live) {
+        return left("no user of this HyperConverged took back that it is wanted; delete it by hand");
     }
     if !parting.prune {
         return left("the operator was told to delete nothing");
     }
+    if Standing::of(live, None) == Standing::Ours(Origin::Adopted) {
+        let effect = Effect::HandBack { patch: handback::patch(live) };
+        return Decision { tell: Some(Tell::HandedBack), ..act(effect) };
+    }
+    if parting.stays || api::NEVER_REMOVED.contains(&parting.key.kind.kind.as_str()) {
+        return left("objects like it are never deleted");
+    }
     let is_covered = match parting.cause {
         // Who does not name it has not said yes to what its going does.
         Cause::NotNamed => parting.consent.covers_exactly(&digest),
-        Cause::OptedOut | Cause::Tombstone => parting.consent.covers(&digest),
+        Cause::OptedOut => parting.consent.covers(&digest),
+        Cause::Tombstone => parting.consent.covers_unnamed(&digest),
     };
     if parting.impact == Impact::High && !is_covered {
         let (restarts, changes) = (parting.restarts.to_owned(), vec!["all of it: it is deleted".to_owned()]);
         return Decision::hold(Reason::NeedsApproval { digest, restarts, changes });
     }
     let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
-    let tell = if parting.cause == Cause::Tombstone { Tell::Buried } else { Tell::Pruned };
+    let theirs = live.annotations.iter().filter(|(key, _)| annotation::USERS.contains(&key.as_str()));
+    let dropped = theirs.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let tell = if is_tombstone { Tell::Buried } else { Tell::Pruned { dropped } };
     Decision { tell: Some(tell), ..act(Effect::Delete { uid, resource_version }) }
+}
+
+impl Parting<'_> {
+    /// Whether a user of this HyperConverged stopped wanting it: not another version of ourselves, and not a HyperConverged made anew.
+    fn is_users_act(&self, live: &Live) -> bool {
+        let Some(Since { source, hco_created }) = &self.since else { return true };
+        let is_of_this_version = live.annotations.get(annotation::SOURCE).is_some_and(|written| written == source);
+        // What was adopted may be older than both; it is given back, which loses nothing.
+        let is_of_this_hco = live.created.zip(*hco_created).is_some_and(|(object, hco)| object >= hco);
+        is_of_this_version && (is_of_this_hco || Standing::of(live, None) == Standing::Ours(Origin::Adopted))
+    }
 }
 
 /// What a yes to a deletion has to name: this object and no other of its name.

@@ -64,6 +64,8 @@ impl Scope {
 pub struct Consent {
     /// Somebody wrote `autopilot: "true"` or named the asset.
     pub said: bool,
+    /// Somebody wrote `autopilot: "true"`.
+    pub to_all: bool,
     /// The annotation `approval`.
     pub rule: Rule,
     /// The digests somebody approved.
@@ -94,6 +96,7 @@ impl Consent {
         let split = approved.split([',', ' ', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
         Consent {
             said: matches!(scope, Scope::All { said: true } | Scope::Listed(_)),
+            to_all: matches!(scope, Scope::All { said: true }),
             rule,
             approved: split.map(str::to_owned).collect(),
         }
@@ -107,6 +110,11 @@ impl Consent {
     /// Whether somebody said yes to exactly this, or never wants to be asked.
     pub fn covers_exactly(&self, digest: &Digest) -> bool {
         self.rule == Rule::Never || self.is_approved(digest)
+    }
+
+    /// The same for what no list can name.
+    pub fn covers_unnamed(&self, digest: &Digest) -> bool {
+        self.covers_exactly(digest) || (self.rule == Rule::Normal && self.to_all)
     }
 
     /// Whether a write of this digest that restarts nodes may go ahead.

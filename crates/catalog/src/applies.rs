@@ -109,9 +109,9 @@ fn wanted(asset: &Asset, facts: &Facts) -> Applicability {
     if needs.is_empty() { Applicability::Applies } else { Applicability::Needs(needs) }
 }
 
-/// Whether a condition is what a user writes to ask for something; the others are facts.
+/// Whether only a user can have made a condition false; feature gates come and go with versions of their operator, too.
 fn is_users_word(condition: &Condition) -> bool {
-    matches!(condition, Condition::Annotation { .. } | Condition::FeatureGate { .. })
+    matches!(condition, Condition::Annotation { .. })
 }
 
 fn met(condition: &Condition, facts: &Facts) -> Met {

@@ -35,26 +35,24 @@ fn short(value: &Value) -> String {
     format!("{cut}...")
 }
 
-/// Every field that is wanted and is not so, whatever else the object has: other fields are none of ours.
-pub fn changes(wanted: &Value, live: &Value) -> Vec<Change> {
+/// Every field that is wanted and is not so, whatever else the object has: other fields are none of ours. A list is ours as a whole where
+/// that is asked for; else what the server adds to its items is passed over.
+pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Vec<Change> {
     let mut changes = Vec::new();
     for (key, value) in wanted.as_object().into_iter().flatten() {
         match key.as_str() {
             // What the object is.
             "apiVersion" | "kind" => {}
             "metadata" => {
+                // One by one, also where there are none yet.
+                let none = Value::Object(serde_json::Map::new());
                 for part in ["labels", "annotations"] {
-                    if let Some(value) = value.get(part) {
-                        compare(
-                            value,
-                            live.pointer(&format!("/metadata/{part}")),
-                            format!(".metadata.{part}"),
-                            &mut changes,
-                        );
-                    }
+                    let (wanted, live) = (value.get(part), live.pointer(&format!("/metadata/{part}")));
+                    let path = format!(".metadata.{part}");
+                    compare(wanted.unwrap_or(&none), live.or(Some(&none)), path, lists_whole, &mut changes);
                 }
             }
-            _ => compare(value, live.get(key), format!(".{key}"), &mut changes),
+            _ => compare(value, live.get(key), format!(".{key}"), lists_whole, &mut changes),
         }
     }
     changes
@@ -69,16 +67,19 @@ pub fn words(changes: &[Change]) -> Vec<String> {
     words
 }
 
-fn compare(wanted: &Value, live: Option<&Value>, path: String, changes: &mut Vec<Change>) {
+fn compare(wanted: &Value, live: Option<&Value>, path: String, lists_whole: bool, changes: &mut Vec<Change>) {
     match (wanted, live) {
         (Value::Object(wanted), Some(Value::Object(live))) => {
             for (key, value) in wanted {
-                compare(value, live.get(key), format!("{path}.{key}"), changes);
+                compare(value, live.get(key), format!("{path}.{key}"), lists_whole, changes);
             }
+        }
+        (Value::Array(_), Some(live)) if lists_whole && wanted != live && !is_list_of_plain(live) => {
+            changes.push(Change { path, before: Some(live.clone()), after: wanted.clone() });
         }
         (Value::Array(wanted), Some(Value::Array(live))) if wanted.len() == live.len() => {
             for (index, (wanted, live)) in wanted.iter().zip(live).enumerate() {
-                compare(wanted, Some(live), format!("{path}[{index}]"), changes);
+                compare(wanted, Some(live), format!("{path}[{index}]"), lists_whole, changes);
             }
         }
         (wanted, Some(live)) if wanted == live => {}
@@ -89,10 +90,15 @@ fn compare(wanted: &Value, live: Option<&Value>, path: String, changes: &mut Vec
     }
 }
 
+/// Items without parts can be told one by one.
+fn is_list_of_plain(list: &Value) -> bool {
+    list.as_array().is_some_and(|items| items.iter().all(|item| !item.is_object() && !item.is_array()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{changes, words};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn only_what_is_wanted_and_not_so_is_a_change() {
@@ -100,20 +106,24 @@ mod tests {
             "spec": {"same": 1, "other": {"deep": "long ".repeat(20)}, "list": [{"name": "a"}, 2], "grown": [1, 2], "none": {}}});
         let live = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "uid": "u"},
             "spec": {"same": 1, "other": {"deep": 3, "theirs": 4}, "list": [{"name": "a", "theirs": 5}, 3], "grown": [1]}});
-        let found = changes(&wanted, &live);
+        let found = changes(&wanted, &live, false);
         assert_eq!(
             words(&found),
             [
-                ".metadata.labels ({nothing} -> {\"a\":\"b\"})".replace("{nothing}", "nothing"),
+                ".metadata.labels.a (nothing -> \"b\")".into(),
                 ".spec.grown ([1] -> [1,2])".into(),
                 ".spec.list[1] (3 -> 2)".into(),
                 format!(".spec.other.deep (3 -> \"{}...)", &"long ".repeat(20)[..39]),
             ]
         );
-        assert!(changes(&wanted, &wanted).is_empty());
+        assert!(changes(&wanted, &wanted, true).is_empty());
+        let more = |value: Value| json!({"spec": {"units": [value]}});
+        let (named, masked) = (more(json!({"name": "a"})), more(json!({"name": "a", "mask": true})));
+        assert!(changes(&named, &masked, false).is_empty() && changes(&named, &masked, true).len() == 1);
         let many = changes(
             &json!({"data": (0..12).map(|n| (n.to_string(), n.into())).collect::<serde_json::Map<_, _>>()}),
             &json!({"data": {}}),
+            false,
         );
         assert_eq!((words(&many).len(), words(&many).last().unwrap().as_str()), (11, "and 2 more"));
     }

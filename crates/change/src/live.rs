@@ -16,6 +16,8 @@ pub struct Live {
     pub managed_fields: ManagedFields,
     /// Whether it carries the label of what we manage.
     pub labelled: bool,
+    /// When it was made, in milliseconds since 1970.
+    pub created: Option<i64>,
     /// Since when it is being deleted, in milliseconds since 1970.
     pub deleting: Option<i64>,
     /// Who has to agree before it can go.

@@ -39,6 +39,8 @@ pub(crate) struct Metadata<'a> {
     #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
     #[serde(default)]
+    creation_timestamp: Option<jiff::Timestamp>,
+    #[serde(default)]
     deletion_timestamp: Option<jiff::Timestamp>,
     #[serde(default)]
     finalizers: Option<Vec<String>>,
@@ -61,6 +63,7 @@ impl Metadata<'_> {
             annotations,
             managed_fields: ManagedFields::new(self.managed_fields.map_or("[]", RawValue::get)),
             labelled: self.labels.is_some_and(|labels| labels.get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)),
+            created: self.creation_timestamp.map(jiff::Timestamp::as_millisecond),
             deleting: self.deletion_timestamp.map(jiff::Timestamp::as_millisecond),
             finalizers: self.finalizers.unwrap_or_default(),
         }

@@ -513,3 +513,36 @@ fn whoever_makes_it_anew_again_and_again_is_not_followed_for_ever() {
     }
     assert_eq!(adoptions, 10);
 }
+
+#[test]
+fn who_takes_an_object_over_takes_nothing_from_its_user() {
+    let refused = r#"[{"op": "replace", "path": "/metadata/name", "value": "other"}]"#;
+    for scene in [foreign(Impact::Low), looked_at(inherited(Impact::Low), "NodePort")] {
+        let decision = scene.annotate("patch", refused).decide();
+        assert!(matches!(decision.verdict, Verdict::Hold(Reason::PatchRefused { .. })), "{decision:?}");
+    }
+}
+
+#[test]
+fn what_is_not_ours_in_every_field_is_not_taken_over_unwritten() {
+    let mut scene = inherited(Impact::High);
+    scene.fields[0]["fieldsV1"]["f:spec"] = json!({"f:type": {}});
+    assert!(matches!(looked_at(scene, "ClusterIP").decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
+}
+
+#[test]
+fn what_was_taken_over_unwritten_still_waits_for_a_yes_to_every_other_content() {
+    let mut scene = looked_at(inherited(Impact::High), "NodePort");
+    let claim = ManagedFields::new(&scene.fields.to_string()).claim("virt-platform-autopilot").unwrap();
+    scene.remembered = Some(Remembered { digest: Digest::of(&json!("before")), claim, uid: "u".into(), origin: None });
+    scene.consent.said = true;
+    assert!(matches!(scene.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
+}
+
+#[test]
+fn nothing_restarts_nodes_while_it_is_unclear_what_is_wanted() {
+    let mut scene = Scene { impact: Impact::High, frozen: true, ..Scene::settled() };
+    scene.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
+    (scene.remembered, scene.consent.said) = (None, true);
+    assert_eq!(scene.decide().verdict, Verdict::Hold(Reason::Frozen));
+}

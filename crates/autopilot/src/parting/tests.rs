@@ -1,6 +1,6 @@
 //! Every object that is not wanted, and what becomes of it.
 
-use super::{Cause, Parting, part};
+use super::{Cause, Parting, Since, part};
 use crate::decision::{Effect, Tell, Verdict};
 use crate::scope::{Consent, Rule};
 use change::{Impact, Key, Kind, Live, ManagedFields, Reason};
@@ -15,7 +15,7 @@ struct Scene {
     cause: Cause,
     live: Live,
     impact: Impact,
-    source: Option<&'static str>,
+    since: Option<Since<'static>>,
     stays: bool,
     prune: bool,
     frozen: bool,
@@ -41,7 +41,7 @@ impl Scene {
             cause: Cause::OptedOut,
             live,
             impact: Impact::Low,
-            source: None,
+            since: None,
             stays: false,
             prune: true,
             frozen: false,
@@ -86,7 +86,7 @@ impl Scene {
             cause: self.cause,
             live,
             impact: self.impact,
-            source: self.source,
+            since: self.since,
             stays: self.stays,
             prune: self.prune,
             frozen: self.frozen,
@@ -99,7 +99,7 @@ impl Scene {
 
 #[test]
 fn what_we_made_is_deleted_and_what_we_took_over_is_given_back() {
-    Scene::of(Some("created")).check(&expect!["delete u in 7, tell Pruned"]);
+    Scene::of(Some("created")).check(&expect!["delete u in 7, tell Pruned { dropped: [] }"]);
     Scene::of(Some("adopted")).check(&expect!["hand back, tell HandedBack"]);
     Scene::of(None).check(&expect![
         "LeftBehind: it is not wanted any more, and stays: it has no origin, so it may be somebody else's"
@@ -167,7 +167,9 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
         let mut scene = high(cause);
         let digest = waits(&scene).unwrap();
         scene.consent.said = true;
-        assert_eq!(waits(&scene).is_some(), cause == Cause::NotNamed, "who does not name it did not say yes to it");
+        assert_eq!(waits(&scene).is_some(), cause != Cause::OptedOut, "who does not name it did not say yes to it");
+        scene.consent.to_all = true;
+        assert_eq!(waits(&scene).is_some(), cause == Cause::NotNamed, "no list can name a tombstone");
         scene.consent.approved.insert(digest.to_string());
         assert_eq!(waits(&scene), None);
         scene.live.uid = "another of the same name".into();
@@ -177,15 +179,27 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
 }
 
 #[test]
-fn what_another_version_of_ourselves_wanted_is_not_deleted_by_an_upgrade() {
-    let made = |written: &str, cause: Cause| {
+fn only_a_user_of_this_hyperconverged_can_stop_wanting_something() {
+    let made = |written: &str, created: i64, cause: Cause| {
+        let since = Some(Since { source: "this", hco_created: Some(NOW) });
         let scene = Scene::of(Some("created")).annotate("source", written);
-        scene.with(|scene| (scene.source, scene.cause) = (Some("this"), cause))
+        scene.with(|scene| (scene.since, scene.cause, scene.live.created) = (since, cause, Some(created)))
     };
-    made("this", Cause::OptedOut).check(&expect!["delete u in 7, tell Pruned"]);
-    made("another", Cause::OptedOut).check(&expect!["LeftBehind: it is not wanted any more, and stays: another version of ourselves wanted it, and only users may stop wanting it; delete it by hand"]);
-    made("another", Cause::NotNamed).check(&expect!["LeftBehind: it is not wanted any more, and stays: another version of ourselves wanted it, and only users may stop wanting it; delete it by hand"]);
-    made("another", Cause::Tombstone).check(&expect!["delete u in 7, tell Buried"]);
+    made("this", NOW, Cause::OptedOut).check(&expect!["delete u in 7, tell Pruned { dropped: [] }"]);
+    for cause in [Cause::OptedOut, Cause::NotNamed] {
+        for (written, created) in [("another version", NOW), ("this", NOW - 1)] {
+            made(written, created, cause).check(&expect!["LeftBehind: it is not wanted any more, and stays: no user of this HyperConverged took back that it is wanted; delete it by hand"]);
+        }
+    }
+    let adopted = made("this", NOW - 1, Cause::OptedOut).annotate("origin", "adopted");
+    adopted.check(&expect!["hand back, tell HandedBack"]);
+    made("another version", NOW, Cause::Tombstone).check(&expect!["delete u in 7, tell Buried"]);
+}
+
+#[test]
+fn what_users_wrote_on_it_is_told_with_its_end() {
+    let made = Scene::of(Some("created")).annotate("patch", "[]");
+    made.check(&expect![[r#"delete u in 7, tell Pruned { dropped: [("platform.kubevirt.io/patch", "[]")] }"#]]);
 }
 
 #[test]

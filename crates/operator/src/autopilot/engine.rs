@@ -64,6 +64,10 @@ pub(super) struct Engine {
     pub(super) facts: Facts,
     pub(super) hco: Key,
     pub(super) hco_uid: String,
+    /// When it was made, in milliseconds since 1970.
+    pub(super) hco_created: Option<i64>,
+    /// Whether it is unclear what is wanted as a whole.
+    pub(super) is_frozen: bool,
     pub(super) consent: Consent,
     /// What was wanted as a whole when that was last clear.
     pub(super) rules: Option<platform::Rules>,
@@ -133,6 +137,8 @@ pub(crate) async fn run(
         facts,
         hco,
         hco_uid: String::new(),
+        hco_created: None,
+        is_frozen: true,
         consent: Consent::default(),
         rules: None,
         knows_definitions: false,
@@ -231,7 +237,12 @@ impl Engine {
                 if key == self.hco
                     && let Body::Whole(hco) = body
                 {
+                    if self.hco_uid != live.uid {
+                        // Whoever made it anew did not take anything back.
+                        self.items.values_mut().for_each(|item| item.was_wanted = false);
+                    }
                     self.hco_uid.clone_from(&live.uid);
+                    self.hco_created = live.created;
                     self.take_hco(hco);
                 }
                 if let Some(item) = self.items.get_mut(&key) {
@@ -313,6 +324,7 @@ impl Engine {
 
     /// Without a HyperConverged nobody says what is wanted: nothing is created, and it is not for us to bring it back.
     pub(super) fn freeze(&mut self) {
+        self.is_frozen = true;
         self.items.values_mut().for_each(|item| item.frozen = true);
         self.facts.hco = Value::Null;
     }
@@ -358,7 +370,12 @@ impl Engine {
         if item.busy {
             return;
         }
-        let user = User { consent: &self.consent, openings: &self.settings.openings, prune: self.settings.prune };
+        let user = User {
+            consent: &self.consent,
+            openings: &self.settings.openings,
+            prune: self.settings.prune,
+            hco_created: self.hco_created,
+        };
         let Some(decision) = item.decide(key, user, now) else { return };
         let (parting, is_gone) = (item.parting, item.is_gone());
         if let Some(wake) = decision.wake {

@@ -2,7 +2,7 @@
 
 use super::platform;
 use api::annotation;
-use autopilot::{Budget, Cause, Consent, Decision, Inspected, Observed, Parting, Refused, Remembered, Tell};
+use autopilot::{Budget, Cause, Consent, Decision, Inspected, Observed, Parting, Refused, Remembered, Since, Tell};
 use change::{Desired, Digest, Impact, Key, Live, Openings, Reason};
 use cluster::act::Guard;
 use serde_json::Value;
@@ -15,9 +15,6 @@ const RETRY_REFUSED: Duration = Duration::from_secs(2);
 
 /// A user's wish, the last good one and what the catalogue wants are three; more are remembered in vain.
 const MOST_REFUSED: usize = 4;
-
-/// What users write on an object and lose with it.
-const USERS: [&str; 4] = [annotation::PATCH, annotation::IGNORE_FIELDS, annotation::MODE, annotation::RECONCILE_PAUSED];
 
 /// One object.
 pub(crate) struct Item {
@@ -72,6 +69,8 @@ pub(crate) struct User<'a> {
     pub(crate) openings: &'a Openings,
     /// Whether anything is deleted at all.
     pub(crate) prune: bool,
+    /// When the HyperConverged was made, in milliseconds since 1970.
+    pub(crate) hco_created: Option<i64>,
 }
 
 /// A repair that makes room for an apply.
@@ -169,7 +168,7 @@ impl Item {
         let since = version.or(self.version());
         if let Seen::Present(live) = std::mem::replace(&mut self.live, Seen::Absent(since)) {
             self.deletions.get_or_insert(Budget::full(now));
-            let is_theirs = |key: &String| USERS.contains(&key.as_str());
+            let is_theirs = |key: &String| annotation::USERS.contains(&key.as_str());
             self.dropped = live.annotations.into_iter().filter(|(key, _)| is_theirs(key)).collect();
         }
         (self.remembered, self.budget, self.repair) = (None, None, Repair::None);
@@ -214,7 +213,7 @@ impl Item {
             cause,
             live,
             impact: self.impact,
-            source: (!self.was_wanted).then_some(&self.source),
+            since: (!self.was_wanted).then_some(Since { source: &self.source, hco_created: user.hco_created }),
             stays: self.stays,
             prune: user.prune,
             frozen: self.frozen,

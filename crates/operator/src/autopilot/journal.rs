@@ -20,7 +20,9 @@ pub(super) fn told(key: &Key, tell: &Tell) -> Told {
             let note = format!("{key} was our predecessor's and is kept from now on. {}", changed(changes));
             (false, "TakenOver", note)
         }
-        Tell::Pruned => (false, "Pruned", format!("{key} was not wanted any more and was deleted")),
+        Tell::Pruned { dropped } => {
+            (false, "Pruned", format!("{key} was not wanted any more and was deleted{}", lost(dropped)))
+        }
         Tell::Buried => (false, "TombstoneDeleted", format!("{key} was made by a former release and was deleted")),
         Tell::HandedBack => {
             let note =
@@ -28,12 +30,8 @@ pub(super) fn told(key: &Key, tell: &Tell) -> Told {
             (false, "HandedBack", note)
         }
         Tell::Recreated { dropped } => {
-            let lost: Vec<String> = dropped.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-            let lost = match lost.is_empty() {
-                true => String::new(),
-                false => format!(" without what was written on it: {}", lost.join("; ")),
-            };
-            (false, "DriftCorrected", format!("{key}: somebody deleted it; it was created again{lost}"))
+            let note = format!("{key}: somebody deleted it; it was created again{}", lost(dropped));
+            (false, "DriftCorrected", note)
         }
         Tell::Corrected { actors, fields } => {
             let who = if actors.is_empty() { "somebody".to_owned() } else { actors.join(", ") };
@@ -52,6 +50,12 @@ pub(super) fn told(key: &Key, tell: &Tell) -> Told {
         tracing::info!(reason, object = %key, "{note}");
     }
     Told { warning, reason: reason.to_owned(), about: Some(key.clone()), note }
+}
+
+/// What users had written on an object that is gone.
+fn lost(dropped: &[(String, String)]) -> String {
+    let lost: Vec<String> = dropped.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    if lost.is_empty() { String::new() } else { format!(", without what was written on it: {}", lost.join("; ")) }
 }
 
 /// What was changed about an object that was not ours.

@@ -27,6 +27,8 @@ pub(super) struct Leaving {
     strays: BTreeSet<Key>,
     /// Places that were searched, or are being.
     searched: BTreeSet<Place>,
+    /// Objects of former releases that were looked for.
+    looked_for: BTreeSet<Key>,
     pub(super) searches: JoinSet<Vec<Key>>,
 }
 
@@ -41,7 +43,46 @@ pub(super) struct Candidate {
     pub(super) pool: Option<String>,
 }
 
+/// Objects that an asset makes or may make: whatever else is said of them, they do not go.
+#[derive(Default)]
+pub(super) struct SpokenFor {
+    objects: BTreeSet<(String, String, String, String)>,
+    /// Kinds of objects whose names are not known yet.
+    kinds: BTreeSet<(String, String)>,
+}
+
+impl SpokenFor {
+    /// Takes what became of an asset. What its user does not want speaks for nothing.
+    pub(super) fn take(&mut self, outcome: &platform::Outcome) {
+        match (&outcome.result, &outcome.key, &outcome.kind) {
+            (platform::Result::Unwanted { .. }, _, _) => {}
+            (_, Some(key), _) => {
+                self.objects.insert(identity(key));
+            }
+            (platform::Result::Needs(_) | platform::Result::Error(_), None, Some(kind)) => {
+                self.kinds.insert((kind.group.clone(), kind.kind.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        let identity = identity(key);
+        self.kinds.contains(&(identity.0.clone(), identity.1.clone())) || self.objects.contains(&identity)
+    }
+}
+
+/// An object is the same in every version of its kind.
+fn identity(key: &Key) -> (String, String, String, String) {
+    (key.kind.group.clone(), key.kind.kind.clone(), key.namespace.clone(), key.name.clone())
+}
+
 impl Leaving {
+    /// Nothing has to go now.
+    pub(super) fn expect_nothing(&mut self) {
+        self.candidates.clear();
+    }
+
     /// Takes that an object with our label was seen, of which nobody knew.
     pub(super) fn see(&mut self, key: &Key) {
         self.strays.insert(key.clone());
@@ -62,7 +103,8 @@ impl Leaving {
 
 impl Engine {
     /// Takes what is not wanted, and searches where nobody has looked yet.
-    pub(super) fn part_with(&mut self, mut unwanted: BTreeMap<Key, Candidate>) {
+    pub(super) fn part_with(&mut self, mut unwanted: BTreeMap<Key, Candidate>, spoken_for: &SpokenFor) {
+        let mut graves = Vec::new();
         for tombstone in &self.catalog.tombstones {
             let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
             let Some(key) = self.grave(tombstone, kind) else { continue };
@@ -71,11 +113,22 @@ impl Engine {
             if !self.items.contains_key(&key) {
                 self.settings.metrics.tombstone(&key, 0);
             }
+            graves.push(key.clone());
             let (source, stays, pool) = (String::new(), false, None);
             unwanted.entry(key).or_insert(Candidate { asset, order, cause, impact, source, stays, pool });
         }
+        unwanted.retain(|key, _| !spoken_for.has(key));
         self.leaving.candidates = unwanted;
-        let places: BTreeSet<Place> = self.leaving.candidates.keys().map(Place::of).collect();
+        for grave in graves {
+            self.look_for(grave);
+        }
+        let rules = self.rules.as_ref();
+        for (key, item) in self.items.iter_mut().filter(|(_, item)| item.parting == Some(Cause::Tombstone)) {
+            item.frozen = self.is_frozen;
+            item.excluded = rules.is_some_and(|rules| rules.excludes(key));
+        }
+        let unwanted = self.leaving.candidates.iter().filter(|(_, candidate)| candidate.cause != Cause::Tombstone);
+        let places: BTreeSet<Place> = unwanted.map(|(key, _)| Place::of(key)).collect();
         for place in places {
             // What is watched tells by itself.
             if self.places.served(&place).is_none() {
@@ -87,7 +140,7 @@ impl Engine {
 
     /// Where an object of a former release would be; nowhere, if its kind is not served.
     fn grave(&self, tombstone: &Tombstone, kind: Kind) -> Option<Key> {
-        let served = self.kinds.find(&kind)?;
+        let served = self.kinds.find(&kind).filter(|_| !platform::is_never_kept(&kind))?;
         // Some name a namespace for what lives in none.
         let namespace = tombstone.namespace.clone().filter(|_| served.namespaced).unwrap_or_default();
         Some(Key { kind, namespace, name: tombstone.name.clone() })
@@ -116,6 +169,26 @@ impl Engine {
         });
     }
 
+    /// Looks once whether an object of a former release is there, with or without our label.
+    fn look_for(&mut self, key: Key) {
+        let Some(served) = self.kinds.find(&key.kind) else { return };
+        if !self.leaving.candidates.contains_key(&key) || !self.leaving.looked_for.insert(key.clone()) {
+            return;
+        }
+        let server = self.server.clone();
+        self.leaving.searches.spawn(async move {
+            let mut wait = SEARCH_AGAIN.0;
+            loop {
+                match cluster::live::read(&server, &served, &key).await {
+                    Ok(found) => return found.map(|_| key).into_iter().collect(),
+                    Err(failure) => tracing::warn!("cannot look whether {key} is still there: {failure}"),
+                }
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(SEARCH_AGAIN.1);
+            }
+        });
+    }
+
     /// Takes what a search found.
     pub(super) fn take_search(&mut self, found: Vec<Key>) {
         self.leaving.strays.extend(found.into_iter().filter(|key| !self.items.contains_key(key)));
@@ -131,6 +204,7 @@ impl Engine {
             (item.asset, item.order, item.parting) = (candidate.asset.clone(), candidate.order, Some(candidate.cause));
             (item.impact, item.stays, item.source) = (candidate.impact, candidate.stays, candidate.source.clone());
             item.restarts = platform::restarts(self.world.nodes(), candidate.pool.as_deref());
+            item.frozen = self.is_frozen;
             item.excluded = self.rules.as_ref().is_some_and(|rules| rules.excludes(&key));
             self.items.insert(key.clone(), item);
             let place = Place::of(&key);

@@ -1,7 +1,7 @@
 //! Looks at whole objects, where what they contain decides.
 
 use super::engine::Engine;
-use super::item::User;
+use super::item::{Item, User};
 use super::places::Place;
 use change::{Key, Live};
 use cluster::request::Failure;
@@ -14,7 +14,12 @@ use tokio::task::JoinSet;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// What was seen.
-pub(super) type Look = (Key, Result<Option<(Live, Value)>, Failure>);
+pub(super) struct Look {
+    key: Key,
+    /// The version that was known before.
+    known: Option<u128>,
+    seen: Result<Option<(Live, Value)>, Failure>,
+}
 
 /// Those under way.
 #[derive(Default)]
@@ -30,23 +35,35 @@ impl Engine {
         if !self.looks.under_way.insert(key.clone()) {
             return;
         }
+        let known = self.items.get(key).and_then(Item::version);
         let (server, key) = (self.server.clone(), key.clone());
         self.looks.tasks.spawn(async move {
             let seen = cluster::live::content(&server, &served, &key).await;
-            (key, seen)
+            Look { key, known, seen }
         });
     }
 
-    pub(super) fn take_look(&mut self, (key, seen): Look) {
+    pub(super) fn take_look(&mut self, Look { key, known, seen }: Look) {
         self.looks.under_way.remove(&key);
+        let now = (self.settings.clock)().as_millisecond();
         let Some(item) = self.items.get_mut(&key) else { return };
         match seen {
             Ok(Some((live, content))) => {
-                item.see(live);
-                let user =
-                    User { consent: &self.consent, openings: &self.settings.openings, prune: self.settings.prune };
+                let version = live.version();
+                item.read(known, Some(live), now);
+                let user = User {
+                    consent: &self.consent,
+                    openings: &self.settings.openings,
+                    prune: self.settings.prune,
+                    hco_created: self.hco_created,
+                };
                 item.inspect(&key, user, &content);
-                self.look_at(&key);
+                if item.version() == version {
+                    self.look_at(&key);
+                } else {
+                    // Its watch was faster; what it saw is looked at in a while.
+                    self.look_later(&key, LOOK_AGAIN);
+                }
             }
             // Its watch tells that it is gone.
             Ok(None) => {}

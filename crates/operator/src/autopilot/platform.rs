@@ -53,6 +53,10 @@ pub(crate) struct Outcome {
     pub(crate) path: String,
     pub(crate) component: String,
     pub(crate) order: i64,
+    /// What its object is called, as far as that is known.
+    pub(crate) key: Option<Key>,
+    /// What its object is, where only that is known.
+    pub(crate) kind: Option<Kind>,
     pub(crate) result: Result,
 }
 
@@ -167,11 +171,29 @@ pub(crate) fn want(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<
             path: asset.path.clone(),
             component: asset.component.clone(),
             order: asset.reconcile_order,
+            key: key(catalog, asset, facts, &result),
+            kind: asset.kind.clone(),
             result,
         });
     }
     let is_off = rules.scope == Scope::Off;
     Wanted { rules, consent, outcomes, held, is_off }
+}
+
+/// What an asset's object is called; where it is not to be rendered, as its file says it.
+fn key(catalog: &Catalog, asset: &Asset, facts: &Facts, result: &Result) -> Option<Key> {
+    match result {
+        Result::Included(object) | Result::Filtered(object) | Result::Unwanted { object: Some(object), .. } => {
+            Some(object.key.clone())
+        }
+        Result::Excluded(_) | Result::Missing { .. } if !facts.hco.is_null() => {
+            match catalog::render(catalog, asset, facts) {
+                Rendered::Object(object) => Key::of(&object),
+                _ => catalog.plain_key(asset),
+            }
+        }
+        _ => catalog.plain_key(asset),
+    }
 }
 
 fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
@@ -198,6 +220,9 @@ fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions,
     match catalog::applies(asset, facts) {
         Applicability::Applies => match catalog::render(catalog, asset, facts) {
             Rendered::Object(object) => match named(catalog, asset, &object) {
+                Some(Object { key, .. }) if is_never_kept(&key.kind) => {
+                    Result::Error(format!("objects of kind {} cannot be kept", key.kind.kind))
+                }
                 Some(Object { key, .. }) if facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
                 Some(object) if exclusions.excludes(&object.key) => Result::Filtered(object),
                 Some(object) => Result::Included(object),
@@ -221,17 +246,28 @@ fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions,
 fn unwanted(catalog: &Catalog, asset: &Asset, facts: &Facts, cause: Cause, why: String) -> Result {
     let object = match catalog::render(catalog, asset, facts) {
         Rendered::Object(object) => named(catalog, asset, &object),
-        _ => None,
+        _ => catalog.plain_key(asset).map(|key| of(catalog, asset, key, &Value::Null)),
     };
     Result::Unwanted { why, cause, object }
 }
 
+/// Kinds of which there are too many, too large ones, for more than their names to be watched.
+pub(crate) fn is_never_kept(kind: &Kind) -> bool {
+    matches!(
+        (kind.group.as_str(), kind.kind.as_str()),
+        ("", "Node") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
 fn named(catalog: &Catalog, asset: &Asset, object: &Value) -> Option<Object> {
-    let key = Key::of(object)?;
+    Some(of(catalog, asset, Key::of(object)?, object))
+}
+
+fn of(catalog: &Catalog, asset: &Asset, key: Key, object: &Value) -> Object {
     let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind);
     let (wanted, pool) = (Desired::of(object), pool(object).map(str::to_owned));
     let (source, stays) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
-    Some(Object { key, wanted, impact, pool, source, stays })
+    Object { key, wanted, impact, pool, source, stays }
 }
 
 /// The nodes that restart when this object is written, in words.

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::item::{Item, Seen};
-use super::leaving::Candidate;
+use super::leaving::{Candidate, SpokenFor};
 use super::missing::Missing;
 use super::places::Place;
 use super::{journal, platform};
@@ -25,6 +25,7 @@ impl Engine {
         }
         self.consent = wanted.consent;
         let frozen = wanted.held.is_some();
+        self.is_frozen = frozen;
         if !frozen {
             self.rules = Some(wanted.rules);
         }
@@ -33,10 +34,11 @@ impl Engine {
         }
         self.is_off = wanted.is_off;
         let mut complaints: BTreeSet<String> = wanted.held.iter().cloned().collect();
-        let (mut unwanted, mut gone) = (BTreeMap::new(), Vec::new());
+        let (mut unwanted, mut gone, mut spoken_for) = (BTreeMap::new(), Vec::new(), SpokenFor::default());
         let (mut kept, mut places) = (BTreeSet::<Key>::new(), BTreeSet::<Place>::new());
         let (mut asked, mut unread, mut missing) = (Vec::new(), Vec::new(), Missing::new());
         for outcome in wanted.outcomes {
+            spoken_for.take(&outcome);
             let (object, excluded) = match outcome.result {
                 platform::Result::Included(object) => (object, false),
                 platform::Result::Filtered(object) => (object, true),
@@ -106,12 +108,17 @@ impl Engine {
         self.complain(complaints);
         self.say_not_applicable(&gone);
         self.tell_missing(missing);
-        let metrics = &self.settings.metrics;
+        let (metrics, leaving) = (&self.settings.metrics, &mut self.leaving);
         self.items.retain(|key, item| {
-            kept.contains(key) || item.parting == Some(Cause::Tombstone) || {
+            let is_kept = kept.contains(key) || (item.parting == Some(Cause::Tombstone) && !wanted.is_off);
+            if !is_kept {
                 metrics.forget(key);
-                false
+                // It may be parted with later, and nobody tells of it again.
+                if matches!(&item.live, Seen::Present(live) if live.labelled) {
+                    leaving.see(key);
+                }
             }
+            is_kept
         });
         for place in places {
             self.watch(&place);
@@ -122,7 +129,12 @@ impl Engine {
         for query in asked {
             self.ask(query);
         }
-        self.part_with(unwanted);
+        if wanted.is_off {
+            // Nothing is done, not even to what former releases made.
+            self.leaving.expect_nothing();
+        } else {
+            self.part_with(unwanted, &spoken_for);
+        }
         self.leave_unneeded();
         self.ready.extend(self.items.iter().map(|(key, item)| (item.order, key.clone())));
     }

@@ -78,10 +78,8 @@ impl Engine {
         };
         let (server, permit, key, tries) =
             (self.server.clone(), self.settings.permit.clone(), key.clone(), item.failures);
-        let backup = match &effect {
-            Kept::Applied { adopts: true, .. } => self.kinds.find(&Kind::new("v1", "Secret")),
-            _ => None,
-        };
+        let is_adoption = matches!(effect, Kept::Applied { adopts: true, .. });
+        let backup = self.kinds.find(&Kind::new("v1", "Secret")).filter(|_| is_adoption);
         let namespace = self.settings.namespace.clone();
         self.writes.spawn(async move {
             if let Some(record) = record {
@@ -89,6 +87,11 @@ impl Engine {
                 record.write(&server, &permit).await;
             }
             let mut changes = Vec::new();
+            if is_adoption && backup.is_none() {
+                let words = "the API server does not serve Secrets".to_owned();
+                let outcome = Err(act::Error::NoBackup { key: key.clone(), words });
+                return Done { key, effect, tell, outcome, changes };
+            }
             if let (Some(secrets), Act::Apply(wanted)) = (backup, &act) {
                 match cluster::backup::take(&server, &permit, &secrets, &namespace, &served, &key).await {
                     Ok(before) => changes = changed(wanted, &before),
@@ -109,6 +112,8 @@ impl Engine {
         let now = (self.settings.clock)().as_millisecond();
         let Some(item) = self.items.get_mut(&key) else { return };
         item.busy = false;
+        let is_adoption = matches!(effect, Kept::Applied { adopts: true, .. });
+        let is_over = matches!(effect, Kept::HandedBack);
         match outcome {
             Ok(acted) => {
                 (item.not_before, item.failed) = (None, None);
@@ -149,9 +154,13 @@ impl Engine {
                     Some(tell) => self.say(&key, &tell),
                     None => {}
                 }
+                if is_over {
+                    return self.forget(&key);
+                }
                 self.look_at(&key);
             }
-            Err(act::Error::KeyChanged { .. }) if item.repair == Repair::None => {
+            // What is somebody else's is not taken apart to make room for ours.
+            Err(act::Error::KeyChanged { .. }) if item.repair == Repair::None && !is_adoption => {
                 (item.repair, item.owed) = (Repair::Due, tell);
                 self.look_at(&key);
             }
@@ -228,7 +237,7 @@ fn no_backup(key: &Key, error: backup::Error) -> act::Error {
 /// What applying this changes about an object as it was, in words.
 fn changed(wanted: &str, before: &Value) -> Vec<String> {
     let wanted: Value = serde_json::from_str(wanted).unwrap_or_default();
-    let mut changes = content::changes(&wanted, before);
+    let mut changes = content::changes(&wanted, before, false);
     // What we write on every object goes without saying.
     changes.retain(|change| !change.path.contains(api::annotation::PREFIX));
     content::words(&changes)

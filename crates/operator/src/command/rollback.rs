@@ -109,10 +109,18 @@ async fn roll_back(
         false => format!("{key} was excluded before\n"),
     })?;
     if same_object(key, &reached.key) {
-        // Its own exclusion stands on it.
+        // What users steer with stands on it, its own exclusion among that: it is not for us to take back.
         let now = list::whole(&reached.server, &reached.served, key).await?.unwrap_or_default();
-        let rules = now["metadata"]["annotations"][api::annotation::DISABLED_RESOURCES].clone();
-        before["metadata"]["annotations"][api::annotation::DISABLED_RESOURCES] = rules;
+        let is_theirs =
+            |name: &str| name.starts_with(api::annotation::PREFIX) && !api::annotation::OURS.contains(&name);
+        if let Some(annotations) = before["metadata"]["annotations"].as_object_mut() {
+            annotations.retain(|name, _| !is_theirs(name));
+        }
+        for (name, value) in now["metadata"]["annotations"].as_object().into_iter().flatten() {
+            if is_theirs(name) {
+                before["metadata"]["annotations"][name] = value.clone();
+            }
+        }
     }
     if Impact::implied_by(&key.kind.group, &key.kind.kind) == Impact::High {
         print("the nodes of its pool restart, unless they run this already\n")?;

@@ -6,8 +6,8 @@ use crate::autopilot::item::{Item, Seen, User};
 use crate::autopilot::platform::{self, Result as Came};
 use crate::pack;
 use anyhow::Context;
-use autopilot::{Decision, Effect, Verdict};
-use change::{Key, Openings};
+use autopilot::{Cause, Decision, Effect, Verdict};
+use change::{Desired, Impact, Key, Kind, Openings};
 use cluster::{Kinds, Server};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -49,7 +49,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let (mut facts, nodes) = reached.facts(&catalog).await?;
         let (server, kinds) = (&reached.server, &reached.kinds);
         let wanted = platform::want_asking(server, kinds, &catalog, &mut facts, arguments.opt_in).await;
-        let user = User { consent: &wanted.consent, openings: &arguments.patchable_kinds, prune: arguments.prune };
+        let created = reached.hco.metadata.creation_timestamp.as_ref();
+        let hco_created = created.map(|created| created.0.as_millisecond());
+        let user = User {
+            consent: &wanted.consent,
+            openings: &arguments.patchable_kinds,
+            prune: arguments.prune,
+            hco_created,
+        };
         let mut lines = Vec::new();
         for outcome in wanted.outcomes {
             let asset = outcome.asset;
@@ -83,6 +90,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 _ => told(decision, &item),
             };
             lines.push(Line { asset, object: object.key.to_string(), state, why });
+        }
+        for tombstone in catalog.tombstones.iter().filter(|_| !wanted.is_off) {
+            let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
+            let Some(served) = kinds.find(&kind) else { continue };
+            let namespace = tombstone.namespace.clone().filter(|_| served.namespaced).unwrap_or_default();
+            let key = Key { kind, namespace, name: tombstone.name.clone() };
+            let mut item = Item::new(Desired::of(&serde_json::Value::Null));
+            (item.parting, item.excluded) = (Some(Cause::Tombstone), wanted.rules.excludes(&key));
+            (item.impact, item.frozen) = (Impact::implied_by(&key.kind.group, &key.kind.kind), wanted.held.is_some());
+            let decision = decide(server, kinds, &key, &mut item, user).await?;
+            if matches!(item.live, Seen::Present(_)) {
+                let (state, why) = told(decision, &item);
+                lines.push(Line { asset: tombstone.file.clone(), object: key.to_string(), state, why });
+            }
         }
         Ok(lines)
     })?;

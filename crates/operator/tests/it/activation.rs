@@ -3,7 +3,7 @@
 use crate::life::{LIFE, labelled, make_under_our_name};
 use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, eventually_within, quiet};
 use crate::stage::create;
-use kube::api::{Api, DeleteParams, DynamicObject};
+use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, PostParams};
 use playground::deployment;
 use serde_json::json;
 use std::time::Duration;
@@ -135,6 +135,64 @@ async fn nothing_is_deleted_that_we_did_not_make_or_that_was_made_anew() {
     for name in ["life-extra", "life-kept", "life-old"] {
         assert!(maps.get_opt(name).await.unwrap().is_some(), "{name}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_goes_while_it_is_off_or_unclear_and_all_of_it_afterwards() {
+    let mut running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+    running.annotate_hco("enable-extra", Some("true")).await;
+    let maps = running.config_maps();
+    eventually("it is made", async || maps.get_opt("life-extra").await.unwrap()).await;
+    running.annotate_hco("autopilot", Some("false")).await;
+    eventually("it is off", async || running.events("Disabled").await.pop()).await;
+    running.annotate_hco("enable-extra", None).await;
+    make_under_our_name(&maps, &labelled("life-old", Some("created"))).await;
+    let are_there = async || {
+        for name in ["life-old", "life-extra"] {
+            assert!(maps.get_opt(name).await.unwrap().is_some(), "{name}");
+        }
+    };
+    for (value, is_restarted) in [("false", false), ("false", true), ("tru", false), ("tru", true)] {
+        running.annotate_hco("autopilot", Some(value)).await;
+        if is_restarted {
+            running.restart();
+        }
+        quiet(&running).await;
+        are_there().await;
+    }
+    running.annotate_hco("autopilot", Some("false")).await;
+    quiet(&running).await;
+    running.annotate_hco("autopilot", Some("life-settings")).await;
+    for name in ["life-old", "life-extra"] {
+        eventually(&format!("{name} goes"), async || maps.get_opt(name).await.unwrap().is_none().then_some(())).await;
+    }
+    // What was not known to be there when it was turned off is found when it is turned on.
+    running.annotate_hco("autopilot", Some("true")).await;
+    eventually("all is back", async || objects(&running, "PrometheusRule").get_opt("life-rules").await.unwrap()).await;
+    running.annotate_hco("autopilot", Some("false")).await;
+    quiet(&running).await;
+    running.annotate_hco("autopilot", Some("life-settings")).await;
+    let rules = objects(&running, "PrometheusRule");
+    eventually("it goes", async || rules.get_opt("life-rules").await.unwrap().is_none().then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hyperconverged_made_anew_takes_nothing_back() {
+    let running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+    let (hco, maps) = (objects(&running, "HyperConverged"), running.config_maps());
+    running.annotate_hco("enable-extra", Some("true")).await;
+    eventually("it is made", async || maps.get_opt("life-extra").await.unwrap()).await;
+    let before = hco.get(api::hco::NAME).await.unwrap();
+    hco.delete(api::hco::NAME, &DeleteParams::default()).await.unwrap();
+    let metadata = ObjectMeta { name: before.metadata.name.clone(), ..ObjectMeta::default() };
+    // Times on the server are whole seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    hco.create(&PostParams::default(), &DynamicObject { metadata, ..before }).await.unwrap();
+    eventually("it stays, and that is told", async || {
+        running.events("LeftBehind").await.into_iter().find(|note| note.contains("life-extra"))
+    })
+    .await;
+    assert!(maps.get_opt("life-extra").await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -86,6 +86,10 @@ impl Granted {
 /// more than that has no place in a role.
 fn object(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) -> anyhow::Result<Key> {
     let mut facts = assume(asset);
+    reads.extend(asset.reads.iter().flatten().map(|read| Kind::new(&read.api_version, &read.kind)));
+    if asset.conditions.iter().any(|condition| matches!(condition, Condition::KubevirtFeatureGate { .. })) {
+        reads.insert(Kind::new("kubevirt.io/v1", "KubeVirt"));
+    }
     for _ in 0..ROUNDS {
         match catalog::render(catalog, asset, &facts) {
             Rendered::Object(object) => {
@@ -232,6 +236,12 @@ mod tests {
         let asking = "{{ if objectExists \"Prometheus\" \"n\" \"p\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: plain\n{{ end }}\n";
         let told = role(asking, image).unwrap();
         assert!(told.contains("[\"plain\"]") && told.contains("resources: [prometheuses]"), "{told}");
+        let gate = "{type: kubevirt-feature-gate, value: G}";
+        assert!(
+            role(by_condition.replace("index .Images \"i\"", "\"x\"").as_str(), gate)
+                .unwrap()
+                .contains("resources: [kubevirts]")
+        );
         let unclear = "{{ if objectExists \"Prometheus\" \"n\" \"p\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .HCO.GetName }}\n{{ end }}\n";
         let why = role(unclear, image).unwrap_err().to_string();
         assert!(why.contains("what asset a makes cannot be told"), "{why}");
