@@ -67,8 +67,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     let excluded = wanted.rules.excludes(&object.key);
                     (object, excluded, Some((cause, why)))
                 }
-                Came::Excluded(why) | Came::Unwanted { why, object: None, .. } => {
+                Came::Unwanted { why, object: None, .. } => {
                     lines.push(Line { asset, object: outcome.component, state: "not wanted", why });
+                    continue;
+                }
+                Came::Excluded(why) => {
+                    let is_fact = !wanted.is_off && wanted.held.is_none();
+                    let state = if is_fact { "not applicable" } else { "not wanted" };
+                    lines.push(Line { asset, object: outcome.component, state, why });
                     continue;
                 }
                 Came::Missing { need, .. } => {
