@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use catalog::{Catalog, Files};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Every file of `assets/`, put here by the build script.
 const BUILT_IN: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
@@ -11,8 +11,23 @@ const BUILT_IN: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs
 /// A file of a pack may not be larger; the largest known is a dashboard of some hundred kilobytes.
 const LARGEST: u64 = 10 * 1024 * 1024;
 
-/// Loads the pack in a folder, or the one inside this binary; what is wrong in it is told with file and line.
-pub(crate) fn load(folder: Option<&Path>) -> anyhow::Result<Catalog> {
+/// Which pack a command is about.
+#[derive(clap::Args)]
+pub(crate) struct Pack {
+    /// A folder with an asset pack, instead of the one inside this binary
+    #[arg(long, value_name = "FOLDER")]
+    assets_dir: Option<PathBuf>,
+}
+
+impl Pack {
+    /// Loads it; what is wrong in it is told with file and line.
+    pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
+        load(self.assets_dir.as_deref())
+    }
+}
+
+/// Loads the pack in a folder, or the one inside this binary.
+fn load(folder: Option<&Path>) -> anyhow::Result<Catalog> {
     let (files, place) = match folder {
         None => (
             BUILT_IN.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect(),

@@ -7,6 +7,8 @@ use super::platform;
 use autopilot::Cause;
 use catalog::Tombstone;
 use change::{Desired, Impact, Key, Kind};
+use cluster::Server;
+use cluster::kinds::Served;
 use cluster::request::Failure;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +32,30 @@ pub(super) struct Leaving {
     /// Objects of former releases that were looked for.
     looked_for: BTreeSet<Key>,
     pub(super) searches: JoinSet<Vec<Key>>,
+}
+
+/// What is looked for.
+enum Search {
+    /// Everything with our label in a place.
+    Label(Place),
+    /// One object.
+    Name(Key),
+}
+
+impl Search {
+    async fn ask(&self, server: &Server, served: &Served) -> Result<Vec<Key>, Failure> {
+        match self {
+            Search::Label(place) => {
+                let label = format!("{}={}", api::MANAGED_BY.0, api::MANAGED_BY.1);
+                let found = cluster::list::lives(server, served, &place.namespace, &label).await?;
+                Ok(found.into_iter().map(|(key, _)| key).collect())
+            }
+            Search::Name(key) => {
+                let found = cluster::live::read(server, served, key).await?;
+                Ok(found.map(|_| key.clone()).into_iter().collect())
+            }
+        }
+    }
 }
 
 /// Something that is not wanted.
@@ -148,40 +174,31 @@ impl Engine {
 
     fn search(&mut self, place: Place) {
         let Some(served) = self.kinds.find(&place.kind) else { return };
-        if !self.leaving.searched.insert(place.clone()) {
-            return;
+        if self.leaving.searched.insert(place.clone()) {
+            self.start_search(served, Search::Label(place));
         }
-        let (server, mut writes) = (self.server.clone(), self.writing.subscribe());
-        self.leaving.searches.spawn(async move {
-            let _ = tokio::time::timeout(PATIENCE, writes.wait_for(|writes| *writes == 0)).await;
-            let (mut wait, (label, value)) = (SEARCH_AGAIN.0, api::MANAGED_BY);
-            loop {
-                let found = cluster::list::lives(&server, &served, &place.namespace, &format!("{label}={value}")).await;
-                match found {
-                    Ok(found) => return found.into_iter().map(|(key, _)| key).collect(),
-                    // The kind went meanwhile.
-                    Err(Failure::Answered { code: 404, .. }) => return Vec::new(),
-                    Err(failure) => tracing::warn!("cannot look for what is left of {}: {failure}", place.kind.kind),
-                }
-                tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(SEARCH_AGAIN.1);
-            }
-        });
     }
 
     /// Looks once whether an object of a former release is there, with or without our label.
     fn look_for(&mut self, key: Key) {
         let Some(served) = self.kinds.find(&key.kind) else { return };
-        if !self.leaving.candidates.contains_key(&key) || !self.leaving.looked_for.insert(key.clone()) {
-            return;
+        if self.leaving.candidates.contains_key(&key) && self.leaving.looked_for.insert(key.clone()) {
+            self.start_search(served, Search::Name(key));
         }
-        let server = self.server.clone();
+    }
+
+    /// Asks until the server answers, once the writes of a start are over.
+    fn start_search(&mut self, served: Served, search: Search) {
+        let (server, mut writes) = (self.server.clone(), self.writing.subscribe());
         self.leaving.searches.spawn(async move {
+            let _ = tokio::time::timeout(PATIENCE, writes.wait_for(|writes| *writes == 0)).await;
             let mut wait = SEARCH_AGAIN.0;
             loop {
-                match cluster::live::read(&server, &served, &key).await {
-                    Ok(found) => return found.map(|_| key).into_iter().collect(),
-                    Err(failure) => tracing::warn!("cannot look whether {key} is still there: {failure}"),
+                match search.ask(&server, &served).await {
+                    Ok(found) => return found,
+                    // The kind went meanwhile.
+                    Err(Failure::Answered { code: 404, .. }) => return Vec::new(),
+                    Err(failure) => tracing::warn!("cannot look for what is left of {}: {failure}", served.kind().kind),
                 }
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(SEARCH_AGAIN.1);

@@ -3,17 +3,15 @@
 use super::print;
 use super::target::Target;
 use crate::autopilot::platform;
-use crate::pack;
+use crate::pack::Pack;
 use anyhow::Context;
-use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// A folder with an asset pack, instead of the one inside this binary: what its templates ask is asked
-    #[arg(long, value_name = "FOLDER")]
-    assets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pack: Pack,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -29,7 +27,7 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let catalog = pack::load(arguments.assets_dir.as_deref())?;
+    let catalog = arguments.pack.load()?;
     let facts = arguments.target.with(async |reached| {
         let (mut facts, _) = reached.facts(&catalog).await?;
         platform::want_asking(&reached.server, &reached.kinds, &catalog, &mut facts, false).await;

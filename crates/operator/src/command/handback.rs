@@ -2,13 +2,12 @@
 
 use super::print;
 use super::target::{Reached, Target};
-use crate::pack;
+use crate::pack::Pack;
 use catalog::Catalog;
 use change::{Kind, handback};
 use cluster::act::{self, Act};
 use cluster::{Permit, list};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// An operator that was just writing takes an object back once; whoever does so more often was not told to stop.
@@ -18,9 +17,8 @@ const ROUNDS: usize = 5;
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// A folder with an asset pack, instead of the one inside this binary: as the operator was started
-    #[arg(long, value_name = "FOLDER")]
-    assets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pack: Pack,
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
@@ -28,7 +26,7 @@ pub(crate) struct Arguments {
 
 /// Exits with 1 when something may be left that is still ours.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let catalog = pack::load(arguments.assets_dir.as_deref())?;
+    let catalog = arguments.pack.load()?;
     arguments.target.with(async |reached| {
         switch_off(&reached, arguments.dry_run).await?;
         let (kinds, mut left) = kinds(&catalog, &reached);

@@ -3,7 +3,7 @@
 use super::print;
 use super::target::Target;
 use crate::autopilot::platform::{self, Outcome, Result as Came};
-use crate::pack;
+use crate::pack::Pack;
 use anyhow::{Context, bail};
 use catalog::Facts;
 use serde_json::{Value, json};
@@ -21,9 +21,8 @@ pub(crate) struct Arguments {
     /// All facts about a cluster in a file, instead of a cluster
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
-    /// A folder with an asset pack, instead of the one inside this binary
-    #[arg(long, value_name = "FOLDER")]
-    assets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pack: Pack,
     /// Only this asset
     #[arg(long)]
     asset: Option<String>,
@@ -48,7 +47,7 @@ enum Format {
 
 /// Exits with 3 when an asset is in error.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let catalog = pack::load(arguments.assets_dir.as_deref())?;
+    let catalog = arguments.pack.load()?;
     if let Some(name) = &arguments.asset
         && catalog.asset(name).is_none()
     {

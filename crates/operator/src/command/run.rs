@@ -1,7 +1,8 @@
 //! `run`: the operator.
 
 use crate::metrics::Metrics;
-use crate::{autopilot, images, pack, serve};
+use crate::pack::Pack;
+use crate::{autopilot, images, serve};
 use anyhow::Context;
 use catalog::Catalog;
 use cluster::lease::Candidate;
@@ -21,9 +22,8 @@ pub(crate) struct Arguments {
     /// Where the HyperConverged lives
     #[arg(long, default_value = api::hco::NAMESPACE)]
     namespace: String,
-    /// A folder with an asset pack, instead of the one inside this binary
-    #[arg(long, value_name = "FOLDER")]
-    assets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pack: Pack,
     /// Do nothing unless the HyperConverged says so
     #[arg(long)]
     opt_in: bool,
@@ -89,7 +89,7 @@ enum LogFormat {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     start_log(arguments.log_format, arguments.development)?;
-    let catalog = pack::load(arguments.assets_dir.as_deref())?;
+    let catalog = arguments.pack.load()?;
     // The only TLS provider of the tree; a second installation is refused and harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;

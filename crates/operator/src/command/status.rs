@@ -4,22 +4,20 @@ use super::print;
 use super::target::Target;
 use crate::autopilot::item::{Item, Seen, User};
 use crate::autopilot::platform::{self, Result as Came};
-use crate::pack;
+use crate::pack::Pack;
 use anyhow::Context;
 use autopilot::{Cause, Decision, Effect, Verdict};
 use change::{Desired, Impact, Key, Kind, Openings};
 use cluster::{Kinds, Server};
 use jiff::Timestamp;
 use serde::Serialize;
-use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// A folder with an asset pack, instead of the one inside this binary
-    #[arg(long, value_name = "FOLDER")]
-    assets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pack: Pack,
     /// Sensitive kinds that users may patch after all, as the operator was told
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = Openings::parse, hide_default_value = true)]
     patchable_kinds: Openings,
@@ -44,7 +42,7 @@ struct Line {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let catalog = pack::load(arguments.assets_dir.as_deref())?;
+    let catalog = arguments.pack.load()?;
     let lines = arguments.target.with(async |reached| {
         let (mut facts, nodes) = reached.facts(&catalog).await?;
         let (server, kinds) = (&reached.server, &reached.kinds);
