@@ -3,6 +3,7 @@
 use crate::budget::Budget;
 use crate::decision::{Decision, Effect, Tell, Verdict};
 use crate::release;
+use crate::restart::{self, Write};
 use crate::scope::Consent;
 use crate::standing::{Origin, Standing};
 use crate::wish::Wish;
@@ -197,23 +198,9 @@ fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decis
         // Somebody who changed it while we watched is put back before the nodes follow; what was changed while we did not look may run
         // by now, and putting it back would restart them.
         let runs_so = remembered.is_some() || (ran_already && lost.is_empty());
-        let is_same_source = live.annotations.get(annotation::SOURCE).is_none_or(|source| source == observed.source);
-        let is_covered = match standing {
-            // Moving over restarts nothing, from our predecessor and from one version of ours to the next.
-            Standing::Inherited if applied.is_none() => observed.consent.covers_exactly(&wish.digest),
-            _ if !is_same_source => observed.consent.covers_exactly(&wish.digest),
-            _ => observed.consent.covers(&wish.digest),
-        };
-        if !runs_so && observed.frozen {
-            return Decision::hold(Reason::Frozen);
-        }
-        if !runs_so && !is_covered {
-            if looked_at.is_none() {
-                // Whoever is asked is told what would change.
-                return Decision::of(Verdict::Look);
-            }
-            let restarts = observed.restarts.to_owned();
-            return Decision::hold(Reason::NeedsApproval { digest: wish.digest.clone(), restarts, changes });
+        let write = Write { observed, live, digest: &wish.digest, standing, runs_so, looked_at };
+        if let Some(decision) = restart::instead(&write) {
+            return decision;
         }
     }
     if let Some(release) = release().filter(|_| is_new) {

@@ -12,6 +12,7 @@ mod fuzz;
 mod guards;
 pub mod parting;
 mod release;
+mod restart;
 pub mod scope;
 pub mod standing;
 mod wish;

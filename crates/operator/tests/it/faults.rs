@@ -102,10 +102,16 @@ fn is_write(line: &Line) -> bool {
     matches!(line.verb, "patch" | "create" | "delete") && !is_small_talk
 }
 
-/// How many versions the operator's writes made.
-fn versions(lines: &[Line]) -> usize {
+/// How many versions the operator's writes made, object by object.
+fn versions(lines: &[Line]) -> BTreeMap<String, usize> {
     let made = lines.iter().filter(|line| is_write(line) && line.status.is_some_and(|status| status < 300));
-    made.map(|line| (line.path.clone(), line.resource_version_out.clone())).collect::<BTreeSet<_>>().len()
+    let versions: BTreeSet<(&str, &Option<String>)> =
+        made.map(|line| (line.path.as_str(), &line.resource_version_out)).collect();
+    let mut counts = BTreeMap::new();
+    for (path, _) in versions {
+        *counts.entry(path.to_owned()).or_default() += 1;
+    }
+    counts
 }
 
 /// Numbers that look like chance and are the same every time.
@@ -158,7 +164,17 @@ async fn try_all(what: &'static Play, play: impl AsyncFn(&Stage, Option<&Value>)
     let stage = Stage::build(what).await;
     let fault_free = play(&stage, None).await;
     let lines = stage.proxy.requests();
-    let (mut cases, most) = (cases(&lines), versions(&lines));
+    let (mut cases, mut usual) = (cases(&lines), versions(&lines));
+    // Two changes that come together need one write, so without a fault it takes now more, now less.
+    for _ in 0..2 {
+        let before = stage.proxy.requests().len();
+        assert_same(&play(&stage, Some(&fault_free)).await, &fault_free, "played again");
+        let again = versions(&stage.proxy.requests()[before..]);
+        if again.values().sum::<usize>() > usual.values().sum() {
+            usual = again;
+        }
+    }
+    let most: usize = usual.values().sum();
     let seed: u64 = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     if std::env::var(ALL).is_err() {
         shuffle(&mut cases, seed);
@@ -176,8 +192,12 @@ async fn try_all(what: &'static Play, play: impl AsyncFn(&Stage, Option<&Value>)
         assert_same(&end, &fault_free, &what);
         let fired = !stage.proxy.fired().is_empty();
         stage.proxy.clear();
-        let made = versions(&stage.proxy.requests()[before..]);
-        assert!(made <= most + 1, "{what}: {made} versions were made instead of {most}");
+        let versions = versions(&stage.proxy.requests()[before..]);
+        let made: usize = versions.values().sum();
+        assert!(
+            made <= most + 1,
+            "{what}: {made} versions were made instead of {most}: {versions:#?} instead of {usual:#?}"
+        );
         println!(
             "{what}: {made} versions, {} ms{}",
             begun.elapsed().as_millis(),
