@@ -43,7 +43,7 @@ pub enum Verdict {
     InSync,
     /// It is left as it is, for this reason.
     Hold(Reason),
-    /// Its content has to be looked at before that can be said: [`inspect`] it and decide again.
+    /// Its content has to be looked at before that can be said: [`inspect`](crate::inspect) it and decide again.
     Look,
     /// It is as it should be, although we never wrote it: what it says of us is remembered as if we had.
     TakeOver {
