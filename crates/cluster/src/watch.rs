@@ -94,6 +94,8 @@ pub enum Seen {
     Lost {
         /// Why.
         why: String,
+        /// Whether it says that it does not serve this at all.
+        is_unserved: bool,
     },
 }
 
@@ -134,8 +136,9 @@ impl<P: Clone + Send + Sync + 'static> Watch<P> {
                 }
                 Err(failure) => {
                     // What the server says it serves and does not find is about to come, or to go.
-                    let is_refusal = failure.is_refusal() && !matches!(failure, Failure::Answered { code: 404, .. });
-                    if self.say(Seen::Lost { why: failure.to_string() }).await.is_err() {
+                    let is_unserved = matches!(failure, Failure::Answered { code: 404, .. });
+                    let is_refusal = failure.is_refusal() && !is_unserved;
+                    if self.say(Seen::Lost { why: failure.to_string(), is_unserved }).await.is_err() {
                         return;
                     }
                     if is_refusal {

@@ -292,9 +292,13 @@ impl Engine {
                     self.send_question(query, Duration::ZERO);
                 }
             }
-            Watched::Lost { why } => {
+            Watched::Lost { why, is_unserved } => {
                 self.places.lost(place);
                 self.say_missing();
+                if is_unserved {
+                    // What it said it serves is old: nobody tells of a definition that went before we came.
+                    self.discovery.ask_soon(&self.server, &self.kinds);
+                }
                 tracing::warn!("cannot watch {} now: {why}", place.kind.kind);
             }
         }
