@@ -23,7 +23,7 @@ fn the_story_of_the_demo_comes_true() {
     let mark = Mark::new("story");
     let said = run(mark.program(virtpilot()).args(["up", "--story", "--hco", "v1beta1"]));
     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
-    assert_eq!(said.out.matches("  ✓ ").count(), 9, "{}", said.out);
+    assert_eq!(said.out.matches("  ✓ ").count(), 12, "{}", said.out);
     assert!(said.out.contains("It all came true."), "{}", said.out);
     mark.expect_gone();
 }
