@@ -112,6 +112,9 @@ impl Stage {
             let api = self.all(*object);
             self.until("it is gone", async || api.get_opt(object.3).await.unwrap().is_none().then_some(())).await;
         }
+        // What is left of a budget is nothing to a play that begins anew.
+        let maps = deployment::objects(&self.playground, "v1", "ConfigMap", Some(NAMESPACE));
+        let _ = maps.delete(api::STATE, &DeleteParams::default()).await;
         let copies = ListParams::default().labels(api::BACKUP_OF);
         self.backups().delete_collection(&DeleteParams::default(), &copies).await.unwrap();
         let hco = self.hco();
