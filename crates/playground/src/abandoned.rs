@@ -98,8 +98,12 @@ mod tests {
         drop(owned);
         sweep(place.path(), "other-");
         assert!(folder.is_dir(), "it is not one of those by name");
-        sweep(place.path(), "run-");
-        assert!(!folder.exists());
+        // A child of another test has our files until it becomes a program of its own, the mark among them.
+        let begun = std::time::Instant::now();
+        while folder.exists() {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it is never swept");
+            sweep(place.path(), "run-");
+        }
     }
 
     #[test]
