@@ -1,5 +1,6 @@
 //! What a template or a condition asks of the cluster, and the answer.
 
+use change::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -43,6 +44,16 @@ pub enum Answer {
     Absent,
     /// The cluster did not say.
     Unknown,
+}
+
+impl Query {
+    /// The kind it asks about.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Query::Object { api_version, kind, .. } | Query::List { api_version, kind } => Kind::new(api_version, kind),
+            Query::Crd { .. } => Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        }
+    }
 }
 
 impl fmt::Display for Query {

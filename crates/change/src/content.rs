@@ -1,10 +1,16 @@
 //! Where an object as it is differs from what is wanted of it: what a write would change.
 
+use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
+/// The fields a write would change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Changes(pub Vec<Change>);
+
 /// One field a write would change.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The way to it, such as `.spec.type`.
     pub path: String,
@@ -16,8 +22,24 @@ pub struct Change {
 
 /// As much of a value as fits into a line with others.
 const SHOWN: usize = 40;
-/// The server cuts a note after 1,024 letters; what is left out is counted.
+/// The server cuts the note of an event after 1,024 characters; more changes than these are counted.
 const MOST: usize = 10;
+
+impl Changes {
+    /// Whether nothing would change.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, change) in self.0.iter().take(MOST).enumerate() {
+            write!(f, "{}{change}", if index == 0 { "" } else { ", " })?;
+        }
+        if self.0.len() > MOST { write!(f, ", and {} more", self.0.len() - MOST) } else { Ok(()) }
+    }
+}
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,7 +59,7 @@ fn short(value: &Value) -> String {
 
 /// Every field that is wanted and is not so, whatever else the object has: other fields are none of ours. A list is ours as a whole where
 /// that is asked for; else what the server adds to its items is passed over.
-pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Vec<Change> {
+pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Changes {
     let mut changes = Vec::new();
     for (key, value) in wanted.as_object().into_iter().flatten() {
         match key.as_str() {
@@ -55,16 +77,7 @@ pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Vec<Change> {
             _ => compare(value, live.get(key), format!(".{key}"), lists_whole, &mut changes),
         }
     }
-    changes
-}
-
-/// Changes as words, not too many.
-pub fn words(changes: &[Change]) -> Vec<String> {
-    let mut words: Vec<String> = changes.iter().take(MOST).map(ToString::to_string).collect();
-    if changes.len() > MOST {
-        words.push(format!("and {} more", changes.len() - MOST));
-    }
-    words
+    Changes(changes)
 }
 
 fn compare(wanted: &Value, live: Option<&Value>, path: String, lists_whole: bool, changes: &mut Vec<Change>) {
@@ -97,7 +110,7 @@ fn is_list_of_plain(list: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{changes, words};
+    use super::changes;
     use serde_json::{Value, json};
 
     #[test]
@@ -107,24 +120,23 @@ mod tests {
         let live = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "uid": "u"},
             "spec": {"same": 1, "other": {"deep": 3, "theirs": 4}, "list": [{"name": "a", "theirs": 5}, 3], "grown": [1]}});
         let found = changes(&wanted, &live, false);
-        assert_eq!(
-            words(&found),
-            [
-                ".metadata.labels.a (nothing -> \"b\")".into(),
-                ".spec.grown ([1] -> [1,2])".into(),
-                ".spec.list[1] (3 -> 2)".into(),
-                format!(".spec.other.deep (3 -> \"{}...)", &"long ".repeat(20)[..39]),
-            ]
-        );
+        let printed = [
+            ".metadata.labels.a (nothing -> \"b\")".into(),
+            ".spec.grown ([1] -> [1,2])".into(),
+            ".spec.list[1] (3 -> 2)".into(),
+            format!(".spec.other.deep (3 -> \"{}...)", &"long ".repeat(20)[..39]),
+        ];
+        assert_eq!(found.to_string(), printed.join(", "));
         assert!(changes(&wanted, &wanted, true).is_empty());
         let more = |value: Value| json!({"spec": {"units": [value]}});
         let (named, masked) = (more(json!({"name": "a"})), more(json!({"name": "a", "mask": true})));
-        assert!(changes(&named, &masked, false).is_empty() && changes(&named, &masked, true).len() == 1);
+        assert!(changes(&named, &masked, false).is_empty() && changes(&named, &masked, true).0.len() == 1);
         let many = changes(
             &json!({"data": (0..12).map(|n| (n.to_string(), n.into())).collect::<serde_json::Map<_, _>>()}),
             &json!({"data": {}}),
             false,
         );
-        assert_eq!((words(&many).len(), words(&many).last().unwrap().as_str()), (11, "and 2 more"));
+        assert_eq!(many.to_string().matches("->").count(), 10);
+        assert!(many.to_string().ends_with(", and 2 more"));
     }
 }

@@ -1,6 +1,7 @@
 //! An object's metadata, as an event or an answer carries it.
 
 use crate::managed_fields::ManagedFields;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// What of an object's metadata a decision needs.
@@ -16,10 +17,10 @@ pub struct Live {
     pub managed_fields: ManagedFields,
     /// Whether it carries the label of what we manage.
     pub labelled: bool,
-    /// When it was made, in milliseconds since 1970.
-    pub created: Option<i64>,
-    /// Since when it is being deleted, in milliseconds since 1970.
-    pub deleting: Option<i64>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// Since when it is being deleted.
+    pub deleting: Option<Timestamp>,
     /// Who has to agree before it can go.
     pub finalizers: Vec<String>,
 }

@@ -40,6 +40,12 @@ pub struct Key {
 }
 
 impl Key {
+    /// Whether both name the same object, whatever the version of the kind.
+    pub fn is_same_object(&self, other: &Key) -> bool {
+        (&self.kind.group, &self.kind.kind, &self.namespace, &self.name)
+            == (&other.kind.group, &other.kind.kind, &other.namespace, &other.name)
+    }
+
     /// The key an object carries; `None` if it lacks a kind or a name.
     pub fn of(object: &Value) -> Option<Key> {
         let kind = Kind::new(object["apiVersion"].as_str()?, object["kind"].as_str()?);

@@ -1,10 +1,12 @@
-//! Why something is not done. Worded once: log, event, metric and status take it from here.
+//! Why something is not done. Log, event, metric, status and docs take name, severity, compliance and message from here.
 
+use crate::content::Changes;
 use crate::digest::Digest;
+use crate::restarts::Restarts;
 use serde::Serialize;
 use std::fmt;
 
-/// Why we hold back.
+/// Why a write is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "reason")]
 pub enum Reason {
@@ -20,71 +22,126 @@ pub enum Reason {
     },
     /// The value of `mode` is neither `managed` nor `unmanaged`.
     ModeUnknown {
-        /// What was written.
+        /// The value.
         value: String,
     },
-    /// The user took the object out of our hands.
+    /// The user set `mode: unmanaged`.
     Unmanaged,
     /// The object is paused, by us after a fight or by the user.
     Paused,
-    /// The object is paused until a moment that cannot be read.
+    /// The object is paused until a time that cannot be read.
     PauseUnclear {
-        /// What was written.
+        /// The value.
         value: String,
     },
     /// The user excluded the object.
     Excluded,
-    /// Writing it restarts nodes, and nobody said yes to that.
+    /// The write restarts nodes, and nobody approved it.
     NeedsApproval {
-        /// What a yes has to name.
+        /// The digest to approve.
         digest: Digest,
-        /// The nodes it restarts, in words.
-        restarts: String,
-        /// What it would change, where that was looked at.
-        changes: Vec<String>,
+        /// The nodes that restart.
+        restarts: Restarts,
+        /// What would be done.
+        planned: Planned,
     },
-    /// It is not wanted any more, and stays.
+    /// The write restarts nodes of a pool that is degraded or updating.
+    PoolNotReady {
+        /// The nodes that restart.
+        restarts: Restarts,
+    },
+    /// The write restarts nodes, and no maintenance window is open.
+    WindowClosed,
+    /// The object is not wanted any more, and stays.
     LeftBehind {
         /// Why.
-        why: String,
+        why: LeftBehind,
     },
-    /// It is on its way out, and somebody keeps it.
+    /// The object is being deleted, and finalizers delay it.
     DeletionStuck {
-        /// Who has to agree.
+        /// The finalizers.
         finalizers: Vec<String>,
     },
-    /// It is somebody else's and could not be copied before it is taken over.
+    /// The object is to be adopted and could not be backed up.
     BackupFailed {
         /// Why.
         why: String,
     },
-    /// Somebody writes against us again and again.
+    /// Another writer keeps changing it.
     Fighting {
-        /// Who, as far as the object tells.
+        /// The field managers, as far as the object names them.
         actors: Vec<String>,
-        /// Over which fields.
+        /// The fields.
         fields: Vec<String>,
     },
-    /// The API server does not take it.
+    /// The API server does not accept it.
     RefusedByServer {
-        /// The server's words.
-        words: String,
+        /// The server's message.
+        message: String,
     },
-    /// Somebody deletes it again and again.
+    /// Somebody keeps deleting it.
     DeletedAgain,
     /// What is wanted as a whole is unclear: an annotation of the HyperConverged cannot be read.
-    Frozen,
-    /// Another manager applied these fields: they are theirs.
+    Suspended,
+    /// Another manager applied these fields.
     OwnedByAnother {
-        /// Who.
+        /// The manager.
         manager: String,
-        /// Which.
+        /// The fields.
         fields: Vec<String>,
     },
 }
 
+/// What an approval would let happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "operation", content = "changes")]
+pub enum Planned {
+    /// The object is created.
+    Create,
+    /// These fields change.
+    Change(Changes),
+    /// The object is deleted.
+    Delete,
+}
+
+/// Why an object that is not wanted any more stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LeftBehind {
+    /// It does not carry our label.
+    NoLabel,
+    /// It does not say that we created it.
+    NoOrigin,
+    /// The same for an object of a former release, which a person may approve to delete.
+    NoOriginUnlessApproved(Digest),
+    /// No user took back what asked for it.
+    NoUserAct,
+    /// The operator runs with `--prune=false`.
+    PruneOff,
+    /// Objects of this kind or asset are never deleted.
+    NeverDeleted,
+}
+
+/// How serious it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// It is as the user wants it.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// What it means for the compliance of the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compliance {
+    /// It may not be as it should be.
+    NotCompliant,
+    /// The user took it out of our hands: it has no compliance.
+    Exempt,
+}
+
 impl Reason {
-    /// Whether it says nothing new after the other: which nodes an approval is about is told, and nodes come and go.
+    /// Whether it reports nothing new after the other: nodes that join do not ask for an approval again.
     pub fn is_same(&self, other: &Reason) -> bool {
         match (self, other) {
             (Reason::NeedsApproval { digest: one, .. }, Reason::NeedsApproval { digest: two, .. }) => one == two,
@@ -92,8 +149,8 @@ impl Reason {
         }
     }
 
-    /// The word under which events and metrics file it.
-    pub fn word(&self) -> &'static str {
+    /// The name under which events and metrics file it.
+    pub fn name(&self) -> &'static str {
         match self {
             Reason::PatchRefused { .. } => "InvalidPatch",
             Reason::IgnoreFieldsRefused { .. } => "InvalidIgnoreFields",
@@ -103,14 +160,59 @@ impl Reason {
             Reason::PauseUnclear { .. } => "InvalidPause",
             Reason::Excluded => "Excluded",
             Reason::NeedsApproval { .. } => "ApprovalRequired",
+            Reason::PoolNotReady { .. } => "PoolNotReady",
+            Reason::WindowClosed => "WindowClosed",
             Reason::LeftBehind { .. } => "LeftBehind",
             Reason::DeletionStuck { .. } => "DeletionStuck",
             Reason::BackupFailed { .. } => "BackupFailed",
-            Reason::Fighting { .. } => "ThrashingDetected",
+            Reason::Fighting { .. } | Reason::DeletedAgain => "ThrashingDetected",
             Reason::RefusedByServer { .. } => "ApplyFailed",
-            Reason::DeletedAgain => "ThrashingDetected",
-            Reason::Frozen => "InvalidConfiguration",
+            Reason::Suspended => "InvalidConfiguration",
             Reason::OwnedByAnother { .. } => "OwnedByAnother",
+        }
+    }
+
+    /// How serious it is.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Reason::Unmanaged | Reason::Paused | Reason::Excluded | Reason::LeftBehind { .. } => Severity::Normal,
+            Reason::PatchRefused { .. }
+            | Reason::IgnoreFieldsRefused { .. }
+            | Reason::ModeUnknown { .. }
+            | Reason::PauseUnclear { .. }
+            | Reason::NeedsApproval { .. }
+            | Reason::PoolNotReady { .. }
+            | Reason::WindowClosed
+            | Reason::DeletionStuck { .. }
+            | Reason::BackupFailed { .. }
+            | Reason::Fighting { .. }
+            | Reason::RefusedByServer { .. }
+            | Reason::DeletedAgain
+            | Reason::Suspended
+            | Reason::OwnedByAnother { .. } => Severity::Warning,
+        }
+    }
+
+    /// What it means for the compliance of the object.
+    pub fn compliance(&self) -> Compliance {
+        match self {
+            Reason::Unmanaged | Reason::Excluded => Compliance::Exempt,
+            Reason::PatchRefused { .. }
+            | Reason::IgnoreFieldsRefused { .. }
+            | Reason::ModeUnknown { .. }
+            | Reason::Paused
+            | Reason::PauseUnclear { .. }
+            | Reason::NeedsApproval { .. }
+            | Reason::PoolNotReady { .. }
+            | Reason::WindowClosed
+            | Reason::LeftBehind { .. }
+            | Reason::DeletionStuck { .. }
+            | Reason::BackupFailed { .. }
+            | Reason::Fighting { .. }
+            | Reason::RefusedByServer { .. }
+            | Reason::DeletedAgain
+            | Reason::Suspended
+            | Reason::OwnedByAnother { .. } => Compliance::NotCompliant,
         }
     }
 }
@@ -118,68 +220,100 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::PatchRefused { why } => write!(f, "the patch is refused, the last good state is kept: {why}"),
+            Reason::PatchRefused { why } => write!(f, "patch refused, the last good state is kept: {why}"),
             Reason::IgnoreFieldsRefused { why } => {
-                write!(f, "ignore-fields is refused, the last good state is kept: {why}")
+                write!(f, "ignore-fields refused, the last good state is kept: {why}")
             }
             Reason::ModeUnknown { value } => write!(f, "mode is {value:?}; write managed or unmanaged"),
-            Reason::Unmanaged => write!(f, "mode is unmanaged: it is left alone"),
-            Reason::Paused => write!(f, "it is paused; remove the annotation reconcile-paused to resume"),
+            Reason::Unmanaged => write!(f, "mode is unmanaged: the object is left alone"),
+            Reason::Paused => write!(f, "paused; remove the annotation reconcile-paused to resume"),
             Reason::PauseUnclear { value } => write!(
                 f,
                 "reconcile-paused is {value:?}, which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"
             ),
-            Reason::Excluded => write!(f, "it is excluded by disabled-resources"),
-            Reason::NeedsApproval { digest, restarts, changes } => {
-                write!(f, "writing it restarts {restarts}; approve {digest} to go ahead")?;
-                if changes.is_empty() { Ok(()) } else { write!(f, ". It would change {}", changes.join(", ")) }
+            Reason::Excluded => write!(f, "excluded by disabled-resources"),
+            Reason::NeedsApproval { digest, restarts, planned } => {
+                let verb = match planned {
+                    Planned::Create => "creating",
+                    Planned::Change(_) => "changing",
+                    Planned::Delete => "deleting",
+                };
+                write!(f, "approval required: {verb} it restarts {restarts}; run \"virtpilot approve {digest}\"")?;
+                match planned {
+                    Planned::Change(changes) if !changes.is_empty() => write!(f, ". It would change {changes}"),
+                    Planned::Change(_) | Planned::Create | Planned::Delete => Ok(()),
+                }
             }
-            Reason::LeftBehind { why } => write!(f, "it is not wanted any more, and stays: {why}"),
+            Reason::PoolNotReady { restarts } => {
+                write!(f, "it restarts {restarts}, and the pool is degraded or updating; it waits until the pool is healthy")
+            }
+            Reason::WindowClosed => write!(f, "it restarts nodes and waits for the next maintenance window"),
+            Reason::LeftBehind { why } => write!(f, "not wanted any more, but kept: {why}"),
             Reason::DeletionStuck { finalizers } => {
-                write!(f, "it was deleted and is kept by {}; see to whoever put that there", finalizers.join(", "))
+                write!(f, "deletion waits for the finalizers {}; check their controllers", finalizers.join(", "))
             }
-            Reason::BackupFailed { why } => {
-                write!(f, "it is somebody else's, and without a backup it is not taken over: {why}")
-            }
-            Reason::Fighting { actors, fields } => {
-                let who = if actors.is_empty() { "somebody".to_owned() } else { actors.join(", ") };
-                write!(
-                    f,
-                    "{who} changes {} again and again; it is paused. Stop the other writer or set mode to unmanaged, \
-                     then remove the annotation reconcile-paused",
-                    if fields.is_empty() { "it".to_owned() } else { fields.join(", ") }
-                )
-            }
+            Reason::BackupFailed { why } => write!(f, "not adopted, because it could not be backed up: {why}"),
+            Reason::Fighting { actors, fields } => write!(
+                f,
+                "{} keeps changing {}; it is paused. Stop the other writer or set mode to unmanaged, then remove the \
+                 annotation reconcile-paused",
+                names_or(actors, "another writer"),
+                names_or(fields, "it"),
+            ),
             Reason::DeletedAgain => write!(
                 f,
-                "somebody deletes it again and again, so it is created less and less often; stop whoever does, or exclude \
-                 it with disabled-resources"
+                "somebody keeps deleting it, so it is recreated with growing pauses; stop whoever does, or exclude it with \
+                 disabled-resources"
             ),
-            Reason::Frozen => {
+            Reason::Suspended => {
                 write!(f, "an annotation of the HyperConverged cannot be read, so nothing new is created")
             }
-            Reason::RefusedByServer { words } => write!(f, "the API server refused it: {words}"),
+            Reason::RefusedByServer { message } => write!(f, "the API server refused it: {message}"),
             Reason::OwnedByAnother { manager, fields } => {
-                write!(f, "{manager} has applied {}; it is left to them", fields.join(", "))
+                write!(f, "{manager} applies {}; these fields are left to it", fields.join(", "))
             }
+        }
+    }
+}
+
+/// The names, or a word where there are none.
+pub fn names_or(names: &[String], word: &str) -> String {
+    if names.is_empty() { word.to_owned() } else { names.join(", ") }
+}
+
+impl fmt::Display for LeftBehind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeftBehind::NoLabel => write!(f, "it does not carry our label"),
+            LeftBehind::NoOrigin => write!(f, "it has no origin annotation, so we may not have created it"),
+            LeftBehind::NoOriginUnlessApproved(digest) => write!(
+                f,
+                "it has no origin annotation, so a person has to decide; run \"virtpilot approve {digest}\" to delete it"
+            ),
+            LeftBehind::NoUserAct => {
+                write!(f, "no user of this HyperConverged opted out of it; delete it by hand")
+            }
+            LeftBehind::PruneOff => write!(f, "the operator runs with --prune=false"),
+            LeftBehind::NeverDeleted => write!(f, "objects like it are never deleted"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Reason;
+    use super::{Planned, Reason};
     use crate::digest::Digest;
+    use crate::restarts::Restarts;
     use serde_json::json;
 
     #[test]
-    fn an_approval_is_asked_for_once_however_many_nodes_come() {
-        let asked = |what: i64, restarts: &str| Reason::NeedsApproval {
-            changes: Vec::new(),
+    fn nodes_that_join_do_not_ask_for_an_approval_again() {
+        let needed = |what: i64, nodes: &[&str]| Reason::NeedsApproval {
+            planned: Planned::Create,
             digest: Digest::of(&json!(what)),
-            restarts: restarts.into(),
+            restarts: Restarts { pool: None, nodes: nodes.iter().map(|node| (*node).to_owned()).collect() },
         };
-        assert!(asked(1, "one node").is_same(&asked(1, "two nodes")));
-        assert!(!asked(1, "one node").is_same(&asked(2, "one node")) && !asked(1, "").is_same(&Reason::Paused));
+        assert!(needed(1, &["a"]).is_same(&needed(1, &["a", "b"])));
+        assert!(!needed(1, &["a"]).is_same(&needed(2, &["a"])) && !needed(1, &[]).is_same(&Reason::Paused));
     }
 }

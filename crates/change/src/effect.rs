@@ -1,0 +1,98 @@
+//! One write. The writer sends it as it is and decides nothing.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// One write to one object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Server-side apply.
+    Apply {
+        /// The object.
+        object: Value,
+        /// What must be true of the live object.
+        precondition: Precondition,
+        /// Whether fields of other managers are taken: plain updates are drift, but what others apply is theirs.
+        force: bool,
+    },
+    /// Replace the list items that make an apply of this object fail with a duplicate key; the apply after it succeeds.
+    RepairLists {
+        /// The object that is to be applied.
+        object: Value,
+        /// What must be true of the live object.
+        precondition: Precondition,
+    },
+    /// A JSON patch on managedFields, guarded by the resourceVersion: owners change, values do not.
+    PatchOwnership {
+        /// The patch.
+        patch: Value,
+    },
+    /// Set these annotations and nothing else.
+    Annotate {
+        /// The annotations.
+        annotations: BTreeMap<String, String>,
+        /// The version it was decided for.
+        resource_version: String,
+    },
+    /// Drop our label, our annotations and our ownership; every other value stays.
+    HandBack {
+        /// A merge patch that names uid and resourceVersion, from [`crate::handback`].
+        patch: Value,
+    },
+    /// Delete exactly this object in exactly this version; dependents are deleted in the background.
+    Delete {
+        /// Its uid.
+        uid: String,
+        /// The version it was decided for.
+        resource_version: String,
+    },
+    /// Create this object; an existing one is left as it is.
+    Create {
+        /// The object.
+        object: Value,
+    },
+    /// Replace the whole object in the version it names.
+    Replace {
+        /// The object.
+        object: Value,
+    },
+    /// Apply the status of an object of our own.
+    ApplyStatus {
+        /// The object: apiVersion, kind, metadata and status.
+        object: Value,
+    },
+}
+
+/// What must be true for an apply to happen; else the write is stale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    None,
+    /// The object does not exist.
+    Absent,
+    /// It is this object in this version.
+    Present {
+        /// Its uid.
+        uid: String,
+        /// Its version.
+        resource_version: String,
+    },
+}
+
+/// No object has this version: an apply with it conflicts with an existing object, and on creation the server ignores it.
+const NO_VERSION: &str = "1";
+
+impl Precondition {
+    /// Writes the precondition into the object that is applied.
+    pub fn stamp(&self, object: &mut Value) {
+        let metadata = &mut object["metadata"];
+        match self {
+            Precondition::None => {}
+            Precondition::Absent => metadata["resourceVersion"] = json!(NO_VERSION),
+            Precondition::Present { uid, resource_version } => {
+                metadata["resourceVersion"] = json!(resource_version);
+                metadata["uid"] = json!(uid);
+            }
+        }
+    }
+}

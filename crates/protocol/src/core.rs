@@ -1,0 +1,20 @@
+//! A product's decisions as one state machine that never touches the world.
+
+use crate::command::Command;
+use crate::event::Event;
+use change::{Moment, Now};
+
+/// A state machine: events in, commands out. It has no clock, no sockets and no randomness.
+pub trait Core {
+    /// What it has to report; a journal turns it into log lines, events and metrics.
+    type Notice;
+
+    /// Takes what has happened and says what to do. Events that arrive together are handled together, so that a burst is one change.
+    fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<Self::Notice>>;
+
+    /// When to call [`Core::handle`] again if no event arrives before.
+    fn wake_at(&self) -> Option<Moment>;
+
+    /// How many writes are in flight or due: Kubernetes events are published once there are none.
+    fn backlog(&self) -> usize;
+}

@@ -1,0 +1,41 @@
+//! What a core is told.
+
+use crate::command::Search;
+use crate::kinds::{Groups, Kinds};
+use crate::watch::{WatchEvent, WatchTarget};
+use crate::write::{WriteError, Written};
+use catalog::{Answer, Query};
+use change::{Key, Live};
+use serde_json::Value;
+
+/// One event. Errors are text: a core decides when to try again, not why it failed.
+#[derive(Debug)]
+pub enum Event {
+    /// The process has started, or a timer has expired.
+    Tick,
+    /// An open watch reports something.
+    Watched(WatchTarget, WatchEvent),
+    /// The answer to [`Command::Discover`](crate::Command::Discover).
+    Discovered(Result<Discovered, String>),
+    /// The answer to [`Command::Query`](crate::Command::Query).
+    Answered(Query, Answer),
+    /// The answer to [`Command::Refetch`](crate::Command::Refetch): the metadata, or nothing if the object does not exist.
+    Refetched(Key, Result<Option<Live>, String>),
+    /// The answer to [`Command::Inspect`](crate::Command::Inspect): the whole object, or nothing if it does not exist.
+    Inspected(Key, Result<Option<(Live, Value)>, String>),
+    /// The answer to [`Command::Search`](crate::Command::Search): the objects found.
+    Found(Search, Result<Vec<Key>, String>),
+    /// The answer to [`Command::Write`](crate::Command::Write).
+    Written(Key, Result<Written, WriteError>),
+}
+
+/// What the API server says it serves.
+#[derive(Debug)]
+pub enum Discovered {
+    /// All kinds.
+    All(Kinds),
+    /// All groups but the core one, which never changes.
+    Groups(Groups),
+    /// The same as before.
+    Unchanged,
+}

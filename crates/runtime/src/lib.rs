@@ -1,0 +1,1 @@
+//! The hands all products share.
