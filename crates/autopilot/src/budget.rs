@@ -1,6 +1,9 @@
-//! How many corrections one object may still get before it is a fight.
+//! How many corrections one object may still get before another writer counts as fighting us.
 
+use change::now::later;
+use jiff::Timestamp;
 use std::fmt;
+use std::time::Duration;
 
 /// Corrections in a burst.
 const FAST: u64 = 10 * TOKEN;
@@ -10,53 +13,53 @@ const FAST_MILLIS: u64 = 6_000;
 const SLOW: u64 = 30 * TOKEN;
 /// One more of these every 2 minutes.
 const SLOW_MILLIS: u64 = 120_000;
-/// Tokens are counted in thousandths, so that nothing is lost between two looks.
+/// Tokens are counted in thousandths, so that a refill between two corrections loses nothing.
 const TOKEN: u64 = 1_000;
 
-/// Two buckets of corrections and the moment they were last filled. It rides on the object and survives us.
+/// Two token buckets and the time they were last filled. They are stored in an annotation of the object, so they survive a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     fast: u64,
     slow: u64,
-    /// Milliseconds since 1970.
-    at: i64,
+    at: Timestamp,
 }
 
 impl Budget {
     /// A full one.
-    pub fn full(now: i64) -> Budget {
+    pub fn full(now: Timestamp) -> Budget {
         Budget { fast: FAST, slow: SLOW, at: now }
     }
 
-    /// Reads what `Display` wrote. What cannot be read is a full budget: whoever spoils it only gets corrected again.
-    pub fn read(text: Option<&str>, now: i64) -> Budget {
+    /// Reads what `Display` wrote. An unreadable value is a full budget: whoever spoils it only gets corrected again.
+    pub fn read(text: Option<&str>, now: Timestamp) -> Budget {
         Budget::parse(text).map_or(Budget::full(now), |budget| budget.refilled(now))
     }
 
-    /// What `Display` wrote, as it was written.
+    /// What `Display` wrote, without a refill.
     pub fn parse(text: Option<&str>) -> Option<Budget> {
         let mut numbers = text?.split(' ');
         let (fast, slow) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-        Some(Budget { fast: FAST.min(fast), slow: SLOW.min(slow), at: numbers.next()?.parse().ok()? })
+        let at = Timestamp::from_millisecond(numbers.next()?.parse().ok()?).ok()?;
+        Some(Budget { fast: FAST.min(fast), slow: SLOW.min(slow), at })
     }
 
-    /// When there is a correction again, in milliseconds since 1970.
-    pub fn next(self, now: i64) -> i64 {
+    /// When there is a correction again.
+    pub fn next(self, now: Timestamp) -> Timestamp {
         let missing = |has: u64, millis: u64| TOKEN.saturating_sub(has).saturating_mul(millis).div_ceil(TOKEN);
         let budget = self.refilled(now);
         let wait = missing(budget.fast, FAST_MILLIS).max(missing(budget.slow, SLOW_MILLIS));
-        now.saturating_add(i64::try_from(wait).unwrap_or(i64::MAX))
+        later(now, Duration::from_millis(wait))
     }
 
     /// Whether more than one correction was made lately.
-    pub fn is_worn(self, now: i64) -> bool {
+    pub fn is_worn(self, now: Timestamp) -> bool {
         let budget = self.refilled(now);
         budget.fast < FAST - TOKEN || budget.slow < SLOW - TOKEN
     }
 
     /// The lesser of this one and another.
     #[must_use]
-    pub fn at_most(self, other: Option<Budget>, now: i64) -> Budget {
+    pub fn at_most(self, other: Option<Budget>, now: Timestamp) -> Budget {
         let Some(other) = other.map(|other| other.refilled(now)) else { return self };
         let own = self.refilled(now);
         Budget { fast: own.fast.min(other.fast), slow: own.slow.min(other.slow), at: now }
@@ -64,15 +67,15 @@ impl Budget {
 
     /// Takes one correction; `None` if there is none left.
     #[must_use]
-    pub fn spend(self, now: i64) -> Option<Budget> {
+    pub fn spend(self, now: Timestamp) -> Option<Budget> {
         let budget = self.refilled(now);
         let (fast, slow) = (budget.fast.checked_sub(TOKEN)?, budget.slow.checked_sub(TOKEN)?);
         Some(Budget { fast, slow, ..budget })
     }
 
     /// A clock that was set back refills nothing, and one that jumped ahead at most fills it.
-    fn refilled(self, now: i64) -> Budget {
-        let passed = u64::try_from(now.saturating_sub(self.at)).unwrap_or(0);
+    fn refilled(self, now: Timestamp) -> Budget {
+        let passed = u64::try_from(now.duration_since(self.at).as_millis()).unwrap_or(0);
         Budget {
             fast: FAST.min(self.fast.saturating_add(passed.saturating_mul(TOKEN) / FAST_MILLIS)),
             slow: SLOW.min(self.slow.saturating_add(passed.saturating_mul(TOKEN) / SLOW_MILLIS)),
@@ -83,19 +86,24 @@ impl Budget {
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.fast, self.slow, self.at)
+        write!(f, "{} {} {}", self.fast, self.slow, self.at.as_millisecond())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Budget;
+    use jiff::Timestamp;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millisecond(millis).unwrap()
+    }
 
     /// Spends at every moment of `times`, with a restart between any two; returns how many corrections there were.
     fn spend_at(times: impl IntoIterator<Item = i64>) -> usize {
-        let mut text = Budget::full(0).to_string();
+        let mut text = Budget::full(at(0)).to_string();
         let mut count = 0;
-        for now in times {
+        for now in times.into_iter().map(at) {
             if let Some(budget) = Budget::read(Some(&text), now).spend(now) {
                 text = budget.to_string();
                 count += 1;
@@ -122,22 +130,23 @@ mod tests {
 
     #[test]
     fn a_spent_budget_says_when_there_is_more() {
-        let mut spent = Budget::full(0);
-        assert!(!spent.spend(0).unwrap().is_worn(0), "one correction is no fight");
-        while let Some(left) = spent.spend(0) {
+        let now = at(0);
+        let mut spent = Budget::full(now);
+        assert!(!spent.spend(now).unwrap().is_worn(now), "one correction is no fight");
+        while let Some(left) = spent.spend(now) {
             spent = left;
         }
-        assert!(spent.is_worn(0));
-        assert_eq!(spent.next(0), 6_000);
-        assert!(spent.spend(5_999).is_none() && spent.spend(6_000).is_some());
+        assert!(spent.is_worn(now));
+        assert_eq!(spent.next(now), at(6_000));
+        assert!(spent.spend(at(5_999)).is_none() && spent.spend(at(6_000)).is_some());
     }
 
     #[test]
     fn a_clock_set_back_gives_nothing_and_nonsense_is_a_full_budget() {
-        let spent = (0..10).fold(Budget::full(1_000_000), |budget, _| budget.spend(1_000_000).unwrap());
-        assert!(spent.spend(0).is_none());
-        assert_eq!(Budget::read(Some("what?"), 5), Budget::full(5));
-        assert_eq!(Budget::read(Some("99999999 99999999 5"), 5), Budget::full(5));
-        assert_eq!(Budget::read(None, 5), Budget::full(5));
+        let spent = (0..10).fold(Budget::full(at(1_000_000)), |budget, _| budget.spend(at(1_000_000)).unwrap());
+        assert!(spent.spend(at(0)).is_none());
+        assert_eq!(Budget::read(Some("what?"), at(5)), Budget::full(at(5)));
+        assert_eq!(Budget::read(Some("99999999 99999999 5"), at(5)), Budget::full(at(5)));
+        assert_eq!(Budget::read(None, at(5)), Budget::full(at(5)));
     }
 }

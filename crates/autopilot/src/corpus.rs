@@ -141,7 +141,7 @@ fn without_a_guard_a_broken_list_of_exclusions_is_taken() {
         ("exclusion-half-broken", &[Guard::Shape]),
         ("exclusion-with-a-slip", &[Guard::RuleMembers]),
         ("exclusion-in-a-list-of-namespaces", &[Guard::RuleTexts]),
-        ("exclusion-with-a-class-of-letters", &[Guard::RuleLetters]),
+        ("exclusion-with-a-class-of-letters", &[Guard::RuleCharacters]),
         ("many-exclusions", &[Guard::RuleCount]),
     ];
     for (name, off) in stopped {

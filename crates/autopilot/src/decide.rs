@@ -1,16 +1,20 @@
-//! What is to be done about one object, from what its last event says.
+//! What to do about one wanted object, from the metadata of its last event.
 
 use crate::budget::Budget;
-use crate::decision::{Decision, Effect, Tell, Verdict};
+use crate::decision::{Decision, PendingWrite, Verdict};
+use crate::effective::EffectiveDesired;
+use crate::gated::hold_at_gate;
+use crate::notice::ObjectNotice;
+use crate::ownership::{Origin, Ownership};
 use crate::release;
-use crate::restart::{self, Write};
-use crate::scope::Consent;
-use crate::standing::{Origin, Standing};
-use crate::wish::Wish;
 use api::annotation;
-use change::content;
+use change::consent::Needed;
 use change::field_set::{applied_by_another, takers};
-use change::{Claim, Desired, Digest, Entry, FieldSet, Impact, Key, Live, Mode, Openings, Pause, Reason, Steering};
+use change::gate::{Conditions, Request};
+use change::{
+    Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, Openings, Pause, Planned,
+    Precondition, Reason, Restarts, Steering, content,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,237 +24,248 @@ pub struct Observed<'a> {
     /// The object.
     pub key: &'a Key,
     /// What the catalogue wants it to be.
-    pub wanted: &'a Desired,
+    pub desired: &'a Desired,
     /// What writing it does to the cluster.
     pub impact: Impact,
+    /// The nodes that a High write restarts.
+    pub restarts: &'a Restarts,
+    /// The digest of the asset it comes from.
+    pub source: &'a str,
     /// The object's metadata as of its last event; `None` if it does not exist.
     pub live: Option<&'a Live>,
-    /// What our last apply was answered with; `None` after a start.
+    /// The answer to our last apply; `None` after a start.
     pub remembered: Option<&'a Remembered>,
-    /// What is left of its budget as far as we remember; whoever takes the annotation away gives no new one.
+    /// The last inspection of its content, if there was one.
+    pub inspected: Option<&'a Inspected>,
+    /// Its budget of corrections as we remember it: removing the annotation does not refill it.
     pub budget: Option<Budget>,
-    /// What the server refused.
-    pub refused: &'a [Refused],
-    /// What is left of its budget of creations, if somebody has deleted it before.
-    pub deletions: Option<Budget>,
-    /// The users' wishes that were on it when it was deleted.
+    /// Its budget of recreations, if somebody has deleted it before.
+    pub recreation: Option<Budget>,
+    /// The overrides that were on it when it was deleted.
     pub dropped: &'a [(String, String)],
-    /// Whether what is wanted as a whole is unclear, so that nothing new is made.
-    pub frozen: bool,
-    /// To what the user said yes.
-    pub consent: &'a Consent,
-    /// Sensitive kinds that may be patched after all.
-    pub openings: &'a Openings,
+    /// The applies that the server refused.
+    pub refused: &'a [Refused],
+    /// Whether what is wanted as a whole is unclear, so that nothing new is created.
+    pub suspended: bool,
     /// Whether the user excluded it.
     pub excluded: bool,
-    /// The nodes a High write restarts, in words.
-    pub restarts: &'a str,
-    /// The fingerprint of the asset it comes from.
-    pub source: &'a str,
-    /// What a look at its content said, if there was one.
-    pub inspected: Option<&'a Inspected>,
+    /// Sensitive kinds that users may patch.
+    pub patchable: &'a Openings,
+    /// What the gate depends on: consent, pool and maintenance window.
+    pub conditions: Conditions<'a>,
 }
 
 impl Observed<'_> {
-    /// What the server said to this, if it refused it.
+    /// The server's refusal of this digest, if there was one.
     pub(crate) fn refusal(&self, digest: &Digest) -> Option<Reason> {
         let refused = self.refused.iter().find(|refused| refused.digest == *digest)?;
-        Some(Reason::RefusedByServer { words: refused.words.clone() })
+        Some(Reason::RefusedByServer { message: refused.message.clone() })
     }
 }
 
-/// What our last apply was answered with.
+/// The answer to our last apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remembered {
-    /// The digest of what we wanted, overrides included.
+    /// The digest of the desired state with overrides.
     pub digest: Digest,
-    /// What the answer said is ours.
+    /// Our managedFields entry in the answer.
     pub claim: Claim,
-    /// The identity of the object we applied to.
+    /// The uid of the object we applied to.
     pub uid: String,
-    /// How it came to be ours.
+    /// How the object came to be ours.
     pub origin: Option<Origin>,
 }
 
-/// What a look at an object's content said: what we would change about it.
+/// What an inspection of an object's content found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspected {
-    /// The version that was looked at.
+    /// The version that was inspected.
     pub resource_version: String,
-    /// The digest of what we wanted then, overrides included.
+    /// The digest of the desired state at that time, with overrides.
     pub digest: Digest,
-    /// What differs, in words.
-    pub changes: Vec<String>,
+    /// What an apply would change.
+    pub changes: Changes,
 }
 
 /// An apply that the server refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refused {
-    /// The digest of what we wanted, overrides included.
+    /// The digest of the desired state with overrides.
     pub digest: Digest,
-    /// The server's words.
-    pub words: String,
+    /// The server's message.
+    pub message: String,
 }
 
-/// Decides about one object. `now` is in milliseconds since 1970.
-pub fn decide(observed: &Observed<'_>, now: i64) -> Decision {
+/// Decides about one wanted object.
+pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
     if observed.excluded {
         return Decision::hold(Reason::Excluded);
     }
     let Some(live) = observed.live else {
-        let refused = observed.refusal(observed.wanted.digest());
+        let refused = observed.refusal(observed.desired.digest());
         return Decision { refused, ..create(observed, now) };
     };
     if live.deleting.is_some() {
-        // It is on its way out; its end is an event of its own.
+        // The end of its deletion is an event of its own.
         return Decision::in_sync();
     }
-    let steering = match Steering::read(&live.annotations) {
-        Ok(steering) => steering,
-        Err(reason) => return Decision::hold(reason),
-    };
-    if steering.mode == Mode::Unmanaged {
-        return Decision::hold(Reason::Unmanaged);
+    if let Some(held) = held_by_user(live, now) {
+        return held;
     }
-    match steering.pause {
-        Pause::No => {}
-        Pause::UntilRemoved => return Decision::hold(Reason::Paused),
-        Pause::Until(end) if end <= now => {}
-        Pause::Until(end) => return Decision { wake: Some(end), ..Decision::hold(Reason::Paused) },
-        Pause::Unclear(value) => return Decision::hold(Reason::PauseUnclear { value }),
-    }
-    let (wish, refused) = match Wish::of(observed, live) {
-        Ok(wish) => wish,
+    let (effective, refused) = match EffectiveDesired::of(observed, live) {
+        Ok(effective) => effective,
         Err(reason) => return Decision::hold(reason),
     };
     if let Some(reason @ (Reason::PatchRefused { .. } | Reason::IgnoreFieldsRefused { .. })) = &refused
         && is_new(observed, live)
     {
-        // What it is now is all that is known to be good: who takes it over takes nothing from its user.
+        // An object that was never ours has no last good state but the live one.
         return Decision::hold(reason.clone());
     }
-    let decision = keep(observed, live, wish, now);
+    let decision = keep(observed, live, effective, now);
     match (refused, decision.verdict) {
         (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => Decision::hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },
     }
 }
 
-/// Looks at the content of an object that exists: what our wish would change about it.
+/// Whether the user's annotations on the object keep us from touching it: mode and pause.
+pub(crate) fn held_by_user(live: &Live, now: Now) -> Option<Decision> {
+    let steering = match Steering::read(&live.annotations) {
+        Ok(steering) => steering,
+        Err(reason) => return Some(Decision::hold(reason)),
+    };
+    match (steering.mode, steering.pause) {
+        (Mode::Unmanaged, _) => Some(Decision::hold(Reason::Unmanaged)),
+        (Mode::Managed, Pause::UntilRemoved) => Some(Decision::hold(Reason::Paused)),
+        (Mode::Managed, Pause::Until(end)) if end > now.wall => {
+            Some(Decision { wake: Some(end), ..Decision::hold(Reason::Paused) })
+        }
+        (Mode::Managed, Pause::Unclear(value)) => Some(Decision::hold(Reason::PauseUnclear { value })),
+        (Mode::Managed, Pause::Until(_) | Pause::No) => None,
+    }
+}
+
+/// Compares the content of an existing object with the effective desired state.
 pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
-    let (mut wish, _) = Wish::of(observed, observed.live?).ok()?;
-    let digest = wish.digest.clone();
-    let changes =
-        content::words(&content::changes(&wish.take_object(observed.wanted), content, observed.impact == Impact::High));
+    let (mut effective, _) = EffectiveDesired::of(observed, observed.live?).ok()?;
+    let digest = effective.digest.clone();
+    let lists_whole = observed.impact == Impact::High;
+    let changes = content::changes(&effective.take_object(observed.desired), content, lists_whole);
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
     Some(Inspected { resource_version, digest, changes })
 }
 
-/// Keeps an object that exists as wished.
-fn keep(observed: &Observed<'_>, live: &Live, mut wish: Wish, now: i64) -> Decision {
+/// Keeps an existing object at its effective desired state.
+fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, now: Now) -> Decision {
     let claim = live.managed_fields.claim(api::FIELD_MANAGER);
     let known = observed.remembered.filter(|remembered| remembered.uid == live.uid);
-    let remembered = known.filter(|remembered| remembered.digest == wish.digest);
+    let remembered = known.filter(|remembered| remembered.digest == effective.digest);
     if let (Some(remembered), Some(claim)) = (remembered, &claim)
         && remembered.claim.is_still(claim)
     {
         return Decision::in_sync();
     }
-    let object = wish.take_object(observed.wanted);
+    let object = effective.take_object(observed.desired);
     let entries = live.managed_fields.entries();
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
         return Decision::hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
     }
     let applied = live.annotations.get(annotation::APPLIED);
-    let ran_already = applied.is_some_and(|applied| applied == wish.digest.as_str());
-    let standing = Standing::of(live, known.and_then(|known| known.origin));
+    let was_applied = applied.is_some_and(|applied| applied == effective.digest.as_str());
+    let ownership = Ownership::of(live, known.and_then(|known| known.origin));
     let is_new = is_new(observed, live);
-    if is_new && observed.frozen {
-        return Decision::hold(Reason::Frozen);
+    if is_new && observed.suspended {
+        return Decision::hold(Reason::Suspended);
     }
     let release = || {
-        let effect = Effect::Release { patch: release::patch(wish.overrides.ignored(), live)? };
-        Some(Decision::of(Verdict::Do(effect)))
+        let effect = Effect::PatchOwnership { patch: release::patch(effective.overrides.ignored(), live)? };
+        Some(Decision::write(effect, PendingWrite::Release, None))
     };
-    // Whoever ignores a field gets it at once; only what was never ours is not touched before it may be.
+    // An ignored field is released at once, but an object that was never ours is not touched before the gate is open.
     if let Some(release) = release().filter(|_| !is_new) {
         return release;
     }
     let lost = match remembered {
         Some(remembered) => remembered.claim.fields().without(&claim.as_ref().map(Claim::fields).unwrap_or_default()),
-        // After a start nothing is remembered, but what we applied and do not own any more was taken meanwhile.
-        None if ran_already => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
+        // After a start nothing is remembered: what we applied and do not own any more was taken meanwhile.
+        None if was_applied => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
         None => FieldSet::default(),
     };
-    let looked_at = observed
+    let inspected = observed
         .inspected
-        .filter(|inspected| inspected.resource_version == live.resource_version && inspected.digest == wish.digest);
-    let changes = looked_at.map(|inspected| inspected.changes.clone()).unwrap_or_default();
-    if is_new && standing == Standing::Inherited && looked_at.is_none() {
-        return Decision::of(Verdict::Look);
+        .filter(|inspected| inspected.resource_version == live.resource_version && inspected.digest == effective.digest);
+    let changes = inspected.map(|inspected| inspected.changes.clone()).unwrap_or_default();
+    let is_inherited = is_new && ownership == Ownership::Inherited;
+    if is_inherited && inspected.is_none() {
+        return Decision::of(Verdict::Inspect);
     }
-    if observed.impact == Impact::High {
-        let owns_all = || claim.as_ref().is_some_and(|claim| claim.fields().missing_of(&object).is_empty());
-        if is_new && standing == Standing::Inherited && changes.is_empty() && owns_all() {
-            // Not even a label is written: moving over writes nothing that could restart a node.
-            return Decision::of(Verdict::TakeOver { digest: wish.digest.clone() });
-        }
-        // Somebody who changed it while we watched is put back before the nodes follow; what was changed while we did not look may run
-        // by now, and putting it back would restart them.
-        let runs_so = remembered.is_some() || (ran_already && lost.is_empty());
-        let write = Write { observed, live, digest: &wish.digest, standing, runs_so, looked_at };
-        if let Some(decision) = restart::instead(&write) {
-            return decision;
-        }
+    let owns_all = || claim.as_ref().is_some_and(|claim| claim.fields().missing_of(&object).is_empty());
+    if observed.impact == Impact::High && is_inherited && changes.is_empty() && owns_all() {
+        // Moving over writes nothing that could restart a node, not even a label.
+        return Decision::of(Verdict::TakeOver { digest: effective.digest.clone() });
+    }
+    let is_same_source = live.annotations.get(annotation::SOURCE).is_none_or(|source| source == observed.source);
+    let moves_over = (ownership == Ownership::Inherited && applied.is_none()) || !is_same_source;
+    let request = Request {
+        impact: observed.impact,
+        digest: &effective.digest,
+        // Moving over, from the predecessor or from one version of ours to the next, restarts nothing without an exact approval.
+        needed: if moves_over { Needed::Exact } else { Needed::ByName },
+        // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
+        already_running: remembered.is_some() || (was_applied && lost.is_empty()),
+        suspended: observed.suspended,
+    };
+    let planned = inspected.map(|inspected| Planned::Change(inspected.changes.clone()));
+    if let Some(held) = hold_at_gate(&request, &observed.conditions, observed.restarts, planned) {
+        return held;
     }
     if let Some(release) = release().filter(|_| is_new) {
         return release;
     }
     let written = live.annotations.get(annotation::BUDGET).map(String::as_str);
-    let budget = Budget::read(written, now).at_most(observed.budget, now);
+    let budget = Budget::read(written, now.wall).at_most(observed.budget, now.wall);
     let stamp = |budget| {
-        // Nothing is written that may restart nodes only to say that it came from elsewhere.
+        // A write that may restart nodes does not happen only to record another source.
         let source =
-            live.annotations.get(annotation::SOURCE).filter(|_| ran_already && observed.impact == Impact::High);
-        Stamp { budget, origin: standing.origin(), source: source.map_or(observed.source, String::as_str) }
+            live.annotations.get(annotation::SOURCE).filter(|_| was_applied && observed.impact == Impact::High);
+        Stamp { budget, origin: ownership.origin(), source: source.map_or(observed.source, String::as_str) }
     };
+    let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
+    let apply = Apply { object, effective: &effective, precondition: Precondition::Present { uid, resource_version } };
     if remembered.is_none() && lost.is_empty() {
         // One apply, which changes nothing if all is as it was.
-        let tell = match standing {
-            Standing::Foreign => Some(Tell::Adopted { changes }),
-            Standing::Inherited if is_new => Some(Tell::TakenOver { changes }),
-            _ => (!ran_already).then_some(Tell::Applied),
+        let adopts = ownership == Ownership::Foreign;
+        let notice = match ownership {
+            Ownership::Foreign => Some(ObjectNotice::Adopted { changes }),
+            Ownership::Inherited if is_new => Some(ObjectNotice::TakenOver { changes }),
+            Ownership::Inherited | Ownership::Ours(_) => (!was_applied).then_some(ObjectNotice::Applied),
         };
         let kept = Budget::parse(written).unwrap_or(budget);
-        let left = match observed.deletions.filter(|_| standing == Standing::Foreign) {
-            // Whoever makes it anew again and again is not followed for ever.
-            Some(deletions) => match deletions.spend(now) {
-                None => return deleted_again(deletions, now),
-                left => left,
+        return match observed.recreation.filter(|_| adopts) {
+            // Whoever keeps recreating it is not followed for ever.
+            Some(recreation) => match recreation.spend(now.wall) {
+                None => deleted_again(recreation, now),
+                left => apply.decision(stamp(kept), left, adopts, notice),
             },
-            None => None,
+            None => apply.decision(stamp(kept), None, adopts, notice),
         };
-        let mut decision = apply(object, &wish, stamp(kept), tell);
-        if let Verdict::Do(Effect::Apply { adopts, deletions, .. }) = &mut decision.verdict {
-            (*adopts, *deletions) = (standing == Standing::Foreign, left);
-        }
-        return decision;
     }
     let fields: Vec<String> = lost.paths().collect();
     let actors = actors(&lost, &entries);
-    match budget.spend(now) {
-        Some(left) => apply(object, &wish, stamp(left), Some(Tell::Corrected { actors, fields })),
+    match budget.spend(now.wall) {
+        Some(left) => apply.decision(stamp(left), None, false, Some(ObjectNotice::Corrected { actors, fields })),
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
 }
 
-/// Whether it was never ours as far as is known: whoever takes it over looks first, copies, or waits.
+/// Whether the object was never managed by us, as far as is known: it is inspected, backed up or held before the first write.
 fn is_new(observed: &Observed<'_>, live: &Live) -> bool {
     let known = observed.remembered.filter(|remembered| remembered.uid == live.uid);
-    match Standing::of(live, known.and_then(|known| known.origin)) {
-        Standing::Foreign => true,
-        Standing::Inherited => !live.annotations.contains_key(annotation::APPLIED) && known.is_none(),
-        Standing::Ours(_) => false,
+    match Ownership::of(live, known.and_then(|known| known.origin)) {
+        Ownership::Foreign => true,
+        Ownership::Inherited => !live.annotations.contains_key(annotation::APPLIED) && known.is_none(),
+        Ownership::Ours(_) => false,
     }
 }
 
@@ -258,48 +273,54 @@ fn actors(lost: &FieldSet, entries: &[Entry]) -> Vec<String> {
     takers(lost, entries, api::FIELD_MANAGER).into_iter().map(str::to_owned).collect()
 }
 
-/// Pauses an object over which somebody fights; whoever removes the annotation starts with a full budget.
-fn pause(live: &Live, reason: Reason, now: i64) -> Decision {
-    let budget = Budget::full(now);
+/// Pauses an object over which another writer fights us; removing the annotation resumes with a full budget.
+fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
+    let budget = Budget::full(now.wall);
     let annotations = BTreeMap::from([
         (annotation::RECONCILE_PAUSED.to_owned(), "true".to_owned()),
         (annotation::BUDGET.to_owned(), budget.to_string()),
     ]);
-    let effect = Effect::Annotate { annotations, resource_version: live.resource_version.clone(), budget };
-    Decision { tell: Some(Tell::Held(reason)), ..Decision::of(Verdict::Do(effect)) }
+    let effect = Effect::Annotate { annotations, resource_version: live.resource_version.clone() };
+    Decision::write(effect, PendingWrite::Annotate { budget }, Some(ObjectNotice::Held(reason)))
 }
 
-/// An object that does not exist has no overrides: they lived on it.
-fn create(observed: &Observed<'_>, now: i64) -> Decision {
-    if observed.frozen {
-        return Decision::hold(Reason::Frozen);
+/// Creates an object. Overrides lived on the object, so one that does not exist has none.
+fn create(observed: &Observed<'_>, now: Now) -> Decision {
+    if observed.suspended {
+        return Decision::hold(Reason::Suspended);
     }
-    let wish = Wish::bare(observed.wanted);
-    if observed.impact == Impact::High && !observed.consent.covers(&wish.digest) {
-        let (restarts, changes) = (observed.restarts.to_owned(), Vec::new());
-        return Decision::hold(Reason::NeedsApproval { digest: wish.digest, restarts, changes });
-    }
-    let object = observed.wanted.object();
-    let stamp = Stamp { budget: Budget::full(now), origin: Some(Origin::Created), source: observed.source };
-    let Some(deletions) = observed.deletions else {
-        return apply(object, &wish, stamp, Some(Tell::Applied));
+    let effective = EffectiveDesired::bare(observed.desired);
+    let request = Request {
+        impact: observed.impact,
+        digest: &effective.digest,
+        needed: Needed::ByName,
+        already_running: false,
+        suspended: false,
     };
-    let Some(left) = deletions.spend(now) else {
-        return deleted_again(deletions, now);
-    };
-    let mut decision = apply(object, &wish, stamp, Some(Tell::Recreated { dropped: observed.dropped.to_vec() }));
-    if let Verdict::Do(Effect::Apply { deletions, .. }) = &mut decision.verdict {
-        *deletions = Some(left);
+    if let Some(held) = hold_at_gate(&request, &observed.conditions, observed.restarts, Some(Planned::Create)) {
+        return held;
     }
-    decision
+    let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
+    let object = observed.desired.object();
+    let apply = Apply { object, effective: &effective, precondition: Precondition::Absent };
+    let Some(recreation) = observed.recreation else {
+        return apply.decision(stamp, None, false, Some(ObjectNotice::Applied));
+    };
+    match recreation.spend(now.wall) {
+        None => deleted_again(recreation, now),
+        left => {
+            let notice = ObjectNotice::Recreated { dropped: observed.dropped.to_vec() };
+            apply.decision(stamp, left, false, Some(notice))
+        }
+    }
 }
 
-/// There is nothing of ours to write a pause on: it waits until there is budget again.
-fn deleted_again(deletions: Budget, now: i64) -> Decision {
-    Decision { wake: Some(deletions.next(now)), ..Decision::hold(Reason::DeletedAgain) }
+/// Waits until there is budget again: there is no object of ours that could carry a pause.
+fn deleted_again(recreation: Budget, now: Now) -> Decision {
+    Decision { wake: Some(recreation.next(now.wall)), ..Decision::hold(Reason::DeletedAgain) }
 }
 
-/// What we write on an object beside what is wanted.
+/// What we write on an object beside its desired state.
 #[derive(Clone, Copy)]
 struct Stamp<'a> {
     budget: Budget,
@@ -307,24 +328,41 @@ struct Stamp<'a> {
     source: &'a str,
 }
 
-/// What is sent: what is wanted, our label, and what we have to know after a restart.
-fn apply(mut object: Value, wish: &Wish, stamp: Stamp<'_>, tell: Option<Tell>) -> Decision {
-    let Stamp { budget, origin, source } = stamp;
-    let metadata = &mut object["metadata"];
-    metadata["labels"][api::MANAGED_BY.0] = json!(api::MANAGED_BY.1);
-    let annotations = &mut metadata["annotations"];
-    annotations[annotation::BUDGET] = json!(budget.to_string());
-    annotations[annotation::APPLIED] = json!(wish.digest);
-    annotations[annotation::SOURCE] = json!(source);
-    if let Some(origin) = origin {
-        annotations[annotation::ORIGIN] = json!(origin.word());
+/// An apply in the making.
+struct Apply<'a> {
+    object: Value,
+    effective: &'a EffectiveDesired,
+    precondition: Precondition,
+}
+
+impl Apply<'_> {
+    /// Adds our label and the annotations that we need after a restart.
+    fn decision(
+        self,
+        stamp: Stamp<'_>,
+        recreation: Option<Budget>,
+        adopts: bool,
+        notice: Option<ObjectNotice>,
+    ) -> Decision {
+        let Apply { mut object, effective, precondition } = self;
+        let Stamp { budget, origin, source } = stamp;
+        let metadata = &mut object["metadata"];
+        metadata["labels"][api::MANAGED_BY.0] = json!(api::MANAGED_BY.1);
+        let annotations = &mut metadata["annotations"];
+        annotations[annotation::BUDGET] = json!(budget.to_string());
+        annotations[annotation::APPLIED] = json!(effective.digest);
+        annotations[annotation::SOURCE] = json!(source);
+        if let Some(origin) = origin {
+            annotations[annotation::ORIGIN] = json!(origin.word());
+        }
+        for (key, value) in &effective.last_good {
+            annotations[*key] = json!(value);
+        }
+        let digest = effective.digest.clone();
+        // By force over plain updates: that is drift.
+        let effect = Effect::Apply { object, precondition, force: true };
+        Decision::write(effect, PendingWrite::Apply { digest, budget, recreation, origin, adopts }, notice)
     }
-    for (key, value) in &wish.last_good {
-        annotations[*key] = json!(value);
-    }
-    let digest = wish.digest.clone();
-    let effect = Effect::Apply { object, digest, budget, deletions: None, origin, adopts: false };
-    Decision { tell, ..Decision::of(Verdict::Do(effect)) }
 }
 
 #[cfg(test)]

@@ -1,38 +1,43 @@
-//! What a decision says: what to do about one object, and what to say about it.
+//! The decision about one object: what to do, and what to report.
 
 use crate::budget::Budget;
-use crate::standing::Origin;
-use change::{Digest, Reason};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use crate::notice::ObjectNotice;
+use crate::ownership::Origin;
+use change::{Digest, Effect, Reason};
+use jiff::Timestamp;
 
-/// What to do, and what to say about it.
+/// What to do about one object, and what to report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// What to do.
     pub verdict: Verdict,
-    /// What to say, if it was not said before.
-    pub tell: Option<Tell>,
-    /// What of the user's wishes was refused; the object is then kept at its last good state.
+    /// What to report once it is done; what is held is reported at once.
+    pub notice: Option<ObjectNotice>,
+    /// Why an override is refused; the object is then kept at its last good state.
     pub refused: Option<Reason>,
-    /// When waiting alone changes the answer, in milliseconds since 1970.
-    pub wake: Option<i64>,
+    /// When waiting alone changes the answer.
+    pub wake: Option<Timestamp>,
 }
 
 impl Decision {
-    /// Nothing is to be done.
+    /// There is nothing to do.
     pub(crate) fn in_sync() -> Decision {
         Decision::of(Verdict::InSync)
     }
 
-    /// It is held, and that is told.
+    /// The object is held.
     pub(crate) fn hold(reason: Reason) -> Decision {
-        Decision { tell: Some(Tell::Held(reason.clone())), ..Decision::of(Verdict::Hold(reason)) }
+        Decision { notice: Some(ObjectNotice::Held(reason.clone())), ..Decision::of(Verdict::Hold(reason)) }
     }
 
-    /// Nothing but a verdict.
+    /// One write.
+    pub(crate) fn write(effect: Effect, pending: PendingWrite, notice: Option<ObjectNotice>) -> Decision {
+        Decision { notice, ..Decision::of(Verdict::Write(effect, pending)) }
+    }
+
+    /// A verdict without a notice.
     pub(crate) fn of(verdict: Verdict) -> Decision {
-        Decision { verdict, tell: None, refused: None, wake: None }
+        Decision { verdict, notice: None, refused: None, wake: None }
     }
 }
 
@@ -43,99 +48,44 @@ pub enum Verdict {
     InSync,
     /// It is left as it is, for this reason.
     Hold(Reason),
-    /// Its content has to be looked at before that can be said: [`inspect`](crate::inspect) it and decide again.
-    Look,
-    /// It is as it should be, although we never wrote it: what it says of us is remembered as if we had.
+    /// Its content decides: [`inspect`](crate::inspect) it and decide again.
+    Inspect,
+    /// It is as it should be although we never wrote it: its managedFields entry counts as the answer to our apply.
     TakeOver {
-        /// The digest of what we want.
+        /// The digest of the desired state.
         digest: Digest,
     },
-    /// Do this; the answer tells whether it is as it should be.
-    Do(Effect),
+    /// Write this; the answer says whether it is as it should be.
+    Write(Effect, PendingWrite),
 }
 
-/// One write.
+/// What to remember when a write succeeds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Apply this object; on an existing one only in the version we know.
+pub enum PendingWrite {
+    /// An apply.
     Apply {
-        /// The object.
-        object: Value,
-        /// The digest to remember with the answer.
+        /// The digest of the desired state with overrides.
         digest: Digest,
-        /// What is left after it.
+        /// The budget of corrections that is left.
         budget: Budget,
-        /// What is left of its budget of creations, if it is one after a deletion.
-        deletions: Option<Budget>,
-        /// How it came to be ours.
+        /// The budget of recreations that is left, if somebody had deleted the object.
+        recreation: Option<Budget>,
+        /// How the object came to be ours.
         origin: Option<Origin>,
-        /// Whether it is somebody else's until now: a copy is kept before it is applied.
+        /// Whether the object is foreign until now, so that it is backed up before.
         adopts: bool,
     },
-    /// Delete this very object in this version.
-    Delete {
-        /// Its identity.
-        uid: String,
-        /// Its version.
-        resource_version: String,
-    },
-    /// Give it back: our label, our annotations and our claim go, all values stay.
-    HandBack {
-        /// A merge patch, guarded by the version we know.
-        patch: Value,
-    },
-    /// Give up our claim on these fields without changing their values; the next decision applies without them.
-    Release {
-        /// A JSON patch on managedFields, guarded by the version we know.
-        patch: Value,
-    },
-    /// Write these annotations and nothing else, in the version we know.
+    /// A repair of lists, after which the apply follows.
+    Repair,
+    /// An annotation.
     Annotate {
-        /// The annotations.
-        annotations: BTreeMap<String, String>,
-        /// The version.
-        resource_version: String,
-        /// What is left after it.
+        /// The budget of corrections that is left.
         budget: Budget,
     },
-}
-
-/// Something worth an event.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Tell {
-    /// It was created, or what we want of it has changed.
-    Applied,
-    /// It was somebody else's and is ours now.
-    Adopted {
-        /// What that changed, in words.
-        changes: Vec<String>,
-    },
-    /// It was our predecessor's and is ours now.
-    TakenOver {
-        /// What that changed, in words.
-        changes: Vec<String>,
-    },
-    /// It was not wanted any more, and was deleted.
-    Pruned {
-        /// The users' wishes that were on it: key and value.
-        dropped: Vec<(String, String)>,
-    },
-    /// A former release made it, and it was deleted.
-    Buried,
-    /// It was not wanted any more, and was given back.
-    HandedBack,
-    /// Somebody deleted it and it was created again.
-    Recreated {
-        /// The users' wishes that were on it: key and value.
-        dropped: Vec<(String, String)>,
-    },
-    /// Somebody changed these fields and they were put back.
-    Corrected {
-        /// Who, as far as the object tells.
-        actors: Vec<String>,
-        /// Which fields.
-        fields: Vec<String>,
-    },
-    /// It is held, for this reason.
-    Held(Reason),
+    /// The ownership of ignored fields is given up.
+    Release,
+    /// The object is deleted.
+    Delete,
+    /// The object is handed back.
+    HandBack,
 }

@@ -47,7 +47,7 @@ fn is_exact(rule: &Rule, key: &Key) -> bool {
 /// The blanks before the first item.
 fn indent(text: &str) -> String {
     let first = text.lines().find(|line| line.trim_start().starts_with("- ")).unwrap_or_default();
-    first.chars().take_while(|letter| *letter == ' ').collect()
+    first.chars().take_while(|character| *character == ' ').collect()
 }
 
 #[cfg(test)]

@@ -49,12 +49,12 @@ impl Exclusions {
         let rules = match serde_saphyr::from_str_with_options::<Value>(text, options()) {
             Ok(Value::String(pairs)) => read_pairs(&pairs, guards),
             Ok(Value::Array(_)) => read_list(text, guards),
-            Ok(_) if !guards.stand(Guard::Shape) => Ok(Vec::new()),
+            Ok(_) if !guards.enabled(Guard::Shape) => Ok(Vec::new()),
             Ok(_) => Err("it is neither a list of rules nor Kind/Name, Kind/Name".into()),
             Err(error) => Err(told(&error)),
         };
         match rules {
-            Ok(rules) if rules.len() > MOST_RULES && guards.stand(Guard::RuleCount) => {
+            Ok(rules) if rules.len() > MOST_RULES && guards.enabled(Guard::RuleCount) => {
                 Exclusions::Broken(format!("it has {} rules, {MOST_RULES} are allowed", rules.len()))
             }
             Ok(rules) => Exclusions::Rules(rules),
@@ -96,7 +96,7 @@ fn read_pairs(text: &str, guards: Guards) -> Result<Vec<Rule>, String> {
     let mut rules = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let Some((kind, name)) = part.split_once('/') else {
-            if guards.stand(Guard::Shape) {
+            if guards.enabled(Guard::Shape) {
                 return Err(format!("{part:?} is not Kind/Name"));
             }
             continue;
@@ -114,7 +114,7 @@ fn read_list(text: &str, guards: Guards) -> Result<Vec<Rule>, String> {
         let line = item.referenced.line();
         match read_rule(&item.value, guards).and_then(|rule| checked(rule, guards)) {
             Ok(rule) => rules.push(rule),
-            Err(why) if guards.stand(Guard::Shape) => return Err(format!("line {line}: {why}")),
+            Err(why) if guards.enabled(Guard::Shape) => return Err(format!("line {line}: {why}")),
             Err(_) => {}
         }
     }
@@ -124,13 +124,13 @@ fn read_list(text: &str, guards: Guards) -> Result<Vec<Rule>, String> {
 fn read_rule(item: &Value, guards: Guards) -> Result<Rule, String> {
     let fields = item.as_object().ok_or("it is not a rule with kind and name")?;
     let unknown = fields.keys().find(|key| !["kind", "name", "namespace"].contains(&key.as_str()));
-    if let Some(unknown) = unknown.filter(|_| guards.stand(Guard::RuleMembers)) {
+    if let Some(unknown) = unknown.filter(|_| guards.enabled(Guard::RuleMembers)) {
         return Err(format!("there is no key {unknown:?}; write kind, name and namespace"));
     }
     let text = |key: &str| match fields.get(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) if guards.stand(Guard::RuleTexts) => Err(format!("{key} is not text; put it in quotes")),
+        Some(_) if guards.enabled(Guard::RuleTexts) => Err(format!("{key} is not text; put it in quotes")),
         Some(_) => Ok(None),
     };
     let (Some(kind), Some(name)) = (text("kind")?, text("name")?) else {
@@ -141,16 +141,16 @@ fn read_rule(item: &Value, guards: Guards) -> Result<Rule, String> {
 
 /// A rule that can never fit anything is a mistake, and its author believes that something is left alone.
 fn checked(rule: Rule, guards: Guards) -> Result<Rule, String> {
-    if !guards.stand(Guard::RuleLetters) {
+    if !guards.enabled(Guard::RuleCharacters) {
         return Ok(rule);
     }
-    if rule.kind.is_empty() || !rule.kind.chars().all(|letter| letter.is_ascii_alphanumeric()) {
+    if rule.kind.is_empty() || !rule.kind.chars().all(|character| character.is_ascii_alphanumeric()) {
         return Err(format!("{:?} is no kind; write one such as Service, without a pattern", short(&rule.kind)));
     }
     for pattern in [Some(&rule.name), rule.namespace.as_ref()].into_iter().flatten() {
-        let strange = |letter: char| letter.is_whitespace() || letter.is_control() || "[]{}\\/%,\"'".contains(letter);
+        let strange = |character: char| character.is_whitespace() || character.is_control() || "[]{}\\/%,\"'".contains(character);
         if pattern.is_empty() || pattern.len() > LONGEST_PATTERN || pattern.contains(strange) {
-            return Err(format!("{:?} fits no name; write a name, with * and ? for any letters", short(pattern)));
+            return Err(format!("{:?} fits no name; write a name, with * and ? for any characters", short(pattern)));
         }
     }
     Ok(rule)
@@ -212,7 +212,7 @@ mod tests {
         broken("- {kind: A, name: b, namespace: 7}", &expect!["line 1: namespace is not text; put it in quotes"]);
         broken(
             "- kind: A\n  name: virt-[ab]",
-            &expect![[r#"line 1: "virt-[ab]" fits no name; write a name, with * and ? for any letters"#]],
+            &expect![[r#"line 1: "virt-[ab]" fits no name; write a name, with * and ? for any characters"#]],
         );
         broken("- {kind: A, name: b, name: c}", &expect!["line 1: duplicate mapping key: name"]);
         broken("- {kind: A, name: b", &expect!["line 1: unclosed bracket '{'"]);

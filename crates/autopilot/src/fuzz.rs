@@ -105,7 +105,7 @@ proptest! {
         if let Exclusions::Rules(rules) = Exclusions::read(Some(&text)) {
             prop_assert!(rules.len() <= 200);
             for rule in &rules {
-                prop_assert!(!rule.kind.is_empty() && rule.kind.chars().all(|letter| letter.is_ascii_alphanumeric()));
+                prop_assert!(!rule.kind.is_empty() && rule.kind.chars().all(|character| character.is_ascii_alphanumeric()));
                 prop_assert!(!rule.name.is_empty() && rule.namespace.as_deref() != Some(""));
                 // A rule leaves alone what it names, and nothing of another kind.
                 let name = rule.name.replace(['*', '?'], "a");

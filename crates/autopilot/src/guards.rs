@@ -10,7 +10,7 @@ pub(crate) enum Guard {
     /// Their values are text.
     RuleTexts,
     /// They can be names.
-    RuleLetters,
+    RuleCharacters,
     /// There are not too many.
     RuleCount,
 }
@@ -37,13 +37,13 @@ impl Guards {
 
     /// Whether a check is made.
     #[cfg(test)]
-    pub(crate) fn stand(self, guard: Guard) -> bool {
+    pub(crate) fn enabled(self, guard: Guard) -> bool {
         !self.off.contains(&guard)
     }
 
     /// Whether a check is made.
     #[cfg(not(test))]
-    pub(crate) fn stand(self, _: Guard) -> bool {
+    pub(crate) fn enabled(self, _: Guard) -> bool {
         true
     }
 }

@@ -1,27 +1,39 @@
-//! Which objects are kept, and what is to be done about each: a verdict, a reason, an effect.
+//! The autopilot's decisions as one pure state machine: events in, commands out.
 
 pub mod budget;
+pub mod core;
 #[cfg(test)]
 mod corpus;
 pub mod decide;
 pub mod decision;
+mod effective;
+pub mod evaluate;
 pub mod exclude;
 pub mod exclusion;
 #[cfg(test)]
 mod fuzz;
+mod gated;
 mod guards;
-pub mod parting;
+pub mod identity;
+pub mod notice;
+pub mod ownership;
+mod pools;
 mod release;
-mod restart;
+pub mod removal;
 pub mod scope;
-pub mod standing;
-mod wish;
+pub mod status;
+pub mod unwanted;
 
 pub use budget::Budget;
+pub use core::{Config, Core};
 pub use decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
-pub use decision::{Decision, Effect, Tell, Verdict};
+pub use decision::{Decision, PendingWrite, Verdict};
+pub use evaluate::{AssetResult, Evaluation, Exclusion, Outcome, evaluate};
 pub use exclude::exclude;
 pub use exclusion::Exclusions;
-pub use parting::{Cause, Parting, Since, part};
-pub use scope::{Consent, Scope};
-pub use standing::Origin;
+pub use identity::IDENTITY;
+pub use notice::{Notice, ObjectNotice, State};
+pub use ownership::Origin;
+pub use removal::{Cause, Removal, decide_removal};
+pub use scope::Scope;
+pub use status::{LineState, ObjectState, StatusLine};

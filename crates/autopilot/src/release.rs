@@ -1,10 +1,10 @@
-//! Gives up our claim on fields without changing their values: dropping a field that only we own would delete it.
+//! Gives up ownership of ignored fields without changing their values: dropping a field that only we own would delete it.
 
 use change::Live;
 use change::pointer::Pointer;
 use serde_json::{Value, json};
 
-/// A patch that takes ignored fields out of our entry, if one is in it, guarded by the version we know.
+/// A patch that removes ignored fields from our managedFields entry, guarded by the resourceVersion; `None` if there is none in it.
 pub(crate) fn patch(ignored: &[Pointer], live: &Live) -> Option<Value> {
     if ignored.is_empty() {
         return None;
@@ -18,7 +18,7 @@ pub(crate) fn patch(ignored: &[Pointer], live: &Live) -> Option<Value> {
     let mut fields = before.clone();
     for pointer in ignored {
         let steps: Vec<String> = pointer.steps().iter().map(|step| format!("f:{step}")).collect();
-        take_out(&mut fields, &steps);
+        remove_path(&mut fields, &steps);
     }
     (fields != *before).then(|| {
         json!([
@@ -28,14 +28,14 @@ pub(crate) fn patch(ignored: &[Pointer], live: &Live) -> Option<Value> {
     })
 }
 
-/// Takes a path out, and whatever holds nothing any more: an empty map would claim the whole field.
-fn take_out(node: &mut Value, steps: &[String]) {
+/// Removes a path and every parent that becomes empty: an empty map would claim the whole field.
+fn remove_path(node: &mut Value, steps: &[String]) {
     let (Some(fields), Some((first, rest))) = (node.as_object_mut(), steps.split_first()) else { return };
     if rest.is_empty() {
         fields.remove(first);
     } else if let Some(below) = fields.get_mut(first) {
         let had = below.as_object().is_some_and(|fields| !fields.is_empty());
-        take_out(below, rest);
+        remove_path(below, rest);
         if had && below.as_object().is_some_and(serde_json::Map::is_empty) {
             fields.remove(first);
         }

@@ -1,6 +1,7 @@
 //! One object: what we want of it, what users override, how it differs, and the write that follows.
 
 pub mod allow;
+pub mod backoff;
 pub mod backup;
 pub mod consent;
 pub mod content;
@@ -35,6 +36,7 @@ pub mod steering;
 mod strict;
 
 pub use allow::Openings;
+pub use backoff::Backoff;
 pub use consent::Consent;
 pub use content::{Change, Changes};
 pub use desired::Desired;

@@ -24,8 +24,8 @@ pub enum Pause {
     No,
     /// Until somebody removes the annotation.
     UntilRemoved,
-    /// Until this moment, in milliseconds since 1970.
-    Until(i64),
+    /// Until this moment.
+    Until(Timestamp),
     /// It cannot be told until when; that counts as paused.
     Unclear(String),
 }
@@ -59,7 +59,7 @@ impl Steering {
             Some(value) if value.eq_ignore_ascii_case("false") => Pause::No,
             Some(value) if value.eq_ignore_ascii_case("true") => Pause::UntilRemoved,
             Some(value) => match value.parse::<Timestamp>() {
-                Ok(end) => Pause::Until(end.as_millisecond()),
+                Ok(end) => Pause::Until(end),
                 Err(_) if guards.stand(Guard::PauseRead) => Pause::Unclear(short(value)),
                 Err(_) => Pause::No,
             },
@@ -97,7 +97,7 @@ mod tests {
             (pause("true"), pause("TRUE"), pause("false"), pause("")),
             (Pause::UntilRemoved, Pause::UntilRemoved, Pause::No, Pause::No)
         );
-        assert_eq!(pause("2027-01-01T01:00:00+01:00"), Pause::Until(1_798_761_600_000));
+        assert_eq!(pause("2027-01-01T01:00:00+01:00"), Pause::Until("2027-01-01T00:00:00Z".parse().unwrap()));
         assert_eq!(pause("tomorrow"), Pause::Unclear("tomorrow".into()));
     }
 }

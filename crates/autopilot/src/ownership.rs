@@ -1,4 +1,4 @@
-//! Whose an object is: made by us, taken over by us, left by our predecessor, or somebody else's.
+//! Who owns an object: created by us, adopted by us, left by our predecessor, or foreign.
 
 use api::annotation;
 use change::Live;
@@ -6,14 +6,14 @@ use change::Live;
 /// How an object came to be ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// We made it, and may delete it.
+    /// We created it, and may delete it.
     Created,
-    /// Somebody else made it: it is given back and never deleted.
+    /// Somebody else created it: it is handed back and never deleted.
     Adopted,
 }
 
 impl Origin {
-    /// As it is written on the object.
+    /// The value of the annotation.
     pub fn word(self) -> &'static str {
         match self {
             Origin::Created => "created",
@@ -22,54 +22,54 @@ impl Origin {
     }
 }
 
-/// Whose an object is.
+/// Who owns an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Ownership {
     /// Ours.
     Ours(Origin),
-    /// It carries our label and nothing that says where it came from: our predecessor's, as a rule.
+    /// It carries our label and no origin: usually the predecessor's.
     Inherited,
     /// Somebody else's.
     Foreign,
 }
 
-impl Standing {
-    /// From what the object says; what we know to have written ourselves decides before that.
-    pub(crate) fn of(live: &Live, remembered: Option<Origin>) -> Standing {
+impl Ownership {
+    /// From the object's metadata; an origin that we remember to have written has precedence.
+    pub(crate) fn of(live: &Live, remembered: Option<Origin>) -> Ownership {
         if let Some(origin) = remembered {
-            return Standing::Ours(origin);
+            return Ownership::Ours(origin);
         }
         let claim = live.managed_fields.claim(api::FIELD_MANAGER);
         let written = live.annotations.get(annotation::ORIGIN);
         match (claim, written) {
             (Some(claim), Some(written)) => {
-                // Only our own word is believed; in doubt it is somebody else's, and nothing is lost.
+                // The annotation counts only if we own it; in doubt the object is foreign, and nothing is lost.
                 let is_ours = claim.has_annotation(annotation::ORIGIN);
                 let created = is_ours && written == Origin::Created.word();
-                Standing::Ours(if created { Origin::Created } else { Origin::Adopted })
+                Ownership::Ours(if created { Origin::Created } else { Origin::Adopted })
             }
-            (claim, _) if live.labelled || claim.is_some() => Standing::Inherited,
-            _ => Standing::Foreign,
+            (claim, _) if live.labelled || claim.is_some() => Ownership::Inherited,
+            _ => Ownership::Foreign,
         }
     }
 
-    /// What is written on it when it is applied.
+    /// The origin that an apply writes.
     pub(crate) fn origin(self) -> Option<Origin> {
         match self {
-            Standing::Ours(origin) => Some(origin),
-            Standing::Foreign => Some(Origin::Adopted),
-            Standing::Inherited => None,
+            Ownership::Ours(origin) => Some(origin),
+            Ownership::Foreign => Some(Origin::Adopted),
+            Ownership::Inherited => None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Origin, Standing};
+    use super::{Origin, Ownership};
     use change::{Live, ManagedFields};
     use serde_json::json;
 
-    fn standing(written: Option<&str>, labelled: bool, claimed: Option<bool>) -> Standing {
+    fn ownership(written: Option<&str>, labelled: bool, claimed: Option<bool>) -> Ownership {
         let annotations = written.map(|word| ("platform.kubevirt.io/origin".to_owned(), word.to_owned()));
         let fields = |is_ours: bool| match is_ours {
             true => json!({"f:metadata": {"f:annotations": {"f:platform.kubevirt.io/origin": {}}}}),
@@ -80,12 +80,12 @@ mod tests {
         let entries: Vec<_> = claimed.into_iter().map(entry).collect();
         let managed_fields = ManagedFields::new(&json!(entries).to_string());
         let live = Live { annotations: annotations.into_iter().collect(), labelled, managed_fields, ..Live::default() };
-        Standing::of(&live, None)
+        Ownership::of(&live, None)
     }
 
     #[test]
-    fn only_our_own_word_makes_an_object_ours_to_delete() {
-        use Standing::{Foreign, Inherited, Ours};
+    fn only_an_origin_that_we_own_makes_an_object_ours_to_delete() {
+        use Ownership::{Foreign, Inherited, Ours};
         for (written, labelled, claimed, expected) in [
             (Some("created"), true, Some(true), Ours(Origin::Created)),
             (Some("adopted"), true, Some(true), Ours(Origin::Adopted)),
@@ -97,7 +97,7 @@ mod tests {
             (None, true, None, Inherited),
             (None, false, None, Foreign),
         ] {
-            assert_eq!(standing(written, labelled, claimed), expected, "{written:?} {labelled} {claimed:?}");
+            assert_eq!(ownership(written, labelled, claimed), expected, "{written:?} {labelled} {claimed:?}");
         }
     }
 }

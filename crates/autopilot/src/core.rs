@@ -1,0 +1,172 @@
+//! The autopilot as one state machine: events in, commands out. Each part decides about one thing; this file only connects them.
+
+mod discovery;
+mod intake;
+mod kinds;
+mod managed;
+mod orphans;
+mod platform;
+mod queries;
+mod reads;
+mod reconcile;
+mod recreation;
+mod removals;
+mod render;
+mod reporting;
+mod reports;
+mod surroundings;
+mod timers;
+mod watches;
+mod written;
+
+use crate::evaluate::{Evaluation, evaluate};
+use crate::notice::Notice;
+use catalog::{Catalog, Facts};
+use change::{Moment, Now, Openings};
+use discovery::Discovery;
+use orphans::Orphans;
+use platform::Platform;
+use protocol::{Command, Event};
+use queries::Queries;
+use reads::Reads;
+use reconcile::Objects;
+use recreation::RecreationBudgets;
+use reports::Reports;
+use std::collections::BTreeMap;
+use surroundings::Surroundings;
+use timers::{Timer, Timers};
+use watches::Watches;
+
+/// How the autopilot is to run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The namespace of the HyperConverged.
+    pub namespace: String,
+    /// Whether nothing is managed unless the HyperConverged says so.
+    pub opt_in: bool,
+    /// Sensitive kinds that users may patch.
+    pub patchable: Openings,
+    /// Whether objects that are not wanted any more are deleted.
+    pub prune: bool,
+    /// Images by name, for templates.
+    pub images: BTreeMap<String, String>,
+    /// Whether anything is written; else only [`Core::status`] says what would be.
+    pub writes: bool,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Core {
+    config: Config,
+    catalog: Catalog,
+    facts: Facts,
+    /// Whether something has changed that assets depend on.
+    is_stale: bool,
+    has_rendered: bool,
+    platform: Platform,
+    surroundings: Surroundings,
+    discovery: Discovery,
+    watches: Watches,
+    queries: Queries,
+    reads: Reads,
+    objects: Objects,
+    orphans: Orphans,
+    recreation: RecreationBudgets,
+    timers: Timers,
+    reports: Reports,
+    now: Now,
+    commands: Vec<Command<Notice>>,
+}
+
+impl Core {
+    /// A core that knows nothing yet.
+    pub fn new(config: Config, catalog: Catalog, now: Now) -> Core {
+        let mut timers = Timers::default();
+        timers.set(Timer::Discover, now.monotonic);
+        Core {
+            facts: Facts { images: config.images.clone(), ..Facts::default() },
+            is_stale: false,
+            has_rendered: false,
+            platform: Platform::new(&config.namespace),
+            surroundings: Surroundings::default(),
+            discovery: Discovery::new(&catalog),
+            watches: Watches::default(),
+            queries: Queries::default(),
+            reads: Reads::default(),
+            objects: Objects::default(),
+            orphans: Orphans::default(),
+            recreation: RecreationBudgets::new(&config.namespace),
+            timers,
+            reports: Reports::default(),
+            now,
+            commands: Vec::new(),
+            config,
+            catalog,
+        }
+    }
+
+    /// What is known of the cluster.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What every asset comes to, from what is known now.
+    pub fn evaluation(&self) -> Evaluation {
+        evaluate(&self.catalog, &self.facts, self.config.opt_in, self.platform.rules.as_ref())
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Tick => {}
+            Event::Watched(target, event) => self.watched(&target, event),
+            Event::Discovered(answer) => self.discovered(answer),
+            Event::Answered(query, answer) => self.answered(query, answer),
+            Event::Refetched(key, found) => self.refetched(&key, found),
+            Event::Inspected(key, found) => self.inspected(&key, found),
+            Event::Found(search, found) => self.found(search, found),
+            Event::Written(key, result) => self.written(&key, result),
+        }
+    }
+
+    fn expire(&mut self, timer: Timer) {
+        match timer {
+            Timer::FirstLists => self.watches.stop_waiting(),
+            Timer::Discover => self.discover(),
+            Timer::Reconcile(key) => self.enqueue(&key),
+            Timer::Refetch(key) => self.refetch(&key),
+            Timer::Query(query) => self.send_query(query),
+            Timer::Search(search) => self.search(search),
+            Timer::Searches => {}
+        }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.commands.push(Command::Notify(notice));
+    }
+}
+
+impl protocol::Core for Core {
+    type Notice = Notice;
+
+    fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<Notice>> {
+        self.now = now;
+        for timer in self.timers.expired(now.monotonic) {
+            self.expire(timer);
+        }
+        for event in events {
+            self.take(event);
+        }
+        self.render_if_stale();
+        self.reconcile_ready();
+        self.search_orphans();
+        std::mem::take(&mut self.commands)
+    }
+
+    fn wake_at(&self) -> Option<Moment> {
+        self.timers.next()
+    }
+
+    fn backlog(&self) -> usize {
+        self.objects.backlog()
+    }
+}

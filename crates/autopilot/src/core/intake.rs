@@ -1,0 +1,168 @@
+//! What watches report.
+
+use super::Core;
+use super::discovery::CrdChange;
+use super::managed::Known;
+use super::timers::Timer;
+use crate::notice::Notice;
+use change::{Key, Live};
+use protocol::{Body, WatchEvent, WatchTarget};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+impl Core {
+    /// Takes one report of a watch.
+    pub(super) fn watched(&mut self, target: &WatchTarget, event: WatchEvent) {
+        if !self.watches.is_open(target) {
+            return;
+        }
+        self.surroundings.observe(target, &event);
+        let is_known_crd = *target == WatchTarget::crds() && !self.crd_watched(&event);
+        let key = |namespace: String, name: String| Key { kind: target.kind.clone(), namespace, name };
+        match event {
+            WatchEvent::Present { namespace, name, live, body, .. } => {
+                let key = key(namespace, name);
+                if key == self.platform.key
+                    && let Body::Whole(hco) = body
+                {
+                    self.hco_watched(&live, hco);
+                }
+                self.object_watched(&key, live);
+                if !is_known_crd {
+                    self.repeat_queries(target, &key.name);
+                }
+            }
+            WatchEvent::Gone { namespace, name, version } => {
+                let key = key(namespace, name);
+                if key == self.platform.key {
+                    self.suspend();
+                }
+                self.orphans.observe_absent(&key);
+                if let Some(object) = self.objects.get_mut(&key) {
+                    object.observe_absent(version.parse().ok(), self.now.wall);
+                    self.enqueue(&key);
+                }
+                self.repeat_queries(target, &key.name);
+            }
+            WatchEvent::Listed { all, version } => self.listed(target, &all, &version),
+            WatchEvent::Lost { why, is_unserved } => {
+                self.watches.lost(target);
+                self.report_readiness();
+                if is_unserved {
+                    // The discovery is outdated: a CRD that was deleted before we watched is reported by nobody.
+                    self.discover_soon();
+                }
+                self.notify(Notice::WatchLost { kind: target.kind.kind.clone(), why });
+            }
+        }
+    }
+
+    fn object_watched(&mut self, key: &Key, live: Live) {
+        if let Some(object) = self.objects.get_mut(key) {
+            object.observe(live);
+            self.enqueue(key);
+        } else if live.labelled {
+            self.orphans.observe(key);
+            self.remove_orphans();
+        }
+    }
+
+    /// Takes a complete list: what it does not name does not exist.
+    fn listed(&mut self, target: &WatchTarget, all: &BTreeSet<(String, String)>, version: &str) {
+        self.watches.listed(target);
+        self.report_readiness();
+        let exists = |key: &Key| all.contains(&(key.namespace.clone(), key.name.clone()));
+        if WatchTarget::of(&self.platform.key) == *target && !exists(&self.platform.key) {
+            self.suspend();
+        }
+        let (version, now) = (version.parse().ok(), self.now.wall);
+        let mut unread = Vec::new();
+        for key in self.objects.keys_of(target) {
+            let Some(object) = self.objects.get_mut(&key) else { continue };
+            if !exists(&key) {
+                object.observe_absent(version, now);
+                self.enqueue(&key);
+            } else if matches!(object.live, Known::Unknown) {
+                // It was reported before it was wanted.
+                unread.push(key);
+            }
+        }
+        for key in unread {
+            self.refetch(&key);
+        }
+        for query in self.queries.about(target, None) {
+            self.send_query(query);
+        }
+    }
+
+    /// Takes the HyperConverged, if it has changed in anything that an asset can depend on.
+    fn hco_watched(&mut self, live: &Live, mut hco: Value) {
+        if self.platform.uid != live.uid {
+            // Whoever recreated it did not opt out of anything.
+            self.objects.forget_that_they_were_desired();
+            self.platform.uid.clone_from(&live.uid);
+            self.notify(Notice::Subject(self.platform.key.clone(), live.uid.clone()));
+        }
+        self.platform.created = live.created;
+        if let Some(metadata) = hco.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| !["managedFields", "resourceVersion", "generation"].contains(&key.as_str()));
+        }
+        if hco != self.facts.hco {
+            (self.facts.hco, self.is_stale) = (hco, true);
+        }
+    }
+
+    /// Without a HyperConverged nothing is created, and it is not for us to recreate it.
+    pub(super) fn suspend(&mut self) {
+        (self.platform.suspended, self.facts.hco) = (true, Value::Null);
+    }
+
+    /// Takes what the watch of CRDs reports; whether queries about that CRD have to be repeated.
+    fn crd_watched(&mut self, event: &WatchEvent) -> bool {
+        let is_news = self.watches.is_listed(&WatchTarget::crds());
+        match event {
+            WatchEvent::Present { name, generation, live, .. } => {
+                let is_known = self.discovery.knows(name, *generation);
+                let change = self.discovery.observe(name, *generation, live.deleting.is_some(), is_news);
+                self.crd_changed(change, name);
+                !is_known
+            }
+            WatchEvent::Gone { name, .. } => {
+                let change = self.discovery.observe_deleted(name);
+                self.crd_changed(change, name);
+                true
+            }
+            WatchEvent::Listed { all, .. } => {
+                for name in self.discovery.known_except(all) {
+                    let change = self.discovery.observe_deleted(&name);
+                    self.crd_changed(change, &name);
+                }
+                // What has happened between two lists is unknown, so the server is asked.
+                if std::mem::replace(&mut self.discovery.has_listed_crds, true) {
+                    self.discover_soon();
+                }
+                false
+            }
+            WatchEvent::Lost { .. } => false,
+        }
+    }
+
+    fn crd_changed(&mut self, change: CrdChange, name: &str) {
+        match change {
+            CrdChange::None => {}
+            CrdChange::MayBeServed => self.discover_soon(),
+            // Its objects are deleted with it: that is nobody's edit.
+            CrdChange::Deleted => {
+                if self.discovery.kinds.drop_crd(name) {
+                    self.follow_kinds();
+                }
+            }
+        }
+    }
+
+    pub(super) fn discover_soon(&mut self) {
+        if let Some(at) = self.discovery.ask_soon(self.now.monotonic) {
+            self.timers.set(Timer::Discover, at);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! What is known of one object that is managed, or is to be removed.
+
+use crate::budget::Budget;
+use crate::decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
+use crate::decision::{Decision, PendingWrite};
+use crate::evaluate::DesiredObject;
+use crate::notice::{ObjectNotice, State};
+use crate::pools::restarts;
+use crate::removal::{Cause, Proof, Removal, decide_removal, overrides_of};
+use crate::status::ObjectState;
+use catalog::Node;
+use change::gate::{Conditions, PoolState, Window};
+use change::{Backoff, Consent, Digest, Impact, Live, Moment, Now, Openings, Reason, Restarts};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::time::Duration;
+
+/// After a write that failed without an answer.
+const RETRY: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(300) };
+/// After a write that the server refused: only a change elsewhere can help.
+const RETRY_REFUSED: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(300) };
+/// An override, the last good one and the catalogue's object are three; more refusals need not be remembered.
+const MOST_REFUSED: usize = 4;
+
+/// One object.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    pub(crate) asset: String,
+    /// Its place in the order of writes.
+    pub(crate) order: i64,
+    /// What its asset renders.
+    pub(crate) object: DesiredObject,
+    /// Why it is to be removed, if it is.
+    pub(crate) removal: Option<Cause>,
+    /// Whether it was wanted since the process started.
+    pub(crate) was_desired: bool,
+    pub(crate) live: Known,
+    pub(crate) remembered: Option<Remembered>,
+    pub(crate) inspected: Option<Inspected>,
+    pub(crate) budget: Option<Budget>,
+    /// Its budget of recreations, once somebody has deleted it.
+    pub(crate) recreation: Option<Budget>,
+    /// The overrides that were on it when it was deleted.
+    pub(crate) dropped: Vec<(String, String)>,
+    pub(crate) refused: Vec<Refused>,
+    pub(crate) writes: Writes,
+    /// The reason that was reported last, so that it is reported once.
+    pub(crate) last_reported: Option<Reason>,
+    /// The state that metrics show.
+    pub(crate) shown: Option<State>,
+    pub(crate) state: ObjectState,
+}
+
+/// Its writes: the one in flight, and what is known of those before.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    /// The write in flight and what to report when it succeeds. Whatever happens meanwhile is decided about afterwards.
+    pub(crate) pending: Option<(PendingWrite, Option<ObjectNotice>)>,
+    pub(crate) repair: Repair,
+    /// What to report once a later step has succeeded.
+    pub(crate) deferred_notice: Option<ObjectNotice>,
+    /// The digest of the last write that failed.
+    pub(crate) failed: Option<Digest>,
+    pub(crate) failures: u32,
+    /// Nothing is written before this.
+    pub(crate) not_before: Option<Moment>,
+}
+
+/// The repair of a list whose key somebody changed, before an apply can succeed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// None is needed, as far as is known.
+    #[default]
+    None,
+    /// The next write is one.
+    Due,
+    /// It was made, and the apply after it is not answered yet.
+    Done,
+}
+
+/// What is known of the live object.
+#[derive(Debug)]
+pub(crate) enum Known {
+    /// Nothing yet, so nothing is decided.
+    Unknown,
+    /// It does not exist, as of this version.
+    Absent(Option<u128>),
+    /// Its metadata.
+    Present(Live),
+}
+
+/// What holds for every object.
+#[derive(Clone, Copy)]
+pub(crate) struct Policy<'a> {
+    pub(crate) consent: &'a Consent,
+    pub(crate) patchable: &'a Openings,
+    pub(crate) prune: bool,
+    pub(crate) suspended: bool,
+    pub(crate) excluded: bool,
+    pub(crate) hco_created: Option<Timestamp>,
+    pub(crate) nodes: &'a [Node],
+}
+
+impl Managed {
+    /// An object of which nothing is known yet.
+    pub(crate) fn new(asset: String, order: i64, object: DesiredObject) -> Managed {
+        Managed {
+            asset,
+            order,
+            object,
+            removal: None,
+            was_desired: false,
+            live: Known::Unknown,
+            remembered: None,
+            inspected: None,
+            budget: None,
+            recreation: None,
+            dropped: Vec::new(),
+            refused: Vec::new(),
+            writes: Writes::default(),
+            last_reported: None,
+            shown: None,
+            state: ObjectState::Unknown,
+        }
+    }
+
+    /// Takes what its asset renders now; a new desired state is tried at once, whatever failed before.
+    pub(crate) fn want(&mut self, asset: &str, order: i64, object: DesiredObject) {
+        if self.object.desired != object.desired {
+            (self.writes.failures, self.writes.not_before) = (0, None);
+            self.refused.clear();
+        }
+        if self.removal.take().is_some() {
+            self.writes.deferred_notice = None;
+        }
+        if self.asset != asset {
+            asset.clone_into(&mut self.asset);
+        }
+        (self.order, self.object, self.was_desired) = (order, object, true);
+    }
+
+    /// The live object, if it exists.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        match &self.live {
+            Known::Present(live) => Some(live),
+            Known::Unknown | Known::Absent(_) => None,
+        }
+    }
+
+    /// The version of what is known.
+    pub(crate) fn version(&self) -> Option<u128> {
+        match &self.live {
+            Known::Unknown => None,
+            Known::Absent(since) => *since,
+            Known::Present(live) => live.version(),
+        }
+    }
+
+    /// Takes metadata from a watch or from an answer, unless it is older than what is known: the answer to a write may arrive after the
+    /// event of the next change.
+    pub(crate) fn observe(&mut self, live: Live) {
+        if self.version().zip(live.version()).is_none_or(|(known, new)| known <= new) {
+            self.live = Known::Present(live);
+        }
+    }
+
+    /// Takes that it does not exist as of this version; if it did, it was deleted.
+    pub(crate) fn observe_absent(&mut self, version: Option<u128>, now: Timestamp) {
+        if matches!(self.live, Known::Present(_))
+            && self.version().zip(version).is_some_and(|(known, gone)| gone < known)
+        {
+            return;
+        }
+        let since = version.or(self.version());
+        if let Known::Present(live) = std::mem::replace(&mut self.live, Known::Absent(since)) {
+            self.recreation.get_or_insert(Budget::full(now));
+            self.dropped = overrides_of(&live);
+        }
+        (self.remembered, self.budget, self.writes.repair) = (None, None, Repair::None);
+    }
+
+    /// Forgets the live object, because its kind is gone or watched anew: that it does not exist later is no deletion.
+    pub(crate) fn forget_live(&mut self) {
+        (self.live, self.remembered, self.budget) = (Known::Unknown, None, None);
+        self.writes.repair = Repair::None;
+        self.dropped.clear();
+    }
+
+    /// Takes what was read while `known` was the version. If nothing arrived meanwhile, it counts whatever its version: versions go back
+    /// when a cluster is restored. Else the watch was faster and knows better.
+    pub(crate) fn observe_read(&mut self, known: Option<u128>, live: Option<Live>, now: Timestamp) {
+        let is_undisturbed = self.version() == known;
+        match live {
+            Some(live) if is_undisturbed => self.live = Known::Present(live),
+            Some(live) => self.observe(live),
+            None if is_undisturbed => self.observe_absent(None, now),
+            None => {}
+        }
+    }
+
+    /// Whether it is gone, or not ours any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        match &self.live {
+            Known::Unknown => false,
+            Known::Absent(_) => true,
+            Known::Present(live) => !live.labelled && live.deleting.is_none(),
+        }
+    }
+
+    /// What to do now; `None` while nothing is known.
+    pub(crate) fn decide(&self, policy: Policy<'_>, now: Now) -> Option<Decision> {
+        let live = match &self.live {
+            Known::Unknown => return None,
+            Known::Absent(_) => None,
+            Known::Present(live) => Some(live),
+        };
+        let restarts = self.restarts(policy);
+        let Some(cause) = self.removal else {
+            return Some(decide(&self.observed(live, policy, &restarts), now));
+        };
+        let removal = Removal {
+            key: &self.object.key,
+            cause,
+            live,
+            impact: self.object.impact,
+            restarts: &restarts,
+            proof: (!self.was_desired)
+                .then_some(Proof { source: &self.object.source, hco_created: policy.hco_created }),
+            never_pruned: self.object.never_pruned,
+            prune: policy.prune,
+            suspended: policy.suspended,
+            excluded: policy.excluded,
+            conditions: conditions(policy),
+        };
+        Some(decide_removal(&removal, now))
+    }
+
+    /// Compares its content with the effective desired state.
+    pub(crate) fn inspection(&self, policy: Policy<'_>, content: &Value) -> Option<Inspected> {
+        inspect(&self.observed(self.live(), policy, &self.restarts(policy)), content)
+    }
+
+    fn restarts(&self, policy: Policy<'_>) -> Restarts {
+        match self.object.impact {
+            Impact::High => restarts(policy.nodes, self.object.pool.as_deref()),
+            Impact::None | Impact::Low | Impact::Medium => Restarts::default(),
+        }
+    }
+
+    fn observed<'a>(&'a self, live: Option<&'a Live>, policy: Policy<'a>, restarts: &'a Restarts) -> Observed<'a> {
+        Observed {
+            key: &self.object.key,
+            desired: &self.object.desired,
+            impact: self.object.impact,
+            restarts,
+            source: &self.object.source,
+            live,
+            remembered: self.remembered.as_ref(),
+            inspected: self.inspected.as_ref(),
+            budget: self.budget,
+            recreation: self.recreation,
+            dropped: &self.dropped,
+            refused: &self.refused,
+            suspended: policy.suspended,
+            excluded: policy.excluded,
+            patchable: policy.patchable,
+            conditions: conditions(policy),
+        }
+    }
+
+    /// Remembers what the server refused.
+    pub(crate) fn refuse(&mut self, refused: Refused) {
+        self.refused.retain(|earlier| earlier.digest != refused.digest);
+        self.refused.push(refused);
+        if self.refused.len() > MOST_REFUSED {
+            self.refused.remove(0);
+        }
+    }
+}
+
+/// Pool health and maintenance windows are not checked yet.
+fn conditions(policy: Policy<'_>) -> Conditions<'_> {
+    Conditions { consent: policy.consent, pool: PoolState::default(), window: Window::default() }
+}
+
+impl Writes {
+    /// The pause after another failure.
+    pub(crate) fn fail(&mut self, is_refusal: bool) -> Duration {
+        let backoff = if is_refusal { RETRY_REFUSED } else { RETRY };
+        let pause = backoff.pause(self.failures);
+        self.failures += 1;
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Known, Managed, Writes};
+    use crate::evaluate::DesiredObject;
+    use change::{Desired, Impact, Key, Kind, Live};
+    use jiff::Timestamp;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn managed() -> Managed {
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
+        let (desired, source) = (Desired::of(&json!({})), String::new());
+        let object = DesiredObject { key, desired, impact: Impact::Low, pool: None, source, never_pruned: false };
+        Managed::new("a".into(), 0, object)
+    }
+
+    #[test]
+    fn an_object_the_server_refuses_costs_few_requests_in_its_first_minute() {
+        for refused in [true, false] {
+            let mut writes = Writes::default();
+            let (mut passed, mut tries) = (Duration::ZERO, 1);
+            while passed < Duration::from_secs(60) {
+                passed += writes.fail(refused);
+                tries += 1;
+            }
+            assert!(tries <= 10, "{tries}");
+        }
+    }
+
+    #[test]
+    fn older_metadata_never_replaces_newer() {
+        let live = |version: &str| Live { uid: "u".into(), resource_version: version.into(), ..Live::default() };
+        let mut object = managed();
+        object.observe(live("10"));
+        object.observe(live("9"));
+        assert!(matches!(&object.live, Known::Present(seen) if seen.resource_version == "10"));
+        object.observe_absent(Some(12), Timestamp::UNIX_EPOCH);
+        object.observe(live("11"));
+        assert!(matches!(&object.live, Known::Absent(_)), "the answer to a write arrives after the deletion");
+        object.observe(live("13"));
+        assert!(matches!(&object.live, Known::Present(_)));
+        object.observe_absent(Some(12), Timestamp::UNIX_EPOCH);
+        assert!(matches!(&object.live, Known::Present(_)), "an old deletion is ignored");
+        object.observe_read(Some(11), Some(live("12")), Timestamp::UNIX_EPOCH);
+        object.observe_read(Some(11), None, Timestamp::UNIX_EPOCH);
+        assert!(matches!(&object.live, Known::Present(seen) if seen.resource_version == "13"), "the watch was faster");
+        object.observe_read(Some(13), Some(live("5")), Timestamp::UNIX_EPOCH);
+        assert!(matches!(&object.live, Known::Present(seen) if seen.resource_version == "5"), "a read counts");
+    }
+}

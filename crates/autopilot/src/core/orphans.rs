@@ -1,0 +1,89 @@
+//! Objects that are not wanted any more: those that may exist, and those that were found.
+
+use crate::unwanted::Unwanted;
+use change::{Backoff, Key, Moment};
+use protocol::{Search, WatchTarget};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// After a search that failed.
+const RETRY: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(300) };
+/// A search waits no longer than this for the writes of a start.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Objects to remove.
+#[derive(Debug, Default)]
+pub(crate) struct Orphans {
+    /// Objects that are not wanted, whether they exist or not.
+    unwanted: BTreeMap<Key, Unwanted>,
+    /// Existing objects with our label that no asset wants, as far as is known.
+    found: BTreeSet<Key>,
+    /// Searches that were made, each with its failures so far.
+    searches: BTreeMap<Search, u32>,
+    /// Searches that wait for writes to end.
+    waiting: Vec<Search>,
+    /// Until when they wait.
+    deadline: Option<Moment>,
+}
+
+impl Orphans {
+    /// Replaces what is not wanted.
+    pub(crate) fn expect(&mut self, unwanted: BTreeMap<Key, Unwanted>) {
+        self.unwanted = unwanted;
+    }
+
+    /// An object with our label exists that no asset wants.
+    pub(crate) fn observe(&mut self, key: &Key) {
+        self.found.insert(key.clone());
+    }
+
+    /// An object is gone.
+    pub(crate) fn observe_absent(&mut self, key: &Key) {
+        self.found.remove(key);
+    }
+
+    /// A watch is closed; one that has listed everything need not be searched again.
+    pub(crate) fn watch_closed(&mut self, target: &WatchTarget, is_listed: bool) {
+        if is_listed {
+            self.searches.insert(Search::Label(target.clone()), 0);
+        }
+    }
+
+    /// Whether nobody has looked for this object yet.
+    pub(crate) fn is_unsearched(&self, key: &Key) -> bool {
+        !self.searches.contains_key(&Search::Name(key.clone()))
+    }
+
+    /// Plans a search, once; when it is made at the latest.
+    pub(crate) fn plan(&mut self, search: Search, now: Moment) -> Option<Moment> {
+        if self.searches.contains_key(&search) {
+            return None;
+        }
+        self.searches.insert(search.clone(), 0);
+        self.waiting.push(search);
+        Some(*self.deadline.get_or_insert(now.after(PATIENCE)))
+    }
+
+    /// The searches to make now: they wait for writes, but not for long.
+    pub(crate) fn due(&mut self, is_idle: bool, now: Moment) -> Vec<Search> {
+        if !is_idle && self.deadline.is_some_and(|deadline| now < deadline) {
+            return Vec::new();
+        }
+        self.deadline = None;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// A search has failed; when to make it again.
+    pub(crate) fn search_failed(&mut self, search: &Search, now: Moment) -> Moment {
+        let failures = self.searches.entry(search.clone()).or_default();
+        let at = now.after(RETRY.pause(*failures));
+        *failures += 1;
+        at
+    }
+
+    /// The unwanted objects that exist and are not among the managed ones.
+    pub(crate) fn to_remove(&self, is_managed: impl Fn(&Key) -> bool) -> Vec<(Key, Unwanted)> {
+        let found = self.found.iter().filter(|key| !is_managed(key));
+        found.filter_map(|key| Some((key.clone(), self.unwanted.get(key)?.clone()))).collect()
+    }
+}

@@ -1,0 +1,53 @@
+//! The HyperConverged and what its annotations say about everything.
+
+use crate::evaluate::{Evaluation, Rules};
+use change::{Consent, Key, Kind};
+use jiff::Timestamp;
+
+/// What the user says about the platform as a whole.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    /// The HyperConverged, in the version that is served.
+    pub(crate) key: Key,
+    pub(crate) uid: String,
+    pub(crate) created: Option<Timestamp>,
+    /// Whether it is unclear what is wanted: nothing is created or removed.
+    pub(crate) suspended: bool,
+    pub(crate) consent: Consent,
+    /// The last rules that could be read.
+    pub(crate) rules: Option<Rules>,
+    /// Whether the user has switched everything off.
+    pub(crate) is_off: bool,
+}
+
+impl Platform {
+    pub(crate) fn new(namespace: &str) -> Platform {
+        let kind =
+            Kind { group: api::hco::GROUP.into(), version: api::hco::VERSIONS[0].into(), kind: api::hco::KIND.into() };
+        Platform {
+            key: Key { kind, namespace: namespace.to_owned(), name: api::hco::NAME.into() },
+            uid: String::new(),
+            created: None,
+            suspended: true,
+            consent: Consent::default(),
+            rules: None,
+            is_off: false,
+        }
+    }
+
+    /// Takes what was evaluated; whether everything is switched off that was not before.
+    pub(crate) fn take(&mut self, evaluation: &Evaluation) -> bool {
+        self.consent = evaluation.consent.clone();
+        self.suspended = evaluation.unclear.is_some();
+        if !self.suspended {
+            self.rules = Some(evaluation.rules.clone());
+        }
+        let was_off = std::mem::replace(&mut self.is_off, evaluation.is_off);
+        evaluation.is_off && !was_off
+    }
+
+    /// Whether the user excluded an object.
+    pub(crate) fn excludes(&self, key: &Key) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.excludes(key))
+    }
+}

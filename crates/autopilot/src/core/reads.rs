@@ -1,0 +1,152 @@
+//! Single reads: queries of templates, metadata that no watch will report again, and whole objects.
+
+use super::Core;
+use super::queries::target_of;
+use super::timers::Timer;
+use catalog::{Answer, Query};
+use change::{Key, Live};
+use protocol::{Command, Content, WatchTarget};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A read that failed is repeated after this.
+const AGAIN: Duration = Duration::from_secs(10);
+/// The same for an inspection, which a decision waits for.
+const INSPECT_AGAIN: Duration = Duration::from_secs(2);
+
+/// Reads of objects in flight, each with the version that was known when it was sent.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    refetches: BTreeMap<Key, Option<u128>>,
+    inspections: BTreeMap<Key, Option<u128>>,
+}
+
+impl Core {
+    /// Adds a template's query. What it asks about is watched first, so that no change is missed.
+    pub(super) fn ask(&mut self, query: Query) {
+        if self.queries.are_too_many() {
+            self.facts.answers.insert(query, Answer::Unknown);
+            return;
+        }
+        if !self.queries.add(&query) {
+            return;
+        }
+        let target = target_of(&query);
+        if self.discovery.kinds.find(&target.kind).is_none() {
+            if self.discovery.is_sure_of(&target.kind) {
+                self.answered(query, Answer::Absent);
+            } else {
+                self.discover_soon();
+            }
+        } else if self.watches.is_listed(&target) {
+            self.send_query(query);
+        } else if !self.watches.is_open(&target) {
+            self.watch(&target, Content::Metadata);
+        }
+    }
+
+    pub(super) fn send_query(&mut self, query: Query) {
+        if !self.queries.begin(&query) {
+            return;
+        }
+        match self.discovery.kinds.find(&query.kind()) {
+            Some(served) => self.commands.push(Command::Query { query, served }),
+            None => self.answered(query, Answer::Absent),
+        }
+    }
+
+    /// Takes an answer. A query that cannot be answered now keeps its last answer.
+    pub(super) fn answered(&mut self, query: Query, mut answer: Answer) {
+        let repeat = self.queries.end(&query);
+        if query == self.recreation.query() && !self.recreation.is_read {
+            self.recreation.read(&answer);
+            return;
+        }
+        if self.discovery.kinds.find(&query.kind()).is_none() {
+            answer = Answer::Absent;
+        }
+        if repeat {
+            self.send_query(query.clone());
+        } else if answer == Answer::Unknown {
+            self.timers.set(Timer::Query(query.clone()), self.now.monotonic.after(AGAIN));
+        }
+        if answer == Answer::Unknown && self.facts.answers.contains_key(&query) {
+            return;
+        }
+        if self.facts.answers.get(&query) != Some(&answer) {
+            self.facts.answers.insert(query, answer);
+            self.is_stale = true;
+        }
+    }
+
+    /// Repeats the queries about an object, or about all of its kind.
+    pub(super) fn repeat_queries(&mut self, target: &WatchTarget, name: &str) {
+        if self.watches.is_listed(target) {
+            for query in self.queries.about(target, Some(name)) {
+                self.send_query(query);
+            }
+        }
+    }
+
+    /// Reads the metadata of an object that its watch will not report again.
+    pub(super) fn refetch(&mut self, key: &Key) {
+        let Some(served) = self.watches.served(&WatchTarget::of(key)) else { return };
+        let Some(object) = self.objects.get(key) else { return };
+        if !self.reads.refetches.contains_key(key) {
+            self.reads.refetches.insert(key.clone(), object.version());
+            self.commands.push(Command::Refetch { key: key.clone(), served });
+        }
+    }
+
+    pub(super) fn refetched(&mut self, key: &Key, found: Result<Option<Live>, String>) {
+        let Some(known) = self.reads.refetches.remove(key) else { return };
+        if !self.watches.is_open(&WatchTarget::of(key)) {
+            return;
+        }
+        let Some(object) = self.objects.get_mut(key) else { return };
+        match found {
+            Ok(live) => {
+                object.observe_read(known, live, self.now.wall);
+                self.enqueue(key);
+            }
+            Err(_) => self.timers.set(Timer::Refetch(key.clone()), self.now.monotonic.after(AGAIN)),
+        }
+    }
+
+    /// Reads a whole object, after which it is decided about again.
+    pub(super) fn inspect(&mut self, key: &Key) {
+        let Some(served) = self.watches.served(&WatchTarget::of(key)) else { return };
+        let Some(object) = self.objects.get(key) else { return };
+        if !self.reads.inspections.contains_key(key) {
+            self.reads.inspections.insert(key.clone(), object.version());
+            self.commands.push(Command::Inspect { key: key.clone(), served });
+        }
+    }
+
+    pub(super) fn inspected(&mut self, key: &Key, found: Result<Option<(Live, Value)>, String>) {
+        let Some(known) = self.reads.inspections.remove(key) else { return };
+        let again = self.now.monotonic.after(INSPECT_AGAIN);
+        let Some(object) = self.objects.get_mut(key) else { return };
+        match found {
+            Ok(Some((live, content))) => {
+                let version = live.version();
+                object.observe_read(known, Some(live), self.now.wall);
+                let is_current = object.version() == version;
+                let inspected = self.inspection(key, &content);
+                if let Some(object) = self.objects.get_mut(key) {
+                    object.inspected = inspected;
+                }
+                if is_current {
+                    self.enqueue(key);
+                } else {
+                    // The watch was faster; the newer version is inspected in a while.
+                    self.timers.set(Timer::Reconcile(key.clone()), again);
+                }
+            }
+            // Its watch reports the deletion.
+            Ok(None) => {}
+            Err(_) => self.timers.set(Timer::Reconcile(key.clone()), again),
+        }
+    }
+}

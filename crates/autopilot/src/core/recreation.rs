@@ -1,0 +1,77 @@
+//! The budgets of recreation. A deleted object cannot carry its own, so one ConfigMap carries them all.
+
+use crate::budget::Budget;
+use catalog::{Answer, Query};
+use change::{Effect, Key, Kind, Precondition};
+use jiff::Timestamp;
+use protocol::{Kinds, Served};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The longest key that a ConfigMap takes.
+const LONGEST_KEY: usize = 253;
+
+/// The budgets by object.
+#[derive(Debug)]
+pub(crate) struct RecreationBudgets {
+    key: Key,
+    left: BTreeMap<String, Budget>,
+    /// Whether the ConfigMap was read: nothing is created before.
+    pub(crate) is_read: bool,
+}
+
+impl RecreationBudgets {
+    pub(crate) fn new(namespace: &str) -> RecreationBudgets {
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: api::STATE.into() };
+        RecreationBudgets { key, left: BTreeMap::new(), is_read: false }
+    }
+
+    /// The query that reads the ConfigMap.
+    pub(crate) fn query(&self) -> Query {
+        Query::Object {
+            api_version: self.key.kind.api_version(),
+            kind: self.key.kind.kind.clone(),
+            namespace: self.key.namespace.clone(),
+            name: self.key.name.clone(),
+        }
+    }
+
+    /// Takes what an earlier process left; an unreadable ConfigMap counts as empty.
+    pub(crate) fn read(&mut self, answer: &Answer) {
+        self.is_read = true;
+        if let Answer::Found(found) = answer {
+            let entries = found["data"].as_object().into_iter().flatten();
+            self.left.extend(entries.filter_map(|(name, text)| Some((name.clone(), Budget::parse(text.as_str())?))));
+        }
+    }
+
+    /// What is left for an object, if anything was recorded.
+    pub(crate) fn left(&self, key: &Key) -> Option<Budget> {
+        self.left.get(&entry(key)).copied()
+    }
+
+    /// Notes what is left for an object; the write that records it. Budgets that are full again are dropped.
+    pub(crate) fn record(
+        &mut self,
+        key: &Key,
+        left: Budget,
+        kinds: &Kinds,
+        now: Timestamp,
+    ) -> Option<(Key, Served, Effect)> {
+        self.left.insert(entry(key), left);
+        self.left.retain(|_, left| left.is_worn(now));
+        let served = kinds.find(&self.key.kind)?;
+        let data: BTreeMap<&String, String> = self.left.iter().map(|(name, left)| (name, left.to_string())).collect();
+        let metadata = json!({"name": self.key.name, "namespace": self.key.namespace});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+        let effect = Effect::Apply { object, precondition: Precondition::None, force: true };
+        Some((self.key.clone(), served, effect))
+    }
+}
+
+/// A key that a ConfigMap takes. Two objects whose names differ only in other characters share a budget.
+fn entry(key: &Key) -> String {
+    let name = format!("{}.{}.{}", key.kind.kind, key.namespace, key.name);
+    let valid = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    name.chars().map(|character| if valid(character) { character } else { '_' }).take(LONGEST_KEY).collect()
+}

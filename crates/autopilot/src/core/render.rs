@@ -1,0 +1,155 @@
+//! From what is wanted now to managed objects, watches, queries and removals.
+
+use super::Core;
+use super::managed::{Known, Managed};
+use super::reports::Missing;
+use crate::evaluate::{AssetResult, DesiredObject, Exclusion, Outcome};
+use crate::notice::Notice;
+use crate::removal::Cause;
+use catalog::Query;
+use change::{Key, Kind};
+use protocol::{Content, WatchTarget};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the assets come to, taken together.
+#[derive(Default)]
+struct Rendered {
+    /// The objects that stay managed.
+    kept: BTreeSet<Key>,
+    /// What is wrong.
+    complaints: BTreeSet<String>,
+    /// Assets that do not apply here.
+    not_applicable: Vec<(String, Exclusion)>,
+    missing: Missing,
+    queries: Vec<Query>,
+}
+
+impl Core {
+    /// Renders if anything has changed that assets depend on, and everything is known that they need.
+    pub(super) fn render_if_stale(&mut self) {
+        self.is_stale |= self.surroundings.update(&mut self.facts);
+        while self.is_stale
+            && !self.facts.hco.is_null()
+            && self.surroundings.is_known()
+            && (self.recreation.is_read || !self.config.writes)
+        {
+            (self.is_stale, self.has_rendered) = (false, true);
+            self.render();
+        }
+    }
+
+    /// Renders every asset and decides about every object again.
+    fn render(&mut self) {
+        let evaluation = self.evaluation();
+        let unserved: Vec<Kind> =
+            evaluation.kinds().filter(|kind| self.discovery.kinds.find(kind).is_none()).cloned().collect();
+        for kind in unserved {
+            // Only the template names this kind: it is rendered once more, and is missing then.
+            self.is_stale |= self.discovery.add_rendered(&kind);
+        }
+        if self.is_stale {
+            self.facts.absent = self.discovery.absent(&self.catalog);
+            return;
+        }
+        if self.platform.take(&evaluation) {
+            self.notify(Notice::SwitchedOff { objects: self.objects.len() });
+        }
+        let mut rendered = Rendered::default();
+        rendered.complaints.extend(evaluation.unclear.iter().map(ToString::to_string));
+        let kinds = &self.discovery.kinds;
+        let unwanted = evaluation.unwanted(&self.catalog.tombstones, |kind| Some(kinds.find(kind)?.namespaced));
+        let is_off = evaluation.is_off;
+        for outcome in evaluation.outcomes {
+            self.take_outcome(outcome, &mut rendered);
+        }
+        self.report_rendered(&mut rendered);
+        let is_kept = |key: &Key, object: &Managed| {
+            rendered.kept.contains(key) || (object.removal == Some(Cause::Tombstone) && !is_off)
+        };
+        let dropped: Vec<Key> =
+            self.objects.iter().filter(|(key, object)| !is_kept(key, object)).map(|(key, _)| key.clone()).collect();
+        for key in dropped {
+            self.stop_managing(&key);
+        }
+        for query in rendered.queries {
+            self.ask(query);
+        }
+        // While everything is off nothing is removed, not even tombstones.
+        self.expect_removals(if is_off { BTreeMap::new() } else { unwanted });
+        self.close_unneeded_watches();
+        self.objects.enqueue_all();
+    }
+
+    fn take_outcome(&mut self, outcome: Outcome, rendered: &mut Rendered) {
+        let Outcome { asset, order, result, .. } = outcome;
+        match result {
+            AssetResult::Included(object) | AssetResult::Filtered(object) => {
+                rendered.kept.insert(object.key.clone());
+                self.manage(&asset, order, object);
+            }
+            AssetResult::Unwanted { cause, .. } => {
+                for key in self.objects.keys_of_asset(&asset) {
+                    if let Some(object) = self.objects.get_mut(&key) {
+                        object.removal = Some(cause);
+                    }
+                    rendered.kept.insert(key);
+                }
+            }
+            AssetResult::Excluded(Exclusion::Off | Exclusion::Unclear(_)) => {}
+            AssetResult::Excluded(why) => {
+                if !self.platform.suspended {
+                    rendered.not_applicable.push((asset, why));
+                }
+            }
+            AssetResult::Missing { need, asked } => {
+                rendered.not_applicable.push((asset.clone(), Exclusion::Missing(need.clone())));
+                if asked {
+                    rendered.missing.entry(need).or_default().push(asset);
+                }
+            }
+            AssetResult::Needs(queries) => {
+                rendered.queries.extend(queries);
+                rendered.kept.extend(self.objects.keys_of_asset(&asset));
+            }
+            AssetResult::Error(why) => {
+                rendered.complaints.insert(format!("asset {asset}: {why}"));
+                rendered.kept.extend(self.objects.keys_of_asset(&asset));
+            }
+        }
+    }
+
+    /// Manages an object as its asset renders it now.
+    fn manage(&mut self, asset: &str, order: i64, desired: DesiredObject) {
+        let key = desired.key.clone();
+        if self.objects.get(&key).is_none() {
+            self.objects.insert(Managed::new(asset.to_owned(), order, desired.clone()));
+        }
+        let recorded = self.recreation.left(&key);
+        let target = WatchTarget::of(&key);
+        let (is_open, is_listed) = (self.watches.is_open(&target), self.watches.is_listed(&target));
+        let Some(object) = self.objects.get_mut(&key) else { return };
+        object.want(asset, order, desired);
+        object.recreation = object.recreation.or(recorded);
+        if !is_open {
+            object.forget_live();
+            self.watch(&target, Content::Metadata);
+        } else if matches!(object.live, Known::Unknown) && is_listed {
+            // The watch reported it before it was wanted, and will not again.
+            self.refetch(&key);
+        }
+    }
+
+    fn report_rendered(&mut self, rendered: &mut Rendered) {
+        let mut notices = self.reports.complaints(std::mem::take(&mut rendered.complaints));
+        for (key, object) in self.objects.iter() {
+            let why = rendered.not_applicable.iter().find(|(asset, _)| *asset == object.asset);
+            if let (Some((_, why)), Known::Present(_)) = (why, &object.live) {
+                notices.push(Notice::NotApplicable(key.clone(), why.clone()));
+            }
+        }
+        notices.extend(self.reports.missing(std::mem::take(&mut rendered.missing), &self.facts.absent));
+        for notice in notices {
+            self.notify(notice);
+        }
+    }
+}

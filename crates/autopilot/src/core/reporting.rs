@@ -1,0 +1,73 @@
+//! What is reported about objects: each thing once, when it changes.
+
+use super::Core;
+use super::reconcile::shown_state;
+use crate::decision::{Decision, Verdict};
+use crate::notice::{Notice, ObjectNotice, State};
+use crate::removal::Cause;
+use crate::status::ObjectState;
+use change::{Key, Reason};
+
+impl Core {
+    /// Reports why an object is held, and its state for metrics.
+    pub(super) fn report_decision(&mut self, key: &Key, decision: &Decision) {
+        let Some(object) = self.objects.get(key) else { return };
+        if let Some(state) = shown_state(object, decision) {
+            self.show(key, state);
+        }
+        let held = match &decision.verdict {
+            Verdict::Hold(reason) => Some(reason),
+            _ => decision.refused.as_ref(),
+        };
+        if let Some(reason) = held {
+            self.report_held(key, reason.clone());
+        }
+    }
+
+    /// Reports why an object is held, unless that was reported last.
+    pub(super) fn report_held(&mut self, key: &Key, reason: Reason) {
+        let Some(object) = self.objects.get_mut(key) else { return };
+        if object.last_reported.as_ref().is_some_and(|last| last.is_same(&reason)) {
+            return;
+        }
+        object.last_reported = Some(reason.clone());
+        self.report(key, ObjectNotice::Held(reason));
+    }
+
+    /// Reports that nothing can be adopted without a place for its backup.
+    pub(super) fn report_no_secrets(&mut self, key: &Key) {
+        self.show(key, State::Failed);
+        self.report_held(key, Reason::BackupFailed { why: "the API server does not serve Secrets".to_owned() });
+    }
+
+    pub(super) fn report(&mut self, key: &Key, notice: ObjectNotice) {
+        self.notify(Notice::Object(key.clone(), notice));
+    }
+
+    /// Reports the state of an object for metrics, if it has changed.
+    pub(super) fn show(&mut self, key: &Key, state: State) {
+        let Some(object) = self.objects.get_mut(key) else { return };
+        if object.shown.as_ref() != Some(&state) {
+            object.shown = Some(state.clone());
+            self.notify(Notice::State(key.clone(), state));
+        }
+    }
+}
+
+/// What [`Core::status`] needs to know of the objects.
+impl Core {
+    pub(crate) fn state(&self, key: &Key) -> Option<ObjectState> {
+        self.objects.get(key).map(|object| object.state.clone())
+    }
+
+    pub(crate) fn removal_cause(&self, key: &Key) -> Option<Cause> {
+        self.objects.get(key)?.removal
+    }
+
+    /// The existing objects that are to be removed for this cause, each with its asset and state.
+    pub(crate) fn objects_to_remove(&self, cause: Cause) -> impl Iterator<Item = (&Key, &str, &ObjectState)> {
+        let removed = self.objects.iter().filter(move |(_, object)| object.removal == Some(cause));
+        let existing = removed.filter(|(_, object)| object.live().is_some());
+        existing.map(|(key, object)| (key, object.asset.as_str(), &object.state))
+    }
+}

@@ -1,0 +1,159 @@
+//! What follows from the answer to a write.
+
+use super::Core;
+use super::managed::{Managed, Repair};
+use super::timers::Timer;
+use crate::decide::{Refused, Remembered};
+use crate::decision::PendingWrite;
+use crate::notice::{Notice, ObjectNotice, State};
+use change::{Changes, Key, Live, Now, Reason};
+use protocol::{WriteError, Written};
+
+/// The watch usually reports a newer version at once; if it has not after so many attempts, the object is read.
+const REFETCH_AFTER: u32 = 2;
+/// A transient failure is reported when it persists after so many attempts.
+const REPORT_AFTER: u32 = 4;
+
+impl Core {
+    /// Takes the answer to a write.
+    pub(super) fn written(&mut self, key: &Key, result: Result<Written, WriteError>) {
+        if self.objects.write_ended(key) {
+            return self.enqueue(key);
+        }
+        let now = self.now;
+        let before = result.as_ref().ok().and_then(|written| written.before.as_ref());
+        let adopted = before.and_then(|before| self.inspection(key, before)).map(|inspected| inspected.changes);
+        let Some(object) = self.objects.get_mut(key) else { return };
+        let Some((pending, notice)) = object.writes.pending.take() else { return };
+        let is_adoption = matches!(pending, PendingWrite::Apply { adopts: true, .. });
+        match result {
+            Ok(written) => {
+                let is_handed_back = pending == PendingWrite::HandBack;
+                match succeed(object, pending, notice, written.live, adopted, now) {
+                    Some(ObjectNotice::Held(reason)) => self.report_held(key, reason),
+                    Some(notice) => self.report(key, notice),
+                    None => {}
+                }
+                if is_handed_back {
+                    return self.removed(key);
+                }
+                self.enqueue(key);
+            }
+            // A foreign object is not taken apart to make room for ours.
+            Err(WriteError::KeyChanged { .. }) if object.writes.repair == Repair::None && !is_adoption => {
+                (object.writes.repair, object.writes.deferred_notice) = (Repair::Due, notice);
+                self.enqueue(key);
+            }
+            Err(error) => self.failed(key, pending, error),
+        }
+    }
+
+    /// Waits before the next attempt, and reports what only somebody else can solve.
+    fn failed(&mut self, key: &Key, pending: PendingWrite, error: WriteError) {
+        let Some(object) = self.objects.get_mut(key) else { return };
+        let is_refusal = matches!(
+            error,
+            WriteError::Refused { .. } | WriteError::KeyChanged { .. } | WriteError::NoBackup { .. }
+        );
+        // Whether the object itself is wrong, and not the permission to write it.
+        let is_invalid =
+            matches!(error, WriteError::Refused { code: 400 | 413 | 422, .. } | WriteError::KeyChanged { .. });
+        let is_stale = matches!(error, WriteError::Stale(_));
+        let pause = object.writes.fail(is_refusal);
+        let failures = object.writes.failures;
+        let at = self.now.monotonic.after(pause);
+        if is_refusal && object.writes.repair != Repair::None {
+            // The repair did not help; the next attempt may need another.
+            object.writes.repair = Repair::None;
+        }
+        object.writes.failed = match pending {
+            PendingWrite::Apply { digest, .. } => Some(digest),
+            PendingWrite::Annotate { .. }
+            | PendingWrite::Repair
+            | PendingWrite::Release
+            | PendingWrite::Delete
+            | PendingWrite::HandBack => None,
+        };
+        if !is_stale || failures >= REFETCH_AFTER {
+            object.writes.not_before = Some(at);
+        }
+        let failed = object.writes.failed.clone();
+        self.notify(Notice::Retry { why: error.to_string(), wait: pause.as_millis() });
+        self.timers.set(Timer::Reconcile(key.clone()), at);
+        let message = match error {
+            WriteError::Stale(_) => {
+                if failures >= REFETCH_AFTER {
+                    self.timers.set(Timer::Refetch(key.clone()), at);
+                }
+                return;
+            }
+            WriteError::NoBackup { message, .. } => {
+                self.show(key, State::Failed);
+                return self.report_held(key, Reason::BackupFailed { why: message });
+            }
+            WriteError::Transient { .. } if failures < REPORT_AFTER => return,
+            WriteError::Transient { message, .. }
+            | WriteError::Refused { message, .. }
+            | WriteError::KeyChanged { message, .. } => message,
+        };
+        match (failed, is_invalid) {
+            // Without the user's overrides it may be accepted: the next decision says, and waits if it is the same object.
+            (Some(digest), true) => {
+                if let Some(object) = self.objects.get_mut(key) {
+                    object.refuse(Refused { digest, message });
+                }
+                self.enqueue(key);
+            }
+            _ => {
+                self.show(key, State::Failed);
+                self.report_held(key, Reason::RefusedByServer { message });
+            }
+        }
+    }
+}
+
+/// Remembers what a successful write means; what to report now.
+fn succeed(
+    object: &mut Managed,
+    pending: PendingWrite,
+    mut notice: Option<ObjectNotice>,
+    live: Option<Live>,
+    adopted: Option<Changes>,
+    now: Now,
+) -> Option<ObjectNotice> {
+    (object.writes.not_before, object.writes.failed) = (None, None);
+    match pending {
+        PendingWrite::Apply { digest, budget, recreation, origin, adopts } => {
+            (object.writes.failures, object.writes.repair) = (0, Repair::None);
+            object.budget = Some(budget);
+            object.recreation = recreation.or(object.recreation);
+            object.refused.retain(|refused| refused.digest != digest);
+            // An apply that needed a repair first is reported as what it was.
+            notice = object.writes.deferred_notice.take().or(notice);
+            if adopts {
+                notice = Some(ObjectNotice::Adopted { changes: adopted.unwrap_or_default() });
+            }
+            if let Some(live) = &live {
+                let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                object.remembered = Some(Remembered { digest, claim, uid: live.uid.clone(), origin });
+            }
+            object.inspected = None;
+        }
+        PendingWrite::Annotate { budget } => object.budget = Some(budget),
+        PendingWrite::Repair => (object.writes.repair, notice) = (Repair::Done, None),
+        PendingWrite::Release | PendingWrite::HandBack => {}
+        PendingWrite::Delete => {
+            // It is reported once the object is gone: finalizers may delay that.
+            object.writes.deferred_notice = notice.take();
+            if live.is_none() {
+                object.observe_absent(None, now.wall);
+            }
+            // Our own deletion spends no budget.
+            (object.recreation, object.dropped) = (None, Vec::new());
+        }
+    }
+    if let Some(live) = live {
+        object.observe(live);
+    }
+    notice
+}

@@ -1,0 +1,82 @@
+//! The desired state of one object with its user's overrides, or with the last good ones where the new ones are refused.
+
+use crate::decide::Observed;
+use api::annotation;
+use change::{Desired, Digest, Live, Overrides, Reason};
+use serde_json::Value;
+
+/// The desired state of one object with overrides.
+#[derive(Debug)]
+pub(crate) struct EffectiveDesired {
+    /// The overrides that are honoured.
+    pub(crate) overrides: Overrides,
+    /// The digest of the object with overrides.
+    pub(crate) digest: Digest,
+    /// Annotations of ours that record which overrides were honoured last, for the time after a restart.
+    pub(crate) last_good: Vec<(&'static str, String)>,
+    /// The object with overrides; `None` without any.
+    overridden: Option<Value>,
+}
+
+impl EffectiveDesired {
+    /// The catalogue's object without overrides.
+    pub(crate) fn bare(desired: &Desired) -> EffectiveDesired {
+        let (overrides, digest) = (Overrides::default(), desired.digest().clone());
+        EffectiveDesired { overrides, digest, last_good: Vec::new(), overridden: None }
+    }
+
+    /// The effective desired state and why an override is refused, if one is; an error where not even the last good ones fit any more.
+    pub(crate) fn of(observed: &Observed<'_>, live: &Live) -> Result<(EffectiveDesired, Option<Reason>), Reason> {
+        let refused = match EffectiveDesired::honouring(observed, live, [annotation::PATCH, annotation::IGNORE_FIELDS]) {
+            Ok(effective) => match observed.refusal(&effective.digest) {
+                Some(Reason::RefusedByServer { message }) if !effective.overrides.is_empty() => {
+                    Reason::PatchRefused { why: message }
+                }
+                // The catalogue's own object has nothing to fall back on: it is tried again.
+                refused => return Ok((effective, refused)),
+            },
+            Err(Unfit::Wrong(reason) | Unfit::NotNow(reason)) => reason,
+        };
+        let last_good = [annotation::LAST_GOOD_PATCH, annotation::LAST_GOOD_IGNORE_FIELDS];
+        match EffectiveDesired::honouring(observed, live, last_good) {
+            Ok(effective) => Ok((effective, Some(refused))),
+            // It can never have been honoured: somebody else wrote the annotation.
+            Err(Unfit::Wrong(_)) => Ok((EffectiveDesired::bare(observed.desired), Some(refused))),
+            // It was honoured once; without it the user would lose an override, so nothing is written.
+            Err(Unfit::NotNow(_)) => Err(refused),
+        }
+    }
+
+    /// The object. It is moved out, because it may be large.
+    pub(crate) fn take_object(&mut self, desired: &Desired) -> Value {
+        self.overridden.take().unwrap_or_else(|| desired.object())
+    }
+
+    fn honouring(observed: &Observed<'_>, live: &Live, keys: [&str; 2]) -> Result<EffectiveDesired, Unfit> {
+        let [patch, ignore_fields] = keys.map(|key| live.annotations.get(key).map(String::as_str));
+        let overrides = Overrides::read(patch, ignore_fields, observed.key, observed.patchable).map_err(Unfit::Wrong)?;
+        if overrides.is_empty() {
+            return Ok(EffectiveDesired::bare(observed.desired));
+        }
+        if let Some(claim) = live.managed_fields.claim(api::FIELD_MANAGER)
+            && let Some((mask, whole)) =
+                overrides.ignored().iter().find_map(|mask| Some((mask, claim.whole_around(mask)?)))
+        {
+            let why = format!("{mask} leads into a field that has one owner; ignore {whole} as a whole");
+            return Err(Unfit::Wrong(Reason::IgnoreFieldsRefused { why }));
+        }
+        let object = overrides.apply(&observed.desired.object()).map_err(Unfit::NotNow)?;
+        let digest = Digest::of(&object);
+        let texts = [(annotation::LAST_GOOD_PATCH, patch), (annotation::LAST_GOOD_IGNORE_FIELDS, ignore_fields)];
+        let last_good = texts.into_iter().filter_map(|(key, text)| Some((key, text?.to_owned()))).collect();
+        Ok(EffectiveDesired { overrides, digest, last_good, overridden: Some(object) })
+    }
+}
+
+/// Why overrides cannot be honoured.
+enum Unfit {
+    /// They never fit.
+    Wrong(Reason),
+    /// They do not fit the desired state of now, but may have fitted before.
+    NotNow(Reason),
+}

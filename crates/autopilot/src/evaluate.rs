@@ -1,0 +1,321 @@
+//! From the HyperConverged and the facts about the cluster to the objects we want, asset by asset.
+
+use crate::exclusion::Exclusions;
+use crate::pools::pool;
+use crate::removal::Cause;
+use crate::scope::Scope;
+use catalog::{Applicability, Asset, Catalog, Facts, Need, Prune, Query, Rendered, Unmet};
+use change::consent::Given;
+use change::{Consent, Desired, Impact, Key, Kind};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// What the HyperConverged's annotations say about all objects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rules {
+    scope: Scope,
+    exclusions: Exclusions,
+}
+
+impl Rules {
+    /// Whether the user excluded an object.
+    pub fn excludes(&self, key: &Key) -> bool {
+        self.exclusions.excludes(key)
+    }
+}
+
+/// What is wanted now.
+#[derive(Debug)]
+pub struct Evaluation {
+    /// The rules in force: while the annotations cannot be read, the last ones that could.
+    pub rules: Rules,
+    /// What the user agreed to.
+    pub consent: Consent,
+    /// One outcome per asset, in the catalogue's order.
+    pub outcomes: Vec<Outcome>,
+    /// Why it is unclear what is wanted as a whole: then the last rules hold for what exists, and nothing is created.
+    pub unclear: Option<Unclear>,
+    /// Whether the user switched everything off.
+    pub is_off: bool,
+}
+
+/// An annotation of the HyperConverged that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unclear {
+    /// `disabled-resources`.
+    Exclusions {
+        /// Why.
+        why: String,
+    },
+    /// `autopilot` names what does not exist.
+    Scope {
+        /// The entries, each with the nearest names that exist.
+        unknown: Vec<(String, Vec<String>)>,
+    },
+}
+
+/// Why an asset has no object here.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Exclusion {
+    /// The autopilot is off.
+    Off,
+    /// It is unclear what is wanted as a whole, and it was never clear.
+    Unclear(Unclear),
+    /// A condition is not met.
+    Unmet(Unmet),
+    /// The annotation `autopilot` does not name the asset.
+    NotNamed,
+    /// Its template renders nothing.
+    RendersNothing,
+    /// The cluster does not serve what it needs.
+    Missing(Need),
+}
+
+impl Evaluation {
+    /// The kinds of the objects that templates render.
+    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.outcomes.iter().filter_map(|outcome| match &outcome.result {
+            AssetResult::Included(object) | AssetResult::Filtered(object) => Some(&object.key.kind),
+            AssetResult::Unwanted { .. }
+            | AssetResult::Excluded(_)
+            | AssetResult::Missing { .. }
+            | AssetResult::Needs(_)
+            | AssetResult::Error(_) => None,
+        })
+    }
+}
+
+/// What one asset comes to.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Its name.
+    pub asset: String,
+    /// Its file.
+    pub path: String,
+    /// Its component.
+    pub component: String,
+    /// Its place in the order of applies.
+    pub order: i64,
+    /// Its object, as far as it is known.
+    pub key: Option<Key>,
+    /// The kind of its object, as far as it is known.
+    pub kind: Option<Kind>,
+    /// The result.
+    pub result: AssetResult,
+}
+
+/// The result for one asset.
+#[derive(Debug, Clone)]
+pub enum AssetResult {
+    /// An object that is wanted.
+    Included(DesiredObject),
+    /// An object that the user excluded.
+    Filtered(DesiredObject),
+    /// An object that the user does not want; it is not always known which.
+    Unwanted {
+        /// Why not.
+        why: Exclusion,
+        /// By which act of the user.
+        cause: Cause,
+        /// The object, if it is known.
+        object: Option<DesiredObject>,
+    },
+    /// No object.
+    Excluded(Exclusion),
+    /// No object, because the cluster does not serve what it needs.
+    Missing {
+        /// What that is.
+        need: Need,
+        /// Whether somebody asked for the asset.
+        asked: bool,
+    },
+    /// Its template has to know this first.
+    Needs(Vec<Query>),
+    /// It cannot be rendered; what was known of its object still holds.
+    Error(String),
+}
+
+/// One object that an asset renders.
+#[derive(Debug, Clone)]
+pub struct DesiredObject {
+    /// The object.
+    pub key: Key,
+    /// What is wanted of it.
+    pub desired: Desired,
+    /// What writing it does to the cluster.
+    pub impact: Impact,
+    /// The pool whose nodes restart when it is written, if it names one.
+    pub pool: Option<String>,
+    /// The digest of the asset.
+    pub source: String,
+    /// Whether it stays when it is not wanted any more.
+    pub never_pruned: bool,
+}
+
+/// Renders every asset in scope from what is known; `last` are the last rules that could be read.
+pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Rules>) -> Evaluation {
+    let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
+    let mut known: BTreeSet<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
+    known.extend(catalog.assets.iter().filter_map(|asset| asset.group.as_deref()));
+    let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in);
+    let exclusions = Exclusions::read(annotation(api::annotation::DISABLED_RESOURCES));
+    let unclear = unclear(&scope, &exclusions);
+    let rules = match last {
+        Some(last) if unclear.is_some() => last.clone(),
+        _ => Rules { scope, exclusions },
+    };
+    let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
+    // An annotation that cannot be read is no consent.
+    let consent = Consent::read(rules.scope.given(), approval, approved);
+    let never_clear = unclear.as_ref().filter(|_| last.is_none());
+    let mut outcomes = Vec::new();
+    for asset in &catalog.assets {
+        let result = if let Some(unclear) = never_clear {
+            AssetResult::Excluded(Exclusion::Unclear(unclear.clone()))
+        } else if rules.scope == Scope::Off {
+            AssetResult::Excluded(Exclusion::Off)
+        } else if !rules.scope.includes(&asset.name, asset.group.as_deref()) {
+            unwanted(catalog, asset, facts, Cause::NotNamed, Exclusion::NotNamed)
+        } else {
+            evaluate_asset(catalog, asset, facts, &rules.exclusions, consent.given)
+        };
+        outcomes.push(Outcome {
+            asset: asset.name.clone(),
+            path: asset.path.clone(),
+            component: asset.component.clone(),
+            order: asset.reconcile_order,
+            key: key(catalog, asset, facts, &result),
+            kind: asset.kind.clone(),
+            result,
+        });
+    }
+    let is_off = rules.scope == Scope::Off;
+    Evaluation { rules, consent, outcomes, unclear, is_off }
+}
+
+/// The object of an asset: as rendered, or as its file names it without a render.
+fn key(catalog: &Catalog, asset: &Asset, facts: &Facts, result: &AssetResult) -> Option<Key> {
+    match result {
+        AssetResult::Included(object)
+        | AssetResult::Filtered(object)
+        | AssetResult::Unwanted { object: Some(object), .. } => Some(object.key.clone()),
+        AssetResult::Excluded(_) | AssetResult::Missing { .. } if !facts.hco.is_null() => {
+            match catalog::render(catalog, asset, facts) {
+                Rendered::Object(object) => Key::of(&object),
+                _ => catalog.plain_key(asset),
+            }
+        }
+        _ => catalog.plain_key(asset),
+    }
+}
+
+fn unclear(scope: &Scope, exclusions: &Exclusions) -> Option<Unclear> {
+    if let Exclusions::Broken(why) = exclusions {
+        return Some(Unclear::Exclusions { why: why.clone() });
+    }
+    match scope {
+        Scope::Held { unknown } => Some(Unclear::Scope { unknown: unknown.clone() }),
+        Scope::Off | Scope::All { .. } | Scope::Listed(_) => None,
+    }
+}
+
+fn evaluate_asset(
+    catalog: &Catalog,
+    asset: &Asset,
+    facts: &Facts,
+    exclusions: &Exclusions,
+    given: Given,
+) -> AssetResult {
+    let missing = |need: Need| {
+        let asked = given != Given::ByDefault || asset.is_wished_for();
+        AssetResult::Missing { need, asked }
+    };
+    let unreadable = |query: &Query| AssetResult::Error(format!("{query} cannot be read now"));
+    match catalog::applies(asset, facts) {
+        Applicability::Applies => match catalog::render(catalog, asset, facts) {
+            Rendered::Object(object) => match Key::of(&object) {
+                Some(key) if is_never_managed(&key.kind) => {
+                    AssetResult::Error(format!("objects of kind {} cannot be managed", key.kind.kind))
+                }
+                Some(key) if facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
+                Some(key) if exclusions.excludes(&key) => {
+                    AssetResult::Filtered(desired_object(catalog, asset, key, &object))
+                }
+                Some(key) => AssetResult::Included(desired_object(catalog, asset, key, &object)),
+                None => AssetResult::Error("it renders an object without a name".into()),
+            },
+            Rendered::Empty => AssetResult::Excluded(Exclusion::RendersNothing),
+            Rendered::Needs(queries) => AssetResult::Needs(queries),
+            Rendered::Held(query) => unreadable(&query),
+            Rendered::Broken(why) => AssetResult::Error(why),
+        },
+        Applicability::Not(unmet) => AssetResult::Excluded(Exclusion::Unmet(unmet)),
+        Applicability::NotAskedFor(unmet) => {
+            unwanted(catalog, asset, facts, Cause::OptedOut, Exclusion::Unmet(unmet))
+        }
+        Applicability::Missing(need) => missing(need),
+        Applicability::Needs(queries) => AssetResult::Needs(queries),
+        Applicability::Held(query) => unreadable(&query),
+        Applicability::Broken(why) => AssetResult::Error(why),
+    }
+}
+
+/// An asset the user does not want. Its template is rendered from what is known, and asks the cluster for nothing.
+fn unwanted(catalog: &Catalog, asset: &Asset, facts: &Facts, cause: Cause, why: Exclusion) -> AssetResult {
+    let object = match catalog::render(catalog, asset, facts) {
+        Rendered::Object(object) => Key::of(&object).map(|key| desired_object(catalog, asset, key, &object)),
+        _ => catalog.plain_key(asset).map(|key| desired_object(catalog, asset, key, &Value::Null)),
+    };
+    AssetResult::Unwanted { why, cause, object }
+}
+
+/// Kinds with too many or too large objects for more than their names to be watched.
+pub(crate) fn is_never_managed(kind: &Kind) -> bool {
+    matches!(
+        (kind.group.as_str(), kind.kind.as_str()),
+        ("", "Node") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
+fn desired_object(catalog: &Catalog, asset: &Asset, key: Key, object: &Value) -> DesiredObject {
+    let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind);
+    let (desired, pool) = (Desired::of(object), pool(object).map(str::to_owned));
+    let (source, never_pruned) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
+    DesiredObject { key, desired, impact, pool, source, never_pruned }
+}
+
+impl fmt::Display for Unclear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unclear::Exclusions { why } => {
+                write!(f, "disabled-resources cannot be read: {why}; nothing new is done until it is corrected")
+            }
+            Unclear::Scope { unknown } => {
+                let entry = |(entry, nearest): &(String, Vec<String>)| match nearest.is_empty() {
+                    true => format!("{entry:?}"),
+                    false => format!("{entry:?} (did you mean {}?)", nearest.join(" or ")),
+                };
+                let entries: Vec<String> = unknown.iter().map(entry).collect();
+                write!(
+                    f,
+                    "the annotation autopilot names {}, which is no asset and no group; nothing new is done until it is corrected",
+                    entries.join(" and ")
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exclusion::Off => write!(f, "the autopilot is off"),
+            Exclusion::Unclear(unclear) => unclear.fmt(f),
+            Exclusion::Unmet(unmet) => unmet.fmt(f),
+            Exclusion::NotNamed => write!(f, "the annotation autopilot does not name it"),
+            Exclusion::RendersNothing => write!(f, "its template renders nothing here"),
+            Exclusion::Missing(need) => write!(f, "{}", need.why()),
+        }
+    }
+}

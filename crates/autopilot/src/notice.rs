@@ -1,0 +1,185 @@
+//! What is reported. The journal makes a log line, a Kubernetes event and metrics of each notice.
+
+use crate::evaluate::Exclusion;
+use crate::removal::Cause;
+use catalog::Need;
+use change::reason::{Severity, names_or};
+use change::{Changes, Key, Reason};
+use std::fmt;
+
+/// One thing to report.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// Events are filed under this HyperConverged from now on: its key and uid.
+    Subject(Key, String),
+    /// Something happened to an object.
+    Object(Key, ObjectNotice),
+    /// An object of our predecessor is as it should be, and is managed from now on without a write.
+    TakenOverAsIs(Key),
+    /// The state of an object, for metrics.
+    State(Key, State),
+    /// An object stays as it is and is not managed any more, because its asset does not apply here any more.
+    NotApplicable(Key, Exclusion),
+    /// The user switched the autopilot off.
+    SwitchedOff {
+        /// How many objects stay as they are.
+        objects: usize,
+    },
+    /// The configuration, or an asset, cannot be used as it is.
+    Invalid(String),
+    /// Assets that somebody asked for need something that the cluster does not serve.
+    Missing(Need, Vec<String>),
+    /// The cluster serves now what was missing.
+    Served(Need, Vec<String>),
+    /// Nobody asks any more for what was missing.
+    NotNeeded(Need),
+    /// The API server does not serve HyperConverged.
+    NoHyperConverged,
+    /// The API server does not answer which kinds it serves.
+    DiscoveryFailed(String),
+    /// A kind cannot be watched now.
+    WatchLost {
+        /// The kind.
+        kind: String,
+        /// Why.
+        why: String,
+    },
+    /// A search for objects to remove failed.
+    SearchFailed {
+        /// The kind.
+        kind: String,
+        /// Why.
+        why: String,
+    },
+    /// A write failed and is tried again.
+    Retry {
+        /// Why.
+        why: String,
+        /// When, in milliseconds.
+        wait: u128,
+    },
+}
+
+/// The state of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    /// It is as it should be.
+    InSync,
+    /// It is held.
+    Held(Reason),
+    /// It could not be written.
+    Failed,
+    /// It is not wanted, and held back from removal.
+    RemovalHeld(Cause, Reason),
+    /// A former release created it, and it is not deleted yet.
+    TombstonePresent,
+    /// A former release would have created it, and it does not exist.
+    TombstoneAbsent,
+    /// It is not managed any more.
+    Forgotten,
+}
+
+/// Something that happened to an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ObjectNotice {
+    /// It was created, or its desired state has changed.
+    Applied,
+    /// It was foreign and is managed now.
+    Adopted {
+        /// What that changed.
+        changes: Changes,
+    },
+    /// It was our predecessor's and is managed now.
+    TakenOver {
+        /// What that changed.
+        changes: Changes,
+    },
+    /// It was not wanted any more, and was deleted.
+    Pruned {
+        /// The overrides that were on it: key and value.
+        dropped: Vec<(String, String)>,
+    },
+    /// A former release created it, and it was deleted.
+    TombstoneDeleted,
+    /// It was not wanted any more, and was handed back.
+    HandedBack,
+    /// Somebody deleted it, and it was created again.
+    Recreated {
+        /// The overrides that were on it: key and value.
+        dropped: Vec<(String, String)>,
+    },
+    /// Somebody changed these fields, and they were corrected.
+    Corrected {
+        /// The field managers, as far as the object names them.
+        actors: Vec<String>,
+        /// The fields.
+        fields: Vec<String>,
+    },
+    /// It is held, for this reason.
+    Held(Reason),
+}
+
+impl ObjectNotice {
+    /// How serious it is.
+    pub fn severity(&self) -> Severity {
+        match self {
+            ObjectNotice::Held(reason) => reason.severity(),
+            ObjectNotice::Applied
+            | ObjectNotice::Adopted { .. }
+            | ObjectNotice::TakenOver { .. }
+            | ObjectNotice::Pruned { .. }
+            | ObjectNotice::TombstoneDeleted
+            | ObjectNotice::HandedBack
+            | ObjectNotice::Recreated { .. }
+            | ObjectNotice::Corrected { .. } => Severity::Normal,
+        }
+    }
+
+    /// The reason of the Kubernetes event.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ObjectNotice::Applied => "AssetApplied",
+            ObjectNotice::Adopted { .. } => "Adopted",
+            ObjectNotice::TakenOver { .. } => "TakenOver",
+            ObjectNotice::Pruned { .. } => "Pruned",
+            ObjectNotice::TombstoneDeleted => "TombstoneDeleted",
+            ObjectNotice::HandedBack => "HandedBack",
+            ObjectNotice::Recreated { .. } | ObjectNotice::Corrected { .. } => "DriftCorrected",
+            ObjectNotice::Held(reason) => reason.name(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ObjectNotice::Applied => write!(f, "applied"),
+            ObjectNotice::Adopted { changes } => {
+                write!(f, "adopted; a backup of the object as it was is kept. {}", changed(changes))
+            }
+            ObjectNotice::TakenOver { changes } => write!(f, "taken over from the predecessor. {}", changed(changes)),
+            ObjectNotice::Pruned { dropped } => write!(f, "pruned: it was not wanted any more{}", lost(dropped)),
+            ObjectNotice::TombstoneDeleted => write!(f, "deleted: a former release created it"),
+            ObjectNotice::HandedBack => {
+                write!(f, "handed back: it is not wanted any more, and somebody else created it; its values stay")
+            }
+            ObjectNotice::Recreated { dropped } => write!(f, "somebody deleted it; it was recreated{}", lost(dropped)),
+            ObjectNotice::Corrected { actors, fields } => write!(
+                f,
+                "{} changed {}; the drift was corrected",
+                names_or(actors, "somebody"),
+                names_or(fields, "our managedFields entry"),
+            ),
+            ObjectNotice::Held(reason) => reason.fmt(f),
+        }
+    }
+}
+
+fn lost(dropped: &[(String, String)]) -> String {
+    let lost: Vec<String> = dropped.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    if lost.is_empty() { String::new() } else { format!(", without its overrides: {}", lost.join("; ")) }
+}
+
+fn changed(changes: &Changes) -> String {
+    if changes.is_empty() { "Nothing was changed".to_owned() } else { format!("Changed: {changes}") }
+}

@@ -1,0 +1,166 @@
+//! What to do about one object that is not wanted any more. This is the only place that decides on a deletion.
+
+use crate::decide::held_by_user;
+use crate::decision::{Decision, PendingWrite};
+use crate::gated::hold_at_gate;
+use crate::notice::ObjectNotice;
+use crate::ownership::{Origin, Ownership};
+use api::annotation;
+use change::consent::Needed;
+use change::gate::{Conditions, Request};
+use change::now::later;
+use change::{Digest, Effect, Impact, Key, LeftBehind, Live, Now, Planned, Reason, Restarts, handback};
+use jiff::Timestamp;
+use serde_json::json;
+use std::time::Duration;
+
+/// Why an object is to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Its user opted out.
+    OptedOut,
+    /// The user's list does not name its asset.
+    NotNamed,
+    /// A former release created it.
+    Tombstone,
+}
+
+/// All that a decision about a removal may depend on.
+#[derive(Debug, Clone)]
+pub struct Removal<'a> {
+    /// The object.
+    pub key: &'a Key,
+    /// Why it is to be removed.
+    pub cause: Cause,
+    /// The object's metadata as of its last event; `None` if it does not exist.
+    pub live: Option<&'a Live>,
+    /// What its deletion does to the cluster.
+    pub impact: Impact,
+    /// The nodes that a High deletion restarts.
+    pub restarts: &'a Restarts,
+    /// What the object must show to prove a user's act; `None` if we saw it wanted ourselves, so that only a user can have changed that.
+    pub proof: Option<Proof<'a>>,
+    /// Whether its asset says that it is never deleted.
+    pub never_pruned: bool,
+    /// Whether anything is deleted at all (`--prune`).
+    pub prune: bool,
+    /// Whether what is wanted as a whole is unclear.
+    pub suspended: bool,
+    /// Whether the user excluded it.
+    pub excluded: bool,
+    /// What the gate depends on: consent, pool and maintenance window.
+    pub conditions: Conditions<'a>,
+}
+
+/// What an object must show for its removal to be a user's act.
+#[derive(Debug, Clone, Copy)]
+pub struct Proof<'a> {
+    /// The digest of its asset: another one means that another release of ours created the object.
+    pub source: &'a str,
+    /// When the HyperConverged was created: an older object was wanted by another one.
+    pub hco_created: Option<Timestamp>,
+}
+
+/// A deletion that takes longer than this is reported: most finalizers need moments.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
+/// A deletion without finalizers is looked at again after this.
+const NEXT_LOOK: Duration = Duration::from_secs(1);
+
+/// Decides about one object that is not wanted. In sync means that it is gone, or none of ours.
+pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
+    let Some(live) = removal.live else { return Decision::in_sync() };
+    if removal.excluded {
+        return Decision::hold(Reason::Excluded);
+    }
+    if let Some(since) = live.deleting {
+        let stuck = later(since, STUCK_AFTER);
+        if now.wall < stuck || live.finalizers.is_empty() {
+            return Decision { wake: Some(stuck.max(now.wall_after(NEXT_LOOK))), ..Decision::in_sync() };
+        }
+        return Decision::hold(Reason::DeletionStuck { finalizers: live.finalizers.clone() });
+    }
+    if !live.labelled {
+        return match removal.cause {
+            Cause::Tombstone => left_behind(LeftBehind::NoLabel),
+            Cause::OptedOut | Cause::NotNamed => Decision::in_sync(),
+        };
+    }
+    if let Some(held) = held_by_user(live, now) {
+        return held;
+    }
+    if removal.suspended {
+        return Decision::hold(Reason::Suspended);
+    }
+    let digest = deletion_digest(removal.key, live);
+    let is_tombstone = removal.cause == Cause::Tombstone;
+    match Ownership::of(live, None) {
+        Ownership::Ours(_) => {}
+        Ownership::Inherited if is_tombstone && removal.conditions.consent.is_approved(&digest) => {}
+        Ownership::Inherited if is_tombstone => return left_behind(LeftBehind::NoOriginUnlessApproved(digest)),
+        Ownership::Inherited | Ownership::Foreign => return left_behind(LeftBehind::NoOrigin),
+    }
+    if !is_tombstone && !removal.is_users_act(live) {
+        return left_behind(LeftBehind::NoUserAct);
+    }
+    if !removal.prune {
+        return left_behind(LeftBehind::PruneOff);
+    }
+    if Ownership::of(live, None) == Ownership::Ours(Origin::Adopted) {
+        let effect = Effect::HandBack { patch: handback::patch(live) };
+        return Decision::write(effect, PendingWrite::HandBack, Some(ObjectNotice::HandedBack));
+    }
+    if removal.never_pruned || api::NEVER_REMOVED.contains(&removal.key.kind.kind.as_str()) {
+        return left_behind(LeftBehind::NeverDeleted);
+    }
+    let request = Request {
+        impact: removal.impact,
+        digest: &digest,
+        needed: match removal.cause {
+            // A list that does not name the asset does not consent to what its deletion does.
+            Cause::NotNamed => Needed::Exact,
+            Cause::OptedOut => Needed::ByName,
+            Cause::Tombstone => Needed::ToAll,
+        },
+        already_running: false,
+        suspended: removal.suspended,
+    };
+    if let Some(held) = hold_at_gate(&request, &removal.conditions, removal.restarts, Some(Planned::Delete)) {
+        return held;
+    }
+    let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
+    let notice = if is_tombstone {
+        ObjectNotice::TombstoneDeleted
+    } else {
+        ObjectNotice::Pruned { dropped: overrides_of(live) }
+    };
+    Decision::write(Effect::Delete { uid, resource_version }, PendingWrite::Delete, Some(notice))
+}
+
+/// The overrides that users wrote on an object, and lose with it.
+pub(crate) fn overrides_of(live: &Live) -> Vec<(String, String)> {
+    let users = live.annotations.iter().filter(|(key, _)| annotation::USERS.contains(&key.as_str()));
+    users.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+impl Removal<'_> {
+    /// Whether a user of this HyperConverged opted out: not another release of ours, and not a recreated HyperConverged.
+    fn is_users_act(&self, live: &Live) -> bool {
+        let Some(Proof { source, hco_created }) = &self.proof else { return true };
+        let is_of_this_release = live.annotations.get(annotation::SOURCE).is_some_and(|written| written == source);
+        // An adopted object may be older than both; handing it back loses nothing.
+        let is_of_this_hco = live.created.zip(*hco_created).is_some_and(|(object, hco)| object >= hco);
+        is_of_this_release && (is_of_this_hco || Ownership::of(live, None) == Ownership::Ours(Origin::Adopted))
+    }
+}
+
+/// What an approval of a deletion has to name: this very object, not a later one of the same name.
+fn deletion_digest(key: &Key, live: &Live) -> Digest {
+    Digest::of(&json!({"delete": key.to_string(), "group": key.kind.group, "uid": live.uid}))
+}
+
+fn left_behind(why: LeftBehind) -> Decision {
+    Decision::hold(Reason::LeftBehind { why })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! What `status` shows: the state of every asset and object, from the same decisions that the operator carries out.
+
+use crate::core::Core;
+use crate::evaluate::{AssetResult, Exclusion};
+use crate::removal::Cause;
+use change::{Key, Reason};
+use std::fmt;
+
+/// The state of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ObjectState {
+    /// Nothing is known of it yet.
+    Unknown,
+    /// It is as it should be.
+    InSync,
+    /// It is held.
+    Held(Reason),
+    /// It does not exist and is to be created.
+    ToCreate,
+    /// It differs from what is wanted and is to be changed.
+    ToChange,
+    /// It is not wanted and is to be deleted.
+    ToDelete,
+    /// It is not wanted and is to be handed back.
+    ToHandBack,
+    /// It is not wanted, and gone or not ours.
+    Gone,
+}
+
+/// The state of one asset, or of one object of a former release.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatusLine {
+    /// The asset, or the file of the tombstone.
+    pub asset: String,
+    /// Its object, if it is known.
+    pub key: Option<Key>,
+    /// Its component.
+    pub component: String,
+    /// Its state.
+    pub state: LineState,
+}
+
+/// The state of one line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LineState {
+    /// It has an object.
+    Object(ObjectState),
+    /// The user does not want it.
+    NotWanted(Exclusion),
+    /// It does not apply to this cluster.
+    NotApplicable(Exclusion),
+    /// It cannot be rendered.
+    Error(String),
+}
+
+impl Core {
+    /// The state of every asset in the catalogue's order, then of the objects of former releases that still exist.
+    pub fn status(&self) -> Vec<StatusLine> {
+        let mut lines = Vec::new();
+        for outcome in self.evaluation().outcomes {
+            let (key, state) = match outcome.result {
+                AssetResult::Included(object) | AssetResult::Filtered(object) => {
+                    let state = self.state(&object.key).unwrap_or(ObjectState::Unknown);
+                    (Some(object.key), LineState::Object(state))
+                }
+                AssetResult::Unwanted { why, object, .. } => {
+                    let key = object.map(|object| object.key);
+                    let state = key.as_ref().and_then(|key| self.removal_state(key));
+                    (key, state.map_or(LineState::NotWanted(why), LineState::Object))
+                }
+                AssetResult::Excluded(why @ (Exclusion::Off | Exclusion::Unclear(_))) => {
+                    (None, LineState::NotWanted(why))
+                }
+                AssetResult::Excluded(why) => (None, LineState::NotApplicable(why)),
+                AssetResult::Missing { need, .. } => (None, LineState::NotApplicable(Exclusion::Missing(need))),
+                AssetResult::Needs(_) => continue,
+                AssetResult::Error(why) => (None, LineState::Error(why)),
+            };
+            lines.push(StatusLine { asset: outcome.asset, key, component: outcome.component, state });
+        }
+        for (key, asset, state) in self.objects_to_remove(Cause::Tombstone) {
+            let (key, component) = (Some(key.clone()), key.kind.kind.clone());
+            lines.push(StatusLine { asset: asset.to_owned(), key, component, state: LineState::Object(state.clone()) });
+        }
+        lines
+    }
+
+    /// The state of an object that is to be removed and exists.
+    fn removal_state(&self, key: &Key) -> Option<ObjectState> {
+        let is_removal = self.removal_cause(key).is_some();
+        self.state(key).filter(|state| is_removal && *state != ObjectState::Gone)
+    }
+}
+
+impl LineState {
+    /// The state in a word or two.
+    pub fn name(&self) -> &'static str {
+        match self {
+            LineState::Object(state) => match state {
+                ObjectState::Unknown => "unknown",
+                ObjectState::InSync => "in sync",
+                ObjectState::Held(_) => "held",
+                ObjectState::ToCreate | ObjectState::ToChange => "to be applied",
+                ObjectState::ToDelete => "to be deleted",
+                ObjectState::ToHandBack => "to be handed back",
+                ObjectState::Gone => "gone",
+            },
+            LineState::NotWanted(_) => "not wanted",
+            LineState::NotApplicable(_) => "not applicable",
+            LineState::Error(_) => "error",
+        }
+    }
+}
+
+/// Why it is so; nothing where the name says it all.
+impl fmt::Display for LineState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineState::Object(state) => match state {
+                ObjectState::InSync | ObjectState::Gone => Ok(()),
+                ObjectState::Unknown => write!(f, "it could not be read, or changes too fast"),
+                ObjectState::Held(reason) => reason.fmt(f),
+                ObjectState::ToCreate => write!(f, "it does not exist"),
+                ObjectState::ToChange => write!(f, "it differs from what is wanted"),
+                ObjectState::ToDelete | ObjectState::ToHandBack => write!(f, "it is not wanted any more"),
+            },
+            LineState::NotWanted(why) | LineState::NotApplicable(why) => why.fmt(f),
+            LineState::Error(why) => f.write_str(why),
+        }
+    }
+}
