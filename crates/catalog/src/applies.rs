@@ -1,10 +1,10 @@
 //! Whether an asset is wanted in a cluster.
 
-use crate::asset::{Asset, Install};
-use crate::condition::Condition;
-use crate::facts::Facts;
-use crate::need::Need;
-use crate::query::{Answer, Query};
+use crate::cluster::facts::Facts;
+use crate::cluster::need::Need;
+use crate::cluster::query::{Answer, Query};
+use crate::pack::asset::{Asset, Install};
+use crate::pack::condition::Condition;
 use serde_json::Value;
 use std::fmt;
 

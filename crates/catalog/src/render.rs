@@ -1,10 +1,10 @@
 //! From an asset and facts to one object.
 
-use crate::asset::Asset;
-use crate::catalog::Catalog;
-use crate::facts::Facts;
-use crate::load::is_template;
-use crate::query::Query;
+use crate::cluster::facts::Facts;
+use crate::cluster::query::Query;
+use crate::pack::asset::Asset;
+use crate::pack::catalog::Catalog;
+use crate::pack::load::is_template;
 use crate::template::budget::Budget;
 use crate::template::{Parsed, Stop, Value as Item, World, functions, names, run};
 use crate::yaml;

@@ -1,41 +1,25 @@
 //! One object: what we want of it, what users override, how it differs, and the write that follows.
 
-pub mod allow;
-pub mod backup;
 pub mod content;
-#[cfg(test)]
-mod corpus;
-pub mod desired;
-mod difference;
-pub mod digest;
-pub mod field_set;
-#[cfg(test)]
-mod fuzz;
-mod guards;
-pub mod handback;
+mod fields;
+mod handover;
 pub mod impact;
-pub mod list_repair;
-pub mod live;
-pub mod managed_fields;
-mod masks;
-pub mod object;
-mod operate;
+mod object;
 pub mod overrides;
-pub mod patch;
-pub mod pattern;
-pub mod pointer;
 pub mod reason;
-pub mod steering;
-mod strict;
 
-pub use allow::Openings;
-pub use desired::Desired;
-pub use digest::Digest;
-pub use field_set::{Entry, FieldSet};
+pub use fields::field_set::{Entry, FieldSet};
+pub use fields::managed_fields::{Claim, ManagedFields};
+pub use fields::{field_set, list_repair, managed_fields, pattern, pointer};
+pub use handover::{backup, handback};
 pub use impact::Impact;
-pub use live::Live;
-pub use managed_fields::{Claim, ManagedFields};
-pub use object::{Key, Kind};
+pub use object::desired::Desired;
+pub use object::digest::Digest;
+pub use object::key::{Key, Kind};
+pub use object::live::Live;
+pub use object::{desired, digest, live};
 pub use overrides::Overrides;
+pub use overrides::allow::Openings;
+pub use overrides::steering::{Mode, Pause, Steering};
+pub use overrides::{allow, patch, steering};
 pub use reason::Reason;
-pub use steering::{Mode, Pause, Steering};

@@ -1,11 +1,11 @@
 //! Conditions, as tables.
 
 use super::{Applicability, applies};
-use crate::asset::{Asset, Install, Prune};
-use crate::condition::Condition;
-use crate::facts::Facts;
-use crate::need::Need;
-use crate::query::{Answer, Query};
+use crate::cluster::facts::Facts;
+use crate::cluster::need::Need;
+use crate::cluster::query::{Answer, Query};
+use crate::pack::asset::{Asset, Install, Prune};
+use crate::pack::condition::Condition;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

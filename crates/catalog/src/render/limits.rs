@@ -2,8 +2,8 @@
 
 use super::render;
 use super::tests::told;
-use crate::facts::Facts;
-use crate::test_pack::of_template;
+use crate::cluster::facts::Facts;
+use crate::pack::test_pack::of_template;
 
 fn rendered(text: &str) -> String {
     let catalog = of_template(text, "");

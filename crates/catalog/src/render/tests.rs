@@ -2,12 +2,12 @@
 
 use super::{Rendered, render};
 use crate::applies::{Applicability, applies};
-use crate::catalog::Catalog;
-use crate::facts::Facts;
-use crate::node::Node;
-use crate::query::{Answer, Query};
-use crate::test_pack::{files, loaded, of_template, of_template_and, sample};
-use crate::topology::{Infrastructure, Topology};
+use crate::cluster::facts::Facts;
+use crate::cluster::node::Node;
+use crate::cluster::query::{Answer, Query};
+use crate::cluster::topology::{Infrastructure, Topology};
+use crate::pack::catalog::Catalog;
+use crate::pack::test_pack::{files, loaded, of_template, of_template_and, sample};
 use change::Kind;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};

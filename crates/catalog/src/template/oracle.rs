@@ -4,8 +4,8 @@ use super::budget::Budget;
 use super::functions;
 use super::run::{World, run};
 use super::{Parsed, Value};
-use crate::facts::Facts;
-use crate::files::Files;
+use crate::cluster::facts::Facts;
+use crate::pack::files::Files;
 use crate::yaml;
 use serde_json::Value as Json;
 

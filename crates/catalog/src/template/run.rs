@@ -5,10 +5,10 @@ use super::functions;
 use super::parsed::Parsed;
 use super::print::printed;
 use super::value::Value;
-use crate::asset::Read;
-use crate::facts::Facts;
-use crate::files::Files;
-use crate::query::Query;
+use crate::cluster::facts::Facts;
+use crate::cluster::query::Query;
+use crate::pack::asset::Read;
+use crate::pack::files::Files;
 use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode};
 use std::rc::Rc;
 

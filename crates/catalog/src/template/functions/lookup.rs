@@ -1,8 +1,8 @@
 //! What a template asks of the cluster and of the pack. Nothing is fetched: the answer is known, or the render ends.
 
 use super::argument::text as take;
-use crate::asset::Read;
-use crate::query::{Answer, Query};
+use crate::cluster::query::{Answer, Query};
+use crate::pack::asset::Read;
 use crate::template::run::{Stop, World};
 use crate::template::value::Value;
 use serde_json::Value as Json;

@@ -1,0 +1,257 @@
+//! A cluster in small parts, as lists and watches bring them, and the facts they add up to.
+
+use crate::cluster::facts::Facts;
+use crate::cluster::hardware::Hardware;
+use crate::cluster::node::{Described, Node};
+use crate::cluster::pool::Pool;
+use crate::cluster::topology::{Infrastructure, Topology};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A kind that facts are read from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    /// Group and version.
+    pub api_version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// Whether nothing can be rendered before it was read, where it is served.
+    pub first: bool,
+}
+
+/// All kinds that facts are read from.
+pub const SOURCES: [Source; 5] = [
+    Source { api_version: "v1", kind: "Node", first: true },
+    Source { api_version: "config.openshift.io/v1", kind: "Infrastructure", first: true },
+    Source { api_version: "config.openshift.io/v1", kind: "Scheduler", first: true },
+    Source { api_version: "config.openshift.io/v1", kind: "ClusterVersion", first: false },
+    Source { api_version: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", first: false },
+];
+
+/// One object of such a kind, as little of it as anything depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// A node.
+    Node(Node),
+    /// A pool.
+    Pool(Pool),
+    /// The `Infrastructure` named `cluster`.
+    Infrastructure(Infrastructure),
+    /// The `Scheduler` named `cluster`: whether masters take ordinary work.
+    Scheduler(bool),
+    /// The `ClusterVersion` named `version`.
+    ClusterVersion(String),
+    /// An object that nothing depends on.
+    Other,
+}
+
+impl Part {
+    /// Reads an object of one of [`SOURCES`] from its JSON; what is not kept is not even taken apart.
+    pub fn read(kind: &str, text: &str) -> serde_json::Result<Part> {
+        let Object { metadata, spec, status } = serde_json::from_str(text)?;
+        let name = metadata.name;
+        let is_true = |condition: &str| {
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.any(|found| found.kind == condition && found.status == "True")
+        };
+        Ok(match (kind, name.as_str()) {
+            ("Node", _) => {
+                let labels = metadata.labels.unwrap_or_default();
+                let annotations = metadata.annotations.unwrap_or_default();
+                let capacity = status.capacity.unwrap_or_default();
+                Part::Node(Node::of(&name, &Described { labels, annotations, capacity }))
+            }
+            ("MachineConfigPool", _) => Part::Pool(Pool {
+                paused: spec.paused.unwrap_or_default(),
+                updating: is_true("Updating"),
+                degraded: is_true("Degraded"),
+                machine_count: status.machine_count.unwrap_or_default(),
+                name,
+            }),
+            ("Infrastructure", "cluster") => Part::Infrastructure(Infrastructure {
+                control_plane_topology: status.control_plane_topology.unwrap_or_default(),
+                platform: status.platform_status.and_then(|platform| platform.kind).unwrap_or_default(),
+            }),
+            ("Scheduler", "cluster") => Part::Scheduler(spec.masters_schedulable.unwrap_or_default()),
+            ("ClusterVersion", "version") => {
+                Part::ClusterVersion(status.desired.and_then(|desired| desired.version).unwrap_or_default())
+            }
+            _ => Part::Other,
+        })
+    }
+}
+
+/// The parts there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct World {
+    /// By name.
+    nodes: Vec<Node>,
+    pools: BTreeMap<String, Pool>,
+    infrastructure: Infrastructure,
+    schedulable_masters: bool,
+    cluster_version: String,
+}
+
+impl World {
+    /// The nodes, by name.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Takes a part as it is now.
+    pub fn put(&mut self, part: Part) {
+        match part {
+            Part::Node(node) => match self.nodes.binary_search_by(|known| known.name.cmp(&node.name)) {
+                Ok(place) => self.nodes[place] = node,
+                Err(place) => self.nodes.insert(place, node),
+            },
+            Part::Pool(pool) => {
+                self.pools.insert(pool.name.clone(), pool);
+            }
+            Part::Infrastructure(infrastructure) => self.infrastructure = infrastructure,
+            Part::Scheduler(schedulable) => self.schedulable_masters = schedulable,
+            Part::ClusterVersion(version) => self.cluster_version = version,
+            Part::Other => {}
+        }
+    }
+
+    /// Forgets what there is of a kind, but for what has one of these names.
+    pub fn keep(&mut self, kind: &str, is_there: impl Fn(&str) -> bool) {
+        match kind {
+            "Node" => self.nodes.retain(|node| is_there(&node.name)),
+            "MachineConfigPool" => self.pools.retain(|name, _| is_there(name)),
+            "Infrastructure" if !is_there("cluster") => self.infrastructure = Infrastructure::default(),
+            "Scheduler" if !is_there("cluster") => self.schedulable_masters = false,
+            "ClusterVersion" if !is_there("version") => self.cluster_version.clear(),
+            _ => {}
+        }
+    }
+
+    /// Writes down what it adds up to; whether anything that an asset can depend on is different now.
+    pub fn tell(&self, facts: &mut Facts) -> bool {
+        facts.pools = self.pools.values().cloned().collect();
+        facts.cluster_version.clone_from(&self.cluster_version);
+        let hardware = Hardware::of_any(self.nodes.iter().map(|node| &node.hardware));
+        let topology = Topology::of(&self.nodes, &self.infrastructure, self.schedulable_masters);
+        let is_different = (&facts.hardware, &facts.topology) != (&hardware, &topology);
+        (facts.hardware, facts.topology) = (hardware, topology);
+        is_different
+    }
+}
+
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    paused: Option<bool>,
+    masters_schedulable: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    capacity: Option<BTreeMap<String, String>>,
+    conditions: Option<Vec<Condition>>,
+    machine_count: Option<i64>,
+    control_plane_topology: Option<String>,
+    platform_status: Option<Platform>,
+    desired: Option<Desired>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+#[derive(Deserialize)]
+struct Platform {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Desired {
+    version: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, World};
+    use crate::cluster::facts::Facts;
+    use crate::cluster::pool::Pool;
+    use serde_json::{Value, json};
+
+    fn take(world: &mut World, kind: &str, object: &Value) {
+        world.put(Part::read(kind, &object.to_string()).unwrap());
+    }
+
+    fn node(name: &str, gpus: &str) -> Value {
+        json!({"metadata": {"name": name, "labels": {"node-role.kubernetes.io/worker": "", "other": "x"}},
+               "status": {"capacity": {"cpu": "8", "nvidia.com/gpu": gpus}, "images": [{"names": ["large"]}]}})
+    }
+
+    #[test]
+    fn facts_are_told_again_only_when_they_are_others() {
+        let (mut world, mut facts) = (World::default(), Facts::default());
+        take(&mut world, "Node", &node("b", "0"));
+        assert!(world.tell(&mut facts) && !world.tell(&mut facts));
+        assert!(!facts.hardware.gpu_present && facts.topology.worker_count == 1);
+        take(&mut world, "Node", &node("a", "2"));
+        assert!(world.tell(&mut facts) && facts.hardware.gpu_present);
+        assert_eq!(world.nodes().iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        take(&mut world, "Node", &node("a", "4"));
+        assert!(!world.tell(&mut facts), "how many there are is nobody's concern");
+        world.keep("Node", |name| name == "b");
+        assert!(world.tell(&mut facts) && !facts.hardware.gpu_present);
+    }
+
+    #[test]
+    fn pools_and_versions_are_told_and_change_no_asset() {
+        let (mut world, mut facts) = (World::default(), Facts::default());
+        let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"}]);
+        let pool = json!({"metadata": {"name": "worker"}, "spec": {"paused": true},
+                          "status": {"machineCount": 3, "conditions": conditions}});
+        take(&mut world, "MachineConfigPool", &pool);
+        take(
+            &mut world,
+            "ClusterVersion",
+            &json!({"metadata": {"name": "version"}, "status": {"desired": {"version": "4.20.1"}}}),
+        );
+        assert!(!world.tell(&mut facts));
+        let (paused, updating) = (true, true);
+        assert_eq!(facts.pools, [Pool { name: "worker".into(), paused, updating, degraded: false, machine_count: 3 }]);
+        assert_eq!(facts.cluster_version, "4.20.1");
+    }
+
+    #[test]
+    fn only_the_one_named_cluster_describes_the_cluster() {
+        let (mut world, mut facts) = (World::default(), Facts::default());
+        let infrastructure = |name: &str, topology: &str| json!({"metadata": {"name": name}, "status": {"controlPlaneTopology": topology, "platformStatus": {"type": "AWS"}}});
+        take(&mut world, "Infrastructure", &infrastructure("cluster", "External"));
+        take(&mut world, "Infrastructure", &infrastructure("other", "SingleReplica"));
+        take(&mut world, "Scheduler", &json!({"metadata": {"name": "cluster"}, "spec": {"mastersSchedulable": true}}));
+        assert!(world.tell(&mut facts));
+        let topology = &facts.topology;
+        assert!(topology.is_hcp && topology.is_aws && topology.has_schedulable_masters);
+        world.keep("Infrastructure", |_| false);
+        world.keep("Scheduler", |_| false);
+        assert!(world.tell(&mut facts) && facts == Facts::default());
+    }
+}

@@ -1,0 +1,389 @@
+//! What a pack is refused for, and that it is told where.
+
+use crate::pack::asset::{Install, Prune};
+use crate::pack::catalog::Catalog;
+use crate::pack::condition::Condition;
+use crate::pack::feature::Maturity;
+use crate::pack::test_pack::{files, loaded, sample, told};
+use change::Impact;
+use expect_test::{Expect, expect};
+
+/// A pack whose catalogue is this, with one good template and one good tombstone beside it.
+fn refused(metadata: &str, expected: &Expect) {
+    let pack = files(&[
+        ("active/metadata.yaml", metadata),
+        ("active/a.yaml.tpl", "apiVersion: v1\n"),
+        ("active/script.sh", "echo\n"),
+    ]);
+    expected.assert_eq(&told(&Catalog::load(pack).unwrap_err()));
+}
+
+fn refused_file(path: &str, text: &str, expected: &Expect) {
+    let pack = files(&[("active/metadata.yaml", "assets: []\n"), (path, text)]);
+    expected.assert_eq(&told(&Catalog::load(pack).unwrap_err()));
+}
+
+#[test]
+fn the_sample_pack_loads() {
+    let catalog = sample();
+    let names: Vec<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
+    assert_eq!(names, ["sample-service", "sample-karg-worker", "sample-karg-master", "sample-config"]);
+    let master = catalog.asset("sample-karg-master").unwrap();
+    assert_eq!(master.group.as_deref(), Some("sample-karg"));
+    assert_eq!(master.install, Install::OptIn);
+    assert_eq!(master.template_params["role"], "master");
+    assert_eq!(master.conditions[1], Condition::Topology { field: "hasSchedulableMasters".into(), value: true });
+    assert_eq!(catalog.framework.maturity, Some(Maturity::Tp));
+    assert_eq!(catalog.features[0].groups, ["sample-karg"]);
+    assert_eq!(catalog.tombstones[0].name, "sample-old");
+    assert!(catalog.asset("no-such").is_none());
+}
+
+#[test]
+fn an_older_pack_has_its_catalogue_beside_its_folders() {
+    let asset = "assets:\n- {name: a, path: active/a.yaml, install: always}\n";
+    let catalog = loaded(files(&[("metadata.yaml", asset), ("active/a.yaml", "kind: X\n")]));
+    assert_eq!(catalog.assets[0].path, "active/a.yaml");
+}
+
+#[test]
+fn a_pack_may_say_more_than_its_predecessor_knew() {
+    let metadata = "
+x-anything: {goes: here}
+assets:
+- name: a
+  path: active/a.yaml
+  install: opt-in
+  impact: high
+  prune: never
+  x-note: for us
+  reads:
+  - {apiVersion: v1, kind: ConfigMap, namespace: ns}
+  conditions:
+  - {type: kubevirt-feature-gate, value: G}
+  - {type: topology, field: isHCP, value: false}
+  - {type: topology, field: isAWS, value: \"false\"}
+  - {type: annotation, key: k}
+excluded_assets: [a]
+";
+    let catalog = loaded(files(&[("active/metadata.yaml", metadata), ("active/a.yaml", "kind: X\n")]));
+    let asset = &catalog.assets[0];
+    assert_eq!((asset.impact, asset.prune), (Some(Impact::High), Prune::Never));
+    assert_eq!(asset.reads.as_ref().unwrap()[0].namespace.as_deref(), Some("ns"));
+    assert_eq!(asset.conditions[0], Condition::KubevirtFeatureGate { value: "G".into() });
+    assert_eq!(asset.conditions[1], Condition::Topology { field: "isHCP".into(), value: false });
+    assert_eq!(asset.conditions[2], Condition::Topology { field: "isAWS".into(), value: false });
+    assert_eq!(asset.conditions[3], Condition::Annotation { key: "k".into(), value: None });
+    assert_eq!(catalog.excluded_assets, ["a"]);
+}
+
+#[test]
+fn a_pack_without_a_catalogue_is_refused() {
+    let faults = Catalog::load(files(&[])).unwrap_err();
+    expect![[r#"
+        active/metadata.yaml: the pack has no such file, nor a metadata.yaml beside its folders
+    "#]]
+    .assert_eq(&told(&faults));
+    refused(
+        "",
+        &expect![[r#"
+        active/metadata.yaml:1: the catalogue is empty
+    "#]],
+    );
+    refused(
+        "[]",
+        &expect![[r#"
+        active/metadata.yaml:1: the catalogue must be a map, not a list
+    "#]],
+    );
+    refused(
+        "assets: []\n---\nassets: []\n",
+        &expect![[r#"
+        active/metadata.yaml:3: the catalogue must be one document
+    "#]],
+    );
+    refused(
+        "assets:\n- [\n",
+        &expect![[r#"
+            active/metadata.yaml:2: unclosed bracket '['
+        "#]],
+    );
+    refused(
+        "assets: []\nassets: []\n",
+        &expect![[r#"
+        active/metadata.yaml:2: duplicate mapping key: assets
+    "#]],
+    );
+}
+
+#[test]
+fn an_unknown_key_is_told_with_its_line_and_the_key_that_was_meant() {
+    let metadata = "
+assetts: []
+colour: red
+assets:
+- name: a
+  path: active/a.yaml.tpl
+  install: always
+  reconcile-order: 1
+  conditions:
+  - type: annotation
+    key: k
+    valeu: x
+features:
+- name: f
+  assets: [a]
+  desc: x
+framework:
+  maturty: tp
+";
+    refused(
+        metadata,
+        &expect![[r#"
+        active/metadata.yaml:2: the catalogue has an unknown key `assetts`, did you mean `assets`?
+        active/metadata.yaml:3: the catalogue has an unknown key `colour`
+        active/metadata.yaml:8: asset has an unknown key `reconcile-order`, did you mean `reconcile_order`?
+        active/metadata.yaml:12: condition has an unknown key `valeu`, did you mean `value`?
+        active/metadata.yaml:16: feature has an unknown key `desc`
+        active/metadata.yaml:18: framework has an unknown key `maturty`, did you mean `maturity`?
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_missing_or_of_the_wrong_kind_is_told() {
+    let metadata = "
+assets:
+- path: active/a.yaml.tpl
+  install: always
+- name: b
+  install: sometimes
+  path: active/a.yaml.tpl
+- name: c
+  path: active/nowhere.yaml
+- name: d
+  path: active/script.sh
+  install: always
+  phase: one
+  conditions: yes
+  template_params: {size: 5}
+  impact: huge
+  reads: [{kind: Secret, apiVersion: v1}, {kind: X}]
+- name: b
+  path: active/a.yaml.tpl
+  install: always
+- text
+features:
+- name: f
+- name: g
+  assets: [bb, nothing]
+  groups: [h]
+excluded_assets: [zzz]
+framework: {maturity: ready}
+";
+    refused(
+        metadata,
+        &expect![[r#"
+        active/metadata.yaml:3: asset needs `name`
+        active/metadata.yaml:6: `install` is `sometimes` and must be `always` or `opt-in`
+        active/metadata.yaml:8: asset needs `install`
+        active/metadata.yaml:9: the pack has no file `active/nowhere.yaml`
+        active/metadata.yaml:11: `active/script.sh` is neither a template (.tpl, .tmpl) nor .yaml
+        active/metadata.yaml:13: `phase` must be a whole number, not text
+        active/metadata.yaml:14: `conditions` must be a list, not true or false
+        active/metadata.yaml:15: `template_params.size` must be text, not a number (put it in quotes)
+        active/metadata.yaml:16: `impact` is `huge` and must be `none` or `low` or `medium` or `high`
+        active/metadata.yaml:17: a template cannot read a Secret
+        active/metadata.yaml:17: an item of `reads` needs `apiVersion`
+        active/metadata.yaml:18: asset `b` stands already in line 5
+        active/metadata.yaml:21: asset must be a map, not text
+        active/metadata.yaml:23: feature `f` names neither an asset nor a group
+        active/metadata.yaml:25: there is no asset `bb`, did you mean `b`?
+        active/metadata.yaml:25: there is no asset `nothing`
+        active/metadata.yaml:26: there is no group `h`
+        active/metadata.yaml:27: there is no asset `zzz`
+        active/metadata.yaml:28: `maturity` is `ready` and must be `ga` or `tp` or `dp`
+    "#]],
+    );
+}
+
+#[test]
+fn a_condition_that_makes_no_sense_is_told() {
+    let metadata = "
+assets:
+- name: a
+  path: active/a.yaml.tpl
+  install: opt-in
+  conditions:
+  - type: anotation
+  - {}
+  - type: annotation
+  - type: annotation
+    key: k
+    value: true
+  - type: feature-gate
+  - type: kubevirt-feature-gate
+  - type: image
+  - type: hco-field-unconfigured
+  - type: hardware-detection
+    detector: sriovCapable
+  - type: hardware-detection
+    detector: gpupresent
+  - type: topology
+    field: masterCount
+  - type: topology
+    field: isHCP
+    value: maybe
+  - type: moon
+";
+    refused(
+        metadata,
+        &expect![[r#"
+        active/metadata.yaml:7: there is no condition of type `anotation`, did you mean `annotation`?
+        active/metadata.yaml:8: condition needs `type`
+        active/metadata.yaml:9: condition needs `key`
+        active/metadata.yaml:12: `value` must be text, not true or false (put it in quotes)
+        active/metadata.yaml:13: condition needs `value`
+        active/metadata.yaml:14: condition needs `value`
+        active/metadata.yaml:15: condition needs `key`
+        active/metadata.yaml:16: condition needs `path`
+        active/metadata.yaml:18: `detector` is `sriovCapable`, which is not one of pciDevicesPresent, numaNodesPresent, vfioCapable, usbDevicesPresent, gpuPresent
+        active/metadata.yaml:20: `detector` is `gpupresent`, which is not one of pciDevicesPresent, numaNodesPresent, vfioCapable, usbDevicesPresent, gpuPresent, did you mean `gpuPresent`?
+        active/metadata.yaml:22: `field` is `masterCount`, which is not one of isHCP, isCompact, hasSchedulableMasters, isAWS, isAzure, isGCP, isBareMetal, isVSphere, isOpenStack
+        active/metadata.yaml:25: `value` is `maybe` and must be `` or `true` or `false`
+        active/metadata.yaml:26: there is no condition of type `moon`
+    "#]],
+    );
+}
+
+#[test]
+fn a_template_that_cannot_be_read_is_told_with_its_line() {
+    let check = |text: &str, expected: &Expect| refused_file("active/t.yaml.tpl", text, expected);
+    check(
+        "a\n{{ if .x }}\n",
+        &expect![[r#"
+        active/t.yaml.tpl:2: {{if}} is never ended with {{end}}
+    "#]],
+    );
+    check(
+        "a\n{{ .x | }}\n",
+        &expect![[r#"
+        active/t.yaml.tpl:2: empty command
+    "#]],
+    );
+    check(
+        "{{ foo 1 }}\n{{ bar }} {{ $x }}\n{{ template \"t\" }}\n{{ (list $y | baz).z }}",
+        &expect![[r#"
+        active/t.yaml.tpl:1: function foo is not known
+        active/t.yaml.tpl:2: function bar is not known
+        active/t.yaml.tpl:2: variable $x is not defined
+        active/t.yaml.tpl:3: template "t" is not defined
+        active/t.yaml.tpl:4: function baz is not known
+        active/t.yaml.tpl:4: variable $y is not defined
+    "#]],
+    );
+    check(
+        "{{ $x := 1 }}{{ if true }}{{ $y := 2 }}{{ $x }}{{ end }}\n{{ $y }}",
+        &expect![[r#"
+        active/t.yaml.tpl:2: variable $y is not defined
+    "#]],
+    );
+    check(
+        "{{ env \"HOME\" }}{{ now }}{{ randAlpha 5 }}",
+        &expect![[r#"
+        active/t.yaml.tpl:1: function env is not known
+        active/t.yaml.tpl:1: function now is not known
+        active/t.yaml.tpl:1: function randAlpha is not known
+    "#]],
+    );
+    check(
+        "\n{{ readAsset \"scripts/none.sh\" }}",
+        &expect![[r#"
+        active/t.yaml.tpl:2: readAsset: the pack has no file active/scripts/none.sh
+    "#]],
+    );
+    refused_file(
+        "active/x.tmpl",
+        "{{ end }}",
+        &expect![[r#"
+        active/x.tmpl:1: {{end}} ends nothing
+    "#]],
+    );
+}
+
+#[test]
+fn a_plain_file_is_read_when_the_pack_is() {
+    let pack = files(&[
+        ("active/metadata.yaml", "assets:\n- {name: a, path: active/a.yaml, install: always}\n"),
+        ("active/a.yaml", "kind: X\nmetadata: [\n"),
+    ]);
+    expect![[r#"
+        active/a.yaml:2: unclosed bracket '['
+    "#]]
+    .assert_eq(&told(&Catalog::load(pack).unwrap_err()));
+}
+
+#[test]
+fn a_tombstone_must_say_that_the_object_was_ours() {
+    let label = "labels: {platform.kubevirt.io/managed-by: virt-platform-autopilot}";
+    let check = |text: &str, expected: &Expect| refused_file("tombstones/v1/t.yaml", text, expected);
+    check(
+        "apiVersion: v1\nkind: X\nmetadata: {name: thing}\n",
+        &expect![[r#"
+        tombstones/v1/t.yaml:1: a tombstone needs the label `platform.kubevirt.io/managed-by: virt-platform-autopilot`
+    "#]],
+    );
+    check(
+        &format!("kind: X\nmetadata: {{name: thing, {label}}}\n---\napiVersion: v1\nmetadata: {{{label}}}\n"),
+        &expect![[r#"
+        tombstones/v1/t.yaml:1: a tombstone needs `apiVersion`
+        tombstones/v1/t.yaml:4: a tombstone needs `kind`
+    "#]],
+    );
+    check(
+        &format!("apiVersion: v1\nkind: X\nmetadata: {{{label}}}\n"),
+        &expect![[r#"
+        tombstones/v1/t.yaml:1: a tombstone needs `metadata.name`
+    "#]],
+    );
+    check(
+        "a: [",
+        &expect![[r#"
+        tombstones/v1/t.yaml:1: unclosed bracket '['
+    "#]],
+    );
+}
+
+#[test]
+fn tombstones_are_never_templates() {
+    let text = "apiVersion: v1\nkind: X\nmetadata:\n  name: thing\n  labels: {platform.kubevirt.io/managed-by: virt-platform-autopilot}\n";
+    let two = format!("# gone since v2\n{text}---\n{text}  namespace: '{{{{ if }}}}'\n---\n");
+    let catalog = loaded(files(&[
+        ("active/metadata.yaml", "assets: []"),
+        ("tombstones/v2/t.yaml.tpl", &two),
+        ("tombstones/README.md", "why"),
+    ]));
+    assert_eq!(catalog.tombstones.len(), 2);
+    assert_eq!(catalog.tombstones[1].namespace.as_deref(), Some("{{ if }}"));
+    assert_eq!(catalog.tombstones[1].file, "tombstones/v2/t.yaml.tpl");
+}
+
+#[test]
+fn a_catalogue_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    shared(&sample());
+}
+
+#[test]
+fn the_digest_tells_one_pack_from_another() {
+    let digest = |pack: &[(&str, &str)]| {
+        let mut all = vec![("active/metadata.yaml", "assets: []")];
+        all.extend_from_slice(pack);
+        loaded(files(&all)).digest()
+    };
+    let first = digest(&[("active/a", "bc")]);
+    assert_eq!(first, digest(&[("active/a", "bc")]));
+    assert_ne!(first, digest(&[("active/ab", "c")]));
+    assert_ne!(first, digest(&[]));
+    assert!(first.starts_with("sha256:") && first.len() == 7 + 64, "{first}");
+}

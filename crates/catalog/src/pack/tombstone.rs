@@ -1,0 +1,81 @@
+//! Objects of former releases that must go.
+
+use crate::pack::fault::Fault;
+use crate::pack::files::Files;
+use crate::yaml::node::{self, Content, Node};
+
+/// An object of a former release that must go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tombstone {
+    /// Group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace, where the file gives one.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+    /// Where it is written.
+    pub file: String,
+}
+
+/// Reads all tombstones. They are never templates, whatever their file is called.
+pub fn read(files: &Files, faults: &mut Vec<Fault>) -> Vec<Tombstone> {
+    let mut tombstones = Vec::new();
+    for (file, content) in files.iter() {
+        if !file.starts_with("tombstones/") || !(file.ends_with(".yaml") || file.ends_with(".yaml.tpl")) {
+            continue;
+        }
+        let mut note = |line: Option<usize>, message: String| {
+            faults.push(Fault { file: file.to_owned(), line, message });
+        };
+        let Ok(text) = std::str::from_utf8(content) else {
+            note(None, "it is no text".into());
+            continue;
+        };
+        match node::documents(text) {
+            Err(fault) => note(fault.line, fault.message),
+            Ok(documents) => {
+                for document in &documents {
+                    match one(file, document) {
+                        Ok(tombstone) => tombstones.push(tombstone),
+                        Err(message) => note(Some(document.line), message),
+                    }
+                }
+            }
+        }
+    }
+    tombstones
+}
+
+fn one(file: &str, document: &Node) -> Result<Tombstone, String> {
+    let needed = |path: &[&str]| {
+        let found = text_at(document, path).filter(|text| !text.is_empty());
+        found.ok_or_else(|| format!("a tombstone needs `{}`", path.join(".")))
+    };
+    // Only what carries our label was ours.
+    let (key, value) = api::MANAGED_BY;
+    if text_at(document, &["metadata", "labels", key]).as_deref() != Some(value) {
+        return Err(format!("a tombstone needs the label `{key}: {value}`"));
+    }
+    Ok(Tombstone {
+        api_version: needed(&["apiVersion"])?,
+        kind: needed(&["kind"])?,
+        namespace: text_at(document, &["metadata", "namespace"]),
+        name: needed(&["metadata", "name"])?,
+        file: file.to_owned(),
+    })
+}
+
+fn text_at(node: &Node, path: &[&str]) -> Option<String> {
+    let Some((key, rest)) = path.split_first() else {
+        return match &node.content {
+            Content::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+    };
+    match &node.content {
+        Content::Map(map) => map.iter().find(|(name, ..)| name == key).and_then(|(_, _, value)| text_at(value, rest)),
+        _ => None,
+    }
+}

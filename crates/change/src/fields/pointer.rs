@@ -1,0 +1,99 @@
+//! JSON pointers (RFC 6901) to fields of an object.
+
+use crate::overrides::guards::{Guard, Guards};
+use std::fmt;
+
+/// More steps are refused: what a patch makes may be no deeper.
+const DEEPEST: usize = 32;
+
+/// A parsed pointer: its steps, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pointer(Vec<String>);
+
+impl Pointer {
+    /// Reads a pointer strictly: it is empty or begins with a slash, and `~` is followed by `0` or `1`.
+    pub fn parse(text: &str) -> Result<Pointer, String> {
+        Pointer::parse_with(text, Guards::ALL)
+    }
+
+    pub(crate) fn parse_with(text: &str, guards: Guards) -> Result<Pointer, String> {
+        if text.is_empty() {
+            return Ok(Pointer(Vec::new()));
+        }
+        let rest = match text.strip_prefix('/') {
+            Some(rest) => rest,
+            None if guards.stand(Guard::LeadingSlash) => {
+                return Err(format!("{text:?} does not begin with a slash; write it as /spec/..."));
+            }
+            None => text,
+        };
+        // No object is that deep; counted before anything is taken apart.
+        let steps = rest.bytes().filter(|byte| *byte == b'/').count() + 1;
+        if steps > DEEPEST && guards.stand(Guard::Depth) {
+            return Err(format!("it has {steps} steps, {DEEPEST} are allowed"));
+        }
+        rest.split('/').map(|step| unescape(step, guards)).collect::<Result<_, _>>().map(Pointer)
+    }
+
+    pub(crate) fn from_steps(steps: Vec<String>) -> Pointer {
+        Pointer(steps)
+    }
+
+    /// Its steps.
+    pub fn steps(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether it points at what another points at, or below it.
+    pub(crate) fn starts_with(&self, other: &Pointer) -> bool {
+        self.0.starts_with(&other.0)
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.0 {
+            write!(f, "/{}", escape(step))?;
+        }
+        Ok(())
+    }
+}
+
+/// A step as it is written.
+pub(crate) fn escape(step: &str) -> String {
+    step.replace('~', "~0").replace('/', "~1")
+}
+
+fn unescape(step: &str, guards: Guards) -> Result<String, String> {
+    let mut plain = String::new();
+    let mut letters = step.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, letter == '~') {
+            (_, false) => plain.push(letter),
+            _ => match letters.next() {
+                Some('0') => plain.push('~'),
+                Some('1') => plain.push('/'),
+                _ if guards.stand(Guard::Escapes) => {
+                    return Err(format!("{step:?} has a ~ that is neither ~0 nor ~1"));
+                }
+                other => plain.extend(std::iter::once('~').chain(other)),
+            },
+        }
+    }
+    Ok(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pointer;
+
+    #[test]
+    fn a_pointer_is_read_strictly_and_written_back() {
+        for text in ["", "/", "/spec/a~1b/~0", "/metadata/labels/platform.kubevirt.io~1x"] {
+            assert_eq!(Pointer::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["spec", "spec/a", "/a~", "/a~2"] {
+            assert!(Pointer::parse(text).is_err(), "{text}");
+        }
+    }
+}

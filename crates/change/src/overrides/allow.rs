@@ -1,0 +1,319 @@
+//! Which paths of which kind a user's patch may touch.
+
+mod table;
+mod walk;
+
+use crate::fields::pattern::{PathPattern, fits};
+use crate::fields::pointer::Pointer;
+use crate::object::key::Kind;
+use crate::overrides::guards::{Guard, Guards};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use table::{CLASSES, DEFAULT, OPENED, SENSITIVE};
+pub(crate) use walk::{Place, Walk};
+
+/// A pattern of paths, and why it is open or closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// The pattern: `*` is a step or a part of one, `**` any number of steps.
+    pub path: &'static str,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// Kinds that are treated alike. What is closed wins over what is open.
+#[derive(Debug)]
+struct Class {
+    name: &'static str,
+    kinds: &'static [&'static str],
+    why: &'static str,
+    open: &'static [&'static [Rule]],
+    closed: &'static [&'static [Rule]],
+    example: &'static str,
+}
+
+/// Kinds that are closed, and why; a kind may be a pattern.
+#[derive(Debug)]
+struct Sensitive {
+    kinds: &'static [&'static str],
+    why: &'static str,
+}
+
+/// The sensitive kinds that whoever runs the operator has opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Openings(BTreeSet<String>);
+
+impl Openings {
+    /// None.
+    pub fn none() -> Openings {
+        Openings::default()
+    }
+
+    /// Reads a comma-separated list of kinds. One that is not closed is a mistake, and so is one nobody knows.
+    pub fn parse(text: &str) -> Result<Openings, String> {
+        let kinds = text.split(',').map(str::trim).filter(|kind| !kind.is_empty());
+        kinds.map(|kind| opening(kind).map(|()| kind.to_owned())).collect::<Result<_, _>>().map(Openings)
+    }
+
+    fn contain(&self, kind: &str) -> bool {
+        self.0.contains(kind)
+    }
+}
+
+fn opening(kind: &str) -> Result<(), String> {
+    if !kind.chars().all(|letter| letter.is_ascii_alphanumeric()) {
+        return Err(format!("{kind:?} is no kind; write one such as MachineConfig, and no pattern"));
+    }
+    if sensitive(kind).is_some() {
+        return Ok(());
+    }
+    if let Some(known) = known(kind).filter(|known| *known != kind) {
+        return Err(format!("there is no kind {kind:?}; did you mean {known}?"));
+    }
+    Err(format!(
+        "{kind} is not one of the kinds that are closed, so it cannot be opened; `virtpilot explain patch {kind}` shows what of it \
+         may be patched"
+    ))
+}
+
+fn sensitive(kind: &str) -> Option<&'static Sensitive> {
+    SENSITIVE.iter().find(|sensitive| sensitive.kinds.iter().any(|pattern| fits(pattern, kind)))
+}
+
+fn class(kind: &str) -> &'static Class {
+    CLASSES.iter().find(|class| class.kinds.contains(&kind)).unwrap_or(&DEFAULT)
+}
+
+/// A kind of the table, as it is spelled there.
+fn known(kind: &str) -> Option<&'static str> {
+    let mut kinds =
+        SENSITIVE.iter().flat_map(|sensitive| sensitive.kinds).chain(CLASSES.iter().flat_map(|class| class.kinds));
+    kinds.find(|known| known.eq_ignore_ascii_case(kind)).copied()
+}
+
+/// The rules for one kind, for a person.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The kind.
+    pub kind: String,
+    /// Whether the table names it; if not, the default is meant.
+    pub named: bool,
+    /// What it is filed under.
+    pub class: &'static str,
+    /// Why it is treated so.
+    pub why: &'static str,
+    /// Whether it is closed unless somebody opens it.
+    pub sensitive: bool,
+    /// What may be patched.
+    pub open: Vec<Rule>,
+    /// What of that may not.
+    pub closed: Vec<Rule>,
+    /// A patch that is allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<&'static str>,
+}
+
+/// The rules for a kind, however its letters are cased.
+pub fn explain(kind: &str, openings: &Openings) -> Explanation {
+    let spelled = known(kind).unwrap_or(kind);
+    let sensitive = sensitive(spelled);
+    let rules = |lists: &[&[Rule]]| lists.iter().flat_map(|list| list.iter().copied()).collect();
+    if let Some(sensitive) = sensitive {
+        let open = if openings.contain(spelled) { OPENED.to_vec() } else { Vec::new() };
+        return Explanation {
+            kind: spelled.to_owned(),
+            named: true,
+            class: "sensitive",
+            why: sensitive.why,
+            sensitive: true,
+            open,
+            closed: Vec::new(),
+            example: None,
+        };
+    }
+    let class = class(spelled);
+    Explanation {
+        kind: spelled.to_owned(),
+        named: class.kinds.contains(&spelled),
+        class: class.name,
+        why: class.why,
+        sensitive: false,
+        open: rules(class.open),
+        closed: rules(class.closed),
+        example: Some(class.example),
+    }
+}
+
+/// The kinds that are closed, and why.
+pub fn sensitive_kinds() -> impl Iterator<Item = (&'static [&'static str], &'static str)> {
+    SENSITIVE.iter().map(|sensitive| (sensitive.kinds, sensitive.why))
+}
+
+/// What may be patched in one object, ready to judge paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Allowed {
+    kind: String,
+    /// What is closed with its reason, and what is open without one.
+    patterns: Vec<(PathPattern, Option<&'static str>)>,
+}
+
+impl Allowed {
+    /// For a kind; an error is a sentence for the author of a patch.
+    pub(crate) fn of(kind: &Kind, openings: &Openings, guards: Guards) -> Result<Allowed, String> {
+        let name = kind.kind.as_str();
+        let closed = sensitive(name).filter(|_| guards.stand(Guard::SensitiveKinds));
+        let (open, closed): (&[&[Rule]], &[&[Rule]]) = match closed {
+            Some(_) if openings.contain(name) => (&[OPENED], &[]),
+            Some(sensitive) => {
+                return Err(format!("a {name} cannot be patched by annotation: {}", sensitive.why));
+            }
+            None => (class(name).open, class(name).closed),
+        };
+        let closed = closed.iter().flat_map(|rules| rules.iter()).map(|rule| (rule.path, Some(rule.why)));
+        let open = open.iter().flat_map(|rules| rules.iter()).map(|rule| (rule.path, None));
+        let patterns = closed.chain(open).map(|(path, why)| (PathPattern::new(path), why)).collect();
+        Ok(Allowed { kind: name.to_owned(), patterns })
+    }
+
+    /// Judges one path.
+    pub(crate) fn judge(&self, path: &Pointer) -> Result<(), String> {
+        let mut walk = Walk::new(self);
+        let place = path.steps().iter().fold(Walk::TOP, |place, step| walk.step(place, step));
+        walk.judge(place).map_err(|why| self.refusal(path, why))
+    }
+
+    /// Words for a path that may not be touched.
+    pub(crate) fn refusal(&self, path: &Pointer, why: Option<&str>) -> String {
+        let what = if path.steps().is_empty() { "the whole object".to_owned() } else { path.to_string() };
+        let kind = &self.kind;
+        match why {
+            Some(why) => format!("{what} is not for users to patch in a {kind}: {why}"),
+            None => format!("{what} is not for users to patch in a {kind}; see `virtpilot explain patch {kind}`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Allowed, CLASSES, DEFAULT, Openings, SENSITIVE, explain};
+    use crate::fields::pointer::Pointer;
+    use crate::object::key::Kind;
+    use crate::overrides::guards::Guards;
+    use crate::overrides::patch::Patch;
+    use expect_test::expect;
+
+    fn may(kind: &str, path: &str) -> bool {
+        let allowed = Allowed::of(&Kind::new("v1", kind), &Openings::none(), Guards::ALL);
+        allowed.is_ok_and(|allowed| allowed.judge(&Pointer::parse(path).unwrap()).is_ok())
+    }
+
+    #[test]
+    fn every_rule_is_a_pointer_with_a_sentence_and_no_kind_is_named_twice() {
+        let mut kinds = std::collections::BTreeSet::new();
+        for class in CLASSES.iter().chain([&DEFAULT]) {
+            for rule in class.open.iter().chain(class.closed).flat_map(|rules| rules.iter()) {
+                let pointer = Pointer::parse(rule.path).unwrap_or_else(|why| panic!("{}: {why}", class.name));
+                assert!(!pointer.steps().is_empty() && !rule.why.is_empty(), "{}", rule.path);
+                // All items of a list are judged alike.
+                assert!(
+                    !pointer.steps().iter().any(|step| step.chars().all(|letter| letter.is_ascii_digit())),
+                    "{}",
+                    rule.path
+                );
+            }
+            assert!(!class.why.is_empty());
+        }
+        for kind in CLASSES.iter().flat_map(|class| class.kinds).chain(SENSITIVE.iter().flat_map(|entry| entry.kinds)) {
+            assert!(kinds.insert(*kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn no_rule_opens_what_an_object_is() {
+        for class in CLASSES.iter().chain([&DEFAULT]) {
+            for rule in class.open.iter().flat_map(|rules| rules.iter()) {
+                let steps = Pointer::parse(rule.path).unwrap().steps().to_vec();
+                let content = ["spec", "data"].contains(&steps[0].as_str());
+                let own = steps.len() == 3
+                    && steps[0] == "metadata"
+                    && ["labels", "annotations"].contains(&steps[1].as_str());
+                assert!(content || own, "{} opens {}", class.name, rule.path);
+            }
+            for path in
+                ["", "/metadata", "/metadata/name", "/kind", "/metadata/labels", "/status/x", "/metadata/finalizers/0"]
+            {
+                for kind in class.kinds.iter().chain([&"Unheard"]) {
+                    assert!(!may(kind, path), "{kind} {path}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_example_is_allowed() {
+        for class in CLASSES.iter().chain([&DEFAULT]) {
+            let kind = Kind::new("v1", class.kinds.first().unwrap_or(&"Unheard"));
+            assert_eq!(
+                Patch::parse(class.example, &kind, &Openings::none()).map(|patch| patch.len()),
+                Ok(1),
+                "{}",
+                class.name
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_closed_wins_over_what_is_open() {
+        assert!(may("Service", "/spec/ports/0/port") && may("Service", "/spec/sessionAffinity"));
+        assert!(!may("Service", "/spec/externalIPs/0") && !may("Service", "/spec/selector/app"));
+        assert!(may("DaemonSet", "/spec/template/spec/containers/0/env/0/value"));
+        assert!(!may("DaemonSet", "/spec/template/spec/containers/0/env/0/valueFrom/secretKeyRef/name"));
+        assert!(!may("DaemonSet", "/spec/template/spec/containers/0/resources/claims/0/name"));
+        assert!(!may("DaemonSet", "/spec/tolerations/0") && may("Pod", "/spec/tolerations/0"));
+        assert!(may("ConfigMap", "/data/x") && !may("ConfigMap", "/binaryData/x") && !may("Secret", "/data/x"));
+        assert!(
+            may("Unheard", "/spec/a/b")
+                && !may("Unheard", "/spec/a/hostPath/path")
+                && !may("Unheard", "/spec/x/containers/0/name")
+        );
+        assert!(may("PrometheusRule", "/spec/groups/0/rules/0/annotations/command"));
+        assert!(
+            !may("ServiceMonitor", "/spec/endpoints/0/bearerTokenFile")
+                && may("ServiceMonitor", "/spec/endpoints/0/interval")
+        );
+        assert!(
+            !may("Deployment", "/metadata/annotations/image.openshift.io~1triggers")
+                && may("Deployment", "/metadata/annotations/team")
+        );
+        assert!(!may("HyperConverged", "/metadata/annotations/kubevirt.kubevirt.io~1jsonpatch"));
+    }
+
+    #[test]
+    fn only_closed_kinds_can_be_opened_and_then_their_spec_alone() {
+        let openings = Openings::parse("MachineConfig, FenceAgentsRemediationTemplate,").unwrap();
+        let allowed = Allowed::of(&Kind::new("m/v1", "MachineConfig"), &openings, Guards::ALL).unwrap();
+        assert!(allowed.judge(&Pointer::parse("/spec/kernelArguments/0").unwrap()).is_ok());
+        assert!(allowed.judge(&Pointer::parse("/metadata/labels/x").unwrap()).is_err());
+        assert!(Allowed::of(&Kind::new("m/v1", "KubeletConfig"), &openings, Guards::ALL).is_err());
+        let refused: Vec<String> =
+            ["Service", "machineconfig", "Frobnicator", "*"].map(|kinds| Openings::parse(kinds).unwrap_err()).into();
+        expect![[r#"
+            Service is not one of the kinds that are closed, so it cannot be opened; `virtpilot explain patch Service` shows what of it may be patched
+            there is no kind "machineconfig"; did you mean MachineConfig?
+            Frobnicator is not one of the kinds that are closed, so it cannot be opened; `virtpilot explain patch Frobnicator` shows what of it may be patched
+            "*" is no kind; write one such as MachineConfig, and no pattern"#]]
+        .assert_eq(&refused.join("\n"));
+    }
+
+    #[test]
+    fn an_explanation_is_the_table() {
+        let service = explain("service", &Openings::none());
+        assert!(service.named && service.kind == "Service" && service.open[0].path == "/spec/**");
+        let unheard = explain("Unheard", &Openings::none());
+        assert!(!unheard.named && unheard.class == "default");
+        let machines = explain("MachineConfig", &Openings::none());
+        assert!(machines.sensitive && machines.open.is_empty() && machines.example.is_none());
+        assert_eq!(explain("MachineConfig", &Openings::parse("MachineConfig").unwrap()).open.len(), 1);
+    }
+}

@@ -1,0 +1,133 @@
+//! Where two values differ, leaf by leaf, and whether all of it may.
+
+use crate::fields::pointer::Pointer;
+use crate::overrides::allow::{Allowed, Place, Walk};
+use serde_json::Value;
+
+/// Judges every field in which one object differs from another: changed, added or removed. What holds something is judged by what it
+/// holds, so it does not matter in what piece a change was made.
+pub(crate) fn judge(before: &Value, after: &Value, allowed: &Allowed) -> Result<(), String> {
+    let mut comparison = Comparison { walk: Walk::new(allowed), way: Vec::new() };
+    comparison.compare(Some(before), Some(after), Walk::TOP).map_err(|why| {
+        let way = comparison.way.iter().map(|step| match step {
+            Step::Key(key) => (*key).to_owned(),
+            Step::Index(index) => index.to_string(),
+        });
+        allowed.refusal(&Pointer::from_steps(way.collect()), why)
+    })
+}
+
+type Judged = Result<(), Option<&'static str>>;
+
+struct Comparison<'a> {
+    walk: Walk<'a>,
+    /// The way to here; after an error, to where it is.
+    way: Vec<Step<'a>>,
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Comparison<'a> {
+    fn compare(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, place: Place) -> Judged {
+        match (before, after) {
+            (Some(Value::Object(before)), Some(Value::Object(after))) => {
+                for (key, value) in before {
+                    self.child(Some(value), after.get(key), place, key)?;
+                }
+                for (key, value) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {
+                    self.child(None, Some(value), place, key)?;
+                }
+                Ok(())
+            }
+            (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after, place),
+            (before, after) if before == after => Ok(()),
+            (before, after) => {
+                before.map_or(Ok(()), |value| self.leaves(value, place))?;
+                after.map_or(Ok(()), |value| self.leaves(value, place))
+            }
+        }
+    }
+
+    fn child(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, place: Place, key: &'a str) -> Judged {
+        if before == after {
+            return Ok(());
+        }
+        self.way.push(Step::Key(key));
+        let below = self.walk.step(place, key);
+        self.compare(before, after, below)?;
+        self.way.pop();
+        Ok(())
+    }
+
+    /// All items of a list are in the same place as far as rules go: no rule names a number.
+    fn list(&mut self, before: &'a [Value], after: &'a [Value], place: Place) -> Judged {
+        let item = self.walk.step(place, "0");
+        for index in 0..before.len().max(after.len()) {
+            let (before, after) = (before.get(index), after.get(index));
+            if before != after {
+                self.way.push(Step::Index(index));
+                self.compare(before, after, item)?;
+                self.way.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges every leaf of a value that is only on one side; what is empty is a leaf.
+    fn leaves(&mut self, value: &'a Value, place: Place) -> Judged {
+        match value {
+            Value::Object(fields) if !fields.is_empty() => {
+                for (key, value) in fields {
+                    self.way.push(Step::Key(key));
+                    let below = self.walk.step(place, key);
+                    self.leaves(value, below)?;
+                    self.way.pop();
+                }
+                Ok(())
+            }
+            Value::Array(items) if !items.is_empty() => self.list(&[], items, place),
+            _ => self.walk.judge(place),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::object::key::Kind;
+    use crate::overrides::allow::{Allowed, Openings};
+    use crate::overrides::guards::Guards;
+    use serde_json::{Value, json};
+
+    fn judge(before: &Value, after: &Value) -> Result<(), String> {
+        let allowed = Allowed::of(&Kind::new("apps/v1", "DaemonSet"), &Openings::none(), Guards::ALL).unwrap();
+        super::judge(before, after, &allowed)
+    }
+
+    #[test]
+    fn every_leaf_that_differs_is_judged_in_whatever_piece_it_came() {
+        let pod = |pod: Value| json!({"spec": {"template": {"spec": pod}}});
+        let before = pod(json!({"containers": [{"name": "a", "image": "i"}]}));
+        let wrong = |after: Value| judge(&before, &after).unwrap_err().split(' ').next().unwrap().to_owned();
+        let good = pod(json!({"containers": [{"name": "a", "image": "i", "env": [{"name": "x", "value": "y"}]}]}));
+        assert_eq!(judge(&before, &before), Ok(()));
+        assert_eq!(judge(&before, &good), Ok(()));
+        assert_eq!(judge(&good, &before), Ok(()), "both ways");
+        let secret = json!({"name": "x", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
+        for (after, path) in [
+            (json!({}), "/spec/template/spec/containers/0/image"),
+            (json!({"containers": [{"name": "a", "image": "other"}]}), "/spec/template/spec/containers/0/image"),
+            (json!({"containers": [{"name": "a", "image": "i"}, {}]}), "/spec/template/spec/containers/1"),
+            (
+                json!({"containers": [{"name": "a", "image": "i", "env": [secret]}]}),
+                "/spec/template/spec/containers/0/env/0/valueFrom/secretKeyRef/key",
+            ),
+            (json!({"containers": "i"}), "/spec/template/spec/containers/0/image"),
+        ] {
+            assert_eq!(wrong(pod(after)), path);
+        }
+        assert_eq!(wrong(json!({"spec": null})), "/spec/template/spec/containers/0/image");
+    }
+}

@@ -1,0 +1,282 @@
+//! Properties of what users write, tried with what nobody would write. A few hundred cases in every test run; `make fuzz` goes on for as
+//! long as it is told.
+
+use crate::fields::pattern::fits;
+use crate::fields::pointer::Pointer;
+use crate::object::key::Key;
+use crate::overrides::Overrides;
+use crate::overrides::allow::Openings;
+use crate::overrides::corpus::{name_fits, nothing_gained, objects};
+use crate::overrides::guards::Guards;
+use crate::overrides::masks::Masks;
+use crate::overrides::operate::Operation;
+use crate::overrides::patch::{DEEPEST, LARGEST_RESULT, Patch};
+use crate::overrides::steering::{Mode, Pause, Steering};
+use crate::overrides::strict::{depth, size};
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::sample::select;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Steps of paths that lead somewhere, and some that must not.
+const STEPS: [&str; 44] = [
+    "spec",
+    "spec",
+    "spec",
+    "data",
+    "metadata",
+    "labels",
+    "annotations",
+    "name",
+    "namespace",
+    "kind",
+    "finalizers",
+    "ownerReferences",
+    "template",
+    "template",
+    "containers",
+    "env",
+    "valueFrom",
+    "secretKeyRef",
+    "resources",
+    "limits",
+    "nodeSelector",
+    "tolerations",
+    "affinity",
+    "replicas",
+    "ports",
+    "selector",
+    "externalIPs",
+    "groups",
+    "rules",
+    "first",
+    "second",
+    "hostPath",
+    "image",
+    "0",
+    "1",
+    "-",
+    "00",
+    "+1",
+    "-1",
+    "",
+    "a~1b",
+    "~0",
+    "~2",
+    "platform.kubevirt.io~1managed-by",
+];
+
+/// Paths of the objects, so that many operations do something.
+const PATHS: [&str; 24] = [
+    "",
+    "/kind",
+    "/metadata/name",
+    "/metadata/labels",
+    "/metadata/labels/team",
+    "/metadata/annotations/note",
+    "/spec",
+    "/spec/ports",
+    "/spec/ports/0",
+    "/spec/ports/1/port",
+    "/spec/ports/-",
+    "/spec/sessionAffinity",
+    "/data",
+    "/data/first",
+    "/data/new",
+    "/spec/groups/0/rules/-",
+    "/spec/groups/0",
+    "/spec/template/spec/containers/0",
+    "/spec/template/spec/containers/0/env",
+    "/spec/template/spec/containers/0/env/-",
+    "/spec/template/spec/containers/0/env/0",
+    "/spec/template/spec/containers/0/resources",
+    "/spec/template/spec/affinity",
+    "/spec/template",
+];
+
+fn config() -> ProptestConfig {
+    // The number of cases comes from PROPTEST_CASES, which `make fuzz` sets.
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn path() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => select(PATHS.as_slice()).prop_map(str::to_owned),
+        3 => vec(select(STEPS.as_slice()), 0..7).prop_map(|steps| steps.iter().map(|step| format!("/{step}")).collect()),
+        2 => (select(PATHS.as_slice()), select(STEPS.as_slice())).prop_map(|(path, step)| format!("{path}/{step}")),
+        1 => vec(select(STEPS.as_slice()), 1..5).prop_map(|steps| steps.join("/")),
+        1 => any::<String>(),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        "[a-z\u{0}-\u{20}\"\\\\é]{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 24, 4, |inner| {
+        let key = prop_oneof![select(STEPS.as_slice()).prop_map(str::to_owned), "[a-z]{1,3}"];
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            btree_map(key, inner, 0..4).prop_map(|fields| json!(fields)),
+        ]
+    })
+}
+
+fn operation() -> impl Strategy<Value = Value> {
+    let op =
+        prop_oneof![30 => select(["add", "remove", "replace", "move", "copy", "test"].as_slice()), 1 => Just("merge")];
+    let extra = prop_oneof![
+        20 => Just(None),
+        1 => select(["Path", "PATH", "from", "value", "x"].as_slice()).prop_map(Some)
+    ];
+    (op, path(), path(), value(), extra).prop_map(|(op, path, from, value, extra)| {
+        let mut operation = json!({"op": op, "path": path});
+        match op {
+            "add" | "replace" | "test" | "merge" => operation["value"] = value,
+            "move" | "copy" => operation["from"] = json!(from),
+            _ => {}
+        }
+        if let Some(extra) = extra {
+            operation[extra] = json!(from);
+        }
+        operation
+    })
+}
+
+/// A patch, perhaps with a few letters changed.
+fn patch() -> impl Strategy<Value = String> {
+    let whole = || vec(operation(), 0..8).prop_map(|operations| json!(operations).to_string());
+    let damage = vec((any::<proptest::sample::Index>(), any::<char>()), 1..4);
+    prop_oneof![
+        12 => whole(),
+        // One operation at a time gets past the others' mistakes.
+        12 => operation().prop_map(|operation| json!([operation]).to_string()),
+        2 => (whole(), damage).prop_map(|(text, damage)| {
+            let mut letters: Vec<char> = text.chars().collect();
+            for (place, letter) in damage {
+                let place = place.index(letters.len());
+                letters[place] = letter;
+            }
+            letters.into_iter().collect()
+        }),
+        1 => any::<String>(),
+    ]
+}
+
+fn object() -> impl Strategy<Value = Value> {
+    select(objects().values().cloned().collect::<Vec<_>>())
+}
+
+fn mask() -> impl Strategy<Value = String> {
+    prop_oneof![5 => vec(path(), 1..4).prop_map(|paths| paths.join(",")), 1 => any::<String>()]
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_patch_changes_only_what_is_open(text in patch(), object in object()) {
+        let kind = Key::of(&object).unwrap().kind;
+        if let Ok(patch) = Patch::parse(&text, &kind, &Openings::none()) {
+            let result = patch.apply(&object);
+            prop_assert_eq!(&result, &patch.apply(&object));
+            if let Ok(result) = result {
+                prop_assert_eq!(nothing_gained(&object, &result), Ok(()));
+                prop_assert!(result.to_string().len() <= LARGEST_RESULT && depth(&result) <= DEEPEST);
+            }
+        }
+    }
+
+    #[test]
+    fn an_operation_does_what_another_implementation_does(
+        items in vec(operation(), 1..5), object in prop_oneof![object(), value()]
+    ) {
+        for item in items {
+            let (ours, theirs) = (Operation::parse(item.clone(), Guards::ALL), serde_json::from_value(item));
+            let (Ok(ours), Ok(theirs)) = (ours, theirs) else { continue };
+            let (mut mine, mut other) = (object.clone(), object.clone());
+            let done = ours.run(&mut mine, Guards::ALL);
+            let reference = json_patch::patch(&mut other, &[theirs]);
+            prop_assert_eq!(done.is_ok(), reference.is_ok(), "{:?} and {:?}", done, reference);
+            if done.is_ok() {
+                prop_assert_eq!(mine, other);
+            }
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_value_is_never_taken_for_smaller(value in value()) {
+        let (guess, real) = (size(&value), value.to_string().len());
+        prop_assert!(real <= guess && guess <= real * 27 + 8, "{} for {}", guess, real);
+    }
+
+    #[test]
+    fn a_pointer_is_written_back_as_it_was_read(text in prop_oneof![path(), any::<String>()], steps in vec(any::<String>(), 0..5)) {
+        if let Ok(pointer) = Pointer::parse(&text) {
+            prop_assert_eq!(pointer.to_string(), text);
+        }
+        let pointer = Pointer::from_steps(steps);
+        prop_assert_eq!(Pointer::parse(&pointer.to_string()), Ok(pointer));
+    }
+
+    #[test]
+    fn a_mask_takes_away_once_and_never_what_the_object_is(text in mask(), object in object()) {
+        if let Ok(masks) = Masks::parse(&text, Guards::ALL) {
+            let mut once = object.clone();
+            if masks.take_out_of(&mut once).is_ok() {
+                let mut twice = once.clone();
+                prop_assert_eq!(masks.take_out_of(&mut twice), Ok(()));
+                prop_assert_eq!(&once, &twice);
+                prop_assert_eq!(Key::of(&once), Key::of(&object));
+                prop_assert!(part_of(&once, &object), "{} is not a part of {}", once, object);
+            }
+        }
+    }
+
+    #[test]
+    fn patch_and_mask_together_keep_the_object_the_same(patch in patch(), mask in mask(), object in object()) {
+        let key = Key::of(&object).unwrap();
+        if let Ok(overrides) = Overrides::read(Some(&patch), Some(&mask), &key, &Openings::none())
+            && let Ok(result) = overrides.apply(&object)
+        {
+            prop_assert_eq!(Key::of(&result), Some(key));
+            prop_assert_eq!(overrides.apply(&object), Ok(result));
+        }
+    }
+
+    #[test]
+    fn a_name_fits_as_it_does_when_all_ways_are_tried(pattern in "[ab*?é]{0,8}", name in "[abé]{0,9}") {
+        let letters = |text: &str| text.chars().collect::<Vec<char>>();
+        prop_assert_eq!(fits(&pattern, &name), name_fits(&letters(&pattern), &letters(&name)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_never_taken_for_leave_to_write(
+        mode in prop_oneof![any::<String>(), Just(String::new())], pause in prop_oneof![any::<String>(), "[0-9TZ:.+-]{0,25}"]
+    ) {
+        let annotations = BTreeMap::from([
+            (api::annotation::MODE.to_owned(), mode.clone()),
+            (api::annotation::RECONCILE_PAUSED.to_owned(), pause.clone()),
+        ]);
+        if let Ok(steering) = Steering::read(&annotations) {
+            let plain = |text: &str, words: &[&str]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
+            prop_assert!(steering.mode == Mode::Unmanaged || plain(&mode, &["", "managed"]));
+            prop_assert!(steering.pause != Pause::No || plain(&pause, &["", "false"]));
+        }
+    }
+}
+
+/// Whether everything one value says another says too.
+fn part_of(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            part.iter().all(|(key, value)| whole.get(key).is_some_and(|whole| part_of(value, whole)))
+        }
+        _ => part == whole,
+    }
+}

@@ -1,0 +1,125 @@
+//! What users write on a managed object to change what is wanted of it.
+
+pub mod allow;
+#[cfg(test)]
+mod corpus;
+mod difference;
+#[cfg(test)]
+mod fuzz;
+pub(crate) mod guards;
+mod masks;
+mod operate;
+pub mod patch;
+pub mod steering;
+mod strict;
+
+use crate::fields::pointer::Pointer;
+use crate::object::key::Key;
+use crate::overrides::allow::Openings;
+use crate::overrides::guards::Guards;
+use crate::overrides::masks::Masks;
+use crate::overrides::patch::Patch;
+use crate::reason::Reason;
+use serde_json::Value;
+
+/// The overrides of one object's content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    patch: Option<Patch>,
+    masks: Masks,
+}
+
+impl Overrides {
+    /// Reads the values of `patch` and `ignore-fields`. What is wrong in one of them is a reason to keep the last good state.
+    pub fn read(
+        patch: Option<&str>,
+        ignore_fields: Option<&str>,
+        key: &Key,
+        openings: &Openings,
+    ) -> Result<Overrides, Reason> {
+        Overrides::read_with(patch, ignore_fields, key, openings, Guards::ALL)
+    }
+
+    pub(crate) fn read_with(
+        patch: Option<&str>,
+        ignore_fields: Option<&str>,
+        key: &Key,
+        openings: &Openings,
+        guards: Guards,
+    ) -> Result<Overrides, Reason> {
+        let text = |value: Option<&'_ str>| value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned);
+        let patch = text(patch).map(|value| Patch::parse_with(&value, &key.kind, openings, guards)).transpose();
+        let masks = text(ignore_fields).map_or(Ok(Masks::default()), |value| Masks::parse(&value, guards));
+        Ok(Overrides { patch: patch.map_err(patch_refused)?, masks: masks.map_err(masks_refused)? })
+    }
+
+    /// Fields that are the user's.
+    pub fn ignored(&self) -> &[Pointer] {
+        self.masks.pointers()
+    }
+
+    /// Whether the user wishes nothing else than we do.
+    pub fn is_empty(&self) -> bool {
+        self.patch.as_ref().is_none_or(Patch::is_empty) && self.masks.pointers().is_empty()
+    }
+
+    /// What we want once the user's wishes are honoured: patched, then without the ignored fields.
+    pub fn apply(&self, wanted: &Value) -> Result<Value, Reason> {
+        let mut wanted = match &self.patch {
+            Some(patch) => patch.apply(wanted).map_err(patch_refused)?,
+            None => wanted.clone(),
+        };
+        self.masks.take_out_of(&mut wanted).map_err(masks_refused)?;
+        Ok(wanted)
+    }
+}
+
+fn patch_refused(why: String) -> Reason {
+    Reason::PatchRefused { why: short(why) }
+}
+
+fn masks_refused(why: String) -> Reason {
+    Reason::IgnoreFieldsRefused { why: short(why) }
+}
+
+/// As much of it as is worth repeating: it can quote what its author wrote, and an event has little room.
+fn short(why: String) -> String {
+    const MOST: usize = 400;
+    if why.chars().count() <= MOST { why } else { why.chars().take(MOST).chain("...".chars()).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Overrides;
+    use crate::object::key::{Key, Kind};
+    use crate::overrides::allow::Openings;
+    use crate::reason::Reason;
+    use serde_json::{Value, json};
+
+    fn read(patch: Option<&str>, ignore_fields: &str) -> Result<Overrides, Reason> {
+        let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
+        Overrides::read(patch, Some(ignore_fields), &key, &Openings::none())
+    }
+
+    fn wanted() -> Value {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+            "spec": {"type": "ClusterIP", "ports": [{"port": 1}], "selector": {"app": "x"}}})
+    }
+
+    #[test]
+    fn an_ignored_field_is_not_wanted_any_more_and_wins_over_the_patch() {
+        let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
+        let overrides = read(Some(patch), "/spec/type, /spec/nothing").unwrap();
+        assert_eq!(
+            overrides.apply(&wanted()).unwrap()["spec"],
+            json!({"ports": [{"port": 1}], "selector": {"app": "x"}})
+        );
+    }
+
+    #[test]
+    fn a_mask_into_a_list_is_refused_and_names_what_can_be_ignored() {
+        let overrides = read(None, "/spec/ports/0/port").unwrap();
+        let Reason::IgnoreFieldsRefused { why } = overrides.apply(&wanted()).unwrap_err() else { panic!() };
+        assert_eq!(why, "/spec/ports/0/port leads into a list; ignore /spec/ports as a whole");
+    }
+}

@@ -1,0 +1,163 @@
+//! One operation of a JSON patch (RFC 6902), done on a value along the very pointers that were judged.
+
+use crate::fields::pointer::Pointer;
+use crate::overrides::guards::{Guard, Guards};
+use serde_json::{Map, Value};
+
+/// One operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Add { path: Pointer, value: Value },
+    Remove { path: Pointer },
+    Replace { path: Pointer, value: Value },
+    Move { path: Pointer, from: Pointer },
+    Copy { path: Pointer, from: Pointer },
+    Test { path: Pointer, value: Value },
+}
+
+impl Operation {
+    /// Reads one strictly: its members, all of them and no other.
+    pub(crate) fn parse(item: Value, guards: Guards) -> Result<Operation, String> {
+        let Value::Object(mut fields) = item else {
+            return Err("it is not an object".into());
+        };
+        let op = fields.get("op").and_then(Value::as_str).ok_or("it has no \"op\"")?.to_owned();
+        let members: &[&str] = match op.as_str() {
+            "add" | "replace" | "test" => &["op", "path", "value"],
+            "remove" => &["op", "path"],
+            "move" | "copy" => &["op", "path", "from"],
+            other => return Err(format!("there is no operation {other:?}")),
+        };
+        let unknown = fields.keys().find(|key| !members.contains(&key.as_str()));
+        if let Some(unknown) = unknown.filter(|_| guards.stand(Guard::Members)) {
+            return Err(format!("{op} has no member {unknown:?}"));
+        }
+        if let Some(missing) = members.iter().find(|member| !fields.contains_key(**member)) {
+            return Err(format!("{op} needs a {missing:?}"));
+        }
+        let pointer = |fields: &Map<String, Value>, member: &str| {
+            let text = fields.get(member).and_then(Value::as_str).ok_or(format!("{member:?} is not text"))?;
+            Pointer::parse_with(text, guards)
+        };
+        let path = pointer(&fields, "path")?;
+        let value = fields.remove("value").unwrap_or_default();
+        Ok(match op.as_str() {
+            "add" => Operation::Add { path, value },
+            "replace" => Operation::Replace { path, value },
+            "test" => Operation::Test { path, value },
+            "move" => Operation::Move { path, from: pointer(&fields, "from")? },
+            "copy" => Operation::Copy { path, from: pointer(&fields, "from")? },
+            _ => Operation::Remove { path },
+        })
+    }
+
+    /// What it changes, beside what it only reads.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Pointer> {
+        let (first, second) = match self {
+            Operation::Add { path, .. }
+            | Operation::Remove { path }
+            | Operation::Replace { path, .. }
+            | Operation::Copy { path, .. } => (Some(path), None),
+            Operation::Move { path, from } => (Some(path), Some(from)),
+            Operation::Test { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// What it puts into the object, and where.
+    pub(crate) fn brings<'a>(&'a self, object: &'a Value, guards: Guards) -> Option<(&'a Pointer, &'a Value)> {
+        match self {
+            Operation::Add { path, value } | Operation::Replace { path, value } => Some((path, value)),
+            Operation::Move { path, from } | Operation::Copy { path, from } => {
+                Some((path, look(object, from.steps(), guards)?))
+            }
+            Operation::Remove { .. } | Operation::Test { .. } => None,
+        }
+    }
+
+    /// Does it. After an error the object is worth nothing.
+    pub(crate) fn run(&self, object: &mut Value, guards: Guards) -> Result<(), String> {
+        match self {
+            Operation::Add { path, value } => add(object, path, value.clone(), guards),
+            Operation::Remove { path } => remove(object, path, guards).map(drop),
+            Operation::Replace { path, value } => {
+                *look_mut(object, path.steps(), guards).ok_or_else(|| missing(path))? = value.clone();
+                Ok(())
+            }
+            Operation::Move { path, from } if path.steps().len() > from.steps().len() && path.starts_with(from) => {
+                Err(format!("{from} cannot be moved into itself"))
+            }
+            Operation::Move { path, from } => {
+                let value = remove(object, from, guards)?;
+                add(object, path, value, guards)
+            }
+            Operation::Copy { path, from } => {
+                let value = look(object, from.steps(), guards).ok_or_else(|| missing(from))?.clone();
+                add(object, path, value, guards)
+            }
+            Operation::Test { path, value } => {
+                let found = look(object, path.steps(), guards).ok_or_else(|| missing(path))?;
+                if found == value { Ok(()) } else { Err(format!("{path} is not what it tests for")) }
+            }
+        }
+    }
+}
+
+fn missing(path: &Pointer) -> String {
+    format!("{path} does not exist")
+}
+
+fn add(object: &mut Value, path: &Pointer, value: Value, guards: Guards) -> Result<(), String> {
+    let Some((last, way)) = path.steps().split_last() else {
+        *object = value;
+        return Ok(());
+    };
+    match look_mut(object, way, guards) {
+        Some(Value::Object(fields)) => {
+            fields.insert(last.clone(), value);
+            Ok(())
+        }
+        Some(Value::Array(items)) => {
+            let place = if last == "-" { Some(items.len()) } else { index(last, guards) };
+            let place = place.filter(|place| *place <= items.len());
+            items.insert(place.ok_or_else(|| format!("{path} is no place in its list"))?, value);
+            Ok(())
+        }
+        Some(_) => Err(format!("{path} leads into something that has no fields")),
+        None => Err(format!("{path} has no parent; add that first")),
+    }
+}
+
+fn remove(object: &mut Value, path: &Pointer, guards: Guards) -> Result<Value, String> {
+    let (last, way) = path.steps().split_last().ok_or("the whole object cannot be taken away")?;
+    let taken = match look_mut(object, way, guards) {
+        Some(Value::Object(fields)) => fields.remove(last),
+        Some(Value::Array(items)) => {
+            index(last, guards).filter(|place| *place < items.len()).map(|place| items.remove(place))
+        }
+        _ => None,
+    };
+    taken.ok_or_else(|| missing(path))
+}
+
+fn look<'a>(object: &'a Value, steps: &[String], guards: Guards) -> Option<&'a Value> {
+    steps.iter().try_fold(object, |place, step| match place {
+        Value::Object(fields) => fields.get(step),
+        Value::Array(items) => items.get(index(step, guards)?),
+        _ => None,
+    })
+}
+
+fn look_mut<'a>(object: &'a mut Value, steps: &[String], guards: Guards) -> Option<&'a mut Value> {
+    steps.iter().try_fold(object, |place, step| match place {
+        Value::Object(fields) => fields.get_mut(step),
+        Value::Array(items) => items.get_mut(index(step, guards)?),
+        _ => None,
+    })
+}
+
+/// A place in a list is digits without a leading zero or sign: one place has one name.
+fn index(step: &str, guards: Guards) -> Option<usize> {
+    let plain = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
+    if plain || !guards.stand(Guard::Indexes) { step.parse().ok() } else { None }
+}

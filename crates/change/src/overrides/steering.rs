@@ -1,0 +1,103 @@
+//! Whether an object is ours to write now.
+
+use crate::overrides::guards::{Guard, Guards};
+use crate::reason::Reason;
+use api::annotation;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// Whose an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Ours.
+    #[default]
+    Managed,
+    /// The user's: we never write it.
+    Unmanaged,
+}
+
+/// Whether nothing is to be done for now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Pause {
+    /// It is not paused.
+    #[default]
+    No,
+    /// Until somebody removes the annotation.
+    UntilRemoved,
+    /// Until this moment, in milliseconds since 1970.
+    Until(i64),
+    /// It cannot be told until when; that counts as paused.
+    Unclear(String),
+}
+
+/// The annotations that say so.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Steering {
+    /// Whose it is.
+    pub mode: Mode,
+    /// Whether it is paused.
+    pub pause: Pause,
+}
+
+impl Steering {
+    /// Reads the annotations of a live object.
+    pub fn read(annotations: &BTreeMap<String, String>) -> Result<Steering, Reason> {
+        Steering::read_with(annotations, Guards::ALL)
+    }
+
+    pub(crate) fn read_with(annotations: &BTreeMap<String, String>, guards: Guards) -> Result<Steering, Reason> {
+        let text = |name: &str| annotations.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
+        let mode = match text(annotation::MODE) {
+            None => Mode::Managed,
+            Some(value) if value.eq_ignore_ascii_case("managed") => Mode::Managed,
+            Some(value) if value.eq_ignore_ascii_case("unmanaged") => Mode::Unmanaged,
+            Some(value) if guards.stand(Guard::ModeKnown) => return Err(Reason::ModeUnknown { value: short(value) }),
+            Some(_) => Mode::Managed,
+        };
+        let pause = match text(annotation::RECONCILE_PAUSED) {
+            None => Pause::No,
+            Some(value) if value.eq_ignore_ascii_case("false") => Pause::No,
+            Some(value) if value.eq_ignore_ascii_case("true") => Pause::UntilRemoved,
+            Some(value) => match value.parse::<Timestamp>() {
+                Ok(end) => Pause::Until(end.as_millisecond()),
+                Err(_) if guards.stand(Guard::PauseRead) => Pause::Unclear(short(value)),
+                Err(_) => Pause::No,
+            },
+        };
+        Ok(Steering { mode, pause })
+    }
+}
+
+/// As much of it as is worth repeating.
+fn short(value: &str) -> String {
+    value.chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, Pause, Steering};
+    use crate::reason::Reason;
+    use std::collections::BTreeMap;
+
+    fn read(key: &str, value: &str) -> Result<Steering, Reason> {
+        Steering::read(&BTreeMap::from([(format!("platform.kubevirt.io/{key}"), value.to_owned())]))
+    }
+
+    #[test]
+    fn mode_is_read_in_any_case_and_refused_when_unknown() {
+        assert_eq!(Steering::read(&BTreeMap::new()).unwrap(), Steering::default());
+        assert_eq!(read("mode", " Unmanaged ").unwrap().mode, Mode::Unmanaged);
+        assert_eq!(read("mode", "off").unwrap_err(), Reason::ModeUnknown { value: "off".into() });
+    }
+
+    #[test]
+    fn a_pause_ends_when_it_says_and_what_is_unclear_counts_as_paused() {
+        let pause = |value: &str| read("reconcile-paused", value).unwrap().pause;
+        assert_eq!(
+            (pause("true"), pause("TRUE"), pause("false"), pause("")),
+            (Pause::UntilRemoved, Pause::UntilRemoved, Pause::No, Pause::No)
+        );
+        assert_eq!(pause("2027-01-01T01:00:00+01:00"), Pause::Until(1_798_761_600_000));
+        assert_eq!(pause("tomorrow"), Pause::Unclear("tomorrow".into()));
+    }
+}
