@@ -5,7 +5,7 @@ use crate::decision::{Effect, Verdict};
 use crate::exclusion::Exclusions;
 use crate::guards::{Guard, Guards};
 use crate::scope::Consent;
-use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings};
+use change::{Desired, Digest, Impact, Key, Live, ManagedFields, PatchableKinds};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> 
         dropped: &[],
         frozen: false,
         consent: &consent,
-        openings: &Openings::none(),
+        openings: &PatchableKinds::none(),
         excluded: false,
         restarts: "",
         source: "",

@@ -10,7 +10,9 @@ use crate::wish::Wish;
 use api::annotation;
 use change::content;
 use change::field_set::{applied_by_another, takers};
-use change::{Claim, Desired, Digest, Entry, FieldSet, Impact, Key, Live, Mode, Openings, Pause, Reason, Steering};
+use change::{
+    Claim, Desired, Digest, Entry, FieldSet, Impact, Key, Live, Mode, PatchableKinds, Pause, Reason, Steering,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -40,7 +42,7 @@ pub struct Observed<'a> {
     /// To what the user said yes.
     pub consent: &'a Consent,
     /// Sensitive kinds that may be patched after all.
-    pub openings: &'a Openings,
+    pub openings: &'a PatchableKinds,
     /// Whether the user excluded it.
     pub excluded: bool,
     /// The nodes a High write restarts, in words.

@@ -5,7 +5,7 @@ use crate::decision::{Effect, Verdict};
 use crate::exclusion::Exclusions;
 use crate::parting::{Cause, Parting, part};
 use crate::scope::{Consent, Rule};
-use change::{Impact, Key, Kind, Live, ManagedFields, Openings, Overrides};
+use change::{Impact, Key, Kind, Live, ManagedFields, Overrides, PatchableKinds};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
@@ -72,7 +72,7 @@ fn exclusions() -> impl Strategy<Value = String> {
 
 /// What is wanted with these wishes, if they can be honoured.
 fn honoured(bare: &Value, patch: Option<&str>, masks: Option<&str>) -> Option<Value> {
-    let overrides = Overrides::read(patch, masks, &Key::of(bare)?, &Openings::none()).ok()?;
+    let overrides = Overrides::read(patch, masks, &Key::of(bare)?, &PatchableKinds::none()).ok()?;
     overrides.apply(bare).ok()
 }
 
@@ -90,7 +90,7 @@ proptest! {
         let now = honoured(bare, patch.as_deref(), masks.as_deref());
         let before = honoured(bare, good_patch.as_deref(), good_masks.as_deref());
         let key = Key::of(bare).unwrap();
-        let was_honoured = Overrides::read(good_patch.as_deref(), good_masks.as_deref(), &key, &Openings::none()).is_ok();
+        let was_honoured = Overrides::read(good_patch.as_deref(), good_masks.as_deref(), &key, &PatchableKinds::none()).is_ok();
         if now.is_none() && before.is_none() && was_honoured {
             // What was granted once does not fit any more: nothing is written, so nothing is lost.
             prop_assert!(matches!(verdict, Verdict::Hold(_)));

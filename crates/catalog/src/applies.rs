@@ -88,7 +88,7 @@ fn wanted(asset: &Asset, facts: &Facts) -> Applicability {
     for condition in &asset.conditions {
         match met(condition, facts) {
             Met::Yes => {}
-            Met::No(reason) if is_users_word(condition) => unasked = unasked.or(Some(reason)),
+            Met::No(reason) if is_user_condition(condition) => unasked = unasked.or(Some(reason)),
             Met::No(reason) => unmet = unmet.or(Some(reason)),
             Met::Needs(query) => needs.push(query),
             Met::Held(query) => held = held.or(Some(query)),
@@ -110,7 +110,7 @@ fn wanted(asset: &Asset, facts: &Facts) -> Applicability {
 }
 
 /// Whether only a user can have made a condition false; feature gates come and go with versions of their operator, too.
-fn is_users_word(condition: &Condition) -> bool {
+fn is_user_condition(condition: &Condition) -> bool {
     matches!(condition, Condition::Annotation { .. })
 }
 

@@ -5,8 +5,8 @@ use crate::cluster::query::Query;
 use crate::pack::asset::Asset;
 use crate::pack::catalog::Catalog;
 use crate::pack::load::is_template;
-use crate::template::budget::Budget;
-use crate::template::{Parsed, Stop, Value as Item, World, functions, names, run};
+use crate::template::budget::RenderBudget;
+use crate::template::{Parsed, RenderContext, Stop, Value as Item, functions, names, run};
 use crate::yaml;
 use serde_json::Value;
 use std::rc::Rc;
@@ -35,8 +35,13 @@ pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
         let Some(parsed) = source.and_then(|source| Parsed::read(source).ok()) else {
             return Rendered::Broken(format!("{path}: the pack has no such template"));
         };
-        let world = World { facts, files: &catalog.files, reads: asset.reads.as_deref(), budget: Budget::default() };
-        match run(&parsed, &data(asset, facts), &world) {
+        let context = RenderContext {
+            facts,
+            files: &catalog.files,
+            reads: asset.reads.as_deref(),
+            budget: RenderBudget::default(),
+        };
+        match run(&parsed, &data(asset, facts), &context) {
             Ok(text) => text,
             Err((_, Stop::Needs(query))) => return Rendered::Needs(needs(query, &parsed, asset, facts)),
             Err((_, Stop::Held(query))) => return Rendered::Held(query),

@@ -19,7 +19,7 @@ pub use object::key::{Key, Kind};
 pub use object::live::Live;
 pub use object::{desired, digest, live};
 pub use overrides::Overrides;
-pub use overrides::allow::Openings;
+pub use overrides::allow::PatchableKinds;
 pub use overrides::steering::{Mode, Pause, Steering};
 pub use overrides::{allow, patch, steering};
 pub use reason::Reason;

@@ -6,7 +6,7 @@ use crate::decision::{Decision, Effect, Tell, Verdict};
 use crate::scope::{Consent, Rule};
 use crate::standing::Origin;
 use api::annotation::{APPLIED, ORIGIN};
-use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings, Reason};
+use change::{Desired, Digest, Impact, Key, Live, ManagedFields, PatchableKinds, Reason};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ struct Scene {
     frozen: bool,
     impact: Impact,
     consent: Consent,
-    openings: Openings,
+    openings: PatchableKinds,
     inspected: Option<Inspected>,
     source: &'static str,
 }
@@ -72,7 +72,7 @@ impl Scene {
             source: "this",
             impact: Impact::Low,
             consent: Consent::default(),
-            openings: Openings::none(),
+            openings: PatchableKinds::none(),
         }
     }
 

@@ -37,7 +37,7 @@ fn kubevirt() -> Query {
     Query::List { api_version: "kubevirt.io/v1".into(), kind: "KubeVirt".into() }
 }
 
-fn told(conditions: Vec<Condition>, facts: &Facts) -> String {
+fn summary(conditions: Vec<Condition>, facts: &Facts) -> String {
     match applies(&asset(Install::OptIn, conditions), facts) {
         Applicability::Applies => "applies".into(),
         Applicability::Not(unmet) => unmet.to_string(),
@@ -50,7 +50,7 @@ fn told(conditions: Vec<Condition>, facts: &Facts) -> String {
 }
 
 fn check(condition: Condition, facts: &Facts, expected: &Expect) {
-    expected.assert_eq(&told(vec![condition], facts));
+    expected.assert_eq(&summary(vec![condition], facts));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn without_conditions_the_install_mode_decides() {
 }
 
 fn check_none(expected: &Expect) {
-    expected.assert_eq(&told(vec![], &Facts::default()));
+    expected.assert_eq(&summary(vec![], &Facts::default()));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_field_is_unconfigured_when_it_is_absent_null_or_an_empty_map() {
     }
     for path in ["spec.c", "spec.c.d", "spec.e"] {
         assert_eq!(
-            told(vec![field(path)], &facts),
+            summary(vec![field(path)], &facts),
             format!("field `{path}` of the HyperConverged object should be left to us and is set")
         );
     }
@@ -192,11 +192,11 @@ fn one_condition_that_does_not_hold_is_decisive() {
     let gate = || Condition::KubevirtFeatureGate { value: "G".into() };
     let image = || Condition::Image { key: "i".into() };
     let no_image = "image `i` should be known to the operator and is not";
-    assert_eq!(told(vec![gate(), image()], &Facts::default()), no_image);
+    assert_eq!(summary(vec![gate(), image()], &Facts::default()), no_image);
     let mut unknown = Facts::default();
     unknown.answers.insert(kubevirt(), Answer::Unknown);
-    assert_eq!(told(vec![gate(), image()], &unknown), no_image);
-    assert_eq!(told(vec![gate(), gate()], &Facts::default()), "needs 1");
+    assert_eq!(summary(vec![gate(), image()], &unknown), no_image);
+    assert_eq!(summary(vec![gate(), gate()], &Facts::default()), "needs 1");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn what_the_cluster_does_not_serve_is_missing_only_where_it_is_wanted() {
 #[test]
 fn an_annotation_or_a_feature_gate_is_a_wish() {
     let annotation = Condition::Annotation { key: "k".into(), value: None };
-    assert!(asset(Install::OptIn, vec![Condition::Image { key: "i".into() }, annotation]).is_wished_for());
-    assert!(asset(Install::Always, vec![Condition::FeatureGate { value: "g".into() }]).is_wished_for());
-    assert!(!asset(Install::Always, vec![Condition::Image { key: "i".into() }]).is_wished_for());
+    assert!(asset(Install::OptIn, vec![Condition::Image { key: "i".into() }, annotation]).has_user_condition());
+    assert!(asset(Install::Always, vec![Condition::FeatureGate { value: "g".into() }]).has_user_condition());
+    assert!(!asset(Install::Always, vec![Condition::Image { key: "i".into() }]).has_user_condition());
 }

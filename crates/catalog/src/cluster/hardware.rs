@@ -1,6 +1,6 @@
 //! What the nodes of a cluster have inside them.
 
-use crate::cluster::node::Described;
+use crate::cluster::node::NodeDescription;
 use serde::{Deserialize, Serialize};
 
 /// The names conditions use, in the order of [`Hardware`]'s fields.
@@ -29,8 +29,8 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// What the node that is described so has. A resource of which there is none is no device.
-    pub(crate) fn of(node: &Described) -> Hardware {
+    /// What the node that is description so has. A resource of which there is none is no device.
+    pub(crate) fn of(node: &NodeDescription) -> Hardware {
         let has_label = |label: &str| node.labels.contains_key(&format!("{FEATURE}/{label}"));
         let mut resources = node.capacity.iter().filter(|(_, amount)| !is_zero(amount)).map(|(name, _)| name.as_str());
         let gpu_present = resources.clone().any(|resource| GPUS.contains(&resource));
@@ -70,15 +70,18 @@ impl Hardware {
 
 /// Whether a quantity is none at all: `0`, `0Ki`, `0.0`.
 fn is_zero(amount: &str) -> bool {
-    !amount.chars().take_while(|letter| !letter.is_ascii_alphabetic()).any(|letter| ('1'..='9').contains(&letter))
+    !amount
+        .chars()
+        .take_while(|character| !character.is_ascii_alphabetic())
+        .any(|character| ('1'..='9').contains(&character))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{DETECTORS, Hardware};
-    use crate::cluster::node::Described;
+    use crate::cluster::node::NodeDescription;
 
-    fn detected(nodes: &[Described]) -> Vec<&'static str> {
+    fn detected(nodes: &[NodeDescription]) -> Vec<&'static str> {
         let all: Vec<Hardware> = nodes.iter().map(Hardware::of).collect();
         let hardware = Hardware::of_any(all.iter());
         DETECTORS.into_iter().filter(|detector| hardware.detected(detector) == Some(true)).collect()
@@ -87,19 +90,20 @@ mod tests {
     #[test]
     fn one_node_is_enough_for_the_cluster() {
         let label = |key: &str, value: &str| {
-            Described::with(&[(&format!("feature.node.kubernetes.io/{key}"), value)], &[], &["cpu"])
+            NodeDescription::with(&[(&format!("feature.node.kubernetes.io/{key}"), value)], &[], &["cpu"])
         };
-        let cases: [(Described, &[&str]); 7] = [
+        let cases: [(NodeDescription, &[&str]); 7] = [
             (label("pci-present", ""), &["pciDevicesPresent"]),
-            (Described::with(&[], &[], &["devices.kubevirt.io/kvm"]), &["pciDevicesPresent"]),
+            (NodeDescription::with(&[], &[], &["devices.kubevirt.io/kvm"]), &["pciDevicesPresent"]),
             (label("cpu-hardware_multithreading", "true"), &["numaNodesPresent"]),
-            (Described::with(&[], &[("kubevirt.io/topology-manager-policy", "x")], &[]), &["numaNodesPresent"]),
+            (NodeDescription::with(&[], &[("kubevirt.io/topology-manager-policy", "x")], &[]), &["numaNodesPresent"]),
             (label("iommu-enabled", "true"), &["vfioCapable"]),
             (label("iommu-enabled", "false"), &[]),
-            (Described::with(&[], &[], &["nvidia.com/gpu"]), &["pciDevicesPresent", "gpuPresent"]),
+            (NodeDescription::with(&[], &[], &["nvidia.com/gpu"]), &["pciDevicesPresent", "gpuPresent"]),
         ];
         for (node, expected) in cases {
-            let plain = Described::with(&[], &[], &["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi"]);
+            let plain =
+                NodeDescription::with(&[], &[], &["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi"]);
             assert_eq!(detected(&[plain, node]), expected);
         }
         assert_eq!(detected(&[]), Vec::<&str>::new());
@@ -110,7 +114,7 @@ mod tests {
         for (amount, is_there) in
             [("0", false), ("0Ki", false), ("0.0", false), ("1", true), ("10", true), ("1e3", true)]
         {
-            let mut node = Described::with(&[], &[], &["nvidia.com/gpu"]);
+            let mut node = NodeDescription::with(&[], &[], &["nvidia.com/gpu"]);
             node.capacity.insert("nvidia.com/gpu".into(), amount.into());
             let hardware = Hardware::of(&node);
             assert_eq!((hardware.gpu_present, hardware.pci_devices_present), (is_there, is_there), "{amount}");

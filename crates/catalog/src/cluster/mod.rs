@@ -7,5 +7,5 @@ pub mod need;
 pub mod node;
 pub mod pool;
 pub mod query;
+pub mod state;
 pub mod topology;
-pub mod world;

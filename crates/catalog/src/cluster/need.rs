@@ -108,7 +108,7 @@ mod tests {
     fn what_is_missing_is_told_with_who_brings_it() {
         let kind = |api_version: &str, kind: &str| Need::of(&Kind::new(api_version, kind)).why();
         let crd = |name: &str| Need::Crd { name: name.into() }.why();
-        let told = [
+        let summary = [
             kind("operator.openshift.io/v1", "KubeDescheduler"),
             kind("observability.openshift.io/v1", "ClusterLogForwarder"),
             crd("uiplugins.observability.openshift.io"),
@@ -119,6 +119,6 @@ mod tests {
             the cluster does not serve ClusterLogForwarder of observability.openshift.io/v1, which the Red Hat OpenShift Logging Operator brings
             the cluster does not serve the CRD uiplugins.observability.openshift.io, which the Cluster Observability Operator brings
             the cluster does not serve the CRD things.example.io; install what brings the API group example.io"#]]
-        .assert_eq(&told.join("\n"));
+        .assert_eq(&summary.join("\n"));
     }
 }

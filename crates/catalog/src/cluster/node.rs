@@ -19,7 +19,7 @@ pub struct Node {
 
 /// What is looked at in a node, and not kept.
 #[derive(Deserialize, Default)]
-pub(crate) struct Described {
+pub(crate) struct NodeDescription {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
     /// Its `status.capacity`.
@@ -27,11 +27,11 @@ pub(crate) struct Described {
 }
 
 impl Node {
-    /// The node of this name that is described so.
-    pub(crate) fn of(name: &str, described: &Described) -> Node {
-        let roles = described.labels.keys().filter_map(|label| label.strip_prefix(ROLE));
+    /// The node of this name that is description so.
+    pub(crate) fn of(name: &str, description: &NodeDescription) -> Node {
+        let roles = description.labels.keys().filter_map(|label| label.strip_prefix(ROLE));
         let (name, roles) = (name.to_owned(), roles.map(str::to_owned).collect());
-        Node { name, roles, hardware: Hardware::of(described) }
+        Node { name, roles, hardware: Hardware::of(description) }
     }
 
     /// Whether it has a role.
@@ -41,13 +41,13 @@ impl Node {
 }
 
 #[cfg(test)]
-impl Described {
+impl NodeDescription {
     /// For a test; there is one of each resource.
-    pub fn with(labels: &[(&str, &str)], annotations: &[(&str, &str)], capacity: &[&str]) -> Described {
+    pub fn with(labels: &[(&str, &str)], annotations: &[(&str, &str)], capacity: &[&str]) -> NodeDescription {
         let map = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         let capacity = capacity.iter().map(|resource| ((*resource).to_owned(), "1".to_owned())).collect();
-        Described { labels: map(labels), annotations: map(annotations), capacity }
+        NodeDescription { labels: map(labels), annotations: map(annotations), capacity }
     }
 }

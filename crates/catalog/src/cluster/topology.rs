@@ -123,13 +123,13 @@ mod tests {
         let topology = Topology::of(&nodes, &Infrastructure { control_plane_topology, platform }, schedulable);
         let booleans = super::BOOLEANS.into_iter().filter(|field| topology.boolean(field) == Some(true));
         let counts = [topology.master_count, topology.worker_count, topology.total_node_count];
-        let told = format!(
+        let summary = format!(
             "{counts:?} {:?} {:?} {:?}",
             topology.control_plane_topology,
             topology.cloud_provider,
             booleans.collect::<Vec<_>>()
         );
-        expected.assert_eq(&told);
+        expected.assert_eq(&summary);
     }
 
     #[test]

@@ -73,9 +73,9 @@ pub struct Read {
 
 impl Asset {
     /// Whether one of its conditions is a person's wish; where such a condition holds, somebody asked for the asset.
-    pub fn is_wished_for(&self) -> bool {
-        let is_wish =
+    pub fn has_user_condition(&self) -> bool {
+        let is_user_condition =
             |condition: &Condition| matches!(condition, Condition::Annotation { .. } | Condition::FeatureGate { .. });
-        self.conditions.iter().any(is_wish)
+        self.conditions.iter().any(is_user_condition)
     }
 }

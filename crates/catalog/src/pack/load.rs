@@ -9,10 +9,10 @@ use crate::pack::fault::Fault;
 use crate::pack::feature::{Feature, Framework, Maturity};
 use crate::pack::files::Files;
 use crate::pack::requirement::requirement;
-use crate::pack::strict::{Entries, Strict, nearest};
+use crate::pack::strict::{Entries, StrictReader, nearest};
 use crate::pack::tombstone;
 use crate::template::{Parsed, names};
-use crate::yaml::node::{self, Content, Node};
+use crate::yaml::node::{self, Content, YamlNode};
 use change::Impact;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,7 +112,7 @@ fn check_templates(files: &Files, faults: &mut Vec<Fault>) {
 }
 
 fn read(catalog: &mut Catalog, path: &str, text: &str, faults: &mut Vec<Fault>) {
-    let mut strict = Strict::new(path);
+    let mut strict = StrictReader::new(path);
     match node::documents(text) {
         Err(fault) => faults.push(Fault { file: path.to_owned(), line: fault.line, message: fault.message }),
         Ok(documents) => match documents.as_slice() {
@@ -124,7 +124,7 @@ fn read(catalog: &mut Catalog, path: &str, text: &str, faults: &mut Vec<Fault>) 
     faults.append(&mut strict.faults);
 }
 
-fn read_root(catalog: &mut Catalog, root: &Node, strict: &mut Strict<'_>) {
+fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'_>) {
     let Some(entries) = strict.entries(root, "the catalogue", &ROOT_KEYS) else { return };
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for node in strict.items(&entries, "assets") {
@@ -167,7 +167,7 @@ fn read_root(catalog: &mut Catalog, root: &Node, strict: &mut Strict<'_>) {
     catalog.excluded_assets = strict.texts(&entries, "excluded_assets");
 }
 
-fn known_names(strict: &mut Strict<'_>, entries: &Entries<'_>, key: &str, what: &str, known: &[&str]) {
+fn known_names(strict: &mut StrictReader<'_>, entries: &Entries<'_>, key: &str, what: &str, known: &[&str]) {
     for item in strict.items(entries, key) {
         if let Content::Text(name) = &item.content
             && !known.contains(&name.as_str())
@@ -178,7 +178,7 @@ fn known_names(strict: &mut Strict<'_>, entries: &Entries<'_>, key: &str, what: 
     }
 }
 
-fn read_asset(node: &Node, files: &Files, strict: &mut Strict<'_>) -> Option<Asset> {
+fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> Option<Asset> {
     let before = strict.faults.len();
     let entries = strict.entries(node, "asset", &ASSET_KEYS)?;
     let path = strict.required(&entries, "path").unwrap_or_default();
@@ -213,7 +213,7 @@ fn read_asset(node: &Node, files: &Files, strict: &mut Strict<'_>) -> Option<Ass
     if asset.name.is_empty() && strict.faults.len() > before { None } else { Some(asset) }
 }
 
-fn check_file(path: &str, entries: &Entries<'_>, files: &Files, strict: &mut Strict<'_>) {
+fn check_file(path: &str, entries: &Entries<'_>, files: &Files, strict: &mut StrictReader<'_>) {
     if path.is_empty() {
         return;
     }
@@ -232,7 +232,7 @@ fn check_file(path: &str, entries: &Entries<'_>, files: &Files, strict: &mut Str
     }
 }
 
-fn read_reads(entries: &Entries<'_>, strict: &mut Strict<'_>) -> Vec<Read> {
+fn read_reads(entries: &Entries<'_>, strict: &mut StrictReader<'_>) -> Vec<Read> {
     let mut reads = Vec::new();
     for item in strict.items(entries, "reads") {
         let keys = ["apiVersion", "kind", "namespace", "name"];
@@ -251,7 +251,7 @@ fn read_reads(entries: &Entries<'_>, strict: &mut Strict<'_>) -> Vec<Read> {
     reads
 }
 
-fn read_condition(node: &Node, strict: &mut Strict<'_>) -> Option<Condition> {
+fn read_condition(node: &YamlNode, strict: &mut StrictReader<'_>) -> Option<Condition> {
     let entries = strict.entries(node, "condition", &CONDITION_KEYS)?;
     let kind = strict.required(&entries, "type")?;
     match kind.as_str() {
@@ -284,7 +284,7 @@ fn read_condition(node: &Node, strict: &mut Strict<'_>) -> Option<Condition> {
     }
 }
 
-fn one_of(strict: &mut Strict<'_>, entries: &Entries<'_>, key: &str, known: &[&str]) -> Option<String> {
+fn one_of(strict: &mut StrictReader<'_>, entries: &Entries<'_>, key: &str, known: &[&str]) -> Option<String> {
     let word = strict.required(entries, key)?;
     if known.contains(&word.as_str()) {
         return Some(word);

@@ -1,12 +1,12 @@
 //! Reads a YAML tree strictly: what is not understood is a fault with its line, and reading goes on.
 
 use crate::pack::fault::Fault;
-use crate::yaml::node::{Content, Node};
+use crate::yaml::node::{Content, YamlNode};
 use std::collections::BTreeMap;
 
 /// Collects what is wrong with one file.
 #[derive(Debug)]
-pub struct Strict<'a> {
+pub struct StrictReader<'a> {
     /// The file's path.
     pub file: &'a str,
     /// What was wrong so far.
@@ -20,13 +20,13 @@ pub struct Entries<'n> {
     pub line: usize,
     /// What the map is, for messages: `asset`.
     what: &'static str,
-    by_key: BTreeMap<&'n str, &'n Node>,
+    by_key: BTreeMap<&'n str, &'n YamlNode>,
 }
 
-impl<'a> Strict<'a> {
+impl<'a> StrictReader<'a> {
     /// Begins.
-    pub fn new(file: &'a str) -> Strict<'a> {
-        Strict { file, faults: Vec::new() }
+    pub fn new(file: &'a str) -> StrictReader<'a> {
+        StrictReader { file, faults: Vec::new() }
     }
 
     /// Notes a fault.
@@ -35,7 +35,7 @@ impl<'a> Strict<'a> {
     }
 
     /// The entries of a map that has no other keys than these, but for those that start with `x-`.
-    pub fn entries<'n>(&mut self, node: &'n Node, what: &'static str, known: &[&str]) -> Option<Entries<'n>> {
+    pub fn entries<'n>(&mut self, node: &'n YamlNode, what: &'static str, known: &[&str]) -> Option<Entries<'n>> {
         let Content::Map(map) = &node.content else {
             self.wrong_kind(node, what, "a map");
             return None;
@@ -52,7 +52,7 @@ impl<'a> Strict<'a> {
         Some(Entries { line: node.line, what, by_key })
     }
 
-    fn wrong_kind(&mut self, node: &Node, what: &str, wanted: &str) {
+    fn wrong_kind(&mut self, node: &YamlNode, what: &str, wanted: &str) {
         self.fault(node.line, format!("{what} must be {wanted}, not {}", node.kind()));
     }
 
@@ -82,7 +82,7 @@ impl<'a> Strict<'a> {
     pub fn number(&mut self, entries: &Entries<'_>, key: &str) -> i64 {
         match entries.by_key.get(key) {
             None => 0,
-            Some(Node { content: Content::Int(number), .. }) => *number,
+            Some(YamlNode { content: Content::Int(number), .. }) => *number,
             Some(node) => {
                 self.wrong_kind(node, &format!("`{key}`"), "a whole number");
                 0
@@ -103,10 +103,10 @@ impl<'a> Strict<'a> {
     }
 
     /// A list's items; nothing is an empty list.
-    pub fn items<'n>(&mut self, entries: &Entries<'n>, key: &str) -> &'n [Node] {
+    pub fn items<'n>(&mut self, entries: &Entries<'n>, key: &str) -> &'n [YamlNode] {
         match entries.by_key.get(key) {
-            None | Some(Node { content: Content::Null, .. }) => &[],
-            Some(Node { content: Content::List(items), .. }) => items,
+            None | Some(YamlNode { content: Content::Null, .. }) => &[],
+            Some(YamlNode { content: Content::List(items), .. }) => items,
             Some(node) => {
                 self.wrong_kind(node, &format!("`{key}`"), "a list");
                 &[]
@@ -122,8 +122,8 @@ impl<'a> Strict<'a> {
     /// A map of texts.
     pub fn text_map(&mut self, entries: &Entries<'_>, key: &str) -> BTreeMap<String, String> {
         match entries.by_key.get(key) {
-            None | Some(Node { content: Content::Null, .. }) => BTreeMap::new(),
-            Some(Node { content: Content::Map(map), .. }) => map
+            None | Some(YamlNode { content: Content::Null, .. }) => BTreeMap::new(),
+            Some(YamlNode { content: Content::Map(map), .. }) => map
                 .iter()
                 .filter_map(|(name, _, value)| Some((name.clone(), self.text(value, &format!("{key}.{name}"))?)))
                 .collect(),
@@ -134,7 +134,7 @@ impl<'a> Strict<'a> {
         }
     }
 
-    fn text(&mut self, node: &Node, key: &str) -> Option<String> {
+    fn text(&mut self, node: &YamlNode, key: &str) -> Option<String> {
         if let Content::Text(text) = &node.content {
             return Some(text.clone());
         }
@@ -149,7 +149,7 @@ impl<'a> Strict<'a> {
 
 impl<'n> Entries<'n> {
     /// One entry as it is.
-    pub fn get(&self, key: &str) -> Option<&'n Node> {
+    pub fn get(&self, key: &str) -> Option<&'n YamlNode> {
         self.by_key.get(key).copied()
     }
 
@@ -166,15 +166,15 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     near.filter(|(distance, _)| *distance <= most).min().map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be added, taken away or changed.
+/// How many characters must be added, taken away or changed.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.to_lowercase().replace('-', "_").chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (place, letter) in left.to_lowercase().replace('-', "_").chars().enumerate() {
+    for (place, character) in left.to_lowercase().replace('-', "_").chars().enumerate() {
         let mut diagonal = row[0];
         row[0] = place + 1;
         for (column, other) in right.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
+            let changed = diagonal + usize::from(character != *other);
             diagonal = row[column + 1];
             row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
         }

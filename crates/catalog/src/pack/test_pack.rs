@@ -34,7 +34,7 @@ pub fn sample() -> Catalog {
 
 /// A pack that has no fault.
 pub fn loaded(files: Files) -> Catalog {
-    Catalog::load(files).unwrap_or_else(|faults| panic!("{}", told(&faults)))
+    Catalog::load(files).unwrap_or_else(|faults| panic!("{}", listed(&faults)))
 }
 
 /// A pack of one asset, `a`, made by this template; more keys of the asset may be given.
@@ -54,6 +54,6 @@ pub fn of_template_and(template: &str, more_keys: &str, more_files: &[(&str, &st
 }
 
 /// Faults, one in a line.
-pub fn told(faults: &[Fault]) -> String {
+pub fn listed(faults: &[Fault]) -> String {
     faults.iter().map(|fault| format!("{fault}\n")).collect()
 }

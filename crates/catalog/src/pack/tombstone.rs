@@ -2,7 +2,7 @@
 
 use crate::pack::fault::Fault;
 use crate::pack::files::Files;
-use crate::yaml::node::{self, Content, Node};
+use crate::yaml::node::{self, Content, YamlNode};
 
 /// An object of a former release that must go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn read(files: &Files, faults: &mut Vec<Fault>) -> Vec<Tombstone> {
     tombstones
 }
 
-fn one(file: &str, document: &Node) -> Result<Tombstone, String> {
+fn one(file: &str, document: &YamlNode) -> Result<Tombstone, String> {
     let needed = |path: &[&str]| {
         let found = text_at(document, path).filter(|text| !text.is_empty());
         found.ok_or_else(|| format!("a tombstone needs `{}`", path.join(".")))
@@ -67,7 +67,7 @@ fn one(file: &str, document: &Node) -> Result<Tombstone, String> {
     })
 }
 
-fn text_at(node: &Node, path: &[&str]) -> Option<String> {
+fn text_at(node: &YamlNode, path: &[&str]) -> Option<String> {
     let Some((key, rest)) = path.split_first() else {
         return match &node.content {
             Content::Text(text) => Some(text.clone()),

@@ -1,18 +1,18 @@
 //! What a template or a document must not be able to do.
 
 use super::render;
-use super::tests::told;
+use super::tests::summary;
 use crate::cluster::facts::Facts;
 use crate::pack::test_pack::of_template;
 
 fn rendered(text: &str) -> String {
     let catalog = of_template(text, "");
-    told(&render(&catalog, &catalog.assets[0], &Facts::default()))
+    summary(&render(&catalog, &catalog.assets[0], &Facts::default()))
 }
 
 fn check(text: &str, expected: &str) {
-    let told = rendered(text);
-    assert!(told.contains(expected), "{text}\n{told}");
+    let summary = rendered(text);
+    assert!(summary.contains(expected), "{text}\n{summary}");
 }
 
 #[test]
@@ -66,6 +66,6 @@ fn a_hostile_document_is_stopped() {
     // Without optimisation the reader takes 20 kB of stack for each level.
     let deep = format!("a: {}1{}", "[".repeat(150), "]".repeat(150));
     let reading = std::thread::Builder::new().stack_size(16 * 1024 * 1024);
-    let told = reading.spawn(move || rendered(&deep)).unwrap().join().unwrap();
-    assert!(told.contains("budget breached: Depth"), "{told}");
+    let summary = reading.spawn(move || rendered(&deep)).unwrap().join().unwrap();
+    assert!(summary.contains("budget breached: Depth"), "{summary}");
 }

@@ -1,4 +1,4 @@
-//! Renders: the sample pack, look-ups, documents and what is told of those that are broken.
+//! Renders: the sample pack, look-ups, documents and what is summary of those that are broken.
 
 use super::{Rendered, render};
 use crate::applies::{Applicability, applies};
@@ -97,10 +97,10 @@ const HEAD: &str = "apiVersion: v1\nkind: X\nmetadata: {name: thing}\n";
 /// What a template makes, as the value of `x` in an otherwise good object.
 fn check(template: &str, facts: &Facts, expected: &Expect) {
     let catalog = of_template(&format!("{HEAD}x: {template}\n"), "");
-    expected.assert_eq(&told(&render(&catalog, &catalog.assets[0], facts)));
+    expected.assert_eq(&summary(&render(&catalog, &catalog.assets[0], facts)));
 }
 
-pub fn told(rendered: &Rendered) -> String {
+pub fn summary(rendered: &Rendered) -> String {
     match rendered {
         Rendered::Object(object) => object.get("x").unwrap_or(&Value::Null).to_string(),
         Rendered::Empty => "empty".into(),
@@ -242,7 +242,7 @@ fn a_look_up_outside_the_declared_reads_is_refused() {
     let asked = |reads: &str| {
         let template = format!("{HEAD}x: {{{{ getConfigMapData \"ns\" \"m\" \"k\" }}}}\n");
         let catalog = of_template(&template, &format!("  reads: {reads}\n"));
-        told(&render(&catalog, &catalog.assets[0], &Facts::default()))
+        summary(&render(&catalog, &catalog.assets[0], &Facts::default()))
     };
     let needed = "needs v1 ConfigMap ns/m";
     let refused = "active/a.yaml.tpl:4: getConfigMapData: v1 ConfigMap ns/m is not among the asset's reads";
@@ -261,7 +261,7 @@ fn a_look_up_outside_the_declared_reads_is_refused() {
     let crd = "[{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: x.y}]";
     let catalog = of_template(&format!("{HEAD}x: {{{{ crdEnum \"x.y\" \"a\" }}}}\n"), &format!("  reads: {crd}\n"));
     let rendered = render(&catalog, &catalog.assets[0], &Facts::default());
-    assert_eq!(told(&rendered), "needs CustomResourceDefinition x.y");
+    assert_eq!(summary(&rendered), "needs CustomResourceDefinition x.y");
 }
 
 #[test]
@@ -278,8 +278,8 @@ fn files_of_the_pack_can_be_packed_into_an_object() {
     let more = [("active/scripts/s.sh", "echo é\n")];
     let template = format!("{HEAD}x: {{{{ readAsset \"scripts/s.sh\" | gzip | b64enc }}}}\n");
     let catalog = of_template_and(&template, "", &more);
-    let packed = told(&render(&catalog, &catalog.assets[0], &Facts::default()));
-    assert_eq!(packed, told(&render(&catalog, &catalog.assets[0], &Facts::default())));
+    let packed = summary(&render(&catalog, &catalog.assets[0], &Facts::default()));
+    assert_eq!(packed, summary(&render(&catalog, &catalog.assets[0], &Facts::default())));
     let packed = packed.trim_matches('"');
     let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, packed).unwrap();
     assert_eq!(bytes[4..8], [0; 4], "the header holds a time");
@@ -289,7 +289,7 @@ fn files_of_the_pack_can_be_packed_into_an_object() {
 
     let check = |call: &str, expected: &str| {
         let catalog = of_template_and(&format!("{HEAD}x: {{{{ {call} }}}}\n"), "", &more);
-        assert_eq!(told(&render(&catalog, &catalog.assets[0], &Facts::default())), expected);
+        assert_eq!(summary(&render(&catalog, &catalog.assets[0], &Facts::default())), expected);
     };
     check("readAsset \"scripts/s.sh\" | trim | quote", "\"echo é\"");
     check(
@@ -307,7 +307,7 @@ fn files_of_the_pack_can_be_packed_into_an_object() {
 fn a_document_must_be_one_whole_object() {
     let check = |text: &str, expected: &Expect| {
         let catalog = of_template(text, "");
-        expected.assert_eq(&told(&render(&catalog, &catalog.assets[0], &Facts::default())));
+        expected.assert_eq(&summary(&render(&catalog, &catalog.assets[0], &Facts::default())));
     };
     check("", &expect!["empty"]);
     check("\n  # only a comment\n{{- if false }}x{{ end }}\n", &expect!["empty"]);
@@ -339,14 +339,14 @@ fn a_plain_file_is_taken_as_it_is() {
         ("active/metadata.yaml", "assets: [{name: a, path: active/a.yaml, install: always}]"),
         ("active/a.yaml", "apiVersion: v1\nkind: X\nmetadata: {name: thing}\nx: '{{ .nothing }}'\n"),
     ]));
-    assert_eq!(told(&render(&catalog, &catalog.assets[0], &Facts::default())), "\"{{ .nothing }}\"");
+    assert_eq!(summary(&render(&catalog, &catalog.assets[0], &Facts::default())), "\"{{ .nothing }}\"");
 }
 
 #[test]
 fn what_is_broken_is_told_with_its_line() {
     let check = |text: &str, expected: &Expect| {
         let catalog = of_template(text, "");
-        expected.assert_eq(&told(&render(&catalog, &catalog.assets[0], &Facts::default())));
+        expected.assert_eq(&summary(&render(&catalog, &catalog.assets[0], &Facts::default())));
     };
     check("a\n\n{{ upper 5 }}", &expect!["active/a.yaml.tpl:3: upper: text is needed here, not an int"]);
     check(
@@ -375,7 +375,7 @@ fn the_same_facts_give_the_same_object() {
     );
     let catalog = of_template(&template, "");
     let first = render(&catalog, &catalog.assets[0], &Facts::default());
-    assert_eq!(told(&first), "\"a,b-[2 1]\"");
+    assert_eq!(summary(&first), "\"a,b-[2 1]\"");
     for _ in 0..20 {
         assert_eq!(render(&catalog, &catalog.assets[0], &Facts::default()), first);
     }

@@ -52,9 +52,9 @@ fn lines_in(text: &str) -> usize {
 
 fn words(action: &str) -> impl Iterator<Item = &str> {
     let action = action.strip_prefix('-').filter(|rest| rest.starts_with(char::is_whitespace)).unwrap_or(action);
-    let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '$');
+    let is_word_character = |character: char| character.is_alphanumeric() || matches!(character, '_' | '.' | '$');
     action.split(char::is_whitespace).filter(|word| !word.is_empty()).map(move |word| {
-        let end = word.find(|letter| !is_letter(letter)).unwrap_or(word.len());
+        let end = word.find(|character| !is_word_character(character)).unwrap_or(word.len());
         &word[..end]
     })
 }
@@ -90,33 +90,36 @@ mod tests {
     use super::check;
     use expect_test::{Expect, expect};
 
-    fn told(source: &str, expected: &Expect) {
-        let told = match check(source) {
+    fn outcome(source: &str, expected: &Expect) {
+        let outcome = match check(source) {
             Ok(()) => "fine".to_owned(),
             Err((line, message)) => format!("{line}: {message}"),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&outcome);
     }
 
     #[test]
     fn a_block_that_is_not_ended_is_told_with_its_line() {
-        told("a\n{{ if .x }}\nb", &expect!["2: {{if}} is never ended with {{end}}"]);
-        told("{{define \"a\"}}{{range .}}{{end}}", &expect!["1: {{define}} is never ended with {{end}}"]);
-        told("a\n\n{{ end }}b", &expect!["3: {{end}} ends nothing"]);
-        told("{{else}}", &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"]);
-        told("{{if 1}}{{else}}{{else}}{{end}}", &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"]);
-        told("{{break}}", &expect!["1: {{break}} stands outside {{range}}"]);
-        told("{{ .a", &expect!["1: an action is not closed with }}"]);
+        outcome("a\n{{ if .x }}\nb", &expect!["2: {{if}} is never ended with {{end}}"]);
+        outcome("{{define \"a\"}}{{range .}}{{end}}", &expect!["1: {{define}} is never ended with {{end}}"]);
+        outcome("a\n\n{{ end }}b", &expect!["3: {{end}} ends nothing"]);
+        outcome("{{else}}", &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"]);
+        outcome(
+            "{{if 1}}{{else}}{{else}}{{end}}",
+            &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"],
+        );
+        outcome("{{break}}", &expect!["1: {{break}} stands outside {{range}}"]);
+        outcome("{{ .a", &expect!["1: an action is not closed with }}"]);
     }
 
     #[test]
     fn quotes_and_comments_do_not_count() {
-        told("{{/* {{if}} */}}{{- /* if */ -}}", &expect!["fine"]);
-        told("{{ \"}} {{if}}\" }}{{ `{{end}}` }}{{ '\"' }}", &expect!["fine"]);
-        told(
+        outcome("{{/* {{if}} */}}{{- /* if */ -}}", &expect!["fine"]);
+        outcome("{{ \"}} {{if}}\" }}{{ `{{end}}` }}{{ '\"' }}", &expect!["fine"]);
+        outcome(
             "{{- if .a -}}x{{- else if .b }}y{{ else }}z{{- end -}}{{range .}}{{if .}}{{continue}}{{end}}{{end}}",
             &expect!["fine"],
         );
-        told("{{with .a}}{{else with .b}}{{end}}{{block \"n\" .}}{{end}}{{.if}}{{ $end }}", &expect!["fine"]);
+        outcome("{{with .a}}{{else with .b}}{{end}}{{block \"n\" .}}{{end}}{{.if}}{{ $end }}", &expect!["fine"]);
     }
 }

@@ -15,18 +15,18 @@ const STEPS: usize = 500_000;
 
 /// What is left for this render.
 #[derive(Debug)]
-pub struct Budget {
+pub struct RenderBudget {
     bytes: Cell<usize>,
     steps: Cell<usize>,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { bytes: Cell::new(ALL_BYTES), steps: Cell::new(STEPS) }
+impl Default for RenderBudget {
+    fn default() -> RenderBudget {
+        RenderBudget { bytes: Cell::new(ALL_BYTES), steps: Cell::new(STEPS) }
     }
 }
 
-impl Budget {
+impl RenderBudget {
     /// Takes steps.
     pub fn step(&self, steps: usize) -> Result<(), String> {
         let left = self.steps.get().checked_sub(steps);
@@ -58,12 +58,12 @@ impl Budget {
 #[derive(Debug)]
 pub struct Text<'a> {
     text: String,
-    budget: &'a Budget,
+    budget: &'a RenderBudget,
 }
 
 impl<'a> Text<'a> {
     /// An empty text.
-    pub fn new(budget: &'a Budget) -> Text<'a> {
+    pub fn new(budget: &'a RenderBudget) -> Text<'a> {
         Text { text: String::new(), budget }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Text<'a> {
     }
 
     /// What it is paid from.
-    pub fn budget(&self) -> &'a Budget {
+    pub fn budget(&self) -> &'a RenderBudget {
         self.budget
     }
 }

@@ -15,5 +15,5 @@ pub mod run;
 pub mod value;
 
 pub use parsed::Parsed;
-pub use run::{Stop, World, run};
+pub use run::{RenderContext, Stop, run};
 pub use value::Value;

@@ -8,7 +8,7 @@ use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode};
 /// A call whose arguments are all constant texts: the function's name and the texts.
 pub type ConstantCall = (String, Vec<String>);
 
-struct Walk<'a> {
+struct NameCheck<'a> {
     parsed: &'a Parsed,
     variables: Vec<String>,
     mistakes: Vec<Mistake>,
@@ -17,25 +17,25 @@ struct Walk<'a> {
 
 /// Everything that does not exist, with its line.
 pub fn check(parsed: &Parsed) -> Vec<Mistake> {
-    walked(parsed).mistakes
+    checked(parsed).mistakes
 }
 
 /// The calls that can be foretold, with their lines.
 pub fn constant_calls(parsed: &Parsed) -> Vec<(usize, ConstantCall)> {
-    walked(parsed).constant_calls
+    checked(parsed).constant_calls
 }
 
-fn walked(parsed: &Parsed) -> Walk<'_> {
-    let mut walk = Walk { parsed, variables: Vec::new(), mistakes: Vec::new(), constant_calls: Vec::new() };
+fn checked(parsed: &Parsed) -> NameCheck<'_> {
+    let mut names = NameCheck { parsed, variables: Vec::new(), mistakes: Vec::new(), constant_calls: Vec::new() };
     for body in std::iter::once(&parsed.body).chain(parsed.defines.values()) {
-        walk.variables = vec!["$".to_owned()];
-        walk.list(body);
+        names.variables = vec!["$".to_owned()];
+        names.list(body);
     }
-    walk.mistakes.sort();
-    walk
+    names.mistakes.sort();
+    names
 }
 
-impl Walk<'_> {
+impl NameCheck<'_> {
     fn list(&mut self, list: &ListNode) {
         for node in &list.nodes {
             match node {

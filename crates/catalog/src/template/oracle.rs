@@ -1,8 +1,8 @@
 //! Holds every function to what Go prints: the cases are in `tests-data/functions.yaml`, Go's answers beside them.
 
-use super::budget::Budget;
+use super::budget::RenderBudget;
 use super::functions;
-use super::run::{World, run};
+use super::run::{RenderContext, run};
 use super::{Parsed, Value};
 use crate::cluster::facts::Facts;
 use crate::pack::files::Files;
@@ -32,8 +32,8 @@ fn ours(template: &str, data: &Json) -> (Outcome, String) {
         Err(mistakes) => return (None, format!("{mistakes:?}")),
     };
     let (facts, files) = (Facts::default(), Files::default());
-    let world = World { facts: &facts, files: &files, reads: None, budget: Budget::default() };
-    match run(&parsed, &Value::from_json(data), &world) {
+    let context = RenderContext { facts: &facts, files: &files, reads: None, budget: RenderBudget::default() };
+    match run(&parsed, &Value::from_json(data), &context) {
         Ok(text) => (Some(text), String::new()),
         Err(stop) => (None, format!("{stop:?}")),
     }

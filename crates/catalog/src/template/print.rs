@@ -1,10 +1,10 @@
 //! How Go prints values: `%v`, `%q` and its numbers.
 
-use super::budget::{Budget, DEPTH, Text};
+use super::budget::{DEPTH, RenderBudget, Text};
 use super::value::Value;
 
 /// `fmt.Sprint` of one value.
-pub fn printed(value: &Value, budget: &Budget) -> Result<String, String> {
+pub fn printed(value: &Value, budget: &RenderBudget) -> Result<String, String> {
     let mut text = Text::new(budget);
     print(value, &mut text, DEPTH)?;
     Ok(text.finish())
@@ -107,8 +107,8 @@ fn plain(sign: &str, digits: &str, exponent: i32) -> String {
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\u{7}' => out.push_str("\\a"),
@@ -118,9 +118,9 @@ pub fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '\u{b}' => out.push_str("\\v"),
-            letter if is_printable(letter) => out.push(letter),
-            letter => {
-                let code = u32::from(letter);
+            character if is_printable(character) => out.push(character),
+            character => {
+                let code = u32::from(character);
                 out.push_str(&match code {
                     0..=0x7f => format!("\\x{code:02x}"),
                     0x80..=0xffff => format!("\\u{code:04x}"),
@@ -133,14 +133,14 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Go's `unicode.IsPrint`. Rust prints the same letters unescaped, but for marks that begin a text.
-pub fn is_printable(letter: char) -> bool {
-    if letter.is_ascii() {
-        return matches!(letter, ' '..='~');
+/// Go's `unicode.IsPrint`. Rust prints the same characters unescaped, but for marks that begin a text.
+pub fn is_printable(character: char) -> bool {
+    if character.is_ascii() {
+        return matches!(character, ' '..='~');
     }
     let mut buffer = String::from("a");
-    buffer.push(letter);
-    buffer.escape_debug().nth(1) == Some(letter)
+    buffer.push(character);
+    buffer.escape_debug().nth(1) == Some(character)
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn quotes_are_go_quotes() {
-        let told = quoted("a\"b\\\n\u{1}\u{a0}\u{e9}\u{1f600}e\u{301}\u{ad}");
-        assert_eq!(told, "\"a\\\"b\\\\\\n\\x01\\u00a0\u{e9}\u{1f600}e\u{301}\\u00ad\"");
+        let quoted = quoted("a\"b\\\n\u{1}\u{a0}\u{e9}\u{1f600}e\u{301}\u{ad}");
+        assert_eq!(quoted, "\"a\\\"b\\\\\\n\\x01\\u00a0\u{e9}\u{1f600}e\u{301}\\u00ad\"");
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a template as Go's `text/template` does, with `missingkey=error`, within a budget.
 
-use super::budget::{Budget, CALLS, Text};
+use super::budget::{CALLS, RenderBudget, Text};
 use super::functions;
 use super::parsed::Parsed;
 use super::print::printed;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// What a template's functions may know.
 #[derive(Debug)]
-pub struct World<'a> {
+pub struct RenderContext<'a> {
     /// The answers to look-ups.
     pub facts: &'a Facts,
     /// The pack's files, for `readAsset`.
@@ -22,7 +22,7 @@ pub struct World<'a> {
     /// What may be looked up, where the asset says so.
     pub reads: Option<&'a [Read]>,
     /// What is left to use.
-    pub budget: Budget,
+    pub budget: RenderBudget,
 }
 
 /// Why a template did not come to its end.
@@ -54,9 +54,9 @@ enum Flow {
     Continue,
 }
 
-struct State<'a> {
+struct Interpreter<'a> {
     parsed: &'a Parsed,
-    world: &'a World<'a>,
+    context: &'a RenderContext<'a>,
     variables: Vec<(String, Value)>,
     depth: usize,
     line: usize,
@@ -64,25 +64,25 @@ struct State<'a> {
 }
 
 /// Runs a template on its data: the text, or the line and reason it stopped at.
-pub fn run<'a>(parsed: &'a Parsed, data: &Value, world: &'a World<'a>) -> Result<String, (usize, Stop)> {
-    let mut state = State {
+pub fn run<'a>(parsed: &'a Parsed, data: &Value, context: &'a RenderContext<'a>) -> Result<String, (usize, Stop)> {
+    let mut interpreter = Interpreter {
         parsed,
-        world,
+        context,
         variables: vec![("$".to_owned(), data.clone())],
         depth: 0,
         line: 1,
-        out: Text::new(&world.budget),
+        out: Text::new(&context.budget),
     };
-    match state.list(&parsed.body, data) {
-        Ok(_) => Ok(state.out.finish()),
-        Err(stop) => Err((state.line, stop)),
+    match interpreter.list(&parsed.body, data) {
+        Ok(_) => Ok(interpreter.out.finish()),
+        Err(stop) => Err((interpreter.line, stop)),
     }
 }
 
-impl State<'_> {
+impl Interpreter<'_> {
     fn list(&mut self, list: &ListNode, dot: &Value) -> Result<Flow, Stop> {
         for node in &list.nodes {
-            self.world.budget.step(1)?;
+            self.context.budget.step(1)?;
             let flow = match node {
                 Node::Text(text) => {
                     self.out.push(&text.text)?;
@@ -115,7 +115,7 @@ impl State<'_> {
         let text = match value {
             Value::Nil => "<no value>".to_owned(),
             Value::Text(text) => return Ok(self.out.push(text)?),
-            other => printed(other, &self.world.budget)?,
+            other => printed(other, &self.context.budget)?,
         };
         Ok(self.out.push(&text)?)
     }
@@ -132,12 +132,12 @@ impl State<'_> {
 
     fn condition(&mut self, branch: &BranchNode, dot: &Value, becomes_dot: bool) -> Result<Flow, Stop> {
         let mark = self.variables.len();
-        let flow = self.deeper(|state| {
-            let value = state.pipe(&branch.pipe, dot)?;
+        let flow = self.deeper(|interpreter| {
+            let value = interpreter.pipe(&branch.pipe, dot)?;
             if value.is_true() {
-                state.list(&branch.body, if becomes_dot { &value } else { dot })
+                interpreter.list(&branch.body, if becomes_dot { &value } else { dot })
             } else if let Some(other) = &branch.else_body {
-                state.list(other, dot)
+                interpreter.list(other, dot)
             } else {
                 Ok(Flow::Next)
             }
@@ -148,31 +148,31 @@ impl State<'_> {
 
     fn range(&mut self, branch: &BranchNode, dot: &Value) -> Result<Flow, Stop> {
         let mark = self.variables.len();
-        let flow = self.deeper(|state| {
-            state.line = branch.pos.line;
-            let over = state.commands(&branch.pipe, dot)?;
+        let flow = self.deeper(|interpreter| {
+            interpreter.line = branch.pos.line;
+            let over = interpreter.commands(&branch.pipe, dot)?;
             let ran = match &over {
                 Value::Nil => false,
                 Value::Int(count) => {
                     if branch.pipe.decl.len() > 1 {
                         return Err(format!("range over {count} has one variable, not two").into());
                     }
-                    state.turns(branch, (0..*count).map(|index| (Value::Int(index), Value::Int(index))))?
+                    interpreter.turns(branch, (0..*count).map(|index| (Value::Int(index), Value::Int(index))))?
                 }
                 Value::List(list) => {
                     let items = list.0.iter().enumerate();
-                    state.turns(branch, items.map(|(index, item)| (Value::Int(index as i64), item.clone())))?
+                    interpreter.turns(branch, items.map(|(index, item)| (Value::Int(index as i64), item.clone())))?
                 }
                 Value::Map(map) => {
                     // The body may change the map; Go, too, walks the keys it found at the start.
                     let entries = map.entries.borrow().clone();
-                    state.world.budget.items(entries.len())?;
-                    state.turns(branch, entries.into_iter().map(|(key, item)| (Value::Text(key), item)))?
+                    interpreter.context.budget.items(entries.len())?;
+                    interpreter.turns(branch, entries.into_iter().map(|(key, item)| (Value::Text(key), item)))?
                 }
                 other => return Err(format!("range cannot go over {}", a(other)).into()),
             };
             match &branch.else_body {
-                Some(other) if !ran => state.list(other, dot),
+                Some(other) if !ran => interpreter.list(other, dot),
                 _ => Ok(Flow::Next),
             }
         })?;
@@ -185,7 +185,7 @@ impl State<'_> {
         let mut ran = false;
         for (index, item) in items {
             ran = true;
-            self.world.budget.step(1)?;
+            self.context.budget.step(1)?;
             let mark = self.variables.len();
             let values = match branch.pipe.decl.len() {
                 0 => vec![],
@@ -214,7 +214,7 @@ impl State<'_> {
             return Err(format!("template {:?} is not defined", call.name).into());
         };
         let outside = std::mem::replace(&mut self.variables, vec![("$".to_owned(), dot.clone())]);
-        self.deeper(|state| state.list(body, &dot))?;
+        self.deeper(|interpreter| interpreter.list(body, &dot))?;
         self.variables = outside;
         Ok(Flow::Next)
     }
@@ -291,7 +291,7 @@ impl State<'_> {
             Expr::Number(_, Number::Uint(number)) => Err(format!("{number} overflows int").into()),
             Expr::Bool(_, truth) => Ok(Value::Bool(*truth)),
             Expr::Nil(_) => Ok(Value::Nil),
-            Expr::Pipe(_, pipe) => self.deeper(|state| state.pipe(pipe, dot)),
+            Expr::Pipe(_, pipe) => self.deeper(|interpreter| interpreter.pipe(pipe, dot)),
             Expr::Identifier(place, name) => self.call(place.line, name, &[], dot, None),
             Expr::Chain(_, inner, fields) => {
                 let value = self.expression(inner, dot)?;
@@ -308,7 +308,7 @@ impl State<'_> {
         dot: &Value,
         piped: Option<Value>,
     ) -> Result<Value, Stop> {
-        self.world.budget.step(1)?;
+        self.context.budget.step(1)?;
         let given = arguments.len() + usize::from(piped.is_some());
         let function = functions::find(name).ok_or_else(|| format!("function {name} is not known"))?;
         if given < function.least || function.most.is_some_and(|most| given > most) {
@@ -331,14 +331,14 @@ impl State<'_> {
         }
         values.extend(piped);
         self.line = line;
-        let value = (function.call)(self.world, &values).map_err(|stop| match stop {
+        let value = (function.call)(self.context, &values).map_err(|stop| match stop {
             Stop::Failed(message) => Stop::Failed(format!("{name}: {message}")),
             other => other,
         })?;
         match &value {
-            Value::Text(text) => self.world.budget.text(text.len())?,
-            Value::Bytes(bytes) => self.world.budget.text(bytes.len())?,
-            Value::List(list) => self.world.budget.items(list.0.len())?,
+            Value::Text(text) => self.context.budget.text(text.len())?,
+            Value::Bytes(bytes) => self.context.budget.text(bytes.len())?,
+            Value::List(list) => self.context.budget.items(list.0.len())?,
             _ => {}
         }
         Ok(value)

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 
 /// What is wrong, and in which line.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct YamlError {
     /// The line, where it is known.
     pub line: Option<usize>,
     /// The reason.
@@ -24,12 +24,12 @@ pub fn options() -> serde_saphyr::Options {
 }
 
 /// The documents of a text that are more than comments.
-pub fn documents(text: &str) -> Result<Vec<Value>, Fault> {
+pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
     if text.len() > TEXT_BYTES {
-        return Err(Fault { line: None, message: format!("it is longer than {TEXT_BYTES} bytes") });
+        return Err(YamlError { line: None, message: format!("it is longer than {TEXT_BYTES} bytes") });
     }
     let mut documents: Vec<Value> =
-        serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| fault(&error))?;
+        serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| yaml_error(&error))?;
     for document in &mut documents {
         make_whole(document);
     }
@@ -37,12 +37,12 @@ pub fn documents(text: &str) -> Result<Vec<Value>, Fault> {
 }
 
 /// An error of the reader, without the place it repeats in its text.
-pub fn fault(error: &serde_saphyr::Error) -> Fault {
+pub fn yaml_error(error: &serde_saphyr::Error) -> YamlError {
     let line = error.location().and_then(|place| usize::try_from(place.line()).ok()).filter(|line| *line > 0);
     let message = error.without_snippet().to_string();
     let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
     let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(&message).to_owned();
-    Fault { line, message }
+    YamlError { line, message }
 }
 
 /// `1.0` and `1e3` are whole numbers to Kubernetes: its JSON does not know the difference.

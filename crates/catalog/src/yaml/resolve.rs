@@ -66,7 +66,7 @@ fn is_base_60(word: &str) -> bool {
     };
     let mut parts = word.split(':');
     let first = parts.next().unwrap_or("");
-    let first_is_number = first.starts_with(|letter: char| letter.is_ascii_digit())
+    let first_is_number = first.starts_with(|character: char| character.is_ascii_digit())
         && first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
     let mut rest = parts.peekable();
     first_is_number

@@ -2,7 +2,7 @@
 
 /// What a text allows.
 #[derive(Debug)]
-pub struct Look {
+pub struct ScalarStyles {
     /// It has line breaks.
     pub has_breaks: bool,
     /// It may stand without quotes.
@@ -13,11 +13,11 @@ pub struct Look {
     pub allows_block: bool,
 }
 
-impl Look {
+impl ScalarStyles {
     /// Looks at a text.
-    pub fn at(text: &str) -> Look {
+    pub fn of(text: &str) -> ScalarStyles {
         if text.is_empty() {
-            return Look { has_breaks: false, allows_plain: true, allows_single: true, allows_block: false };
+            return ScalarStyles { has_breaks: false, allows_plain: true, allows_single: true, allows_block: false };
         }
         let mut has_marks = text.starts_with("---") || text.starts_with("...");
         let mut has_special = false;
@@ -25,10 +25,10 @@ impl Look {
         let mut break_then_space = false;
         let mut space_then_break = false;
         let mut before = None;
-        let mut letters = text.chars().peekable();
-        while let Some(letter) = letters.next() {
-            let blank_follows = letters.peek().is_none_or(|next| matches!(next, ' ' | '\t'));
-            has_marks |= match (before, letter) {
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            let blank_follows = characters.peek().is_none_or(|next| matches!(next, ' ' | '\t'));
+            has_marks |= match (before, character) {
                 (
                     None,
                     '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`',
@@ -37,16 +37,16 @@ impl Look {
                 (Some(before), '#') => matches!(before, ' ' | '\t' | '\0') || is_break(before),
                 _ => false,
             };
-            has_special |= !is_printable(letter);
-            has_breaks |= is_break(letter);
-            break_then_space |= letter == ' ' && before.is_some_and(is_break);
-            space_then_break |= is_break(letter) && before == Some(' ');
-            before = Some(letter);
+            has_special |= !is_printable(character);
+            has_breaks |= is_break(character);
+            break_then_space |= character == ' ' && before.is_some_and(is_break);
+            space_then_break |= is_break(character) && before == Some(' ');
+            before = Some(character);
         }
         let at_edge = |is: fn(char) -> bool| text.starts_with(is) || text.ends_with(is);
-        let has_edges = at_edge(|letter| letter == ' ') || at_edge(is_break);
+        let has_edges = at_edge(|character| character == ' ') || at_edge(is_break);
         let is_hard = space_then_break || has_special;
-        Look {
+        ScalarStyles {
             has_breaks,
             allows_plain: !has_edges && !break_then_space && !is_hard && !has_breaks && !has_marks,
             allows_single: !break_then_space && !is_hard,
@@ -56,18 +56,18 @@ impl Look {
 }
 
 /// A line break to YAML.
-pub fn is_break(letter: char) -> bool {
-    matches!(letter, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+pub fn is_break(character: char) -> bool {
+    matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What Go's writer does not escape: nothing beyond the first 65536 letters, and no tab.
-pub fn is_printable(letter: char) -> bool {
-    matches!(letter, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && letter != '\u{feff}'
+/// What Go's writer does not escape: nothing beyond the first 65536 characters, and no tab.
+pub fn is_printable(character: char) -> bool {
+    matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && character != '\u{feff}'
 }
 
-/// A letter within double quotes.
-pub fn escaped(letter: char) -> String {
-    let short = match letter {
+/// A character within double quotes.
+pub fn escaped(character: char) -> String {
+    let short = match character {
         '\0' => '0',
         '\u{7}' => 'a',
         '\u{8}' => 'b',
@@ -83,8 +83,8 @@ pub fn escaped(letter: char) -> String {
         '\u{a0}' => '_',
         '\u{2028}' => 'L',
         '\u{2029}' => 'P',
-        letter => {
-            let code = u32::from(letter);
+        character => {
+            let code = u32::from(character);
             return match code {
                 0..=0xff => format!("\\x{code:02X}"),
                 0x100..=0xffff => format!("\\u{code:04X}"),

@@ -3,8 +3,8 @@
 //! The rules are those of libyaml's emitter, which Go's is a copy of: where a line ends, what is quoted and how.
 
 use super::resolve;
-use super::scalar::{Look, escaped, is_break, is_printable};
-use crate::template::budget::{Budget, DEPTH, Text};
+use super::scalar::{ScalarStyles, escaped, is_break, is_printable};
+use crate::template::budget::{DEPTH, RenderBudget, Text};
 use crate::template::print::{float, json_float, too_deep};
 use crate::template::value::Value;
 use std::cmp::Ordering;
@@ -18,7 +18,7 @@ const STEP: usize = 2;
 const KEY_BYTES: usize = 128;
 
 /// A value as a YAML document, with a final line break.
-pub fn written(value: &Value, budget: &Budget) -> Result<String, String> {
+pub fn written(value: &Value, budget: &RenderBudget) -> Result<String, String> {
     let mut writer = Writer { out: Text::new(budget), indent: None, column: 0, after_space: true, at_indent: true };
     writer.node(value, false, 0)?;
     writer.go_to_indent()?;
@@ -42,14 +42,14 @@ impl Writer<'_> {
         self.out.push(text)
     }
 
-    fn put_letter(&mut self, letter: char) -> Result<(), String> {
+    fn put_character(&mut self, character: char) -> Result<(), String> {
         self.column += 1;
-        self.out.push(letter.encode_utf8(&mut [0; 4]))
+        self.out.push(character.encode_utf8(&mut [0; 4]))
     }
 
-    fn put_break(&mut self, letter: char) -> Result<(), String> {
+    fn put_break(&mut self, character: char) -> Result<(), String> {
         self.column = 0;
-        self.out.push(letter.encode_utf8(&mut [0; 4]))
+        self.out.push(character.encode_utf8(&mut [0; 4]))
     }
 
     /// To the place where the current block's lines begin, in a new line if this one is used.
@@ -112,7 +112,7 @@ impl Writer<'_> {
 
     fn key(&mut self, key: &str) -> Result<(), String> {
         self.go_to_indent()?;
-        if !Look::at(key).has_breaks && key.len() <= KEY_BYTES {
+        if !ScalarStyles::of(key).has_breaks && key.len() <= KEY_BYTES {
             self.text(key, true)?;
             return self.mark(":", false, false);
         }
@@ -147,16 +147,16 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &str, is_key: bool) -> Result<(), String> {
-        let look = Look::at(text);
+        let styles = ScalarStyles::of(text);
         let outer = self.indent;
         self.indent = Some(outer.map_or(STEP, |indent| indent + STEP));
-        if text.contains('\n') && look.allows_block && !is_key {
+        if text.contains('\n') && styles.allows_block && !is_key {
             self.literal(text)?;
         } else if text.contains('\n') || !resolve::is_text(text) {
             self.double(text, is_key)?;
-        } else if look.allows_plain {
+        } else if styles.allows_plain {
             self.plain(text, is_key)?;
-        } else if look.allows_single {
+        } else if styles.allows_single {
             self.single(text, is_key)?;
         } else {
             self.double(text, is_key)?;
@@ -182,10 +182,10 @@ impl Writer<'_> {
     fn folded(&mut self, text: &str, is_key: bool, is_quoted: bool) -> Result<(), String> {
         let mut after_space = false;
         let mut after_break = false;
-        let mut letters = text.char_indices().peekable();
-        while let Some((place, letter)) = letters.next() {
-            if letter == ' ' {
-                let next = letters.peek().map(|(_, next)| *next);
+        let mut characters = text.char_indices().peekable();
+        while let Some((place, character)) = characters.next() {
+            if character == ' ' {
+                let next = characters.peek().map(|(_, next)| *next);
                 let is_inside = !is_quoted || (place > 0 && next.is_some());
                 if !is_key && !after_space && self.column > WIDTH && is_inside && next != Some(' ') {
                     self.go_to_indent()?;
@@ -193,18 +193,18 @@ impl Writer<'_> {
                     self.put(" ")?;
                 }
                 after_space = true;
-            } else if is_break(letter) {
-                self.put_break(letter)?;
+            } else if is_break(character) {
+                self.put_break(character)?;
                 self.at_indent = true;
                 after_break = true;
             } else {
                 if after_break {
                     self.go_to_indent()?;
                 }
-                if letter == '\'' && is_quoted {
+                if character == '\'' && is_quoted {
                     self.put("'")?;
                 }
-                self.put_letter(letter)?;
+                self.put_character(character)?;
                 self.at_indent = false;
                 after_space = false;
                 after_break = false;
@@ -219,13 +219,13 @@ impl Writer<'_> {
         self.mark("\"", true, false)?;
         let begins_with_mark = text.starts_with('\u{feff}');
         let mut after_space = false;
-        let mut letters = text.char_indices().peekable();
-        while let Some((place, letter)) = letters.next() {
-            if !is_printable(letter) || begins_with_mark || is_break(letter) || matches!(letter, '"' | '\\') {
-                self.put(&escaped(letter))?;
+        let mut characters = text.char_indices().peekable();
+        while let Some((place, character)) = characters.next() {
+            if !is_printable(character) || begins_with_mark || is_break(character) || matches!(character, '"' | '\\') {
+                self.put(&escaped(character))?;
                 after_space = false;
-            } else if letter == ' ' {
-                let next = letters.peek().map(|(_, next)| *next);
+            } else if character == ' ' {
+                let next = characters.peek().map(|(_, next)| *next);
                 if !is_key && !after_space && self.column > WIDTH && place > 0 && next.is_some() {
                     self.go_to_indent()?;
                     if next == Some(' ') {
@@ -236,7 +236,7 @@ impl Writer<'_> {
                 }
                 after_space = true;
             } else {
-                self.put_letter(letter)?;
+                self.put_character(character)?;
                 after_space = false;
             }
         }
@@ -259,16 +259,16 @@ impl Writer<'_> {
         self.at_indent = true;
         self.after_space = true;
         let mut after_break = true;
-        for letter in text.chars() {
-            if is_break(letter) {
-                self.put_break(letter)?;
+        for character in text.chars() {
+            if is_break(character) {
+                self.put_break(character)?;
                 self.at_indent = true;
                 after_break = true;
             } else {
                 if after_break {
                     self.go_to_indent()?;
                 }
-                self.put_letter(letter)?;
+                self.put_character(character)?;
                 self.at_indent = false;
                 after_break = false;
             }
@@ -277,7 +277,7 @@ impl Writer<'_> {
     }
 }
 
-/// Go's order of keys: letters after all else, and numbers within keys by their value (`a2` before `a10`).
+/// Go's order of keys: characters after all else, and numbers within keys by their value (`a2` before `a10`).
 fn natural(left: &str, right: &str) -> Ordering {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
@@ -294,11 +294,11 @@ fn natural(left: &str, right: &str) -> Ordering {
     // `a10` and `a1b` differ behind a digit that belongs to the number.
     let mut start = 0;
     if from_left == '0' || from_right == '0' {
-        let before = left[..place].iter().rev().take_while(|letter| letter.is_ascii_digit());
+        let before = left[..place].iter().rev().take_while(|character| character.is_ascii_digit());
         start = i64::from(before.into_iter().any(|digit| *digit != '0'));
     }
-    let number = |letters: &[char]| {
-        let digits = letters[place..].iter().take_while(|letter| letter.is_ascii_digit());
+    let number = |characters: &[char]| {
+        let digits = characters[place..].iter().take_while(|character| character.is_ascii_digit());
         digits.fold((start, 0), |(number, length), digit| {
             let digit = i64::from(u32::from(*digit) - u32::from('0'));
             (number.wrapping_mul(10).wrapping_add(digit), length + 1)

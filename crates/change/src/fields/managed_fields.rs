@@ -84,7 +84,7 @@ impl Claim {
         None
     }
 
-    /// Whether the same is claimed since the same moment. The server writes the same set with the same letters; should it once not,
+    /// Whether the same is claimed since the same moment. The server writes the same set with the same characters; should it once not,
     /// the sets decide.
     pub fn is_still(&self, now: &Claim) -> bool {
         self.time == now.time && (self.fields == now.fields || self.fields() == now.fields())

@@ -2,22 +2,22 @@
 
 use crate::fields::pointer::Pointer;
 
-/// Whether a text fits a pattern with `*` (any letters) and `?` (one letter); takes time proportional to both at most, whatever the
+/// Whether a text fits a pattern with `*` (any characters) and `?` (one character); takes time proportional to both at most, whatever the
 /// pattern.
 pub fn fits(pattern: &str, text: &str) -> bool {
     let (mut pattern_left, mut text_left) = (pattern.chars(), text.chars());
-    // Where to go on when what came after the last star does not fit: one letter further.
+    // Where to go on when what came after the last star does not fit: one character further.
     let mut star = None;
     loop {
         let before = text_left.clone();
-        let letter = pattern_left.next();
-        if letter == Some('*') {
+        let character = pattern_left.next();
+        if character == Some('*') {
             star = Some((pattern_left.clone(), before));
             continue;
         }
-        match (letter, text_left.next()) {
+        match (character, text_left.next()) {
             (None, None) => return true,
-            (Some(letter), Some(seen)) if letter == '?' || letter == seen => {}
+            (Some(character), Some(seen)) if character == '?' || character == seen => {}
             (_, seen) => match &mut star {
                 Some((after_star, taken)) if seen.is_some() => {
                     taken.next();
@@ -31,10 +31,10 @@ pub fn fits(pattern: &str, text: &str) -> bool {
 
 /// A pattern of paths: every step is a pattern of its own, `**` stands for any number of steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PathPattern(Vec<Step>);
+pub(crate) struct PathPattern(Vec<StepPattern>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum StepPattern {
     Deep,
     Exactly(String),
     Like(String),
@@ -45,9 +45,9 @@ impl PathPattern {
     pub(crate) fn new(text: &str) -> PathPattern {
         let steps = Pointer::parse(text).map(|pointer| pointer.steps().to_vec()).unwrap_or_default();
         let step = |step: String| match step.as_str() {
-            "**" => Step::Deep,
-            plain if !plain.contains(['*', '?']) => Step::Exactly(step),
-            _ => Step::Like(step),
+            "**" => StepPattern::Deep,
+            plain if !plain.contains(['*', '?']) => StepPattern::Exactly(step),
+            _ => StepPattern::Like(step),
         };
         PathPattern(steps.into_iter().map(step).collect())
     }
@@ -60,9 +60,9 @@ impl PathPattern {
     /// How far it has come one step further.
     pub(crate) fn advance(&self, progress: &Progress, name: &str) -> Progress {
         let next = progress.0.iter().filter_map(|at| match self.0.get(*at)? {
-            Step::Deep => Some(*at),
-            Step::Exactly(wanted) => (wanted == name).then_some(at + 1),
-            Step::Like(wanted) => fits(wanted, name).then_some(at + 1),
+            StepPattern::Deep => Some(*at),
+            StepPattern::Exactly(wanted) => (wanted == name).then_some(at + 1),
+            StepPattern::Like(wanted) => fits(wanted, name).then_some(at + 1),
         });
         self.closed(next.collect())
     }
@@ -76,7 +76,7 @@ impl PathPattern {
     fn closed(&self, mut places: Vec<usize>) -> Progress {
         let mut index = 0;
         while let Some(at) = places.get(index).copied() {
-            if self.0.get(at) == Some(&Step::Deep) && !places.contains(&(at + 1)) {
+            if self.0.get(at) == Some(&StepPattern::Deep) && !places.contains(&(at + 1)) {
                 places.push(at + 1);
             }
             index += 1;

@@ -1,6 +1,6 @@
 //! JSON pointers (RFC 6901) to fields of an object.
 
-use crate::overrides::guards::{Guard, Guards};
+use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use std::fmt;
 
 /// More steps are refused: what a patch makes may be no deeper.
@@ -13,23 +13,23 @@ pub struct Pointer(Vec<String>);
 impl Pointer {
     /// Reads a pointer strictly: it is empty or begins with a slash, and `~` is followed by `0` or `1`.
     pub fn parse(text: &str) -> Result<Pointer, String> {
-        Pointer::parse_with(text, Guards::ALL)
+        Pointer::parse_with(text, OverrideGuards::ALL)
     }
 
-    pub(crate) fn parse_with(text: &str, guards: Guards) -> Result<Pointer, String> {
+    pub(crate) fn parse_with(text: &str, guards: OverrideGuards) -> Result<Pointer, String> {
         if text.is_empty() {
             return Ok(Pointer(Vec::new()));
         }
         let rest = match text.strip_prefix('/') {
             Some(rest) => rest,
-            None if guards.stand(Guard::LeadingSlash) => {
+            None if guards.enabled(OverrideGuard::LeadingSlash) => {
                 return Err(format!("{text:?} does not begin with a slash; write it as /spec/..."));
             }
             None => text,
         };
         // No object is that deep; counted before anything is taken apart.
         let steps = rest.bytes().filter(|byte| *byte == b'/').count() + 1;
-        if steps > DEEPEST && guards.stand(Guard::Depth) {
+        if steps > DEEPEST && guards.enabled(OverrideGuard::Depth) {
             return Err(format!("it has {steps} steps, {DEEPEST} are allowed"));
         }
         rest.split('/').map(|step| unescape(step, guards)).collect::<Result<_, _>>().map(Pointer)
@@ -64,16 +64,16 @@ pub(crate) fn escape(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }
 
-fn unescape(step: &str, guards: Guards) -> Result<String, String> {
+fn unescape(step: &str, guards: OverrideGuards) -> Result<String, String> {
     let mut plain = String::new();
-    let mut letters = step.chars();
-    while let Some(letter) = letters.next() {
-        match (letter, letter == '~') {
-            (_, false) => plain.push(letter),
-            _ => match letters.next() {
+    let mut characters = step.chars();
+    while let Some(character) = characters.next() {
+        match (character, character == '~') {
+            (_, false) => plain.push(character),
+            _ => match characters.next() {
                 Some('0') => plain.push('~'),
                 Some('1') => plain.push('/'),
-                _ if guards.stand(Guard::Escapes) => {
+                _ if guards.enabled(OverrideGuard::Escapes) => {
                     return Err(format!("{step:?} has a ~ that is neither ~0 nor ~1"));
                 }
                 other => plain.extend(std::iter::once('~').chain(other)),

@@ -6,15 +6,15 @@ mod walk;
 use crate::fields::pattern::{PathPattern, fits};
 use crate::fields::pointer::Pointer;
 use crate::object::key::Kind;
-use crate::overrides::guards::{Guard, Guards};
+use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use table::{CLASSES, DEFAULT, OPENED, SENSITIVE};
-pub(crate) use walk::{Place, Walk};
+pub(crate) use walk::{Position, RuleWalk};
 
 /// A pattern of paths, and why it is open or closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Rule {
+pub struct PathRule {
     /// The pattern: `*` is a step or a part of one, `**` any number of steps.
     pub path: &'static str,
     /// Why.
@@ -27,8 +27,8 @@ struct Class {
     name: &'static str,
     kinds: &'static [&'static str],
     why: &'static str,
-    open: &'static [&'static [Rule]],
-    closed: &'static [&'static [Rule]],
+    open: &'static [&'static [PathRule]],
+    closed: &'static [&'static [PathRule]],
     example: &'static str,
 }
 
@@ -41,27 +41,27 @@ struct Sensitive {
 
 /// The sensitive kinds that whoever runs the operator has opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Openings(BTreeSet<String>);
+pub struct PatchableKinds(BTreeSet<String>);
 
-impl Openings {
+impl PatchableKinds {
     /// None.
-    pub fn none() -> Openings {
-        Openings::default()
+    pub fn none() -> PatchableKinds {
+        PatchableKinds::default()
     }
 
     /// Reads a comma-separated list of kinds. One that is not closed is a mistake, and so is one nobody knows.
-    pub fn parse(text: &str) -> Result<Openings, String> {
+    pub fn parse(text: &str) -> Result<PatchableKinds, String> {
         let kinds = text.split(',').map(str::trim).filter(|kind| !kind.is_empty());
-        kinds.map(|kind| opening(kind).map(|()| kind.to_owned())).collect::<Result<_, _>>().map(Openings)
+        kinds.map(|kind| check_patchable(kind).map(|()| kind.to_owned())).collect::<Result<_, _>>().map(PatchableKinds)
     }
 
-    fn contain(&self, kind: &str) -> bool {
+    fn contains(&self, kind: &str) -> bool {
         self.0.contains(kind)
     }
 }
 
-fn opening(kind: &str) -> Result<(), String> {
-    if !kind.chars().all(|letter| letter.is_ascii_alphanumeric()) {
+fn check_patchable(kind: &str) -> Result<(), String> {
+    if !kind.chars().all(|character| character.is_ascii_alphanumeric()) {
         return Err(format!("{kind:?} is no kind; write one such as MachineConfig, and no pattern"));
     }
     if sensitive(kind).is_some() {
@@ -106,21 +106,21 @@ pub struct Explanation {
     /// Whether it is closed unless somebody opens it.
     pub sensitive: bool,
     /// What may be patched.
-    pub open: Vec<Rule>,
+    pub open: Vec<PathRule>,
     /// What of that may not.
-    pub closed: Vec<Rule>,
+    pub closed: Vec<PathRule>,
     /// A patch that is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<&'static str>,
 }
 
-/// The rules for a kind, however its letters are cased.
-pub fn explain(kind: &str, openings: &Openings) -> Explanation {
+/// The rules for a kind, however its characters are cased.
+pub fn explain(kind: &str, patchable_kinds: &PatchableKinds) -> Explanation {
     let spelled = known(kind).unwrap_or(kind);
     let sensitive = sensitive(spelled);
-    let rules = |lists: &[&[Rule]]| lists.iter().flat_map(|list| list.iter().copied()).collect();
+    let rules = |lists: &[&[PathRule]]| lists.iter().flat_map(|list| list.iter().copied()).collect();
     if let Some(sensitive) = sensitive {
-        let open = if openings.contain(spelled) { OPENED.to_vec() } else { Vec::new() };
+        let open = if patchable_kinds.contains(spelled) { OPENED.to_vec() } else { Vec::new() };
         return Explanation {
             kind: spelled.to_owned(),
             named: true,
@@ -160,11 +160,11 @@ pub(crate) struct Allowed {
 
 impl Allowed {
     /// For a kind; an error is a sentence for the author of a patch.
-    pub(crate) fn of(kind: &Kind, openings: &Openings, guards: Guards) -> Result<Allowed, String> {
+    pub(crate) fn of(kind: &Kind, patchable_kinds: &PatchableKinds, guards: OverrideGuards) -> Result<Allowed, String> {
         let name = kind.kind.as_str();
-        let closed = sensitive(name).filter(|_| guards.stand(Guard::SensitiveKinds));
-        let (open, closed): (&[&[Rule]], &[&[Rule]]) = match closed {
-            Some(_) if openings.contain(name) => (&[OPENED], &[]),
+        let closed = sensitive(name).filter(|_| guards.enabled(OverrideGuard::SensitiveKinds));
+        let (open, closed): (&[&[PathRule]], &[&[PathRule]]) = match closed {
+            Some(_) if patchable_kinds.contains(name) => (&[OPENED], &[]),
             Some(sensitive) => {
                 return Err(format!("a {name} cannot be patched by annotation: {}", sensitive.why));
             }
@@ -178,9 +178,9 @@ impl Allowed {
 
     /// Judges one path.
     pub(crate) fn judge(&self, path: &Pointer) -> Result<(), String> {
-        let mut walk = Walk::new(self);
-        let place = path.steps().iter().fold(Walk::TOP, |place, step| walk.step(place, step));
-        walk.judge(place).map_err(|why| self.refusal(path, why))
+        let mut walk = RuleWalk::new(self);
+        let position = path.steps().iter().fold(RuleWalk::TOP, |position, step| walk.step(position, step));
+        walk.judge(position).map_err(|why| self.refusal(path, why))
     }
 
     /// Words for a path that may not be touched.
@@ -196,15 +196,15 @@ impl Allowed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Allowed, CLASSES, DEFAULT, Openings, SENSITIVE, explain};
+    use super::{Allowed, CLASSES, DEFAULT, PatchableKinds, SENSITIVE, explain};
     use crate::fields::pointer::Pointer;
     use crate::object::key::Kind;
-    use crate::overrides::guards::Guards;
+    use crate::overrides::guards::OverrideGuards;
     use crate::overrides::patch::Patch;
     use expect_test::expect;
 
     fn may(kind: &str, path: &str) -> bool {
-        let allowed = Allowed::of(&Kind::new("v1", kind), &Openings::none(), Guards::ALL);
+        let allowed = Allowed::of(&Kind::new("v1", kind), &PatchableKinds::none(), OverrideGuards::ALL);
         allowed.is_ok_and(|allowed| allowed.judge(&Pointer::parse(path).unwrap()).is_ok())
     }
 
@@ -217,7 +217,7 @@ mod tests {
                 assert!(!pointer.steps().is_empty() && !rule.why.is_empty(), "{}", rule.path);
                 // All items of a list are judged alike.
                 assert!(
-                    !pointer.steps().iter().any(|step| step.chars().all(|letter| letter.is_ascii_digit())),
+                    !pointer.steps().iter().any(|step| step.chars().all(|character| character.is_ascii_digit())),
                     "{}",
                     rule.path
                 );
@@ -255,7 +255,7 @@ mod tests {
         for class in CLASSES.iter().chain([&DEFAULT]) {
             let kind = Kind::new("v1", class.kinds.first().unwrap_or(&"Unheard"));
             assert_eq!(
-                Patch::parse(class.example, &kind, &Openings::none()).map(|patch| patch.len()),
+                Patch::parse(class.example, &kind, &PatchableKinds::none()).map(|patch| patch.len()),
                 Ok(1),
                 "{}",
                 class.name
@@ -291,13 +291,14 @@ mod tests {
 
     #[test]
     fn only_closed_kinds_can_be_opened_and_then_their_spec_alone() {
-        let openings = Openings::parse("MachineConfig, FenceAgentsRemediationTemplate,").unwrap();
-        let allowed = Allowed::of(&Kind::new("m/v1", "MachineConfig"), &openings, Guards::ALL).unwrap();
+        let patchable_kinds = PatchableKinds::parse("MachineConfig, FenceAgentsRemediationTemplate,").unwrap();
+        let allowed = Allowed::of(&Kind::new("m/v1", "MachineConfig"), &patchable_kinds, OverrideGuards::ALL).unwrap();
         assert!(allowed.judge(&Pointer::parse("/spec/kernelArguments/0").unwrap()).is_ok());
         assert!(allowed.judge(&Pointer::parse("/metadata/labels/x").unwrap()).is_err());
-        assert!(Allowed::of(&Kind::new("m/v1", "KubeletConfig"), &openings, Guards::ALL).is_err());
-        let refused: Vec<String> =
-            ["Service", "machineconfig", "Frobnicator", "*"].map(|kinds| Openings::parse(kinds).unwrap_err()).into();
+        assert!(Allowed::of(&Kind::new("m/v1", "KubeletConfig"), &patchable_kinds, OverrideGuards::ALL).is_err());
+        let refused: Vec<String> = ["Service", "machineconfig", "Frobnicator", "*"]
+            .map(|kinds| PatchableKinds::parse(kinds).unwrap_err())
+            .into();
         expect![[r#"
             Service is not one of the kinds that are closed, so it cannot be opened; `virtpilot explain patch Service` shows what of it may be patched
             there is no kind "machineconfig"; did you mean MachineConfig?
@@ -308,12 +309,12 @@ mod tests {
 
     #[test]
     fn an_explanation_is_the_table() {
-        let service = explain("service", &Openings::none());
+        let service = explain("service", &PatchableKinds::none());
         assert!(service.named && service.kind == "Service" && service.open[0].path == "/spec/**");
-        let unheard = explain("Unheard", &Openings::none());
+        let unheard = explain("Unheard", &PatchableKinds::none());
         assert!(!unheard.named && unheard.class == "default");
-        let machines = explain("MachineConfig", &Openings::none());
+        let machines = explain("MachineConfig", &PatchableKinds::none());
         assert!(machines.sensitive && machines.open.is_empty() && machines.example.is_none());
-        assert_eq!(explain("MachineConfig", &Openings::parse("MachineConfig").unwrap()).open.len(), 1);
+        assert_eq!(explain("MachineConfig", &PatchableKinds::parse("MachineConfig").unwrap()).open.len(), 1);
     }
 }

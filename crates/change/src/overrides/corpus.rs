@@ -3,8 +3,8 @@
 
 use crate::object::key::Key;
 use crate::overrides::Overrides;
-use crate::overrides::allow::{Openings, explain};
-use crate::overrides::guards::{Guard, Guards};
+use crate::overrides::allow::{PatchableKinds, explain};
+use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use crate::overrides::steering::{Pause, Steering};
 use crate::reason::Reason;
 use api::annotation;
@@ -91,7 +91,7 @@ impl Hostile {
     }
 
     /// Whether it comes out as it must.
-    fn play(&self, bare: &Value, guards: Guards) -> Result<(), String> {
+    fn play(&self, bare: &Value, guards: OverrideGuards) -> Result<(), String> {
         let annotations = self.annotations();
         let steering = Steering::read_with(&annotations, guards);
         let held = match &steering {
@@ -104,8 +104,8 @@ impl Hostile {
         }
         let text = |key: &str| annotations.get(key).map(String::as_str);
         let key = Key::of(bare).unwrap();
-        let (patch, masks) = (text(annotation::PATCH), text(annotation::IGNORE_FIELDS));
-        let overrides = Overrides::read_with(patch, masks, &key, &Openings::none(), guards);
+        let (patch, ignored_fields) = (text(annotation::PATCH), text(annotation::IGNORE_FIELDS));
+        let overrides = Overrides::read_with(patch, ignored_fields, &key, &PatchableKinds::none(), guards);
         let result = overrides.and_then(|overrides| overrides.apply(bare));
         match (result, self.outcome) {
             (Err(_), Outcome::Refused) => Ok(()),
@@ -151,7 +151,7 @@ pub(crate) fn name_fits(pattern: &[char], name: &[char]) -> bool {
         ([], []) => true,
         (['*', rest @ ..], name) => name_fits(rest, name) || (!name.is_empty() && name_fits(pattern, &name[1..])),
         (['?', pattern @ ..], [_, name @ ..]) => name_fits(pattern, name),
-        ([letter, pattern @ ..], [other, name @ ..]) => letter == other && name_fits(pattern, name),
+        ([character, pattern @ ..], [other, name @ ..]) => character == other && name_fits(pattern, name),
         _ => false,
     }
 }
@@ -164,8 +164,8 @@ pub(crate) fn nothing_gained(before: &Value, after: &Value) -> Result<(), String
     if Key::of(before) != Key::of(after) {
         return Err("it is another object".into());
     }
-    let rules = explain(before["kind"].as_str().unwrap_or_default(), &Openings::none());
-    let any = |patterns: &[crate::overrides::allow::Rule], path: &str| {
+    let rules = explain(before["kind"].as_str().unwrap_or_default(), &PatchableKinds::none());
+    let any = |patterns: &[crate::overrides::allow::PathRule], path: &str| {
         let path: Vec<&str> = path.split('/').collect();
         patterns.iter().any(|rule| path_fits(&rule.path.split('/').collect::<Vec<_>>(), &path))
     };
@@ -182,7 +182,7 @@ fn every_hostile_annotation_gains_nothing() {
     let (objects, cases) = (objects(), hostile());
     assert!(cases.len() >= 80, "{}", cases.len());
     for case in &cases {
-        let outcome = case.play(&objects[&case.on], Guards::ALL);
+        let outcome = case.play(&objects[&case.on], OverrideGuards::ALL);
         assert_eq!(outcome, Ok(()), "{} on {}", case.name, case.on);
     }
 }
@@ -194,8 +194,8 @@ fn every_benign_annotation_is_honoured_exactly() {
     for case in &cases {
         let bare = &objects[&case.on];
         let key = Key::of(bare).unwrap();
-        let (patch, masks) = (case.patch.as_deref(), case.ignore_fields.as_deref());
-        let overrides = Overrides::read(patch, masks, &key, &Openings::none());
+        let (patch, ignored_fields) = (case.patch.as_deref(), case.ignore_fields.as_deref());
+        let overrides = Overrides::read(patch, ignored_fields, &key, &PatchableKinds::none());
         let result = overrides.and_then(|overrides| overrides.apply(bare));
         let mut expected = bare.clone();
         for (path, value) in &case.set {
@@ -219,27 +219,31 @@ fn every_benign_annotation_is_honoured_exactly() {
 
 /// Every guard with one annotation that only it stops. Where guards stand behind each other, those in front are switched off as well, so
 /// that it is shown what the one behind does by itself.
-const STOPPED_BY: [(Guard, &str, &[Guard]); 20] = [
-    (Guard::PatchLength, "many-bytes", &[Guard::PatchLength]),
-    (Guard::OperationCount, "many-operations", &[Guard::OperationCount]),
-    (Guard::DuplicateKeys, "path-twice", &[Guard::DuplicateKeys]),
-    (Guard::Members, "path-in-another-case", &[Guard::Members]),
-    (Guard::LeadingSlash, "no-leading-slash", &[Guard::LeadingSlash]),
-    (Guard::Escapes, "tilde-of-two", &[Guard::Escapes]),
-    (Guard::Indexes, "leading-zero", &[Guard::Indexes]),
-    (Guard::SensitiveKinds, "machine-kernel", &[Guard::SensitiveKinds]),
-    (Guard::Operations, "finalizer-put-and-taken-back", &[Guard::Operations]),
-    (Guard::Result, "env-from-a-secret", &[Guard::Result]),
-    (Guard::Identity, "name", &[Guard::Operations, Guard::Result, Guard::Identity]),
-    (Guard::Size, "copies-side-by-side", &[Guard::Size]),
-    (Guard::Depth, "deep-value", &[Guard::Depth]),
-    (Guard::MaskIdentity, "mask-of-the-name", &[Guard::MaskIdentity]),
-    (Guard::MaskOwnKeys, "mask-of-our-label", &[Guard::MaskOwnKeys]),
-    (Guard::MaskLists, "mask-into-a-list", &[Guard::MaskLists]),
-    (Guard::MaskNames, "mask-of-nothing", &[Guard::MaskNames]),
-    (Guard::MaskCount, "many-masks", &[Guard::MaskCount]),
-    (Guard::ModeKnown, "mode-off", &[Guard::ModeKnown]),
-    (Guard::PauseRead, "pause-tomorrow", &[Guard::PauseRead]),
+const STOPPED_BY: [(OverrideGuard, &str, &[OverrideGuard]); 20] = [
+    (OverrideGuard::PatchLength, "many-bytes", &[OverrideGuard::PatchLength]),
+    (OverrideGuard::OperationCount, "many-operations", &[OverrideGuard::OperationCount]),
+    (OverrideGuard::DuplicateKeys, "path-twice", &[OverrideGuard::DuplicateKeys]),
+    (OverrideGuard::Members, "path-in-another-case", &[OverrideGuard::Members]),
+    (OverrideGuard::LeadingSlash, "no-leading-slash", &[OverrideGuard::LeadingSlash]),
+    (OverrideGuard::Escapes, "tilde-of-two", &[OverrideGuard::Escapes]),
+    (OverrideGuard::Indexes, "leading-zero", &[OverrideGuard::Indexes]),
+    (OverrideGuard::SensitiveKinds, "machine-kernel", &[OverrideGuard::SensitiveKinds]),
+    (OverrideGuard::Operations, "finalizer-put-and-taken-back", &[OverrideGuard::Operations]),
+    (OverrideGuard::ChangedFields, "env-from-a-secret", &[OverrideGuard::ChangedFields]),
+    (
+        OverrideGuard::Identity,
+        "name",
+        &[OverrideGuard::Operations, OverrideGuard::ChangedFields, OverrideGuard::Identity],
+    ),
+    (OverrideGuard::Size, "copies-side-by-side", &[OverrideGuard::Size]),
+    (OverrideGuard::Depth, "deep-value", &[OverrideGuard::Depth]),
+    (OverrideGuard::IgnoredIdentity, "ignore-the-name", &[OverrideGuard::IgnoredIdentity]),
+    (OverrideGuard::IgnoredOwnKeys, "ignore-our-label", &[OverrideGuard::IgnoredOwnKeys]),
+    (OverrideGuard::IgnoredListItems, "ignore-into-a-list", &[OverrideGuard::IgnoredListItems]),
+    (OverrideGuard::IgnoredNames, "ignore-nothing", &[OverrideGuard::IgnoredNames]),
+    (OverrideGuard::IgnoredCount, "many-ignored-fields", &[OverrideGuard::IgnoredCount]),
+    (OverrideGuard::ModeKnown, "mode-off", &[OverrideGuard::ModeKnown]),
+    (OverrideGuard::PauseRead, "pause-tomorrow", &[OverrideGuard::PauseRead]),
 ];
 
 #[test]
@@ -248,10 +252,13 @@ fn without_a_guard_an_annotation_gets_through() {
     for (guard, name, off) in STOPPED_BY {
         let case = cases.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("there is no case {name}"));
         let bare = &objects[&case.on];
-        assert!(case.play(bare, Guards::without(off)).is_err(), "without {guard:?} {name} is stopped all the same");
+        assert!(
+            case.play(bare, OverrideGuards::without(off)).is_err(),
+            "without {guard:?} {name} is stopped all the same"
+        );
         assert_eq!(off.last(), Some(&guard));
-        let front: &'static [Guard] = &off[..off.len() - 1];
-        assert_eq!(case.play(bare, Guards::without(front)), Ok(()), "{guard:?} alone does not stop {name}");
+        let front: &'static [OverrideGuard] = &off[..off.len() - 1];
+        assert_eq!(case.play(bare, OverrideGuards::without(front)), Ok(()), "{guard:?} alone does not stop {name}");
     }
 }
 
@@ -259,7 +266,7 @@ fn without_a_guard_an_annotation_gets_through() {
 fn every_guard_is_shown_to_matter() {
     // A guard that is added is seen here: the list above must name it.
     let source = include_str!("guards.rs");
-    let body = source.split("enum Guard {").nth(1).unwrap().split("\n}").next().unwrap();
+    let body = source.split("enum OverrideGuard {").nth(1).unwrap().split("\n}").next().unwrap();
     let names: Vec<&str> =
         body.lines().map(str::trim).filter(|line| line.ends_with(',')).map(|line| line.trim_end_matches(',')).collect();
     let shown: Vec<String> = STOPPED_BY.iter().map(|(guard, _, _)| format!("{guard:?}")).collect();

@@ -1,95 +1,101 @@
 //! Where two values differ, leaf by leaf, and whether all of it may.
 
 use crate::fields::pointer::Pointer;
-use crate::overrides::allow::{Allowed, Place, Walk};
+use crate::overrides::allow::{Allowed, Position, RuleWalk};
 use serde_json::Value;
 
 /// Judges every field in which one object differs from another: changed, added or removed. What holds something is judged by what it
 /// holds, so it does not matter in what piece a change was made.
 pub(crate) fn judge(before: &Value, after: &Value, allowed: &Allowed) -> Result<(), String> {
-    let mut comparison = Comparison { walk: Walk::new(allowed), way: Vec::new() };
-    comparison.compare(Some(before), Some(after), Walk::TOP).map_err(|why| {
-        let way = comparison.way.iter().map(|step| match step {
-            Step::Key(key) => (*key).to_owned(),
-            Step::Index(index) => index.to_string(),
+    let mut comparison = Comparison { walk: RuleWalk::new(allowed), path: Vec::new() };
+    comparison.compare(Some(before), Some(after), RuleWalk::TOP).map_err(|why| {
+        let path = comparison.path.iter().map(|step| match step {
+            PathStep::Key(key) => (*key).to_owned(),
+            PathStep::Index(index) => index.to_string(),
         });
-        allowed.refusal(&Pointer::from_steps(way.collect()), why)
+        allowed.refusal(&Pointer::from_steps(path.collect()), why)
     })
 }
 
 type Judged = Result<(), Option<&'static str>>;
 
 struct Comparison<'a> {
-    walk: Walk<'a>,
-    /// The way to here; after an error, to where it is.
-    way: Vec<Step<'a>>,
+    walk: RuleWalk<'a>,
+    /// The path to here; after an error, to where it is.
+    path: Vec<PathStep<'a>>,
 }
 
-enum Step<'a> {
+enum PathStep<'a> {
     Key(&'a str),
     Index(usize),
 }
 
 impl<'a> Comparison<'a> {
-    fn compare(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, place: Place) -> Judged {
+    fn compare(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, position: Position) -> Judged {
         match (before, after) {
             (Some(Value::Object(before)), Some(Value::Object(after))) => {
                 for (key, value) in before {
-                    self.child(Some(value), after.get(key), place, key)?;
+                    self.child(Some(value), after.get(key), position, key)?;
                 }
                 for (key, value) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {
-                    self.child(None, Some(value), place, key)?;
+                    self.child(None, Some(value), position, key)?;
                 }
                 Ok(())
             }
-            (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after, place),
+            (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after, position),
             (before, after) if before == after => Ok(()),
             (before, after) => {
-                before.map_or(Ok(()), |value| self.leaves(value, place))?;
-                after.map_or(Ok(()), |value| self.leaves(value, place))
+                before.map_or(Ok(()), |value| self.leaves(value, position))?;
+                after.map_or(Ok(()), |value| self.leaves(value, position))
             }
         }
     }
 
-    fn child(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, place: Place, key: &'a str) -> Judged {
+    fn child(
+        &mut self,
+        before: Option<&'a Value>,
+        after: Option<&'a Value>,
+        position: Position,
+        key: &'a str,
+    ) -> Judged {
         if before == after {
             return Ok(());
         }
-        self.way.push(Step::Key(key));
-        let below = self.walk.step(place, key);
+        self.path.push(PathStep::Key(key));
+        let below = self.walk.step(position, key);
         self.compare(before, after, below)?;
-        self.way.pop();
+        self.path.pop();
         Ok(())
     }
 
-    /// All items of a list are in the same place as far as rules go: no rule names a number.
-    fn list(&mut self, before: &'a [Value], after: &'a [Value], place: Place) -> Judged {
-        let item = self.walk.step(place, "0");
+    /// All items of a list are in the same position as far as rules go: no rule names a number.
+    fn list(&mut self, before: &'a [Value], after: &'a [Value], position: Position) -> Judged {
+        let item = self.walk.step(position, "0");
         for index in 0..before.len().max(after.len()) {
             let (before, after) = (before.get(index), after.get(index));
             if before != after {
-                self.way.push(Step::Index(index));
+                self.path.push(PathStep::Index(index));
                 self.compare(before, after, item)?;
-                self.way.pop();
+                self.path.pop();
             }
         }
         Ok(())
     }
 
     /// Judges every leaf of a value that is only on one side; what is empty is a leaf.
-    fn leaves(&mut self, value: &'a Value, place: Place) -> Judged {
+    fn leaves(&mut self, value: &'a Value, position: Position) -> Judged {
         match value {
             Value::Object(fields) if !fields.is_empty() => {
                 for (key, value) in fields {
-                    self.way.push(Step::Key(key));
-                    let below = self.walk.step(place, key);
+                    self.path.push(PathStep::Key(key));
+                    let below = self.walk.step(position, key);
                     self.leaves(value, below)?;
-                    self.way.pop();
+                    self.path.pop();
                 }
                 Ok(())
             }
-            Value::Array(items) if !items.is_empty() => self.list(&[], items, place),
-            _ => self.walk.judge(place),
+            Value::Array(items) if !items.is_empty() => self.list(&[], items, position),
+            _ => self.walk.judge(position),
         }
     }
 }
@@ -97,12 +103,13 @@ impl<'a> Comparison<'a> {
 #[cfg(test)]
 mod tests {
     use crate::object::key::Kind;
-    use crate::overrides::allow::{Allowed, Openings};
-    use crate::overrides::guards::Guards;
+    use crate::overrides::allow::{Allowed, PatchableKinds};
+    use crate::overrides::guards::OverrideGuards;
     use serde_json::{Value, json};
 
     fn judge(before: &Value, after: &Value) -> Result<(), String> {
-        let allowed = Allowed::of(&Kind::new("apps/v1", "DaemonSet"), &Openings::none(), Guards::ALL).unwrap();
+        let allowed =
+            Allowed::of(&Kind::new("apps/v1", "DaemonSet"), &PatchableKinds::none(), OverrideGuards::ALL).unwrap();
         super::judge(before, after, &allowed)
     }
 

@@ -5,11 +5,11 @@ use crate::fields::pattern::fits;
 use crate::fields::pointer::Pointer;
 use crate::object::key::Key;
 use crate::overrides::Overrides;
-use crate::overrides::allow::Openings;
+use crate::overrides::allow::PatchableKinds;
 use crate::overrides::corpus::{name_fits, nothing_gained, objects};
-use crate::overrides::guards::Guards;
-use crate::overrides::masks::Masks;
-use crate::overrides::operate::Operation;
+use crate::overrides::guards::OverrideGuards;
+use crate::overrides::ignored_fields::IgnoredFields;
+use crate::overrides::operation::Operation;
 use crate::overrides::patch::{DEEPEST, LARGEST_RESULT, Patch};
 use crate::overrides::steering::{Mode, Pause, Steering};
 use crate::overrides::strict::{depth, size};
@@ -148,7 +148,7 @@ fn operation() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A patch, perhaps with a few letters changed.
+/// A patch, perhaps with a few characters changed.
 fn patch() -> impl Strategy<Value = String> {
     let whole = || vec(operation(), 0..8).prop_map(|operations| json!(operations).to_string());
     let damage = vec((any::<proptest::sample::Index>(), any::<char>()), 1..4);
@@ -157,12 +157,12 @@ fn patch() -> impl Strategy<Value = String> {
         // One operation at a time gets past the others' mistakes.
         12 => operation().prop_map(|operation| json!([operation]).to_string()),
         2 => (whole(), damage).prop_map(|(text, damage)| {
-            let mut letters: Vec<char> = text.chars().collect();
-            for (place, letter) in damage {
-                let place = place.index(letters.len());
-                letters[place] = letter;
+            let mut characters: Vec<char> = text.chars().collect();
+            for (place, character) in damage {
+                let place = place.index(characters.len());
+                characters[place] = character;
             }
-            letters.into_iter().collect()
+            characters.into_iter().collect()
         }),
         1 => any::<String>(),
     ]
@@ -172,7 +172,7 @@ fn object() -> impl Strategy<Value = Value> {
     select(objects().values().cloned().collect::<Vec<_>>())
 }
 
-fn mask() -> impl Strategy<Value = String> {
+fn ignored() -> impl Strategy<Value = String> {
     prop_oneof![5 => vec(path(), 1..4).prop_map(|paths| paths.join(",")), 1 => any::<String>()]
 }
 
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn a_patch_changes_only_what_is_open(text in patch(), object in object()) {
         let kind = Key::of(&object).unwrap().kind;
-        if let Ok(patch) = Patch::parse(&text, &kind, &Openings::none()) {
+        if let Ok(patch) = Patch::parse(&text, &kind, &PatchableKinds::none()) {
             let result = patch.apply(&object);
             prop_assert_eq!(&result, &patch.apply(&object));
             if let Ok(result) = result {
@@ -197,10 +197,10 @@ proptest! {
         items in vec(operation(), 1..5), object in prop_oneof![object(), value()]
     ) {
         for item in items {
-            let (ours, theirs) = (Operation::parse(item.clone(), Guards::ALL), serde_json::from_value(item));
+            let (ours, theirs) = (Operation::parse(item.clone(), OverrideGuards::ALL), serde_json::from_value(item));
             let (Ok(ours), Ok(theirs)) = (ours, theirs) else { continue };
             let (mut mine, mut other) = (object.clone(), object.clone());
-            let done = ours.run(&mut mine, Guards::ALL);
+            let done = ours.run(&mut mine, OverrideGuards::ALL);
             let reference = json_patch::patch(&mut other, &[theirs]);
             prop_assert_eq!(done.is_ok(), reference.is_ok(), "{:?} and {:?}", done, reference);
             if done.is_ok() {
@@ -225,12 +225,12 @@ proptest! {
     }
 
     #[test]
-    fn a_mask_takes_away_once_and_never_what_the_object_is(text in mask(), object in object()) {
-        if let Ok(masks) = Masks::parse(&text, Guards::ALL) {
+    fn a_mask_takes_away_once_and_never_what_the_object_is(text in ignored(), object in object()) {
+        if let Ok(ignored_fields) = IgnoredFields::parse(&text, OverrideGuards::ALL) {
             let mut once = object.clone();
-            if masks.take_out_of(&mut once).is_ok() {
+            if ignored_fields.remove_from(&mut once).is_ok() {
                 let mut twice = once.clone();
-                prop_assert_eq!(masks.take_out_of(&mut twice), Ok(()));
+                prop_assert_eq!(ignored_fields.remove_from(&mut twice), Ok(()));
                 prop_assert_eq!(&once, &twice);
                 prop_assert_eq!(Key::of(&once), Key::of(&object));
                 prop_assert!(part_of(&once, &object), "{} is not a part of {}", once, object);
@@ -239,9 +239,9 @@ proptest! {
     }
 
     #[test]
-    fn patch_and_mask_together_keep_the_object_the_same(patch in patch(), mask in mask(), object in object()) {
+    fn patch_and_mask_together_keep_the_object_the_same(patch in patch(), ignored in ignored(), object in object()) {
         let key = Key::of(&object).unwrap();
-        if let Ok(overrides) = Overrides::read(Some(&patch), Some(&mask), &key, &Openings::none())
+        if let Ok(overrides) = Overrides::read(Some(&patch), Some(&ignored), &key, &PatchableKinds::none())
             && let Ok(result) = overrides.apply(&object)
         {
             prop_assert_eq!(Key::of(&result), Some(key));
@@ -251,8 +251,8 @@ proptest! {
 
     #[test]
     fn a_name_fits_as_it_does_when_all_ways_are_tried(pattern in "[ab*?é]{0,8}", name in "[abé]{0,9}") {
-        let letters = |text: &str| text.chars().collect::<Vec<char>>();
-        prop_assert_eq!(fits(&pattern, &name), name_fits(&letters(&pattern), &letters(&name)));
+        let characters = |text: &str| text.chars().collect::<Vec<char>>();
+        prop_assert_eq!(fits(&pattern, &name), name_fits(&characters(&pattern), &characters(&name)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// One check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guard {
+pub(crate) enum OverrideGuard {
     /// A patch is not too long.
     PatchLength,
     /// It does not have too many operations.
@@ -22,7 +22,7 @@ pub(crate) enum Guard {
     /// Every operation stays in what users may patch.
     Operations,
     /// And so does every field in which the result differs.
-    Result,
+    ChangedFields,
     /// The object stays the same one.
     Identity,
     /// The result is not too large.
@@ -30,15 +30,15 @@ pub(crate) enum Guard {
     /// Nor too deep.
     Depth,
     /// What the object is cannot be ignored.
-    MaskIdentity,
+    IgnoredIdentity,
     /// Nor can what we write on it.
-    MaskOwnKeys,
+    IgnoredOwnKeys,
     /// Nor a part of a list.
-    MaskLists,
+    IgnoredListItems,
     /// A mask names a field.
-    MaskNames,
+    IgnoredNames,
     /// There are not too many.
-    MaskCount,
+    IgnoredCount,
     /// `mode` is a word we know.
     ModeKnown,
     /// A pause that cannot be read is one.
@@ -47,33 +47,33 @@ pub(crate) enum Guard {
 
 /// The checks that are made. All of them: only a test of this crate can make another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Guards {
+pub(crate) struct OverrideGuards {
     #[cfg(test)]
-    off: &'static [Guard],
+    off: &'static [OverrideGuard],
 }
 
-impl Guards {
+impl OverrideGuards {
     /// Every check.
-    pub(crate) const ALL: Guards = Guards {
+    pub(crate) const ALL: OverrideGuards = OverrideGuards {
         #[cfg(test)]
         off: &[],
     };
 
     /// Every check but these.
     #[cfg(test)]
-    pub(crate) const fn without(off: &'static [Guard]) -> Guards {
-        Guards { off }
+    pub(crate) const fn without(off: &'static [OverrideGuard]) -> OverrideGuards {
+        OverrideGuards { off }
     }
 
     /// Whether a check is made.
     #[cfg(test)]
-    pub(crate) fn stand(self, guard: Guard) -> bool {
+    pub(crate) fn enabled(self, guard: OverrideGuard) -> bool {
         !self.off.contains(&guard)
     }
 
     /// Whether a check is made.
     #[cfg(not(test))]
-    pub(crate) fn stand(self, _: Guard) -> bool {
+    pub(crate) fn enabled(self, _: OverrideGuard) -> bool {
         true
     }
 }

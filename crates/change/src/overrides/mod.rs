@@ -7,17 +7,17 @@ mod difference;
 #[cfg(test)]
 mod fuzz;
 pub(crate) mod guards;
-mod masks;
-mod operate;
+mod ignored_fields;
+mod operation;
 pub mod patch;
 pub mod steering;
 mod strict;
 
 use crate::fields::pointer::Pointer;
 use crate::object::key::Key;
-use crate::overrides::allow::Openings;
-use crate::overrides::guards::Guards;
-use crate::overrides::masks::Masks;
+use crate::overrides::allow::PatchableKinds;
+use crate::overrides::guards::OverrideGuards;
+use crate::overrides::ignored_fields::IgnoredFields;
 use crate::overrides::patch::Patch;
 use crate::reason::Reason;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     patch: Option<Patch>,
-    masks: Masks,
+    ignored_fields: IgnoredFields,
 }
 
 impl Overrides {
@@ -35,32 +35,36 @@ impl Overrides {
         patch: Option<&str>,
         ignore_fields: Option<&str>,
         key: &Key,
-        openings: &Openings,
+        patchable_kinds: &PatchableKinds,
     ) -> Result<Overrides, Reason> {
-        Overrides::read_with(patch, ignore_fields, key, openings, Guards::ALL)
+        Overrides::read_with(patch, ignore_fields, key, patchable_kinds, OverrideGuards::ALL)
     }
 
     pub(crate) fn read_with(
         patch: Option<&str>,
         ignore_fields: Option<&str>,
         key: &Key,
-        openings: &Openings,
-        guards: Guards,
+        patchable_kinds: &PatchableKinds,
+        guards: OverrideGuards,
     ) -> Result<Overrides, Reason> {
         let text = |value: Option<&'_ str>| value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned);
-        let patch = text(patch).map(|value| Patch::parse_with(&value, &key.kind, openings, guards)).transpose();
-        let masks = text(ignore_fields).map_or(Ok(Masks::default()), |value| Masks::parse(&value, guards));
-        Ok(Overrides { patch: patch.map_err(patch_refused)?, masks: masks.map_err(masks_refused)? })
+        let patch = text(patch).map(|value| Patch::parse_with(&value, &key.kind, patchable_kinds, guards)).transpose();
+        let ignored_fields =
+            text(ignore_fields).map_or(Ok(IgnoredFields::default()), |value| IgnoredFields::parse(&value, guards));
+        Ok(Overrides {
+            patch: patch.map_err(patch_refused)?,
+            ignored_fields: ignored_fields.map_err(ignored_fields_refused)?,
+        })
     }
 
     /// Fields that are the user's.
     pub fn ignored(&self) -> &[Pointer] {
-        self.masks.pointers()
+        self.ignored_fields.pointers()
     }
 
     /// Whether the user wishes nothing else than we do.
     pub fn is_empty(&self) -> bool {
-        self.patch.as_ref().is_none_or(Patch::is_empty) && self.masks.pointers().is_empty()
+        self.patch.as_ref().is_none_or(Patch::is_empty) && self.ignored_fields.pointers().is_empty()
     }
 
     /// What we want once the user's wishes are honoured: patched, then without the ignored fields.
@@ -69,7 +73,7 @@ impl Overrides {
             Some(patch) => patch.apply(wanted).map_err(patch_refused)?,
             None => wanted.clone(),
         };
-        self.masks.take_out_of(&mut wanted).map_err(masks_refused)?;
+        self.ignored_fields.remove_from(&mut wanted).map_err(ignored_fields_refused)?;
         Ok(wanted)
     }
 }
@@ -78,7 +82,7 @@ fn patch_refused(why: String) -> Reason {
     Reason::PatchRefused { why: short(why) }
 }
 
-fn masks_refused(why: String) -> Reason {
+fn ignored_fields_refused(why: String) -> Reason {
     Reason::IgnoreFieldsRefused { why: short(why) }
 }
 
@@ -92,13 +96,13 @@ fn short(why: String) -> String {
 mod tests {
     use super::Overrides;
     use crate::object::key::{Key, Kind};
-    use crate::overrides::allow::Openings;
+    use crate::overrides::allow::PatchableKinds;
     use crate::reason::Reason;
     use serde_json::{Value, json};
 
     fn read(patch: Option<&str>, ignore_fields: &str) -> Result<Overrides, Reason> {
         let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
-        Overrides::read(patch, Some(ignore_fields), &key, &Openings::none())
+        Overrides::read(patch, Some(ignore_fields), &key, &PatchableKinds::none())
     }
 
     fn wanted() -> Value {

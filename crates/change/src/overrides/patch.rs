@@ -1,11 +1,11 @@
 //! A user's JSON patch (RFC 6902): parsed once and strictly, judged on its operations and on its result.
 
 use crate::object::key::Kind;
-use crate::overrides::allow::{Allowed, Openings};
+use crate::overrides::allow::{Allowed, PatchableKinds};
 use crate::overrides::difference;
-use crate::overrides::guards::{Guard, Guards};
-use crate::overrides::operate::Operation;
-use crate::overrides::strict::{Strict, count, depth, size};
+use crate::overrides::guards::{OverrideGuard, OverrideGuards};
+use crate::overrides::operation::Operation;
+use crate::overrides::strict::{StrictJson, count, depth, size};
 use api::annotation::PREFIX;
 use serde_json::{Map, Value};
 
@@ -29,43 +29,48 @@ pub struct Patch {
     operations: Vec<Operation>,
     /// What it may touch; nothing to judge by is needed where nothing is done.
     allowed: Option<Allowed>,
-    guards: Guards,
+    guards: OverrideGuards,
 }
 
 impl Patch {
     /// Reads a patch for an object of this kind; an error is a sentence for its author.
-    pub fn parse(text: &str, kind: &Kind, openings: &Openings) -> Result<Patch, String> {
-        Patch::parse_with(text, kind, openings, Guards::ALL)
+    pub fn parse(text: &str, kind: &Kind, patchable_kinds: &PatchableKinds) -> Result<Patch, String> {
+        Patch::parse_with(text, kind, patchable_kinds, OverrideGuards::ALL)
     }
 
-    pub(crate) fn parse_with(text: &str, kind: &Kind, openings: &Openings, guards: Guards) -> Result<Patch, String> {
-        if text.len() > LONGEST && guards.stand(Guard::PatchLength) {
+    pub(crate) fn parse_with(
+        text: &str,
+        kind: &Kind,
+        patchable_kinds: &PatchableKinds,
+        guards: OverrideGuards,
+    ) -> Result<Patch, String> {
+        if text.len() > LONGEST && guards.enabled(OverrideGuard::PatchLength) {
             return Err(format!("it has {} bytes, {LONGEST} are allowed", text.len()));
         }
         // Before it is read: as a tree each map and each list takes many times its text.
         let opened = text.bytes().filter(|byte| [b'{', b'['].contains(byte)).count();
-        if opened > MOST_OPENED && guards.stand(Guard::OperationCount) {
+        if opened > MOST_OPENED && guards.enabled(OverrideGuard::OperationCount) {
             return Err(format!("it opens {opened} maps and lists, {MOST_OPENED} are allowed"));
         }
-        let value = if guards.stand(Guard::DuplicateKeys) {
-            serde_json::from_str(text).map(|Strict(value)| value)
+        let value = if guards.enabled(OverrideGuard::DuplicateKeys) {
+            serde_json::from_str(text).map(|StrictJson(value)| value)
         } else {
             serde_json::from_str(text)
         };
         let Value::Array(items) = value.map_err(|error| format!("it is not JSON: {error}"))? else {
             return Err("it is not a list of operations".into());
         };
-        if items.len() > MOST_OPERATIONS && guards.stand(Guard::OperationCount) {
+        if items.len() > MOST_OPERATIONS && guards.enabled(OverrideGuard::OperationCount) {
             return Err(format!("it has {} operations, {MOST_OPERATIONS} are allowed", items.len()));
         }
         if items.is_empty() {
             return Ok(Patch { operations: Vec::new(), allowed: None, guards });
         }
-        let allowed = Allowed::of(kind, openings, guards)?;
+        let allowed = Allowed::of(kind, patchable_kinds, guards)?;
         let mut operations = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let operation = Operation::parse(item, guards).map_err(|why| format!("operation {}: {why}", index + 1))?;
-            for place in operation.changes().filter(|_| guards.stand(Guard::Operations)) {
+            for place in operation.changes().filter(|_| guards.enabled(OverrideGuard::Operations)) {
                 allowed.judge(place).map_err(|why| format!("operation {}: {why}", index + 1))?;
             }
             operations.push(operation);
@@ -83,14 +88,14 @@ impl Patch {
         for (index, operation) in self.operations.iter().enumerate() {
             if let Some((path, value)) = operation.brings(&patched, self.guards) {
                 written = written.saturating_add(size(value));
-                if written > LARGEST_RESULT && self.guards.stand(Guard::Size) {
+                if written > LARGEST_RESULT && self.guards.enabled(OverrideGuard::Size) {
                     return Err(format!("operation {} makes the object larger than {LARGEST_RESULT} bytes", index + 1));
                 }
                 values = values.saturating_add(count(value));
-                if values > MOST_VALUES && self.guards.stand(Guard::Size) {
+                if values > MOST_VALUES && self.guards.enabled(OverrideGuard::Size) {
                     return Err(format!("operation {} gives the object more than {MOST_VALUES} values", index + 1));
                 }
-                if path.steps().len() + depth(value) > DEEPEST && self.guards.stand(Guard::Depth) {
+                if path.steps().len() + depth(value) > DEEPEST && self.guards.enabled(OverrideGuard::Depth) {
                     return Err(format!("operation {} nests the object deeper than {DEEPEST}", index + 1));
                 }
             }
@@ -99,10 +104,10 @@ impl Patch {
                 .map_err(|why| format!("operation {} does not fit: {why}", index + 1))?;
         }
         let patched = without_empty_maps(patched, object);
-        if self.guards.stand(Guard::Result) {
+        if self.guards.enabled(OverrideGuard::ChangedFields) {
             difference::judge(object, &patched, allowed).map_err(|why| format!("its result is refused: {why}"))?;
         }
-        if self.guards.stand(Guard::Identity) && guarded(&patched) != guarded(object) {
+        if self.guards.enabled(OverrideGuard::Identity) && guarded(&patched) != guarded(object) {
             return Err("its result has another identity or touches metadata that is not the user's".into());
         }
         Ok(patched)
@@ -164,7 +169,7 @@ fn guarded(object: &Value) -> Value {
 mod tests {
     use super::Patch;
     use crate::object::key::Kind;
-    use crate::overrides::allow::Openings;
+    use crate::overrides::allow::PatchableKinds;
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
 
@@ -175,7 +180,7 @@ mod tests {
     }
 
     fn judge(kind: &str, patch: &str) -> Result<Value, String> {
-        Patch::parse(patch, &Kind::new("v1", kind), &Openings::none())?.apply(&service())
+        Patch::parse(patch, &Kind::new("v1", kind), &PatchableKinds::none())?.apply(&service())
     }
 
     fn refused(kind: &str, patch: &str, expected: &Expect) {
@@ -194,7 +199,7 @@ mod tests {
         assert_eq!(done["spec"]["other"], "NodePort");
         assert_eq!(done["metadata"]["labels"]["team"], "x");
         let pods = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": []}]"#;
-        assert!(Patch::parse(pods, &Kind::new("apps/v1", "DaemonSet"), &Openings::none()).is_ok());
+        assert!(Patch::parse(pods, &Kind::new("apps/v1", "DaemonSet"), &PatchableKinds::none()).is_ok());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Whether an object is ours to write now.
 
-use crate::overrides::guards::{Guard, Guards};
+use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use crate::reason::Reason;
 use api::annotation;
 use jiff::Timestamp;
@@ -42,16 +42,21 @@ pub struct Steering {
 impl Steering {
     /// Reads the annotations of a live object.
     pub fn read(annotations: &BTreeMap<String, String>) -> Result<Steering, Reason> {
-        Steering::read_with(annotations, Guards::ALL)
+        Steering::read_with(annotations, OverrideGuards::ALL)
     }
 
-    pub(crate) fn read_with(annotations: &BTreeMap<String, String>, guards: Guards) -> Result<Steering, Reason> {
+    pub(crate) fn read_with(
+        annotations: &BTreeMap<String, String>,
+        guards: OverrideGuards,
+    ) -> Result<Steering, Reason> {
         let text = |name: &str| annotations.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
         let mode = match text(annotation::MODE) {
             None => Mode::Managed,
             Some(value) if value.eq_ignore_ascii_case("managed") => Mode::Managed,
             Some(value) if value.eq_ignore_ascii_case("unmanaged") => Mode::Unmanaged,
-            Some(value) if guards.stand(Guard::ModeKnown) => return Err(Reason::ModeUnknown { value: short(value) }),
+            Some(value) if guards.enabled(OverrideGuard::ModeKnown) => {
+                return Err(Reason::ModeUnknown { value: short(value) });
+            }
             Some(_) => Mode::Managed,
         };
         let pause = match text(annotation::RECONCILE_PAUSED) {
@@ -60,7 +65,7 @@ impl Steering {
             Some(value) if value.eq_ignore_ascii_case("true") => Pause::UntilRemoved,
             Some(value) => match value.parse::<Timestamp>() {
                 Ok(end) => Pause::Until(end.as_millisecond()),
-                Err(_) if guards.stand(Guard::PauseRead) => Pause::Unclear(short(value)),
+                Err(_) if guards.enabled(OverrideGuard::PauseRead) => Pause::Unclear(short(value)),
                 Err(_) => Pause::No,
             },
         };

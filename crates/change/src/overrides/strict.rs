@@ -5,11 +5,11 @@ use serde_json::{Map, Number, Value};
 use std::fmt;
 
 /// A value in which no object says a key twice.
-pub(crate) struct Strict(pub(crate) Value);
+pub(crate) struct StrictJson(pub(crate) Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader).map(Strict)
+        deserializer.deserialize_any(Reader).map(StrictJson)
     }
 }
 
@@ -48,7 +48,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Strict(item)) = items.next_element()? {
+        while let Some(StrictJson(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -57,7 +57,7 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            let Strict(value) = fields.next_value()?;
+            let StrictJson(value) = fields.next_value()?;
             if map.insert(key.clone(), value).is_some() {
                 return Err(A::Error::custom(format!("the key {key:?} is said twice")));
             }
@@ -102,10 +102,10 @@ pub(crate) fn size(value: &Value) -> usize {
 }
 
 fn text_size(text: &str) -> usize {
-    let letter = |byte: u8| match byte {
+    let character = |byte: u8| match byte {
         b'"' | b'\\' => 2,
         0..0x20 => 6,
         _ => 1,
     };
-    text.bytes().map(letter).fold(2, usize::saturating_add)
+    text.bytes().map(character).fold(2, usize::saturating_add)
 }

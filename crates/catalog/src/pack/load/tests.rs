@@ -1,10 +1,10 @@
-//! What a pack is refused for, and that it is told where.
+//! What a pack is refused for, and that it is listed where.
 
 use crate::pack::asset::{Install, Prune};
 use crate::pack::catalog::Catalog;
 use crate::pack::condition::Condition;
 use crate::pack::feature::Maturity;
-use crate::pack::test_pack::{files, loaded, sample, told};
+use crate::pack::test_pack::{files, listed, loaded, sample};
 use change::Impact;
 use expect_test::{Expect, expect};
 
@@ -15,12 +15,12 @@ fn refused(metadata: &str, expected: &Expect) {
         ("active/a.yaml.tpl", "apiVersion: v1\n"),
         ("active/script.sh", "echo\n"),
     ]);
-    expected.assert_eq(&told(&Catalog::load(pack).unwrap_err()));
+    expected.assert_eq(&listed(&Catalog::load(pack).unwrap_err()));
 }
 
 fn refused_file(path: &str, text: &str, expected: &Expect) {
     let pack = files(&[("active/metadata.yaml", "assets: []\n"), (path, text)]);
-    expected.assert_eq(&told(&Catalog::load(pack).unwrap_err()));
+    expected.assert_eq(&listed(&Catalog::load(pack).unwrap_err()));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_pack_without_a_catalogue_is_refused() {
     expect![[r#"
         active/metadata.yaml: the pack has no such file, nor a metadata.yaml beside its folders
     "#]]
-    .assert_eq(&told(&faults));
+    .assert_eq(&listed(&faults));
     refused(
         "",
         &expect![[r#"
@@ -320,7 +320,7 @@ fn a_plain_file_is_read_when_the_pack_is() {
     expect![[r#"
         active/a.yaml:2: unclosed bracket '['
     "#]]
-    .assert_eq(&told(&Catalog::load(pack).unwrap_err()));
+    .assert_eq(&listed(&Catalog::load(pack).unwrap_err()));
 }
 
 #[test]

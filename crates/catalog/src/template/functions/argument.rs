@@ -1,6 +1,6 @@
 //! Takes a function's arguments for what they must be.
 
-use crate::template::budget::Budget;
+use crate::template::budget::RenderBudget;
 use crate::template::print::printed;
 use crate::template::run::a;
 use crate::template::value::{List, Map, Value};
@@ -40,7 +40,7 @@ pub fn map(value: &Value) -> Result<Rc<Map>, String> {
 }
 
 /// Any value as sprig turns it into text.
-pub fn as_text(value: &Value, budget: &Budget) -> Result<Rc<str>, String> {
+pub fn as_text(value: &Value, budget: &RenderBudget) -> Result<Rc<str>, String> {
     match value {
         Value::Text(text) => Ok(Rc::clone(text)),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {

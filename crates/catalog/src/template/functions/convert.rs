@@ -1,26 +1,26 @@
 //! From one kind of value to another, and what stands in for nothing.
 
 use super::argument::as_text;
-use crate::template::run::{Stop, World, a};
+use crate::template::run::{RenderContext, Stop, a};
 use crate::template::value::Value;
 
 /// `default`: the given value, or the first where it is empty.
-pub fn default(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn default(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(arguments.get(1).filter(|given| given.is_true()).unwrap_or(&arguments[0]).clone())
 }
 
 /// `empty`: whether it is the zero of its type.
-pub fn empty(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn empty(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(!arguments[0].is_true()))
 }
 
 /// `coalesce`: the first that is not empty.
-pub fn coalesce(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn coalesce(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(arguments.iter().find(|value| value.is_true()).cloned().unwrap_or(Value::Nil))
 }
 
 /// `ternary`: the first or the second, as the third says.
-pub fn ternary(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn ternary(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     match &arguments[2] {
         Value::Bool(true) => Ok(arguments[0].clone()),
         Value::Bool(false) => Ok(arguments[1].clone()),
@@ -29,22 +29,22 @@ pub fn ternary(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `toString`.
-pub fn to_string(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    Ok(Value::Text(as_text(&arguments[0], &world.budget)?))
+pub fn to_string(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Text(as_text(&arguments[0], &context.budget)?))
 }
 
 /// `toInt` and `toInt64`: what cannot be read as a number is 0.
-pub fn to_int(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn to_int(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Int(as_int(&arguments[0])))
 }
 
 /// `toFloat64`: what cannot be read as a number is 0.
-pub fn to_float64(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn to_float64(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Float(as_float(&arguments[0])))
 }
 
 /// `toBool`: what cannot be read as one is false.
-pub fn to_bool(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn to_bool(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(match &arguments[0] {
         Value::Text(text) => matches!(text.as_ref(), "1" | "t" | "T" | "true" | "TRUE" | "True"),
         Value::Bool(truth) => *truth,

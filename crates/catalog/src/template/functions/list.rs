@@ -2,33 +2,33 @@
 
 use super::argument::{as_text, list as take_list};
 use super::convert::as_int;
-use crate::template::budget::{Budget, DEPTH};
+use crate::template::budget::{DEPTH, RenderBudget};
 use crate::template::print::too_deep;
-use crate::template::run::{Stop, World};
+use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
 use std::rc::Rc;
 
 /// `list`.
-pub fn list(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn list(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(arguments.to_vec()))
 }
 
 /// `append`.
-pub fn append(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn append(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = take_list(&arguments[0])?.0.clone();
     items.push(arguments[1].clone());
     Ok(Value::list(items))
 }
 
 /// `prepend`.
-pub fn prepend(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn prepend(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = vec![arguments[1].clone()];
     items.extend_from_slice(&take_list(&arguments[0])?.0);
     Ok(Value::list(items))
 }
 
 /// `concat`.
-pub fn concat(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn concat(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = Vec::new();
     for argument in arguments {
         items.extend_from_slice(&take_list(argument)?.0);
@@ -37,51 +37,51 @@ pub fn concat(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `chunk`: lists of at most so many items.
-pub fn chunk(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn chunk(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let size = super::argument::int(&arguments[0])?;
     let items = &take_list(&arguments[1])?.0;
     let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or("the size must be above zero")?;
-    world.budget.items(items.len())?;
+    context.budget.items(items.len())?;
     Ok(Value::list(items.chunks(size).map(|part| Value::list(part.to_vec())).collect()))
 }
 
 /// `first`.
-pub fn first(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn first(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(take_list(&arguments[0])?.0.first().cloned().unwrap_or(Value::Nil))
 }
 
 /// `last`.
-pub fn last(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn last(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(take_list(&arguments[0])?.0.last().cloned().unwrap_or(Value::Nil))
 }
 
 /// `rest`: all but the first.
-pub fn rest(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn rest(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     Ok(Value::list(items.get(1..).unwrap_or_default().to_vec()))
 }
 
 /// `initial`: all but the last.
-pub fn initial(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn initial(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     Ok(Value::list(items.split_last().map(|(_, before)| before.to_vec()).unwrap_or_default()))
 }
 
 /// `reverse`.
-pub fn reverse(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn reverse(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(take_list(&arguments[0])?.0.iter().rev().cloned().collect()))
 }
 
 /// `compact`: without what is empty.
-pub fn compact(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn compact(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(take_list(&arguments[0])?.0.iter().filter(|item| item.is_true()).cloned().collect()))
 }
 
 /// `uniq`: each item once, in the order they first come.
-pub fn uniq(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn uniq(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items: Vec<Value> = Vec::new();
     for item in &take_list(&arguments[0])?.0 {
-        if !contains(&items, item, &world.budget)? {
+        if !contains(&items, item, &context.budget)? {
             items.push(item.clone());
         }
     }
@@ -89,10 +89,10 @@ pub fn uniq(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `without`: the list without these items.
-pub fn without(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn without(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = Vec::new();
     for item in &take_list(&arguments[0])?.0 {
-        if !contains(&arguments[1..], item, &world.budget)? {
+        if !contains(&arguments[1..], item, &context.budget)? {
             items.push(item.clone());
         }
     }
@@ -100,15 +100,15 @@ pub fn without(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `has`: whether the list has the item; what is no list has nothing.
-pub fn has(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn has(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(match &arguments[1] {
-        Value::List(list) => contains(&list.0, &arguments[0], &world.budget)?,
+        Value::List(list) => contains(&list.0, &arguments[0], &context.budget)?,
         _ => false,
     }))
 }
 
 /// `slice`: from one place up to another.
-pub fn slice(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn slice(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     if items.is_empty() {
         return Ok(Value::Nil);
@@ -125,7 +125,7 @@ pub fn slice(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     }
 }
 
-fn contains(items: &[Value], wanted: &Value, budget: &Budget) -> Result<bool, String> {
+fn contains(items: &[Value], wanted: &Value, budget: &RenderBudget) -> Result<bool, String> {
     for item in items {
         if is_same(item, wanted, budget, DEPTH)? {
             return Ok(true);
@@ -135,7 +135,7 @@ fn contains(items: &[Value], wanted: &Value, budget: &Budget) -> Result<bool, St
 }
 
 /// Go's `reflect.DeepEqual`, but that whole numbers are equal whatever their width.
-fn is_same(left: &Value, right: &Value, budget: &Budget, depth: usize) -> Result<bool, String> {
+fn is_same(left: &Value, right: &Value, budget: &RenderBudget, depth: usize) -> Result<bool, String> {
     budget.step(1)?;
     let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
     Ok(match (left, right) {
@@ -176,7 +176,7 @@ fn is_same(left: &Value, right: &Value, budget: &Budget, depth: usize) -> Result
 }
 
 /// The texts of a list's items, without those that are nothing; one value is a list of one.
-pub fn texts(value: &Value, budget: &Budget) -> Result<Vec<Rc<str>>, String> {
+pub fn texts(value: &Value, budget: &RenderBudget) -> Result<Vec<Rc<str>>, String> {
     match value {
         Value::Nil => Ok(vec![]),
         Value::List(list) => {

@@ -3,7 +3,7 @@
 use super::argument::text as take;
 use crate::cluster::query::{Answer, Query};
 use crate::pack::asset::Read;
-use crate::template::run::{Stop, World};
+use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
 use serde_json::Value as Json;
 
@@ -33,12 +33,12 @@ pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
 }
 
 /// What is known of it; `None` is absent.
-fn ask<'a>(world: &World<'a>, function: &str, texts: &[&str]) -> Result<Option<&'a Json>, Stop> {
+fn ask<'a>(context: &RenderContext<'a>, function: &str, texts: &[&str]) -> Result<Option<&'a Json>, Stop> {
     let Some(query) = query(function, texts) else {
         return Err("nothing is asked".into());
     };
-    allowed(&query, world.reads)?;
-    match world.facts.answers.get(&query) {
+    allowed(&query, context.reads)?;
+    match context.facts.answers.get(&query) {
         None => Err(Stop::Needs(query)),
         Some(Answer::Unknown) => Err(Stop::Held(query)),
         Some(Answer::Absent) => Ok(None),
@@ -74,16 +74,16 @@ fn texts(arguments: &[Value]) -> Result<Vec<&str>, String> {
 }
 
 /// `crdEnum`: the values that a field of a CRD may have; an array's items count.
-pub fn crd_enum(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn crd_enum(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "crdEnum", &texts)?;
+    let found = ask(context, "crdEnum", &texts)?;
     Ok(Value::texts(enum_of(found, texts[1])))
 }
 
 /// `crdHasEnum`: whether a field of a CRD may have this value.
-pub fn crd_has_enum(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn crd_has_enum(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "crdHasEnum", &texts)?;
+    let found = ask(context, "crdHasEnum", &texts)?;
     Ok(Value::Bool(enum_of(found, texts[1]).contains(&texts[2])))
 }
 
@@ -104,22 +104,22 @@ fn enum_of<'a>(crd: Option<&'a Json>, path: &str) -> Vec<&'a str> {
 }
 
 /// `objectExists`.
-pub fn object_exists(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    Ok(Value::Bool(ask(world, "objectExists", &texts(arguments)?)?.is_some()))
+pub fn object_exists(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(ask(context, "objectExists", &texts(arguments)?)?.is_some()))
 }
 
 /// `getConfigMapData`: one key's text; absent is `""`.
-pub fn get_config_map_data(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn get_config_map_data(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "getConfigMapData", &texts)?;
+    let found = ask(context, "getConfigMapData", &texts)?;
     let data = found.and_then(|map| map.get("data")).and_then(|data| data.get(texts[2])).and_then(Json::as_str);
     Ok(Value::text(data.unwrap_or("")))
 }
 
 /// `prometheusRuleHasRecordingRule`.
-pub fn has_recording_rule(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn has_recording_rule(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "prometheusRuleHasRecordingRule", &texts)?;
+    let found = ask(context, "prometheusRuleHasRecordingRule", &texts)?;
     let items = |value: Option<&'_ Json>| value.and_then(Json::as_array).cloned().unwrap_or_default();
     let groups = items(found.and_then(|rule| rule.pointer("/spec/groups")));
     let has_rule = groups.iter().any(|group| {
@@ -130,8 +130,8 @@ pub fn has_recording_rule(world: &World<'_>, arguments: &[Value]) -> Result<Valu
 }
 
 /// `storageProfileRWXClass`: the first storage class, by name, that offers shared file systems.
-pub fn storage_profile_rwx_class(world: &World<'_>, _: &[Value]) -> Result<Value, Stop> {
-    let found = ask(world, "storageProfileRWXClass", &[])?;
+pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Result<Value, Stop> {
+    let found = ask(context, "storageProfileRWXClass", &[])?;
     let mut names: Vec<&str> = found
         .and_then(Json::as_array)
         .into_iter()
@@ -153,11 +153,11 @@ fn offers_shared_files(profile: &Json) -> bool {
 }
 
 /// `readAsset`: a file of the pack, by its path below `active/`.
-pub fn read_asset(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn read_asset(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let path = take(&arguments[0])?;
     let whole = format!("active/{path}");
-    let content = world.files.get(&whole).ok_or_else(|| format!("the pack has no file {whole}"))?;
-    world.budget.text(content.len())?;
+    let content = context.files.get(&whole).ok_or_else(|| format!("the pack has no file {whole}"))?;
+    context.budget.text(content.len())?;
     match std::str::from_utf8(content) {
         Ok(text) => Ok(Value::text(text)),
         Err(_) => Ok(Value::Bytes(content.into())),

@@ -15,7 +15,7 @@ mod text;
 pub use convert::parse_int;
 pub use lookup::{allowed, query};
 
-use super::run::{Stop, World};
+use super::run::{RenderContext, Stop};
 use super::value::Value;
 
 /// One function.
@@ -28,7 +28,7 @@ pub struct Function {
     /// How many it takes; `None` is any number.
     pub most: Option<usize>,
     /// What it does.
-    pub call: fn(&World<'_>, &[Value]) -> Result<Value, Stop>,
+    pub call: fn(&RenderContext<'_>, &[Value]) -> Result<Value, Stop>,
 }
 
 impl Function {
@@ -46,7 +46,7 @@ const fn of(
     name: &'static str,
     least: usize,
     most: Option<usize>,
-    call: fn(&World<'_>, &[Value]) -> Result<Value, Stop>,
+    call: fn(&RenderContext<'_>, &[Value]) -> Result<Value, Stop>,
 ) -> Function {
     Function { name, least, most, call }
 }

@@ -1,19 +1,19 @@
 //! What users may patch, kind by kind, as data: the judge, `virtpilot explain patch` and the guide all read it here.
 
-use super::{Class, Rule, Sensitive};
+use super::{Class, PathRule, Sensitive};
 
-const fn rule(path: &'static str, why: &'static str) -> Rule {
-    Rule { path, why }
+const fn rule(path: &'static str, why: &'static str) -> PathRule {
+    PathRule { path, why }
 }
 
 /// The users' own labels and annotations.
-const OWN: &[Rule] = &[
+const OWN: &[PathRule] = &[
     rule("/metadata/labels/*", "labels are for whoever sorts objects"),
     rule("/metadata/annotations/*", "annotations are for whoever reads them"),
 ];
 
 /// Names that programs act on.
-const NAMES_WITH_POWER: &[Rule] = &[
+const NAMES_WITH_POWER: &[PathRule] = &[
     rule("/metadata/labels/platform.kubevirt.io~1*", "it says that the object is ours"),
     rule("/metadata/annotations/*kubevirt.io~1*", "the platform's own programs act on it, and so do we"),
     rule(
@@ -25,7 +25,7 @@ const NAMES_WITH_POWER: &[Rule] = &[
 ];
 
 /// Fields that grant power wherever a kind has them, also in a pod or a host's file inside a custom resource.
-const FIELDS_WITH_POWER: &[Rule] = &[
+const FIELDS_WITH_POWER: &[PathRule] = &[
     rule("/spec/**/*image*/**", "it chooses the program that runs"),
     rule("/spec/**/*Image*/**", "it chooses the program that runs"),
     rule("/spec/**/*_fqin/**", "it chooses the program that runs"),
@@ -58,7 +58,7 @@ const FIELDS_WITH_POWER: &[Rule] = &[
 ];
 
 /// Fields of a Service that lead away from its own pods.
-const AWAY: &[Rule] = &[
+const AWAY: &[PathRule] = &[
     rule("/spec/selector/**", "it sends what is meant for our pods to others"),
     rule("/spec/externalName", "it sends what is meant for our pods to any host"),
     rule("/spec/externalIPs/**", "it takes over traffic to these addresses"),
@@ -67,7 +67,7 @@ const AWAY: &[Rule] = &[
 ];
 
 /// What in an opened part of a pod still grants power.
-const IN_PODS: &[Rule] = &[
+const IN_PODS: &[PathRule] = &[
     rule("/**/env/*/valueFrom/**", "it reads a Secret of the namespace"),
     rule("/**/resources/claims/**", "it takes hold of devices"),
 ];
@@ -306,4 +306,4 @@ pub(super) const SENSITIVE: &[Sensitive] = &[
 ];
 
 /// What of a sensitive kind may be patched once it is opened.
-pub(super) const OPENED: &[Rule] = &[rule("/spec/**", "whoever runs the operator has opened this kind")];
+pub(super) const OPENED: &[PathRule] = &[rule("/spec/**", "whoever runs the operator has opened this kind")];

@@ -1,59 +1,59 @@
-//! Walks down an object and tells of every place whether it may be touched.
+//! Walks down an object and tells of every position whether it may be touched.
 
 use super::Allowed;
 use crate::fields::pattern::Progress;
 use std::collections::BTreeMap;
 
-/// A walk. Places that no rule tells apart are one place, and a step that was taken once is known, so a large object of few kinds of
+/// A walk. Places that no rule tells apart are one position, and a step that was taken once is known, so a large object of few kinds of
 /// fields costs little.
-pub(crate) struct Walk<'a> {
+pub(crate) struct RuleWalk<'a> {
     allowed: &'a Allowed,
-    places: Vec<Known>,
+    positions: Vec<VisitedPosition>,
     /// Places by how far every pattern has come.
-    numbers: BTreeMap<Vec<(usize, Progress)>, Place>,
+    numbers: BTreeMap<Vec<(usize, Progress)>, Position>,
 }
 
-/// A place, as far as rules go.
-pub(crate) type Place = usize;
+/// A position, as far as rules go.
+pub(crate) type Position = usize;
 
-struct Known {
+struct VisitedPosition {
     progress: Vec<(usize, Progress)>,
     verdict: Result<(), Option<&'static str>>,
-    below: BTreeMap<String, Place>,
+    below: BTreeMap<String, Position>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RuleWalk<'a> {
     /// The top of an object.
-    pub(crate) const TOP: Place = 0;
+    pub(crate) const TOP: Position = 0;
 
     /// From the top.
-    pub(crate) fn new(allowed: &'a Allowed) -> Walk<'a> {
-        let mut walk = Walk { allowed, places: Vec::new(), numbers: BTreeMap::new() };
-        walk.know(allowed.patterns.iter().map(|(pattern, _)| pattern.start()).enumerate().collect());
+    pub(crate) fn new(allowed: &'a Allowed) -> RuleWalk<'a> {
+        let mut walk = RuleWalk { allowed, positions: Vec::new(), numbers: BTreeMap::new() };
+        walk.visit(allowed.patterns.iter().map(|(pattern, _)| pattern.start()).enumerate().collect());
         walk
     }
 
     /// One step further down.
-    pub(crate) fn step(&mut self, place: Place, name: &str) -> Place {
-        if let Some(known) = self.places[place].below.get(name) {
+    pub(crate) fn step(&mut self, position: Position, name: &str) -> Position {
+        if let Some(known) = self.positions[position].below.get(name) {
             return *known;
         }
         let further = |(index, progress): &(usize, Progress)| {
             let next = self.allowed.patterns[*index].0.advance(progress, name);
             (!next.is_over()).then_some((*index, next))
         };
-        let next = self.places[place].progress.iter().filter_map(further).collect();
-        let next = self.know(next);
-        self.places[place].below.insert(name.to_owned(), next);
+        let next = self.positions[position].progress.iter().filter_map(further).collect();
+        let next = self.visit(next);
+        self.positions[position].below.insert(name.to_owned(), next);
         next
     }
 
-    /// Whether this very place may be touched; an error says why it is closed, where there is more to say than that it is not open.
-    pub(crate) fn judge(&self, place: Place) -> Result<(), Option<&'static str>> {
-        self.places[place].verdict
+    /// Whether this very position may be touched; an error says why it is closed, where there is more to say than that it is not open.
+    pub(crate) fn judge(&self, position: Position) -> Result<(), Option<&'static str>> {
+        self.positions[position].verdict
     }
 
-    fn know(&mut self, progress: Vec<(usize, Progress)>) -> Place {
+    fn visit(&mut self, progress: Vec<(usize, Progress)>) -> Position {
         if let Some(known) = self.numbers.get(&progress) {
             return *known;
         }
@@ -66,8 +66,8 @@ impl<'a> Walk<'a> {
             Some(why) => Err(*why),
             None => Err(None),
         };
-        self.numbers.insert(progress.clone(), self.places.len());
-        self.places.push(Known { progress, verdict, below: BTreeMap::new() });
-        self.places.len() - 1
+        self.numbers.insert(progress.clone(), self.positions.len());
+        self.positions.push(VisitedPosition { progress, verdict, below: BTreeMap::new() });
+        self.positions.len() - 1
     }
 }

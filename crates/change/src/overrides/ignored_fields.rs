@@ -1,7 +1,7 @@
 //! `ignore-fields`: pointers to fields that are the user's.
 
 use crate::fields::pointer::{Pointer, escape};
-use crate::overrides::guards::{Guard, Guards};
+use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use api::annotation;
 use serde_json::{Map, Value};
 
@@ -10,22 +10,22 @@ const MOST: usize = 64;
 
 /// The fields a user wants ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Masks {
+pub(crate) struct IgnoredFields {
     pointers: Vec<Pointer>,
-    guards: Guards,
+    guards: OverrideGuards,
 }
 
-impl Default for Masks {
-    fn default() -> Masks {
-        Masks { pointers: Vec::new(), guards: Guards::ALL }
+impl Default for IgnoredFields {
+    fn default() -> IgnoredFields {
+        IgnoredFields { pointers: Vec::new(), guards: OverrideGuards::ALL }
     }
 }
 
-impl Masks {
+impl IgnoredFields {
     /// Reads a comma-separated list; an error is a sentence for its author.
-    pub(crate) fn parse(text: &str, guards: Guards) -> Result<Masks, String> {
+    pub(crate) fn parse(text: &str, guards: OverrideGuards) -> Result<IgnoredFields, String> {
         let count = text.split(',').count();
-        if count > MOST && guards.stand(Guard::MaskCount) {
+        if count > MOST && guards.enabled(OverrideGuard::IgnoredCount) {
             return Err(format!("it names {count} fields, {MOST} are allowed"));
         }
         let mut pointers = Vec::new();
@@ -34,7 +34,7 @@ impl Masks {
             judge(&pointer, guards)?;
             pointers.push(pointer);
         }
-        Ok(Masks { pointers, guards })
+        Ok(IgnoredFields { pointers, guards })
     }
 
     /// Which.
@@ -43,9 +43,9 @@ impl Masks {
     }
 
     /// Takes the fields out, and the maps they leave empty: an empty map would claim the whole field. One that is not there is fine.
-    pub(crate) fn take_out_of(&self, object: &mut Value) -> Result<(), String> {
+    pub(crate) fn remove_from(&self, object: &mut Value) -> Result<(), String> {
         for pointer in &self.pointers {
-            take_out(object, pointer.steps(), "", self.guards)
+            remove_field(object, pointer.steps(), "", self.guards)
                 .map_err(|whole| format!("{pointer} leads into a list; ignore {whole} as a whole"))?;
         }
         Ok(())
@@ -54,18 +54,18 @@ impl Masks {
 
 /// Whether a field may be left to the user. Everything may, the whole content included, but for what says which object it is and that
 /// it is ours: whoever changes an ignored field does so with rights of their own.
-fn judge(mask: &Pointer, guards: Guards) -> Result<(), String> {
-    let steps: Vec<&str> = mask.steps().iter().map(String::as_str).collect();
-    if guards.stand(Guard::MaskNames) && !steps.is_empty() && steps.contains(&"") {
-        return Err(format!("{:?} has a step without a name; write it as /spec/...", mask.to_string()));
+fn judge(ignored: &Pointer, guards: OverrideGuards) -> Result<(), String> {
+    let steps: Vec<&str> = ignored.steps().iter().map(String::as_str).collect();
+    if guards.enabled(OverrideGuard::IgnoredNames) && !steps.is_empty() && steps.contains(&"") {
+        return Err(format!("{:?} has a step without a name; write it as /spec/...", ignored.to_string()));
     }
-    if guards.stand(Guard::MaskOwnKeys)
+    if guards.enabled(OverrideGuard::IgnoredOwnKeys)
         && let ["metadata", "labels" | "annotations", key, ..] = steps.as_slice()
         && key.starts_with(annotation::PREFIX)
     {
-        return Err(format!("{mask} is ours: it says what the autopilot knows of the object"));
+        return Err(format!("{ignored} is ours: it says what the autopilot knows of the object"));
     }
-    if steps.is_empty() && guards.stand(Guard::MaskIdentity) {
+    if steps.is_empty() && guards.enabled(OverrideGuard::IgnoredIdentity) {
         return Err("an empty entry means the whole object; name a field, or take a spare comma away".into());
     }
     let identity = match steps.as_slice() {
@@ -73,28 +73,28 @@ fn judge(mask: &Pointer, guards: Guards) -> Result<(), String> {
         ["metadata" | "apiVersion" | "kind", ..] => true,
         _ => false,
     };
-    if identity && guards.stand(Guard::MaskIdentity) {
+    if identity && guards.enabled(OverrideGuard::IgnoredIdentity) {
         return Err(format!(
             "{:?} would take away what the object is; ignore single fields below /spec",
-            mask.to_string()
+            ignored.to_string()
         ));
     }
     Ok(())
 }
 
 /// A list is one thing: nothing in it can be ignored alone. The error is the nearest field that can be.
-fn take_out(place: &mut Value, steps: &[String], way: &str, guards: Guards) -> Result<(), String> {
+fn remove_field(place: &mut Value, steps: &[String], way: &str, guards: OverrideGuards) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else { return Ok(()) };
     let fields = match place {
         Value::Object(fields) => fields,
-        Value::Array(_) if guards.stand(Guard::MaskLists) => return Err(way.to_owned()),
+        Value::Array(_) if guards.enabled(OverrideGuard::IgnoredListItems) => return Err(way.to_owned()),
         _ => return Ok(()),
     };
     if rest.is_empty() {
         fields.remove(step);
     } else if let Some(below) = fields.get_mut(step) {
         let had = below.as_object().is_some_and(|fields| !fields.is_empty());
-        take_out(below, rest, &format!("{way}/{}", escape(step)), guards)?;
+        remove_field(below, rest, &format!("{way}/{}", escape(step)), guards)?;
         if had && below.as_object().is_some_and(Map::is_empty) {
             fields.remove(step);
         }
@@ -104,17 +104,17 @@ fn take_out(place: &mut Value, steps: &[String], way: &str, guards: Guards) -> R
 
 #[cfg(test)]
 mod tests {
-    use super::Masks;
-    use crate::overrides::guards::Guards;
+    use super::IgnoredFields;
+    use crate::overrides::guards::OverrideGuards;
     use expect_test::{Expect, expect};
 
-    fn refused(masks: &str, expected: &Expect) {
-        expected.assert_eq(&Masks::parse(masks, Guards::ALL).unwrap_err());
+    fn refused(ignored_fields: &str, expected: &Expect) {
+        expected.assert_eq(&IgnoredFields::parse(ignored_fields, OverrideGuards::ALL).unwrap_err());
     }
 
     #[test]
     fn what_the_object_is_and_what_is_ours_cannot_be_ignored() {
-        for masks in [
+        for ignored_fields in [
             "/kind",
             "/metadata",
             "/metadata/name",
@@ -122,7 +122,7 @@ mod tests {
             "/metadata/annotations",
             "/metadata/ownerReferences",
         ] {
-            assert!(Masks::parse(masks, Guards::ALL).is_err(), "{masks}");
+            assert!(IgnoredFields::parse(ignored_fields, OverrideGuards::ALL).is_err(), "{ignored_fields}");
         }
         refused(
             "/metadata/labels",
@@ -152,7 +152,7 @@ mod tests {
     fn the_whole_content_may_be_left_to_the_user() {
         let mut object =
             serde_json::json!({"kind": "A", "metadata": {"name": "a"}, "spec": {"b": 1}, "data": {"c": {}}});
-        Masks::parse("/spec, /data/c", Guards::ALL).unwrap().take_out_of(&mut object).unwrap();
+        IgnoredFields::parse("/spec, /data/c", OverrideGuards::ALL).unwrap().remove_from(&mut object).unwrap();
         assert_eq!(object, serde_json::json!({"kind": "A", "metadata": {"name": "a"}}));
     }
 }

@@ -1,7 +1,7 @@
 //! One operation of a JSON patch (RFC 6902), done on a value along the very pointers that were judged.
 
 use crate::fields::pointer::Pointer;
-use crate::overrides::guards::{Guard, Guards};
+use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use serde_json::{Map, Value};
 
 /// One operation.
@@ -17,7 +17,7 @@ pub(crate) enum Operation {
 
 impl Operation {
     /// Reads one strictly: its members, all of them and no other.
-    pub(crate) fn parse(item: Value, guards: Guards) -> Result<Operation, String> {
+    pub(crate) fn parse(item: Value, guards: OverrideGuards) -> Result<Operation, String> {
         let Value::Object(mut fields) = item else {
             return Err("it is not an object".into());
         };
@@ -29,7 +29,7 @@ impl Operation {
             other => return Err(format!("there is no operation {other:?}")),
         };
         let unknown = fields.keys().find(|key| !members.contains(&key.as_str()));
-        if let Some(unknown) = unknown.filter(|_| guards.stand(Guard::Members)) {
+        if let Some(unknown) = unknown.filter(|_| guards.enabled(OverrideGuard::Members)) {
             return Err(format!("{op} has no member {unknown:?}"));
         }
         if let Some(missing) = members.iter().find(|member| !fields.contains_key(**member)) {
@@ -65,7 +65,7 @@ impl Operation {
     }
 
     /// What it puts into the object, and where.
-    pub(crate) fn brings<'a>(&'a self, object: &'a Value, guards: Guards) -> Option<(&'a Pointer, &'a Value)> {
+    pub(crate) fn brings<'a>(&'a self, object: &'a Value, guards: OverrideGuards) -> Option<(&'a Pointer, &'a Value)> {
         match self {
             Operation::Add { path, value } | Operation::Replace { path, value } => Some((path, value)),
             Operation::Move { path, from } | Operation::Copy { path, from } => {
@@ -76,7 +76,7 @@ impl Operation {
     }
 
     /// Does it. After an error the object is worth nothing.
-    pub(crate) fn run(&self, object: &mut Value, guards: Guards) -> Result<(), String> {
+    pub(crate) fn run(&self, object: &mut Value, guards: OverrideGuards) -> Result<(), String> {
         match self {
             Operation::Add { path, value } => add(object, path, value.clone(), guards),
             Operation::Remove { path } => remove(object, path, guards).map(drop),
@@ -107,7 +107,7 @@ fn missing(path: &Pointer) -> String {
     format!("{path} does not exist")
 }
 
-fn add(object: &mut Value, path: &Pointer, value: Value, guards: Guards) -> Result<(), String> {
+fn add(object: &mut Value, path: &Pointer, value: Value, guards: OverrideGuards) -> Result<(), String> {
     let Some((last, way)) = path.steps().split_last() else {
         *object = value;
         return Ok(());
@@ -128,7 +128,7 @@ fn add(object: &mut Value, path: &Pointer, value: Value, guards: Guards) -> Resu
     }
 }
 
-fn remove(object: &mut Value, path: &Pointer, guards: Guards) -> Result<Value, String> {
+fn remove(object: &mut Value, path: &Pointer, guards: OverrideGuards) -> Result<Value, String> {
     let (last, way) = path.steps().split_last().ok_or("the whole object cannot be taken away")?;
     let taken = match look_mut(object, way, guards) {
         Some(Value::Object(fields)) => fields.remove(last),
@@ -140,7 +140,7 @@ fn remove(object: &mut Value, path: &Pointer, guards: Guards) -> Result<Value, S
     taken.ok_or_else(|| missing(path))
 }
 
-fn look<'a>(object: &'a Value, steps: &[String], guards: Guards) -> Option<&'a Value> {
+fn look<'a>(object: &'a Value, steps: &[String], guards: OverrideGuards) -> Option<&'a Value> {
     steps.iter().try_fold(object, |place, step| match place {
         Value::Object(fields) => fields.get(step),
         Value::Array(items) => items.get(index(step, guards)?),
@@ -148,7 +148,7 @@ fn look<'a>(object: &'a Value, steps: &[String], guards: Guards) -> Option<&'a V
     })
 }
 
-fn look_mut<'a>(object: &'a mut Value, steps: &[String], guards: Guards) -> Option<&'a mut Value> {
+fn look_mut<'a>(object: &'a mut Value, steps: &[String], guards: OverrideGuards) -> Option<&'a mut Value> {
     steps.iter().try_fold(object, |place, step| match place {
         Value::Object(fields) => fields.get_mut(step),
         Value::Array(items) => items.get_mut(index(step, guards)?),
@@ -157,7 +157,7 @@ fn look_mut<'a>(object: &'a mut Value, steps: &[String], guards: Guards) -> Opti
 }
 
 /// A place in a list is digits without a leading zero or sign: one place has one name.
-fn index(step: &str, guards: Guards) -> Option<usize> {
+fn index(step: &str, guards: OverrideGuards) -> Option<usize> {
     let plain = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
-    if plain || !guards.stand(Guard::Indexes) { step.parse().ok() } else { None }
+    if plain || !guards.enabled(OverrideGuard::Indexes) { step.parse().ok() } else { None }
 }

@@ -2,7 +2,7 @@
 
 use crate::cluster::facts::Facts;
 use crate::cluster::hardware::Hardware;
-use crate::cluster::node::{Described, Node};
+use crate::cluster::node::{Node, NodeDescription};
 use crate::cluster::pool::Pool;
 use crate::cluster::topology::{Infrastructure, Topology};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// A kind that facts are read from.
 #[derive(Debug, Clone, Copy)]
-pub struct Source {
+pub struct FactSource {
     /// Group and version.
     pub api_version: &'static str,
     /// The kind.
@@ -20,12 +20,12 @@ pub struct Source {
 }
 
 /// All kinds that facts are read from.
-pub const SOURCES: [Source; 5] = [
-    Source { api_version: "v1", kind: "Node", first: true },
-    Source { api_version: "config.openshift.io/v1", kind: "Infrastructure", first: true },
-    Source { api_version: "config.openshift.io/v1", kind: "Scheduler", first: true },
-    Source { api_version: "config.openshift.io/v1", kind: "ClusterVersion", first: false },
-    Source { api_version: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", first: false },
+pub const FACT_SOURCES: [FactSource; 5] = [
+    FactSource { api_version: "v1", kind: "Node", first: true },
+    FactSource { api_version: "config.openshift.io/v1", kind: "Infrastructure", first: true },
+    FactSource { api_version: "config.openshift.io/v1", kind: "Scheduler", first: true },
+    FactSource { api_version: "config.openshift.io/v1", kind: "ClusterVersion", first: false },
+    FactSource { api_version: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", first: false },
 ];
 
 /// One object of such a kind, as little of it as anything depends on.
@@ -46,9 +46,9 @@ pub enum Part {
 }
 
 impl Part {
-    /// Reads an object of one of [`SOURCES`] from its JSON; what is not kept is not even taken apart.
+    /// Reads an object of one of [`FACT_SOURCES`] from its JSON; what is not kept is not even taken apart.
     pub fn read(kind: &str, text: &str) -> serde_json::Result<Part> {
-        let Object { metadata, spec, status } = serde_json::from_str(text)?;
+        let RawObject { metadata, spec, status } = serde_json::from_str(text)?;
         let name = metadata.name;
         let is_true = |condition: &str| {
             let mut conditions = status.conditions.iter().flatten();
@@ -59,7 +59,7 @@ impl Part {
                 let labels = metadata.labels.unwrap_or_default();
                 let annotations = metadata.annotations.unwrap_or_default();
                 let capacity = status.capacity.unwrap_or_default();
-                Part::Node(Node::of(&name, &Described { labels, annotations, capacity }))
+                Part::Node(Node::of(&name, &NodeDescription { labels, annotations, capacity }))
             }
             ("MachineConfigPool", _) => Part::Pool(Pool {
                 paused: spec.paused.unwrap_or_default(),
@@ -83,7 +83,7 @@ impl Part {
 
 /// The parts there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct World {
+pub struct ClusterState {
     /// By name.
     nodes: Vec<Node>,
     pools: BTreeMap<String, Pool>,
@@ -92,7 +92,7 @@ pub struct World {
     cluster_version: String,
 }
 
-impl World {
+impl ClusterState {
     /// The nodes, by name.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
@@ -116,7 +116,7 @@ impl World {
     }
 
     /// Forgets what there is of a kind, but for what has one of these names.
-    pub fn keep(&mut self, kind: &str, is_there: impl Fn(&str) -> bool) {
+    pub fn retain(&mut self, kind: &str, is_there: impl Fn(&str) -> bool) {
         match kind {
             "Node" => self.nodes.retain(|node| is_there(&node.name)),
             "MachineConfigPool" => self.pools.retain(|name, _| is_there(name)),
@@ -128,7 +128,7 @@ impl World {
     }
 
     /// Writes down what it adds up to; whether anything that an asset can depend on is different now.
-    pub fn tell(&self, facts: &mut Facts) -> bool {
+    pub fn update(&self, facts: &mut Facts) -> bool {
         facts.pools = self.pools.values().cloned().collect();
         facts.cluster_version.clone_from(&self.cluster_version);
         let hardware = Hardware::of_any(self.nodes.iter().map(|node| &node.hardware));
@@ -140,16 +140,16 @@ impl World {
 }
 
 #[derive(Deserialize)]
-struct Object {
-    metadata: Metadata,
+struct RawObject {
+    metadata: RawMetadata,
     #[serde(default)]
-    spec: Spec,
+    spec: RawSpec,
     #[serde(default)]
-    status: Status,
+    status: RawStatus,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct RawMetadata {
     name: String,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
@@ -157,49 +157,49 @@ struct Metadata {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Spec {
+struct RawSpec {
     paused: Option<bool>,
     masters_schedulable: Option<bool>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Status {
+struct RawStatus {
     capacity: Option<BTreeMap<String, String>>,
-    conditions: Option<Vec<Condition>>,
+    conditions: Option<Vec<StatusCondition>>,
     machine_count: Option<i64>,
     control_plane_topology: Option<String>,
-    platform_status: Option<Platform>,
-    desired: Option<Desired>,
+    platform_status: Option<PlatformStatus>,
+    desired: Option<DesiredUpdate>,
 }
 
 #[derive(Deserialize)]
-struct Condition {
+struct StatusCondition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
 }
 
 #[derive(Deserialize)]
-struct Platform {
+struct PlatformStatus {
     #[serde(rename = "type")]
     kind: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Desired {
+struct DesiredUpdate {
     version: Option<String>,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, World};
+    use super::{ClusterState, Part};
     use crate::cluster::facts::Facts;
     use crate::cluster::pool::Pool;
     use serde_json::{Value, json};
 
-    fn take(world: &mut World, kind: &str, object: &Value) {
-        world.put(Part::read(kind, &object.to_string()).unwrap());
+    fn put(state: &mut ClusterState, kind: &str, object: &Value) {
+        state.put(Part::read(kind, &object.to_string()).unwrap());
     }
 
     fn node(name: &str, gpus: &str) -> Value {
@@ -209,32 +209,32 @@ mod tests {
 
     #[test]
     fn facts_are_told_again_only_when_they_are_others() {
-        let (mut world, mut facts) = (World::default(), Facts::default());
-        take(&mut world, "Node", &node("b", "0"));
-        assert!(world.tell(&mut facts) && !world.tell(&mut facts));
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
+        put(&mut state, "Node", &node("b", "0"));
+        assert!(state.update(&mut facts) && !state.update(&mut facts));
         assert!(!facts.hardware.gpu_present && facts.topology.worker_count == 1);
-        take(&mut world, "Node", &node("a", "2"));
-        assert!(world.tell(&mut facts) && facts.hardware.gpu_present);
-        assert_eq!(world.nodes().iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-        take(&mut world, "Node", &node("a", "4"));
-        assert!(!world.tell(&mut facts), "how many there are is nobody's concern");
-        world.keep("Node", |name| name == "b");
-        assert!(world.tell(&mut facts) && !facts.hardware.gpu_present);
+        put(&mut state, "Node", &node("a", "2"));
+        assert!(state.update(&mut facts) && facts.hardware.gpu_present);
+        assert_eq!(state.nodes().iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        put(&mut state, "Node", &node("a", "4"));
+        assert!(!state.update(&mut facts), "how many there are is nobody's concern");
+        state.retain("Node", |name| name == "b");
+        assert!(state.update(&mut facts) && !facts.hardware.gpu_present);
     }
 
     #[test]
     fn pools_and_versions_are_told_and_change_no_asset() {
-        let (mut world, mut facts) = (World::default(), Facts::default());
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"}]);
         let pool = json!({"metadata": {"name": "worker"}, "spec": {"paused": true},
                           "status": {"machineCount": 3, "conditions": conditions}});
-        take(&mut world, "MachineConfigPool", &pool);
-        take(
-            &mut world,
+        put(&mut state, "MachineConfigPool", &pool);
+        put(
+            &mut state,
             "ClusterVersion",
             &json!({"metadata": {"name": "version"}, "status": {"desired": {"version": "4.20.1"}}}),
         );
-        assert!(!world.tell(&mut facts));
+        assert!(!state.update(&mut facts));
         let (paused, updating) = (true, true);
         assert_eq!(facts.pools, [Pool { name: "worker".into(), paused, updating, degraded: false, machine_count: 3 }]);
         assert_eq!(facts.cluster_version, "4.20.1");
@@ -242,16 +242,16 @@ mod tests {
 
     #[test]
     fn only_the_one_named_cluster_describes_the_cluster() {
-        let (mut world, mut facts) = (World::default(), Facts::default());
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let infrastructure = |name: &str, topology: &str| json!({"metadata": {"name": name}, "status": {"controlPlaneTopology": topology, "platformStatus": {"type": "AWS"}}});
-        take(&mut world, "Infrastructure", &infrastructure("cluster", "External"));
-        take(&mut world, "Infrastructure", &infrastructure("other", "SingleReplica"));
-        take(&mut world, "Scheduler", &json!({"metadata": {"name": "cluster"}, "spec": {"mastersSchedulable": true}}));
-        assert!(world.tell(&mut facts));
+        put(&mut state, "Infrastructure", &infrastructure("cluster", "External"));
+        put(&mut state, "Infrastructure", &infrastructure("other", "SingleReplica"));
+        put(&mut state, "Scheduler", &json!({"metadata": {"name": "cluster"}, "spec": {"mastersSchedulable": true}}));
+        assert!(state.update(&mut facts));
         let topology = &facts.topology;
         assert!(topology.is_hcp && topology.is_aws && topology.has_schedulable_masters);
-        world.keep("Infrastructure", |_| false);
-        world.keep("Scheduler", |_| false);
-        assert!(world.tell(&mut facts) && facts == Facts::default());
+        state.retain("Infrastructure", |_| false);
+        state.retain("Scheduler", |_| false);
+        assert!(state.update(&mut facts) && facts == Facts::default());
     }
 }
