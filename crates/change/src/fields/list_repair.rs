@@ -3,6 +3,7 @@
 //! Server-side apply knows an item of a list by its keys. Who changes a key, such as a Service's port, makes another item of it; ours
 //! is then missing, and applying it again is refused for ever because both have the same name.
 
+use crate::fields::pointer::escape;
 use serde_json::{Value, json};
 
 /// A JSON patch that puts ours in the place of each intruder, guarded by the object's version; `None` if there are none.
@@ -25,7 +26,7 @@ fn collect(wanted: &Value, live: &Value, way: &str, changes: &mut Vec<Value>) {
         (Value::Object(wanted), Value::Object(live)) => {
             for (key, below) in wanted {
                 if let Some(there) = live.get(key) {
-                    collect(below, there, &format!("{way}/{}", key.replace('~', "~0").replace('/', "~1")), changes);
+                    collect(below, there, &format!("{way}/{}", escape(key)), changes);
                 }
             }
         }

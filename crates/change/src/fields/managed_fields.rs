@@ -1,7 +1,7 @@
 //! `metadata.managedFields` as the server sent it. It is kept as text, which is a fraction of its size as a tree.
 
 use crate::fields::field_set::{Entry, FieldSet};
-use crate::fields::pointer::Pointer;
+use crate::fields::pointer::{Pointer, escape};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -79,7 +79,7 @@ impl Claim {
                 return Some(way);
             }
             node = node.get(format!("f:{step}"))?;
-            way.push_str(&format!("/{}", step.replace('~', "~0").replace('/', "~1")));
+            way.push_str(&format!("/{}", escape(step)));
         }
         None
     }

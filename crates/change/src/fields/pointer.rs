@@ -60,7 +60,7 @@ impl fmt::Display for Pointer {
 }
 
 /// A step as it is written.
-pub(crate) fn escape(step: &str) -> String {
+pub fn escape(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }
 

@@ -1,6 +1,7 @@
 //! Annotations as people write them, good and bad, as data in `tests-data`: the good are honoured exactly, the bad gain nothing, and
 //! every guard is what stops at least one of them.
 
+use crate::fields::pointer::escape;
 use crate::object::key::Key;
 use crate::overrides::Overrides;
 use crate::overrides::allow::{PatchableKinds, explain};
@@ -118,7 +119,7 @@ impl Hostile {
 
 /// What an object says, leaf by leaf. Written for the tests, so that the judge does not judge itself.
 fn flat(value: &Value, path: &str, into: &mut BTreeMap<String, Value>) {
-    let step = |step: &str| format!("{path}/{}", step.replace('~', "~0").replace('/', "~1"));
+    let step = |step: &str| format!("{path}/{}", escape(step));
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             fields.iter().for_each(|(key, value)| flat(value, &step(key), into));
