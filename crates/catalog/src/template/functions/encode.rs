@@ -1,4 +1,4 @@
-//! Bytes as text and back.
+//! Encodings of bytes as text.
 
 use super::argument::text as take;
 use crate::template::run::{RenderContext, Stop, a};
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use std::io::Write;
 use std::rc::Rc;
 
-/// Go does not look at the bits that are left over in the last character.
+/// Go ignores the unused bits of the last character.
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
@@ -19,11 +19,11 @@ fn bytes(value: &Value) -> Result<&[u8], String> {
     match value {
         Value::Text(text) => Ok(text.as_bytes()),
         Value::Bytes(bytes) => Ok(bytes),
-        other => Err(format!("text or bytes are needed here, not {}", a(other))),
+        other => Err(format!("expected text or bytes, got {}", a(other))),
     }
 }
 
-/// What was decoded is text where it can be.
+/// Decoded bytes become text if they are UTF-8.
 fn text_or_bytes(bytes: Vec<u8>) -> Value {
     match String::from_utf8(bytes) {
         Ok(text) => Value::text(text),
@@ -36,7 +36,7 @@ pub fn b64enc(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop>
     Ok(Value::text(STANDARD.encode(bytes(&arguments[0])?)))
 }
 
-/// `b64dec`. Sprig answers with the text of an error where there is one, and so do we.
+/// `b64dec`: like sprig, it returns the text of an error.
 pub fn b64dec(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
     if let Some(place) = first_wrong(text.as_bytes()) {
@@ -53,7 +53,7 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// The place that Go names in its error, if it would have one. It does not mind line ends.
+/// The position in Go's error, if Go would fail; Go skips line breaks.
 fn first_wrong(text: &[u8]) -> Option<usize> {
     let next = |from: usize| (from..text.len()).find(|place| !is_line_end(text[*place]));
     let mut in_group = 0;
@@ -92,7 +92,7 @@ pub fn b32enc(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop>
     Ok(Value::text(out))
 }
 
-/// `b32dec`. Sprig answers with the text of an error where there is one, and so do we.
+/// `b32dec`: like sprig, it returns the text of an error.
 pub fn b32dec(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text: Vec<u8> = take(&arguments[0])?.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     Ok(match base32_decoded(&text) {
@@ -101,7 +101,7 @@ pub fn b32dec(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop>
     })
 }
 
-/// Group by group as Go decodes; the error is the place that Go names.
+/// Decodes group by group like Go; the error is the position in Go's error.
 fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -137,7 +137,7 @@ fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
     Ok(out)
 }
 
-/// `gzip`: bytes for `b64enc`. The header holds no time, so the same text gives the same bytes.
+/// `gzip`: bytes for `b64enc`. The header has no time, so that equal texts give equal bytes.
 pub fn gzip(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
     let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::default());
