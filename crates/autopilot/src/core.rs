@@ -22,7 +22,7 @@ mod written;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::notice::Notice;
 use catalog::{Catalog, Facts};
-use change::{Moment, Now, Openings};
+use change::{Moment, Now, PatchableKinds};
 use discovery::Discovery;
 use orphans::Orphans;
 use platform::Platform;
@@ -45,7 +45,7 @@ pub struct Config {
     /// Whether nothing is managed unless the HyperConverged says so.
     pub opt_in: bool,
     /// Sensitive kinds that users may patch.
-    pub patchable: Openings,
+    pub patchable: PatchableKinds,
     /// Whether objects that are not wanted any more are deleted.
     pub prune: bool,
     /// Images by name, for templates.

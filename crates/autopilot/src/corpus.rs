@@ -1,11 +1,13 @@
 //! The annotations of `change/tests-data` as the whole decision sees them, and those on the HyperConverged.
 
 use crate::decide::{Observed, decide};
-use crate::decision::{Effect, Verdict};
+use crate::decision::{PendingWrite, Verdict};
 use crate::exclusion::Exclusions;
 use crate::guards::{Guard, Guards};
-use crate::scope::Consent;
-use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings};
+use change::gate::{Conditions, PoolState, Window};
+use change::{
+    Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Restarts,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -59,7 +61,7 @@ fn hostile(exclusions: bool) -> Vec<Hostile> {
     all.into_iter().filter(|case| (case.key == "disabled-resources") == exclusions).collect()
 }
 
-/// What is decided about an object of ours with these annotations, of which nothing is remembered.
+/// The decision about an object of ours with these annotations, right after a start.
 pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> (Verdict, bool) {
     let (key, desired, consent) = (Key::of(wanted).unwrap(), Desired::of(wanted), Consent::default());
     let mut annotations = annotations;
@@ -71,29 +73,32 @@ pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> 
         Live { uid, resource_version: "1".into(), annotations, managed_fields, labelled: true, ..Live::default() };
     let observed = Observed {
         key: &key,
-        wanted: &desired,
+        desired: &desired,
         impact: Impact::Low,
+        restarts: &Restarts::default(),
+        source: "",
         live: Some(&live),
         remembered: None,
-        budget: None,
-        refused: &[],
-        deletions: None,
-        dropped: &[],
-        frozen: false,
-        consent: &consent,
-        openings: &Openings::none(),
-        excluded: false,
-        restarts: "",
-        source: "",
         inspected: None,
+        budget: None,
+        recreation: None,
+        dropped: &[],
+        refused: &[],
+        suspended: false,
+        excluded: false,
+        patchable: &PatchableKinds::none(),
+        conditions: Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open },
     };
-    let decision = decide(&observed, 1_800_000_000_000);
+    let now = Now { wall: "2027-01-15T08:00:00Z".parse().unwrap(), monotonic: Moment::default() };
+    let decision = decide(&observed, now);
     (decision.verdict, decision.refused.is_some())
 }
 
 /// What is applied, without what we add to every object.
 pub(crate) fn applied(verdict: Verdict) -> Option<Value> {
-    let Verdict::Do(Effect::Apply { mut object, digest, .. }) = verdict else { return None };
+    let Verdict::Write(Effect::Apply { mut object, .. }, PendingWrite::Apply { digest, .. }) = verdict else {
+        return None;
+    };
     let metadata = object["metadata"].as_object_mut().unwrap();
     for key in ["labels", "annotations"] {
         let entries = metadata[key].as_object_mut().unwrap();
@@ -107,7 +112,7 @@ pub(crate) fn applied(verdict: Verdict) -> Option<Value> {
 }
 
 #[test]
-fn an_object_with_a_hostile_annotation_is_kept_as_if_it_were_not_there() {
+fn an_object_with_a_hostile_annotation_is_managed_as_if_it_were_absent() {
     let objects = objects();
     for case in hostile(false) {
         let bare = &objects[&case.on];

@@ -12,8 +12,8 @@ use change::consent::Needed;
 use change::field_set::{applied_by_another, takers};
 use change::gate::{Conditions, Request};
 use change::{
-    Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, Openings, Pause, Planned,
-    Precondition, Reason, Restarts, Steering, content,
+    Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, PatchableKinds, Pause,
+    Planned, Precondition, Reason, Restarts, Steering, content,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub struct Observed<'a> {
     /// Whether the user excluded it.
     pub excluded: bool,
     /// Sensitive kinds that users may patch.
-    pub patchable: &'a Openings,
+    pub patchable: &'a PatchableKinds,
     /// What the gate depends on: consent, pool and maintenance window.
     pub conditions: Conditions<'a>,
 }
@@ -192,9 +192,9 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         None if was_applied => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
         None => FieldSet::default(),
     };
-    let inspected = observed
-        .inspected
-        .filter(|inspected| inspected.resource_version == live.resource_version && inspected.digest == effective.digest);
+    let inspected = observed.inspected.filter(|inspected| {
+        inspected.resource_version == live.resource_version && inspected.digest == effective.digest
+    });
     let changes = inspected.map(|inspected| inspected.changes.clone()).unwrap_or_default();
     let is_inherited = is_new && ownership == Ownership::Inherited;
     if is_inherited && inspected.is_none() {

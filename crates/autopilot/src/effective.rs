@@ -27,7 +27,8 @@ impl EffectiveDesired {
 
     /// The effective desired state and why an override is refused, if one is; an error where not even the last good ones fit any more.
     pub(crate) fn of(observed: &Observed<'_>, live: &Live) -> Result<(EffectiveDesired, Option<Reason>), Reason> {
-        let refused = match EffectiveDesired::honouring(observed, live, [annotation::PATCH, annotation::IGNORE_FIELDS]) {
+        let refused = match EffectiveDesired::honouring(observed, live, [annotation::PATCH, annotation::IGNORE_FIELDS])
+        {
             Ok(effective) => match observed.refusal(&effective.digest) {
                 Some(Reason::RefusedByServer { message }) if !effective.overrides.is_empty() => {
                     Reason::PatchRefused { why: message }
@@ -54,7 +55,8 @@ impl EffectiveDesired {
 
     fn honouring(observed: &Observed<'_>, live: &Live, keys: [&str; 2]) -> Result<EffectiveDesired, Unfit> {
         let [patch, ignore_fields] = keys.map(|key| live.annotations.get(key).map(String::as_str));
-        let overrides = Overrides::read(patch, ignore_fields, observed.key, observed.patchable).map_err(Unfit::Wrong)?;
+        let overrides =
+            Overrides::read(patch, ignore_fields, observed.key, observed.patchable).map_err(Unfit::Wrong)?;
         if overrides.is_empty() {
             return Ok(EffectiveDesired::bare(observed.desired));
         }

@@ -228,7 +228,7 @@ fn evaluate_asset(
     given: Given,
 ) -> AssetResult {
     let missing = |need: Need| {
-        let asked = given != Given::ByDefault || asset.is_wished_for();
+        let asked = given != Given::ByDefault || asset.has_user_condition();
         AssetResult::Missing { need, asked }
     };
     let unreadable = |query: &Query| AssetResult::Error(format!("{query} cannot be read now"));
@@ -251,9 +251,7 @@ fn evaluate_asset(
             Rendered::Broken(why) => AssetResult::Error(why),
         },
         Applicability::Not(unmet) => AssetResult::Excluded(Exclusion::Unmet(unmet)),
-        Applicability::NotAskedFor(unmet) => {
-            unwanted(catalog, asset, facts, Cause::OptedOut, Exclusion::Unmet(unmet))
-        }
+        Applicability::NotAskedFor(unmet) => unwanted(catalog, asset, facts, Cause::OptedOut, Exclusion::Unmet(unmet)),
         Applicability::Missing(need) => missing(need),
         Applicability::Needs(queries) => AssetResult::Needs(queries),
         Applicability::Held(query) => unreadable(&query),

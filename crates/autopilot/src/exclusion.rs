@@ -148,7 +148,8 @@ fn checked(rule: Rule, guards: Guards) -> Result<Rule, String> {
         return Err(format!("{:?} is no kind; write one such as Service, without a pattern", short(&rule.kind)));
     }
     for pattern in [Some(&rule.name), rule.namespace.as_ref()].into_iter().flatten() {
-        let strange = |character: char| character.is_whitespace() || character.is_control() || "[]{}\\/%,\"'".contains(character);
+        let strange =
+            |character: char| character.is_whitespace() || character.is_control() || "[]{}\\/%,\"'".contains(character);
         if pattern.is_empty() || pattern.len() > LONGEST_PATTERN || pattern.contains(strange) {
             return Err(format!("{:?} fits no name; write a name, with * and ? for any characters", short(pattern)));
         }

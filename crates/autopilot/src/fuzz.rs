@@ -1,11 +1,14 @@
-//! Properties of exclusions and of falling back on the last good wishes, tried with what nobody would write.
+//! Properties of exclusions, of the last good overrides and of removal, with input that nobody would write.
 
 use crate::corpus::{PREFIX, applied, decided, objects};
-use crate::decision::{Effect, Verdict};
+use crate::decision::Verdict;
 use crate::exclusion::Exclusions;
-use crate::parting::{Cause, Parting, part};
-use crate::scope::{Consent, Rule};
-use change::{Impact, Key, Kind, Live, ManagedFields, Openings, Overrides};
+use crate::removal::{Cause, Removal, decide_removal};
+use change::consent::{ApprovalPolicy, Given};
+use change::gate::{Conditions, PoolState, Window};
+use change::{
+    Consent, Effect, Impact, Key, Kind, Live, ManagedFields, Moment, Now, Overrides, PatchableKinds, Restarts,
+};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
@@ -70,9 +73,9 @@ fn exclusions() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What is wanted with these wishes, if they can be honoured.
+/// The desired state with these overrides, if they can be honoured.
 fn honoured(bare: &Value, patch: Option<&str>, masks: Option<&str>) -> Option<Value> {
-    let overrides = Overrides::read(patch, masks, &Key::of(bare)?, &Openings::none()).ok()?;
+    let overrides = Overrides::read(patch, masks, &Key::of(bare)?, &PatchableKinds::none()).ok()?;
     overrides.apply(bare).ok()
 }
 
@@ -80,19 +83,19 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn the_last_good_wishes_are_kept_while_the_new_ones_are_refused(
+    fn the_last_good_overrides_are_kept_while_new_ones_are_refused(
         patch in patch(), masks in masks(), good_patch in patch(), good_masks in masks()
     ) {
         let bare = &objects()["Service"];
-        let wishes = [("patch", &patch), ("ignore-fields", &masks), ("last-good-patch", &good_patch), ("last-good-ignore-fields", &good_masks)];
-        let written = wishes.into_iter().filter_map(|(key, text)| Some((format!("{PREFIX}{key}"), text.clone()?)));
+        let overrides = [("patch", &patch), ("ignore-fields", &masks), ("last-good-patch", &good_patch), ("last-good-ignore-fields", &good_masks)];
+        let written = overrides.into_iter().filter_map(|(key, text)| Some((format!("{PREFIX}{key}"), text.clone()?)));
         let (verdict, refused) = decided(bare, written.collect::<BTreeMap<_, _>>());
         let now = honoured(bare, patch.as_deref(), masks.as_deref());
         let before = honoured(bare, good_patch.as_deref(), good_masks.as_deref());
         let key = Key::of(bare).unwrap();
-        let was_honoured = Overrides::read(good_patch.as_deref(), good_masks.as_deref(), &key, &Openings::none()).is_ok();
+        let was_honoured = Overrides::read(good_patch.as_deref(), good_masks.as_deref(), &key, &PatchableKinds::none()).is_ok();
         if now.is_none() && before.is_none() && was_honoured {
-            // What was granted once does not fit any more: nothing is written, so nothing is lost.
+            // An override that was honoured does not fit any more: nothing is written, so nothing is lost.
             prop_assert!(matches!(verdict, Verdict::Hold(_)));
         } else {
             prop_assert_eq!(refused, now.is_none());
@@ -121,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn only_what_we_made_is_ever_deleted(
+    fn only_what_we_created_is_ever_deleted(
         (kind, cause, origin, claimed) in (
             select(["v1 ConfigMap", "v1 Namespace", "hco.kubevirt.io/v1 HyperConverged", "loki.grafana.com/v1 LokiStack",
                 "machineconfiguration.openshift.io/v1 MachineConfig", "apiextensions.k8s.io/v1 CustomResourceDefinition"].as_slice()),
@@ -130,8 +133,9 @@ proptest! {
             select([None, Some("created"), Some("other")].as_slice()),
         ),
         steering in vec((select(["mode", "reconcile-paused", "patch"].as_slice()), select(["unmanaged", "managed", "true", "false", ""].as_slice())), 0..3),
-        (labelled, stays, prune, frozen) in any::<(bool, bool, bool, bool)>(),
-        (excluded, said, rule, high) in (any::<bool>(), any::<bool>(), select([Rule::Normal, Rule::Always, Rule::Never].as_slice()), any::<bool>()),
+        (labelled, never_pruned, prune, suspended) in any::<(bool, bool, bool, bool)>(),
+        (excluded, given, policy, high) in (any::<bool>(), select([Given::ByDefault, Given::ByName, Given::ToAll].as_slice()),
+            select([ApprovalPolicy::Normal, ApprovalPolicy::Always, ApprovalPolicy::Never].as_slice()), any::<bool>()),
     ) {
         let fields = match claimed {
             Some("created") => json!({"f:metadata": {"f:annotations": {"f:platform.kubevirt.io/origin": {}}}}),
@@ -150,18 +154,19 @@ proptest! {
         };
         let (api_version, kind) = kind.split_once(' ').unwrap();
         let key = Key { kind: Kind::new(api_version, kind), namespace: "n".into(), name: "x".into() };
-        let (consent, impact) = (Consent { said, rule, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
-        let parting = Parting { key: &key, cause, live: Some(&live), impact, since: None, stays, prune, frozen, excluded, consent: &consent, restarts: "" };
-        match part(&parting, 1_800_000_000_000).verdict {
-            Verdict::Do(Effect::Delete { uid, resource_version }) => {
+        let (consent, impact) = (Consent { given, policy, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
+        let conditions = Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open };
+        let removal = Removal { key: &key, cause, live: Some(&live), impact, restarts: &Restarts::default(), proof: None, never_pruned, prune, suspended, excluded, conditions };
+        match decide_removal(&removal, Now { wall: Default::default(), monotonic: Moment::default() }).verdict {
+            Verdict::Write(Effect::Delete { uid, resource_version }, _) => {
                 prop_assert_eq!((uid.as_str(), resource_version.as_str()), ("u", "7"));
                 prop_assert!(origin.as_deref() == Some("created") && claimed == Some("created") && labelled, "it is ours");
                 prop_assert!(kind == "ConfigMap" || kind == "MachineConfig", "{kind}");
-                prop_assert!(prune && !stays && !frozen && !excluded);
-                prop_assert!(annotations.get("platform.kubevirt.io/mode").is_none_or(|mode| mode == "managed"));
+                prop_assert!(prune && !never_pruned && !suspended && !excluded);
+                prop_assert!(annotations.get("platform.kubevirt.io/mode").is_none_or(|mode| mode.is_empty() || mode == "managed"));
             }
-            Verdict::Do(Effect::HandBack { patch }) => {
-                prop_assert!(labelled && origin.is_some() && claimed.is_some() && !frozen && !excluded);
+            Verdict::Write(Effect::HandBack { patch }, _) => {
+                prop_assert!(labelled && origin.is_some() && claimed.is_some() && !suspended && !excluded);
                 prop_assert_eq!(patch["metadata"]["uid"].as_str(), Some("u"));
             }
             Verdict::InSync | Verdict::Hold(_) => {}

@@ -1,8 +1,8 @@
 //! Why something is not done. Log, event, metric, status and docs take name, severity, compliance and message from here.
 
 use crate::content::Changes;
-use crate::digest::Digest;
-use crate::restarts::Restarts;
+use crate::object::digest::Digest;
+use crate::restart::restarts::Restarts;
 use serde::Serialize;
 use std::fmt;
 
@@ -245,7 +245,10 @@ impl fmt::Display for Reason {
                 }
             }
             Reason::PoolNotReady { restarts } => {
-                write!(f, "it restarts {restarts}, and the pool is degraded or updating; it waits until the pool is healthy")
+                write!(
+                    f,
+                    "it restarts {restarts}, and the pool is degraded or updating; it waits until the pool is healthy"
+                )
             }
             Reason::WindowClosed => write!(f, "it restarts nodes and waits for the next maintenance window"),
             Reason::LeftBehind { why } => write!(f, "not wanted any more, but kept: {why}"),
@@ -302,8 +305,8 @@ impl fmt::Display for LeftBehind {
 #[cfg(test)]
 mod tests {
     use super::{Planned, Reason};
-    use crate::digest::Digest;
-    use crate::restarts::Restarts;
+    use crate::object::digest::Digest;
+    use crate::restart::restarts::Restarts;
     use serde_json::json;
 
     #[test]

@@ -4,16 +4,16 @@ use crate::kinds::{Kinds, Served};
 use crate::request::Failure;
 use crate::server::Server;
 use crate::watch::{Body, Content, Seen, Watch};
-use catalog::world::SOURCES;
-use catalog::{Part, World};
+use catalog::FACT_SOURCES;
+use catalog::{ClusterState, Part};
 use change::Kind;
 use futures::future::{join, try_join_all};
 use tokio::sync::mpsc;
 
 /// The cluster as it is now, one list for each kind. An error is an error and never an empty cluster.
-pub async fn look(server: &Server, kinds: &Kinds) -> Result<World, Failure> {
-    let served = SOURCES.iter().filter_map(|source| kinds.find(&Kind::new(source.api_version, source.kind)));
-    let mut world = World::default();
+pub async fn look(server: &Server, kinds: &Kinds) -> Result<ClusterState, Failure> {
+    let served = FACT_SOURCES.iter().filter_map(|source| kinds.find(&Kind::new(source.api_version, source.kind)));
+    let mut world = ClusterState::default();
     for part in try_join_all(served.map(|served| parts(server, served))).await?.into_iter().flatten() {
         world.put(part);
     }

@@ -1,6 +1,6 @@
 //! When to ask the server what it serves: after a change of a CRD that matters, and never without one.
 
-use catalog::world::SOURCES;
+use catalog::FACT_SOURCES;
 use catalog::{Catalog, Need};
 use change::{Backoff, Kind, Moment};
 use protocol::{Discovered, Kinds};
@@ -59,7 +59,7 @@ pub(crate) enum CrdChange {
 impl Discovery {
     pub(crate) fn new(catalog: &Catalog) -> Discovery {
         let mut groups = BTreeSet::from([api::hco::GROUP.to_owned()]);
-        groups.extend(SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
+        groups.extend(FACT_SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
         groups.extend(catalog.assets.iter().flat_map(Need::all_of).map(|need| need.labels().group));
         Discovery { groups, ..Discovery::default() }
     }

@@ -10,7 +10,7 @@ use crate::removal::{Cause, Proof, Removal, decide_removal, overrides_of};
 use crate::status::ObjectState;
 use catalog::Node;
 use change::gate::{Conditions, PoolState, Window};
-use change::{Backoff, Consent, Digest, Impact, Live, Moment, Now, Openings, Reason, Restarts};
+use change::{Backoff, Consent, Digest, Impact, Live, Moment, Now, PatchableKinds, Reason, Restarts};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub(crate) enum Known {
 #[derive(Clone, Copy)]
 pub(crate) struct Policy<'a> {
     pub(crate) consent: &'a Consent,
-    pub(crate) patchable: &'a Openings,
+    pub(crate) patchable: &'a PatchableKinds,
     pub(crate) prune: bool,
     pub(crate) suspended: bool,
     pub(crate) excluded: bool,

@@ -13,8 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Core {
     /// Takes what is not wanted, and searches where nothing is watched.
     pub(super) fn expect_removals(&mut self, unwanted: BTreeMap<Key, Unwanted>) {
-        let tombstones: Vec<Key> =
-            unwanted.iter().filter(|(_, object)| object.cause == Cause::Tombstone).map(|(key, _)| key.clone()).collect();
+        let tombstones: Vec<Key> = unwanted
+            .iter()
+            .filter(|(_, object)| object.cause == Cause::Tombstone)
+            .map(|(key, _)| key.clone())
+            .collect();
         let others = unwanted.iter().filter(|(_, object)| object.cause != Cause::Tombstone);
         let targets: BTreeSet<WatchTarget> = others.map(|(key, _)| WatchTarget::of(key)).collect();
         self.orphans.expect(unwanted);

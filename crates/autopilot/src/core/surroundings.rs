@@ -1,14 +1,13 @@
 //! Nodes, pools and cluster-wide settings, kept up to date by watches.
 
-use catalog::world::{SOURCES, Source};
-use catalog::{Facts, Node, World};
+use catalog::{ClusterState, FACT_SOURCES, FactSource, Facts, Node};
 use protocol::{Body, WatchEvent, WatchTarget};
 use std::collections::BTreeSet;
 
 /// What facts are read from.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
-    state: World,
+    state: ClusterState,
     is_changed: bool,
     /// Targets that must be listed before anything is rendered: a cluster of which nothing is known is not an empty one.
     awaited: BTreeSet<WatchTarget>,
@@ -22,7 +21,7 @@ impl Surroundings {
 
     /// The targets, each with whether nothing can be rendered before it is listed.
     pub(crate) fn targets() -> impl Iterator<Item = (WatchTarget, bool)> {
-        SOURCES.iter().map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
+        FACT_SOURCES.iter().map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
     }
 
     /// Nothing is rendered before this target is listed.
@@ -40,9 +39,9 @@ impl Surroundings {
         let Some(source) = source_of(target) else { return };
         match event {
             WatchEvent::Present { body: Body::Part(part), .. } => self.state.put(part.clone()),
-            WatchEvent::Gone { name, .. } => self.state.keep(source.kind, |known| known != name),
+            WatchEvent::Gone { name, .. } => self.state.retain(source.kind, |known| known != name),
             WatchEvent::Listed { all, .. } => {
-                self.state.keep(source.kind, |known| all.contains(&(String::new(), known.to_owned())));
+                self.state.retain(source.kind, |known| all.contains(&(String::new(), known.to_owned())));
                 self.awaited.remove(target);
             }
             WatchEvent::Present { .. } | WatchEvent::Lost { .. } => return,
@@ -53,7 +52,7 @@ impl Surroundings {
     /// A kind that is not served has no objects.
     pub(crate) fn forget(&mut self, target: &WatchTarget) {
         if let Some(source) = source_of(target) {
-            self.state.keep(source.kind, |_| false);
+            self.state.retain(source.kind, |_| false);
             self.awaited.remove(target);
             self.is_changed = true;
         }
@@ -61,11 +60,12 @@ impl Surroundings {
 
     /// Brings the facts up to date; whether anything that an asset can depend on is different.
     pub(crate) fn update(&mut self, facts: &mut Facts) -> bool {
-        std::mem::take(&mut self.is_changed) && self.state.tell(facts)
+        std::mem::take(&mut self.is_changed) && self.state.update(facts)
     }
 }
 
-fn source_of(target: &WatchTarget) -> Option<&'static Source> {
-    let fits = |source: &&Source| source.kind == target.kind.kind && source.api_version == target.kind.api_version();
-    SOURCES.iter().find(fits)
+fn source_of(target: &WatchTarget) -> Option<&'static FactSource> {
+    let fits =
+        |source: &&FactSource| source.kind == target.kind.kind && source.api_version == target.kind.api_version();
+    FACT_SOURCES.iter().find(fits)
 }

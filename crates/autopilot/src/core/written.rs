@@ -51,10 +51,8 @@ impl Core {
     /// Waits before the next attempt, and reports what only somebody else can solve.
     fn failed(&mut self, key: &Key, pending: PendingWrite, error: WriteError) {
         let Some(object) = self.objects.get_mut(key) else { return };
-        let is_refusal = matches!(
-            error,
-            WriteError::Refused { .. } | WriteError::KeyChanged { .. } | WriteError::NoBackup { .. }
-        );
+        let is_refusal =
+            matches!(error, WriteError::Refused { .. } | WriteError::KeyChanged { .. } | WriteError::NoBackup { .. });
         // Whether the object itself is wrong, and not the permission to write it.
         let is_invalid =
             matches!(error, WriteError::Refused { code: 400 | 413 | 422, .. } | WriteError::KeyChanged { .. });

@@ -2,15 +2,23 @@
 
 use super::{Inspected, Observed, Refused, Remembered, decide, inspect};
 use crate::budget::Budget;
-use crate::decision::{Decision, Effect, Tell, Verdict};
-use crate::scope::{Consent, Rule};
-use crate::standing::Origin;
+use crate::decision::{Decision, PendingWrite, Verdict};
+use crate::notice::ObjectNotice;
+use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
-use change::{Desired, Digest, Impact, Key, Live, ManagedFields, Openings, Reason};
+use change::consent::{ApprovalPolicy, Given};
+use change::gate::{Conditions, PoolState, Window};
+use change::{
+    Changes, Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Planned,
+    Reason, Restarts,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-const NOW: i64 = 1_800_000_000_000;
+fn now() -> Now {
+    Now { wall: "2027-01-15T08:00:00Z".parse().unwrap(), monotonic: Moment::default() }
+}
 
 fn wanted() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"},
@@ -30,11 +38,12 @@ struct Scene {
     remembered: Option<Remembered>,
     budget: Option<Budget>,
     refused: Vec<Refused>,
-    deletions: Option<Budget>,
-    frozen: bool,
+    recreation: Option<Budget>,
+    suspended: bool,
     impact: Impact,
     consent: Consent,
-    openings: Openings,
+    patchable: PatchableKinds,
+    restarts: Restarts,
     inspected: Option<Inspected>,
     source: &'static str,
 }
@@ -45,7 +54,7 @@ impl Scene {
         let claim = ManagedFields::new(&fields.to_string()).claim("virt-platform-autopilot").unwrap();
         let annotations = BTreeMap::from([
             (APPLIED.to_owned(), Digest::of(&wanted()).to_string()),
-            ("platform.kubevirt.io/budget".to_owned(), Budget::full(NOW).to_string()),
+            ("platform.kubevirt.io/budget".to_owned(), Budget::full(now().wall).to_string()),
             ("platform.kubevirt.io/origin".to_owned(), "created".to_owned()),
             ("platform.kubevirt.io/source".to_owned(), "this".to_owned()),
         ]);
@@ -60,8 +69,8 @@ impl Scene {
             fields,
             budget: None,
             refused: Vec::new(),
-            deletions: None,
-            frozen: false,
+            recreation: None,
+            suspended: false,
             remembered: Some(Remembered {
                 digest: Digest::of(&wanted()),
                 claim,
@@ -72,7 +81,8 @@ impl Scene {
             source: "this",
             impact: Impact::Low,
             consent: Consent::default(),
-            openings: Openings::none(),
+            patchable: PatchableKinds::none(),
+            restarts: Restarts { pool: Some("worker".into()), nodes: vec!["w0".into()] },
         }
     }
 
@@ -92,31 +102,30 @@ impl Scene {
     fn decide(&self) -> Decision {
         let key = Key::of(&wanted()).unwrap();
         let live = Live { managed_fields: ManagedFields::new(&self.fields.to_string()), ..self.live.clone() };
-        decide(&self.observed(&key, &Desired::of(&wanted()), Some(&live)), NOW)
+        decide(&self.observed(&key, &Desired::of(&wanted()), Some(&live)), now())
     }
 
     fn decide_absent(&self) -> Decision {
         let key = Key::of(&wanted()).unwrap();
-        decide(&self.observed(&key, &Desired::of(&wanted()), None), NOW)
+        decide(&self.observed(&key, &Desired::of(&wanted()), None), now())
     }
 
     fn observed<'a>(&'a self, key: &'a Key, wanted: &'a Desired, live: Option<&'a Live>) -> Observed<'a> {
-        let (remembered, consent) = (self.remembered.as_ref(), &self.consent);
         Observed {
             key,
-            wanted,
+            desired: wanted,
             impact: self.impact,
             live,
-            remembered,
+            remembered: self.remembered.as_ref(),
             budget: self.budget,
             refused: &self.refused,
-            deletions: self.deletions,
+            recreation: self.recreation,
             dropped: &[],
-            frozen: self.frozen,
-            consent,
-            openings: &self.openings,
+            suspended: self.suspended,
+            patchable: &self.patchable,
+            conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
             excluded: false,
-            restarts: "3 nodes",
+            restarts: &self.restarts,
             source: self.source,
             inspected: self.inspected.as_ref(),
         }
@@ -125,7 +134,7 @@ impl Scene {
 
 fn applied(decision: &Decision) -> &Value {
     match &decision.verdict {
-        Verdict::Do(Effect::Apply { object, .. }) => object,
+        Verdict::Write(Effect::Apply { object, .. }, _) => object,
         other => panic!("{other:?}"),
     }
 }
@@ -136,27 +145,30 @@ fn an_object_that_is_absent_is_created_with_our_label() {
     let object = applied(&decision);
     assert_eq!(object["metadata"]["labels"]["platform.kubevirt.io/managed-by"], "virt-platform-autopilot");
     assert_eq!(object["spec"], wanted()["spec"]);
-    assert_eq!(decision.tell, Some(Tell::Applied));
+    assert_eq!(decision.notice, Some(ObjectNotice::Applied));
 }
 
 #[test]
 fn one_that_is_deleted_again_and_again_waits_until_there_is_budget() {
     let mut scene = Scene::settled();
-    scene.deletions = Some(Budget::full(NOW));
+    scene.recreation = Some(Budget::full(now().wall));
     let mut creations = 0;
-    while let Verdict::Do(Effect::Apply { deletions, .. }) = scene.decide_absent().verdict {
-        scene.deletions = deletions;
+    while let Verdict::Write(_, PendingWrite::Apply { recreation, .. }) = scene.decide_absent().verdict {
+        scene.recreation = recreation;
         creations += 1;
     }
     assert_eq!(creations, 10);
     let decision = scene.decide_absent();
-    assert_eq!((decision.verdict, decision.wake), (Verdict::Hold(Reason::DeletedAgain), Some(NOW + 6_000)));
+    assert_eq!(
+        (decision.verdict, decision.wake),
+        (Verdict::Hold(Reason::DeletedAgain), Some(now().wall_after(Duration::from_secs(6))))
+    );
 }
 
 #[test]
 fn while_it_is_unclear_what_is_wanted_nothing_new_is_made_and_what_exists_is_defended() {
-    let scene = Scene { frozen: true, ..Scene::settled().edited() };
-    assert_eq!(scene.decide_absent().verdict, Verdict::Hold(Reason::Frozen));
+    let scene = Scene { suspended: true, ..Scene::settled().edited() };
+    assert_eq!(scene.decide_absent().verdict, Verdict::Hold(Reason::Suspended));
     assert_eq!(applied(&scene.decide())["spec"]["type"], "ClusterIP");
 }
 
@@ -178,37 +190,37 @@ fn a_hand_edit_is_put_back_and_names_its_author_and_its_fields() {
     assert_eq!(object["spec"]["type"], "ClusterIP");
     assert_eq!(
         object["metadata"]["annotations"]["platform.kubevirt.io/budget"],
-        Budget::full(NOW).spend(NOW).unwrap().to_string()
+        Budget::full(now().wall).spend(now().wall).unwrap().to_string()
     );
-    let expected = Tell::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
-    assert_eq!(decision.tell, Some(expected));
+    let expected = ObjectNotice::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
+    assert_eq!(decision.notice, Some(expected));
 }
 
 #[test]
 fn an_apply_under_our_own_name_is_seen_by_its_time() {
     let mut scene = Scene::settled();
     scene.fields[0]["time"] = json!("t2");
-    assert!(matches!(scene.decide().tell, Some(Tell::Corrected { .. })));
+    assert!(matches!(scene.decide().notice, Some(ObjectNotice::Corrected { .. })));
 }
 
 #[test]
 fn a_fight_is_paused_when_the_budget_is_spent() {
-    let mut spent = Budget::full(NOW);
-    while let Some(left) = spent.spend(NOW) {
+    let mut spent = Budget::full(now().wall);
+    while let Some(left) = spent.spend(now().wall) {
         spent = left;
     }
     let decision = Scene::settled().annotate("budget", &spent.to_string()).edited().decide();
-    let Verdict::Do(Effect::Annotate { annotations, resource_version, .. }) = decision.verdict else { panic!() };
+    let Verdict::Write(Effect::Annotate { annotations, resource_version }, _) = decision.verdict else { panic!() };
     assert_eq!(annotations["platform.kubevirt.io/reconcile-paused"], "true");
     assert_eq!(resource_version, "7");
-    let Some(Tell::Held(Reason::Fighting { actors, .. })) = decision.tell else { panic!() };
+    let Some(ObjectNotice::Held(Reason::Fighting { actors, .. })) = decision.notice else { panic!() };
     assert_eq!(actors, ["kubectl-edit"]);
 }
 
 #[test]
 fn what_users_say_on_the_object_holds_it() {
     let held = |key: &str, value: &str| match Scene::settled().annotate(key, value).edited().decide().verdict {
-        Verdict::Hold(reason) => reason.word(),
+        Verdict::Hold(reason) => reason.name(),
         other => panic!("{other:?}"),
     };
     assert_eq!(held("mode", "unmanaged"), "UnmanagedMode");
@@ -220,7 +232,7 @@ fn what_users_say_on_the_object_holds_it() {
 #[test]
 fn a_pause_with_an_end_wakes_up_and_ends() {
     let until = |time: &str| Scene::settled().annotate("reconcile-paused", time).edited().decide();
-    assert_eq!(until("2100-01-01T00:00:00Z").wake, Some(4_102_444_800_000));
+    assert_eq!(until("2100-01-01T00:00:00Z").wake, Some("2100-01-01T00:00:00Z".parse().unwrap()));
     assert!(matches!(until("2100-01-01T00:00:00Z").verdict, Verdict::Hold(Reason::Paused)));
     assert_eq!(applied(&until("2020-01-01T00:00:00Z"))["spec"]["type"], "ClusterIP");
 }
@@ -238,7 +250,10 @@ fn a_refused_wish_is_told_and_the_last_good_state_is_defended() {
         );
         let edited = bare.edited().decide();
         assert_eq!(applied(&edited)["spec"]["type"], "ClusterIP", "{wrong}");
-        assert!(edited.refused.is_some() && matches!(edited.tell, Some(Tell::Corrected { .. })), "{edited:?}");
+        assert!(
+            edited.refused.is_some() && matches!(edited.notice, Some(ObjectNotice::Corrected { .. })),
+            "{edited:?}"
+        );
         let after_good = Scene::settled().annotate("last-good-patch", good).annotate(key, wrong).edited().decide();
         assert_eq!(applied(&after_good)["spec"]["type"], "NodePort", "{wrong}");
         assert_eq!(applied(&after_good)["metadata"]["annotations"]["platform.kubevirt.io/last-good-patch"], good);
@@ -254,9 +269,11 @@ fn a_patch_the_server_refuses_is_refused() {
     let patch = r#"[{"op": "add", "path": "/spec/unknown", "value": 1}]"#;
     let mut scene = Scene::settled().annotate("patch", patch);
     let decision = scene.decide();
-    let Verdict::Do(Effect::Apply { digest, object, .. }) = &decision.verdict else { panic!() };
+    let Verdict::Write(Effect::Apply { object, .. }, PendingWrite::Apply { digest, .. }) = &decision.verdict else {
+        panic!()
+    };
     assert_eq!(object["spec"]["unknown"], 1);
-    scene.refused = vec![Refused { digest: digest.clone(), words: "unknown field".into() }];
+    scene.refused = vec![Refused { digest: digest.clone(), message: "unknown field".into() }];
     assert_eq!(scene.decide().verdict, Verdict::Hold(Reason::PatchRefused { why: "unknown field".into() }));
     assert_eq!(applied(&scene.edited().decide())["spec"].get("unknown"), None);
 }
@@ -264,10 +281,10 @@ fn a_patch_the_server_refuses_is_refused() {
 #[test]
 fn what_the_server_refuses_of_ours_is_told_and_tried_again() {
     let mut scene = Scene::settled().edited();
-    scene.refused = vec![Refused { digest: Digest::of(&wanted()), words: "no".into() }];
+    scene.refused = vec![Refused { digest: Digest::of(&wanted()), message: "no".into() }];
     let decision = scene.decide();
     assert_eq!(applied(&decision)["spec"]["type"], "ClusterIP");
-    assert_eq!(decision.refused, Some(Reason::RefusedByServer { words: "no".into() }));
+    assert_eq!(decision.refused, Some(Reason::RefusedByServer { message: "no".into() }));
     assert_eq!(scene.decide_absent().refused, decision.refused, "also where it does not exist");
 }
 
@@ -276,8 +293,8 @@ fn a_refusal_that_may_pass_takes_nothing_from_the_user() {
     // The last good wish is the very one that is refused now.
     let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
     let mut scene = Scene::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
-    let Verdict::Do(Effect::Apply { digest, .. }) = scene.decide().verdict else { panic!() };
-    scene.refused = vec![Refused { digest, words: "not now".into() }];
+    let Verdict::Write(_, PendingWrite::Apply { digest, .. }) = scene.decide().verdict else { panic!() };
+    scene.refused = vec![Refused { digest, message: "not now".into() }];
     let decision = scene.decide();
     assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
     assert_eq!(decision.refused, Some(Reason::PatchRefused { why: "not now".into() }));
@@ -292,14 +309,14 @@ fn a_wish_that_was_granted_and_does_not_fit_any_more_is_not_taken_away() {
 
 #[test]
 fn whoever_takes_the_budget_away_gives_no_new_one() {
-    let mut spent = Budget::full(NOW);
-    while let Some(left) = spent.spend(NOW) {
+    let mut spent = Budget::full(now().wall);
+    while let Some(left) = spent.spend(now().wall) {
         spent = left;
     }
     let mut scene = Scene::settled().edited();
     scene.live.annotations.remove("platform.kubevirt.io/budget");
     scene.budget = Some(spent);
-    assert!(matches!(scene.decide().verdict, Verdict::Do(Effect::Annotate { .. })));
+    assert!(matches!(scene.decide().verdict, Verdict::Write(Effect::Annotate { .. }, _)));
 }
 
 #[test]
@@ -321,13 +338,13 @@ fn a_patch_changes_what_is_wanted_and_is_no_drift() {
         None,
         "it stays the user's"
     );
-    assert_eq!(decision.tell, Some(Tell::Applied));
+    assert_eq!(decision.notice, Some(ObjectNotice::Applied));
 }
 
 #[test]
 fn an_ignored_field_is_released_first_and_then_left_out() {
     let mut scene = Scene::settled().annotate("ignore-fields", "/spec/selector/app");
-    let Verdict::Do(Effect::Release { patch }) = scene.decide().verdict else { panic!() };
+    let Verdict::Write(Effect::PatchOwnership { patch }, _) = scene.decide().verdict else { panic!() };
     assert_eq!(patch[0], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}));
     let left = json!({"f:metadata": our_fields()["f:metadata"], "f:spec": {"f:type": {}}});
     assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/managedFields/0/fieldsV1", "value": left}));
@@ -341,7 +358,7 @@ fn a_restart_costs_one_apply_that_says_and_changes_nothing() {
     let mut scene = Scene::settled();
     scene.remembered = None;
     let decision = scene.decide();
-    assert_eq!(decision.tell, None);
+    assert_eq!(decision.notice, None);
     let annotations = &applied(&decision)["metadata"]["annotations"];
     assert_eq!(annotations["platform.kubevirt.io/budget"], scene.live.annotations["platform.kubevirt.io/budget"]);
     assert_eq!(annotations[APPLIED], scene.live.annotations[APPLIED]);
@@ -352,9 +369,9 @@ fn what_was_taken_while_we_were_away_is_drift_and_costs_of_the_budget() {
     let mut scene = Scene::settled().edited();
     scene.remembered = None;
     let decision = scene.decide();
-    let expected = Tell::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
-    assert_eq!(decision.tell, Some(expected));
-    let left = Budget::full(NOW).spend(NOW).unwrap().to_string();
+    let expected = ObjectNotice::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
+    assert_eq!(decision.notice, Some(expected));
+    let left = Budget::full(now().wall).spend(now().wall).unwrap().to_string();
     assert_eq!(applied(&decision)["metadata"]["annotations"]["platform.kubevirt.io/budget"], left);
 }
 
@@ -367,7 +384,7 @@ fn nodes_are_never_restarted_by_surprise() {
         // Whoever is asked is told what would change, so it was looked at.
         looked_at(scene, "ClusterIP")
     };
-    let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts == "3 nodes");
+    let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts.nodes == ["w0"]);
     assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
     assert!(!waits(&high(&|_| {}).decide()), "what we last applied ourselves may be put back");
     let applied_other = |scene: &mut Scene| {
@@ -376,7 +393,7 @@ fn nodes_are_never_restarted_by_surprise() {
     let forget = |scene: &mut Scene| {
         scene.live.annotations.remove(APPLIED);
     };
-    let said = |scene: &mut Scene| scene.consent.said = true;
+    let said = |scene: &mut Scene| scene.consent.given = Given::ByName;
     let digest = Digest::of(&wanted()).to_string();
     let approve = |scene: &mut Scene| {
         scene.consent.approved.insert(digest.clone());
@@ -387,7 +404,7 @@ fn nodes_are_never_restarted_by_surprise() {
     assert!(with(&[&applied_other]), "another content waits");
     assert!(!with(&[&applied_other, &said]), "unless somebody said so");
     assert!(!with(&[&applied_other, &approve]), "or said yes to exactly that");
-    let always = |scene: &mut Scene| scene.consent.rule = Rule::Always;
+    let always = |scene: &mut Scene| scene.consent.policy = ApprovalPolicy::Always;
     assert!(with(&[&applied_other, &said, &always]), "or always wants to be asked");
     let other_version = |scene: &mut Scene| scene.source = "another version of the asset";
     assert!(!with(&[&other_version]), "what runs so already is not asked about");
@@ -429,59 +446,69 @@ fn looked_at(mut scene: Scene, service_type: &str) -> Scene {
 #[test]
 fn what_is_somebody_elses_is_copied_before_it_is_taken_over() {
     let decision = foreign(Impact::Low).decide();
-    assert_eq!(decision.tell, Some(Tell::Adopted { changes: Vec::new() }), "what it changes is told from the copy");
-    let Verdict::Do(Effect::Apply { object, origin, adopts, .. }) = &decision.verdict else { panic!("{decision:?}") };
+    assert_eq!(
+        decision.notice,
+        Some(ObjectNotice::Adopted { changes: Changes::default() }),
+        "what it changes is told from the copy"
+    );
+    let Verdict::Write(Effect::Apply { object, .. }, PendingWrite::Apply { origin, adopts, .. }) = &decision.verdict
+    else {
+        panic!("{decision:?}")
+    };
     assert!(adopts);
     assert_eq!((object["metadata"]["annotations"][ORIGIN].as_str(), *origin), (Some("adopted"), Some(Origin::Adopted)));
-    let frozen = Scene { frozen: true, ..foreign(Impact::Low) };
-    assert_eq!(frozen.decide().verdict, Verdict::Hold(Reason::Frozen), "not while it is unclear what is wanted");
+    let suspended = Scene { suspended: true, ..foreign(Impact::Low) };
+    assert_eq!(suspended.decide().verdict, Verdict::Hold(Reason::Suspended), "not while it is unclear what is wanted");
 }
 
 #[test]
 fn what_is_somebody_elses_and_restarts_nodes_waits_like_any_such_write() {
     let scene = foreign(Impact::High);
-    assert_eq!(scene.decide().verdict, Verdict::Look);
+    assert_eq!(scene.decide().verdict, Verdict::Inspect);
     let mut scene = looked_at(scene, "NodePort");
-    let Verdict::Hold(Reason::NeedsApproval { changes, .. }) = scene.decide().verdict else { panic!() };
-    assert_eq!(changes, [r#".spec.type ("NodePort" -> "ClusterIP")"#]);
-    scene.consent.said = true;
-    assert!(matches!(scene.decide().verdict, Verdict::Do(Effect::Apply { adopts: true, .. })));
+    let Verdict::Hold(Reason::NeedsApproval { planned: Planned::Change(changes), .. }) = scene.decide().verdict else {
+        panic!()
+    };
+    assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
+    scene.consent.given = Given::ByName;
+    assert!(matches!(scene.decide().verdict, Verdict::Write(_, PendingWrite::Apply { adopts: true, .. })));
 }
 
 #[test]
 fn what_the_predecessor_left_is_taken_over_as_it_is() {
     let scene = inherited(Impact::Low);
-    assert_eq!(scene.decide().verdict, Verdict::Look, "what differs is told, so it is looked at");
+    assert_eq!(scene.decide().verdict, Verdict::Inspect, "what differs is told, so it is looked at");
     let scene = looked_at(scene, "NodePort");
     let decision = scene.decide();
-    assert_eq!(
-        decision.tell,
-        Some(Tell::TakenOver { changes: vec![r#".spec.type ("NodePort" -> "ClusterIP")"#.into()] })
-    );
+    let Some(ObjectNotice::TakenOver { changes }) = &decision.notice else { panic!("{decision:?}") };
+    assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
     assert_eq!(applied(&decision)["metadata"]["annotations"].get(ORIGIN), None, "it is not known who made it");
 }
 
 #[test]
 fn moving_over_writes_nothing_that_restarts_nodes() {
     let mut consented = inherited(Impact::High);
-    consented.consent.said = true;
+    consented.consent.given = Given::ByName;
     let mut same = looked_at(consented, "ClusterIP");
     let Verdict::TakeOver { digest } = same.decide().verdict else { panic!() };
     let claim = ManagedFields::new(&same.fields.to_string()).claim("virt-platform-autopilot").unwrap();
     same.remembered = Some(Remembered { digest, claim, uid: "u".into(), origin: None });
     assert_eq!(same.decide().verdict, Verdict::InSync);
-    same.consent.said = false;
-    assert!(matches!(same.edited().decide().tell, Some(Tell::Corrected { .. })), "from then on it is defended");
+    same.consent.given = Given::ByDefault;
+    assert!(
+        matches!(same.edited().decide().notice, Some(ObjectNotice::Corrected { .. })),
+        "from then on it is defended"
+    );
 
     let mut consented = inherited(Impact::High);
-    consented.consent.said = true;
+    consented.consent.given = Given::ByName;
     let mut other = looked_at(consented, "NodePort");
     assert!(
         matches!(other.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })),
         "even where consent was given"
     );
     other.consent.approved.insert(Digest::of(&wanted()).to_string());
-    assert!(matches!(other.decide().tell, Some(Tell::TakenOver { .. })));
+    assert!(matches!(other.decide().notice, Some(ObjectNotice::TakenOver { .. })));
 }
 
 #[test]
@@ -499,13 +526,13 @@ fn a_word_somebody_else_wrote_does_not_make_it_ours_to_delete() {
 #[test]
 fn whoever_makes_it_anew_again_and_again_is_not_followed_for_ever() {
     let mut scene = foreign(Impact::Low);
-    scene.deletions = Some(Budget::full(NOW));
+    scene.recreation = Some(Budget::full(now().wall));
     let mut adoptions = 0;
     loop {
         let decision = scene.decide();
         match decision.verdict {
-            Verdict::Do(Effect::Apply { deletions, adopts: true, .. }) => {
-                (scene.deletions, adoptions) = (deletions, adoptions + 1);
+            Verdict::Write(_, PendingWrite::Apply { recreation, adopts: true, .. }) => {
+                (scene.recreation, adoptions) = (recreation, adoptions + 1);
             }
             Verdict::Hold(Reason::DeletedAgain) => break assert!(decision.wake.is_some()),
             other => panic!("{other:?}"),
@@ -535,14 +562,14 @@ fn what_was_taken_over_unwritten_still_waits_for_a_yes_to_every_other_content() 
     let mut scene = looked_at(inherited(Impact::High), "NodePort");
     let claim = ManagedFields::new(&scene.fields.to_string()).claim("virt-platform-autopilot").unwrap();
     scene.remembered = Some(Remembered { digest: Digest::of(&json!("before")), claim, uid: "u".into(), origin: None });
-    scene.consent.said = true;
+    scene.consent.given = Given::ByName;
     assert!(matches!(scene.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
 }
 
 #[test]
 fn nothing_restarts_nodes_while_it_is_unclear_what_is_wanted() {
-    let mut scene = Scene { impact: Impact::High, frozen: true, ..Scene::settled() };
+    let mut scene = Scene { impact: Impact::High, suspended: true, ..Scene::settled() };
     scene.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
-    (scene.remembered, scene.consent.said) = (None, true);
-    assert_eq!(scene.decide().verdict, Verdict::Hold(Reason::Frozen));
+    (scene.remembered, scene.consent.given) = (None, Given::ByName);
+    assert_eq!(scene.decide().verdict, Verdict::Hold(Reason::Suspended));
 }

@@ -1,24 +1,37 @@
 //! Every object that is not wanted, and what becomes of it.
 
-use super::{Cause, Parting, Since, part};
-use crate::decision::{Effect, Tell, Verdict};
-use crate::scope::{Consent, Rule};
-use change::{Impact, Key, Kind, Live, ManagedFields, Reason};
+use super::{Cause, Proof, Removal, decide_removal};
+use crate::decision::Verdict;
+use crate::notice::ObjectNotice;
+use change::consent::{ApprovalPolicy, Given};
+use change::gate::{Conditions, PoolState, Window};
+use change::{Consent, Effect, Impact, Key, Kind, LeftBehind, Live, ManagedFields, Moment, Now, Reason, Restarts};
 use expect_test::{Expect, expect};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use std::sync::LazyLock;
 
-const NOW: i64 = 1_800_000_000_000;
+static RESTARTS: LazyLock<Restarts> = LazyLock::new(Restarts::default);
 
-/// An object of this origin that is to go.
+fn now() -> Now {
+    Now { wall: "2027-01-15T08:00:00Z".parse().unwrap(), monotonic: Moment::default() }
+}
+
+/// So many milliseconds from now.
+fn at(millis: i64) -> Timestamp {
+    now().wall + SignedDuration::from_millis(millis)
+}
+
+/// An object of this origin that is to be removed.
 struct Scene {
     kind: Kind,
     cause: Cause,
     live: Live,
     impact: Impact,
-    since: Option<Since<'static>>,
-    stays: bool,
+    proof: Option<Proof<'static>>,
+    never_pruned: bool,
     prune: bool,
-    frozen: bool,
+    suspended: bool,
     excluded: bool,
     consent: Consent,
 }
@@ -41,10 +54,10 @@ impl Scene {
             cause: Cause::OptedOut,
             live,
             impact: Impact::Low,
-            since: None,
-            stays: false,
+            proof: None,
+            never_pruned: false,
             prune: true,
-            frozen: false,
+            suspended: false,
             excluded: false,
             consent: Consent::default(),
         }
@@ -64,77 +77,77 @@ impl Scene {
 
     fn check(&self, expected: &Expect) {
         let key = Key { kind: self.kind.clone(), namespace: "n".into(), name: "x".into() };
-        let decision = part(&self.parting(&key, Some(&self.live)), NOW);
-        let told = match decision.verdict {
+        let decision = decide_removal(&self.removal(&key, Some(&self.live)), now());
+        let printed = match decision.verdict {
             Verdict::InSync => "nothing".to_owned(),
-            Verdict::Hold(reason) => format!("{}: {reason}", reason.word()),
-            Verdict::Do(Effect::Delete { uid, resource_version }) => {
-                format!("delete {uid} in {resource_version}, tell {:?}", decision.tell.unwrap())
+            Verdict::Hold(reason) => format!("{}: {reason}", reason.name()),
+            Verdict::Write(Effect::Delete { uid, resource_version }, _) => {
+                format!("delete {uid} in {resource_version}, report {:?}", decision.notice.unwrap())
             }
-            Verdict::Do(Effect::HandBack { patch }) => {
+            Verdict::Write(Effect::HandBack { patch }, _) => {
                 assert_eq!(patch["metadata"]["resourceVersion"], "7");
-                format!("hand back, tell {:?}", decision.tell.unwrap())
+                format!("hand back, report {:?}", decision.notice.unwrap())
             }
             other => panic!("{other:?}"),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&printed);
     }
 
-    fn parting<'a>(&'a self, key: &'a Key, live: Option<&'a Live>) -> Parting<'a> {
-        Parting {
+    fn removal<'a>(&'a self, key: &'a Key, live: Option<&'a Live>) -> Removal<'a> {
+        Removal {
             key,
             cause: self.cause,
             live,
             impact: self.impact,
-            since: self.since,
-            stays: self.stays,
+            restarts: &RESTARTS,
+            proof: self.proof,
+            never_pruned: self.never_pruned,
             prune: self.prune,
-            frozen: self.frozen,
+            suspended: self.suspended,
             excluded: self.excluded,
-            consent: &self.consent,
-            restarts: "3 nodes",
+            conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
         }
     }
 }
 
 #[test]
-fn what_we_made_is_deleted_and_what_we_took_over_is_given_back() {
-    Scene::of(Some("created")).check(&expect!["delete u in 7, tell Pruned { dropped: [] }"]);
-    Scene::of(Some("adopted")).check(&expect!["hand back, tell HandedBack"]);
+fn created_objects_are_deleted_and_adopted_ones_are_handed_back() {
+    Scene::of(Some("created")).check(&expect!["delete u in 7, report Pruned { dropped: [] }"]);
+    Scene::of(Some("adopted")).check(&expect!["hand back, report HandedBack"]);
     Scene::of(None).check(&expect![
-        "LeftBehind: it is not wanted any more, and stays: it has no origin, so it may be somebody else's"
+        "LeftBehind: not wanted any more, but kept: it has no origin annotation, so we may not have created it"
     ]);
     let forged = Scene::of(Some("created")).with(|scene| scene.live.managed_fields = ManagedFields::default());
     forged.check(&expect![
-        "LeftBehind: it is not wanted any more, and stays: it has no origin, so it may be somebody else's"
+        "LeftBehind: not wanted any more, but kept: it has no origin annotation, so we may not have created it"
     ]);
     Scene::of(Some("created")).with(|scene| scene.live.labelled = false).check(&expect!["nothing"]);
 }
 
 #[test]
-fn nothing_that_steers_is_overridden() {
+fn every_annotation_that_holds_an_object_holds_its_removal() {
     let made = || Scene::of(Some("created"));
-    made().annotate("mode", "Unmanaged").check(&expect!["UnmanagedMode: mode is unmanaged: it is left alone"]);
+    made().annotate("mode", "Unmanaged").check(&expect!["UnmanagedMode: mode is unmanaged: the object is left alone"]);
     made()
         .annotate("mode", "unmanagd")
         .check(&expect![[r#"InvalidMode: mode is "unmanagd"; write managed or unmanaged"#]]);
     made()
         .annotate("reconcile-paused", "true")
-        .check(&expect!["Paused: it is paused; remove the annotation reconcile-paused to resume"]);
-    made().with(|scene| scene.excluded = true).check(&expect!["Excluded: it is excluded by disabled-resources"]);
-    made().with(|scene| scene.frozen = true).check(&expect![
+        .check(&expect!["Paused: paused; remove the annotation reconcile-paused to resume"]);
+    made().with(|scene| scene.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
+    made().with(|scene| scene.suspended = true).check(&expect![
         "InvalidConfiguration: an annotation of the HyperConverged cannot be read, so nothing new is created"
     ]);
     made()
         .with(|scene| scene.prune = false)
-        .check(&expect!["LeftBehind: it is not wanted any more, and stays: the operator was told to delete nothing"]);
+        .check(&expect!["LeftBehind: not wanted any more, but kept: the operator runs with --prune=false"]);
     made()
-        .with(|scene| scene.stays = true)
-        .check(&expect!["LeftBehind: it is not wanted any more, and stays: objects like it are never deleted"]);
+        .with(|scene| scene.never_pruned = true)
+        .check(&expect!["LeftBehind: not wanted any more, but kept: objects like it are never deleted"]);
 }
 
 #[test]
-fn kinds_with_more_in_them_than_their_object_are_never_deleted() {
+fn kinds_that_own_other_objects_are_never_deleted() {
     for (api_version, kind) in [
         ("hco.kubevirt.io/v1", "HyperConverged"),
         ("hco.kubevirt.io/v1beta1", "HyperConverged"),
@@ -145,8 +158,7 @@ fn kinds_with_more_in_them_than_their_object_are_never_deleted() {
         for cause in [Cause::OptedOut, Cause::NotNamed, Cause::Tombstone] {
             let scene = Scene::of(Some("created"))
                 .with(|scene| (scene.kind, scene.cause) = (Kind::new(api_version, kind), cause));
-            scene
-                .check(&expect!["LeftBehind: it is not wanted any more, and stays: objects like it are never deleted"]);
+            scene.check(&expect!["LeftBehind: not wanted any more, but kept: objects like it are never deleted"]);
         }
     }
 }
@@ -157,84 +169,87 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
         |cause: Cause| Scene::of(Some("created")).with(|scene| (scene.impact, scene.cause) = (Impact::High, cause));
     let waits = |scene: &Scene| {
         let key = Key { kind: scene.kind.clone(), namespace: "n".into(), name: "x".into() };
-        match part(&scene.parting(&key, Some(&scene.live)), NOW).verdict {
+        match decide_removal(&scene.removal(&key, Some(&scene.live)), now()).verdict {
             Verdict::Hold(Reason::NeedsApproval { digest, .. }) => Some(digest),
-            Verdict::Do(Effect::Delete { .. }) => None,
+            Verdict::Write(Effect::Delete { .. }, _) => None,
             other => panic!("{other:?}"),
         }
     };
     for cause in [Cause::OptedOut, Cause::NotNamed, Cause::Tombstone] {
         let mut scene = high(cause);
         let digest = waits(&scene).unwrap();
-        scene.consent.said = true;
-        assert_eq!(waits(&scene).is_some(), cause != Cause::OptedOut, "who does not name it did not say yes to it");
-        scene.consent.to_all = true;
+        scene.consent.given = Given::ByName;
+        assert_eq!(waits(&scene).is_some(), cause != Cause::OptedOut, "a list without it is no consent");
+        scene.consent.given = Given::ToAll;
         assert_eq!(waits(&scene).is_some(), cause == Cause::NotNamed, "no list can name a tombstone");
         scene.consent.approved.insert(digest.to_string());
         assert_eq!(waits(&scene), None);
         scene.live.uid = "another of the same name".into();
-        scene.consent.rule = Rule::Always;
-        assert!(waits(&scene).is_some(), "a yes is to one object");
+        scene.consent.policy = ApprovalPolicy::Always;
+        assert!(waits(&scene).is_some(), "an approval is for one object");
     }
 }
 
 #[test]
-fn only_a_user_of_this_hyperconverged_can_stop_wanting_something() {
-    let made = |written: &str, created: i64, cause: Cause| {
-        let since = Some(Since { source: "this", hco_created: Some(NOW) });
+fn only_a_user_of_this_hyperconverged_can_opt_out() {
+    let made = |written: &str, created: Timestamp, cause: Cause| {
+        let proof = Some(Proof { source: "this", hco_created: Some(at(0)) });
         let scene = Scene::of(Some("created")).annotate("source", written);
-        scene.with(|scene| (scene.since, scene.cause, scene.live.created) = (since, cause, Some(created)))
+        scene.with(|scene| (scene.proof, scene.cause, scene.live.created) = (proof, cause, Some(created)))
     };
-    made("this", NOW, Cause::OptedOut).check(&expect!["delete u in 7, tell Pruned { dropped: [] }"]);
+    made("this", at(0), Cause::OptedOut).check(&expect!["delete u in 7, report Pruned { dropped: [] }"]);
     for cause in [Cause::OptedOut, Cause::NotNamed] {
-        for (written, created) in [("another version", NOW), ("this", NOW - 1)] {
-            made(written, created, cause).check(&expect!["LeftBehind: it is not wanted any more, and stays: no user of this HyperConverged took back that it is wanted; delete it by hand"]);
+        for (written, created) in [("another release", at(0)), ("this", at(-1))] {
+            made(written, created, cause).check(&expect!["LeftBehind: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand"]);
         }
     }
-    let adopted = made("this", NOW - 1, Cause::OptedOut).annotate("origin", "adopted");
-    adopted.check(&expect!["hand back, tell HandedBack"]);
-    made("another version", NOW, Cause::Tombstone).check(&expect!["delete u in 7, tell Buried"]);
+    let adopted = made("this", at(-1), Cause::OptedOut).annotate("origin", "adopted");
+    adopted.check(&expect!["hand back, report HandedBack"]);
+    made("another release", at(0), Cause::Tombstone).check(&expect!["delete u in 7, report TombstoneDeleted"]);
 }
 
 #[test]
-fn what_users_wrote_on_it_is_told_with_its_end() {
+fn overrides_are_reported_with_the_prune() {
     let made = Scene::of(Some("created")).annotate("patch", "[]");
-    made.check(&expect![[r#"delete u in 7, tell Pruned { dropped: [("platform.kubevirt.io/patch", "[]")] }"#]]);
+    made.check(&expect![[r#"delete u in 7, report Pruned { dropped: [("platform.kubevirt.io/patch", "[]")] }"#]]);
 }
 
 #[test]
-fn a_tombstone_takes_only_what_is_ours() {
-    let grave = |origin: Option<&str>| Scene::of(origin).with(|scene| scene.cause = Cause::Tombstone);
-    grave(Some("created")).check(&expect!["delete u in 7, tell Buried"]);
-    grave(Some("adopted")).check(&expect!["hand back, tell HandedBack"]);
-    grave(Some("created"))
+fn a_tombstone_deletes_only_what_is_ours() {
+    let tombstone = |origin: Option<&str>| Scene::of(origin).with(|scene| scene.cause = Cause::Tombstone);
+    tombstone(Some("created")).check(&expect!["delete u in 7, report TombstoneDeleted"]);
+    tombstone(Some("adopted")).check(&expect!["hand back, report HandedBack"]);
+    tombstone(Some("created"))
         .with(|scene| scene.live.labelled = false)
-        .check(&expect!["LeftBehind: it is not wanted any more, and stays: it does not carry our label"]);
-    // What the predecessor made has no origin: moving over deletes nothing until a person says so.
-    let mut inherited = grave(None);
+        .check(&expect!["LeftBehind: not wanted any more, but kept: it does not carry our label"]);
+    // Objects of the predecessor have no origin: moving over deletes nothing until a person approves it.
+    let mut inherited = tombstone(None);
     let key = Key { kind: inherited.kind.clone(), namespace: "n".into(), name: "x".into() };
-    let Verdict::Hold(Reason::LeftBehind { why }) = part(&inherited.parting(&key, Some(&inherited.live)), NOW).verdict
+    let Verdict::Hold(Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) }) =
+        decide_removal(&inherited.removal(&key, Some(&inherited.live)), now()).verdict
     else {
         panic!()
     };
-    let digest = why.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap();
-    inherited.consent.said = true;
-    assert!(matches!(part(&inherited.parting(&key, Some(&inherited.live)), NOW).verdict, Verdict::Hold(_)));
-    inherited.consent.approved.insert(digest.to_owned());
-    assert_eq!(part(&inherited.parting(&key, Some(&inherited.live)), NOW).tell, Some(Tell::Buried));
-    assert_eq!(part(&inherited.parting(&key, None), NOW).verdict, Verdict::InSync);
+    inherited.consent.given = Given::ToAll;
+    assert!(matches!(decide_removal(&inherited.removal(&key, Some(&inherited.live)), now()).verdict, Verdict::Hold(_)));
+    inherited.consent.approved.insert(digest.to_string());
+    assert_eq!(
+        decide_removal(&inherited.removal(&key, Some(&inherited.live)), now()).notice,
+        Some(ObjectNotice::TombstoneDeleted)
+    );
+    assert_eq!(decide_removal(&inherited.removal(&key, None), now()).verdict, Verdict::InSync);
 }
 
 #[test]
-fn a_deletion_that_somebody_keeps_is_told_after_a_while() {
-    let leaving = |since: i64| {
+fn a_deletion_that_finalizers_delay_is_reported_after_a_minute() {
+    let deleted = |since: Timestamp| {
         Scene::of(Some("created"))
             .with(|scene| (scene.live.deleting, scene.live.finalizers) = (Some(since), vec!["a/b".into()]))
     };
-    leaving(NOW - 1_000).check(&expect!["nothing"]);
+    deleted(at(-1_000)).check(&expect!["nothing"]);
     let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
-    let scene = leaving(NOW - 1_000);
-    assert_eq!(part(&scene.parting(&key, Some(&scene.live)), NOW).wake, Some(NOW + 59_000));
-    leaving(NOW - 60_000)
-        .check(&expect!["DeletionStuck: it was deleted and is kept by a/b; see to whoever put that there"]);
+    let scene = deleted(at(-1_000));
+    assert_eq!(decide_removal(&scene.removal(&key, Some(&scene.live)), now()).wake, Some(at(59_000)));
+    deleted(at(-60_000))
+        .check(&expect!["DeletionStuck: deletion waits for the finalizers a/b; check their controllers"]);
 }

@@ -1,6 +1,6 @@
-//! Whether every block of a template is ended: gotmpl's parser takes a template that stops half way for a whole one.
+//! Checks that every block of a template is closed, because gotmpl's parser accepts a truncated template.
 
-/// A mistake and its line.
+/// The line and the message of a mistake.
 pub type Mistake = (usize, String);
 
 struct Block<'a> {
@@ -9,7 +9,7 @@ struct Block<'a> {
     has_else: bool,
 }
 
-/// The first block that is not ended, or the first word that ends none.
+/// Finds the first block that is not closed, or the first keyword outside of its block.
 pub fn check(source: &str) -> Result<(), Mistake> {
     let mut open: Vec<Block<'_>> = Vec::new();
     let mut rest = source;
@@ -22,18 +22,18 @@ pub fn check(source: &str) -> Result<(), Mistake> {
         let keyword = words.next().unwrap_or("");
         match keyword {
             "if" | "range" | "with" | "define" | "block" => open.push(Block { keyword, line, has_else: false }),
-            "end" if open.pop().is_none() => return Err((line, "{{end}} ends nothing".into())),
+            "end" if open.pop().is_none() => return Err((line, "{{end}} closes no block".into())),
             "else" => {
                 let goes_on = matches!(words.next(), Some("if" | "with"));
                 match open.last_mut() {
                     Some(block) if matches!(block.keyword, "if" | "range" | "with") && !block.has_else => {
                         block.has_else = !goes_on;
                     }
-                    _ => return Err((line, "{{else}} has no {{if}}, {{with}} or {{range}} before it".into())),
+                    _ => return Err((line, "{{else}} has no open {{if}}, {{with}} or {{range}}".into())),
                 }
             }
             "break" | "continue" if !open.iter().any(|block| block.keyword == "range") => {
-                return Err((line, format!("{{{{{keyword}}}}} stands outside {{{{range}}}}")));
+                return Err((line, format!("{{{{{keyword}}}}} is outside of {{{{range}}}}")));
             }
             _ => {}
         }
@@ -42,7 +42,7 @@ pub fn check(source: &str) -> Result<(), Mistake> {
     }
     match open.pop() {
         None => Ok(()),
-        Some(block) => Err((block.line, format!("{{{{{}}}}} is never ended with {{{{end}}}}", block.keyword))),
+        Some(block) => Err((block.line, format!("{{{{{}}}}} is never closed with {{{{end}}}}", block.keyword))),
     }
 }
 
@@ -52,14 +52,14 @@ fn lines_in(text: &str) -> usize {
 
 fn words(action: &str) -> impl Iterator<Item = &str> {
     let action = action.strip_prefix('-').filter(|rest| rest.starts_with(char::is_whitespace)).unwrap_or(action);
-    let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '$');
+    let is_word_character = |character: char| character.is_alphanumeric() || matches!(character, '_' | '.' | '$');
     action.split(char::is_whitespace).filter(|word| !word.is_empty()).map(move |word| {
-        let end = word.find(|letter| !is_letter(letter)).unwrap_or(word.len());
+        let end = word.find(|character| !is_word_character(character)).unwrap_or(word.len());
         &word[..end]
     })
 }
 
-/// Where `}}` stands, beyond comments and quoted text.
+/// The position of the closing `}}`, outside of comments and quoted text.
 fn action_end(action: &str) -> Option<usize> {
     let opening = action.strip_prefix("- ").unwrap_or(action);
     if opening.trim_start_matches('-').trim_start().starts_with("/*") {
@@ -90,33 +90,33 @@ mod tests {
     use super::check;
     use expect_test::{Expect, expect};
 
-    fn told(source: &str, expected: &Expect) {
-        let told = match check(source) {
+    fn outcome(source: &str, expected: &Expect) {
+        let outcome = match check(source) {
             Ok(()) => "fine".to_owned(),
             Err((line, message)) => format!("{line}: {message}"),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&outcome);
     }
 
     #[test]
-    fn a_block_that_is_not_ended_is_told_with_its_line() {
-        told("a\n{{ if .x }}\nb", &expect!["2: {{if}} is never ended with {{end}}"]);
-        told("{{define \"a\"}}{{range .}}{{end}}", &expect!["1: {{define}} is never ended with {{end}}"]);
-        told("a\n\n{{ end }}b", &expect!["3: {{end}} ends nothing"]);
-        told("{{else}}", &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"]);
-        told("{{if 1}}{{else}}{{else}}{{end}}", &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"]);
-        told("{{break}}", &expect!["1: {{break}} stands outside {{range}}"]);
-        told("{{ .a", &expect!["1: an action is not closed with }}"]);
+    fn an_unclosed_block_is_reported_with_its_line() {
+        outcome("a\n{{ if .x }}\nb", &expect!["2: {{if}} is never closed with {{end}}"]);
+        outcome("{{define \"a\"}}{{range .}}{{end}}", &expect!["1: {{define}} is never closed with {{end}}"]);
+        outcome("a\n\n{{ end }}b", &expect!["3: {{end}} closes no block"]);
+        outcome("{{else}}", &expect!["1: {{else}} has no open {{if}}, {{with}} or {{range}}"]);
+        outcome("{{if 1}}{{else}}{{else}}{{end}}", &expect!["1: {{else}} has no open {{if}}, {{with}} or {{range}}"]);
+        outcome("{{break}}", &expect!["1: {{break}} is outside of {{range}}"]);
+        outcome("{{ .a", &expect!["1: an action is not closed with }}"]);
     }
 
     #[test]
-    fn quotes_and_comments_do_not_count() {
-        told("{{/* {{if}} */}}{{- /* if */ -}}", &expect!["fine"]);
-        told("{{ \"}} {{if}}\" }}{{ `{{end}}` }}{{ '\"' }}", &expect!["fine"]);
-        told(
+    fn quotes_and_comments_are_skipped() {
+        outcome("{{/* {{if}} */}}{{- /* if */ -}}", &expect!["fine"]);
+        outcome("{{ \"}} {{if}}\" }}{{ `{{end}}` }}{{ '\"' }}", &expect!["fine"]);
+        outcome(
             "{{- if .a -}}x{{- else if .b }}y{{ else }}z{{- end -}}{{range .}}{{if .}}{{continue}}{{end}}{{end}}",
             &expect!["fine"],
         );
-        told("{{with .a}}{{else with .b}}{{end}}{{block \"n\" .}}{{end}}{{.if}}{{ $end }}", &expect!["fine"]);
+        outcome("{{with .a}}{{else with .b}}{{end}}{{block \"n\" .}}{{end}}{{.if}}{{ $end }}", &expect!["fine"]);
     }
 }

@@ -1,10 +1,10 @@
-//! How Go prints values: `%v`, `%q` and its numbers.
+//! Prints values as Go does: `%v`, `%q` and numbers.
 
-use super::budget::{Budget, DEPTH, Text};
+use super::budget::{DEPTH, RenderBudget, Text};
 use super::value::Value;
 
 /// `fmt.Sprint` of one value.
-pub fn printed(value: &Value, budget: &Budget) -> Result<String, String> {
+pub fn printed(value: &Value, budget: &RenderBudget) -> Result<String, String> {
     let mut text = Text::new(budget);
     print(value, &mut text, DEPTH)?;
     Ok(text.finish())
@@ -18,8 +18,8 @@ fn print(value: &Value, text: &mut Text<'_>, depth: usize) -> Result<(), String>
         Value::Bool(truth) => text.push(if *truth { "true" } else { "false" }),
         Value::Int(number) => text.push(&number.to_string()),
         Value::Float(number) => text.push(&float(*number)),
-        Value::Text(words) => text.push(words),
-        Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+        Value::Text(content) => text.push(content),
+        Value::Bytes(_) => Err("bytes are not text: pass them through b64enc".into()),
         Value::List(list) => {
             text.push("[")?;
             for (index, item) in list.0.iter().enumerate() {
@@ -45,12 +45,12 @@ fn print(value: &Value, text: &mut Text<'_>, depth: usize) -> Result<(), String>
     }
 }
 
-/// What is said of a value that nests too deep.
+/// The message for a value that is nested too deep.
 pub fn too_deep() -> String {
     format!("a value nests deeper than {DEPTH}")
 }
 
-/// `strconv.FormatFloat` with `'g'` in the shortest form, which is also `%v`: an exponent from a million on.
+/// `strconv.FormatFloat` with `'g'` in the shortest form, which is also `%v`; it uses an exponent from a million on.
 pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".into();
@@ -65,7 +65,7 @@ pub fn float(number: f64) -> String {
     plain(sign, &digits, exponent)
 }
 
-/// A float as Go's JSON writer has it: an exponent below a millionth and from ten to the 21st on.
+/// A float as in Go's JSON; it uses an exponent below a millionth and from ten to the 21st on.
 pub fn json_float(number: f64) -> String {
     let (sign, digits, exponent) = shortest(number);
     if !(-6..21).contains(&exponent) {
@@ -75,7 +75,7 @@ pub fn json_float(number: f64) -> String {
     plain(sign, &digits, exponent)
 }
 
-/// The shortest digits that read back as the same number, and the power of ten of the first of them.
+/// The sign, the shortest digits that parse as the same number, and the power of ten of the first digit.
 fn shortest(number: f64) -> (&'static str, String, i32) {
     let scientific = format!("{:e}", number.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -107,8 +107,8 @@ fn plain(sign: &str, digits: &str, exponent: i32) -> String {
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\u{7}' => out.push_str("\\a"),
@@ -118,9 +118,9 @@ pub fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '\u{b}' => out.push_str("\\v"),
-            letter if is_printable(letter) => out.push(letter),
-            letter => {
-                let code = u32::from(letter);
+            character if is_printable(character) => out.push(character),
+            character => {
+                let code = u32::from(character);
                 out.push_str(&match code {
                     0..=0x7f => format!("\\x{code:02x}"),
                     0x80..=0xffff => format!("\\u{code:04x}"),
@@ -133,14 +133,14 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Go's `unicode.IsPrint`. Rust prints the same letters unescaped, but for marks that begin a text.
-pub fn is_printable(letter: char) -> bool {
-    if letter.is_ascii() {
-        return matches!(letter, ' '..='~');
+/// Go's `unicode.IsPrint`. Rust leaves the same characters unescaped, except combining marks at the start of a text.
+pub fn is_printable(character: char) -> bool {
+    if character.is_ascii() {
+        return matches!(character, ' '..='~');
     }
     let mut buffer = String::from("a");
-    buffer.push(letter);
-    buffer.escape_debug().nth(1) == Some(letter)
+    buffer.push(character);
+    buffer.escape_debug().nth(1) == Some(character)
 }
 
 #[cfg(test)]
@@ -167,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_go_quotes() {
-        let told = quoted("a\"b\\\n\u{1}\u{a0}\u{e9}\u{1f600}e\u{301}\u{ad}");
-        assert_eq!(told, "\"a\\\"b\\\\\\n\\x01\\u00a0\u{e9}\u{1f600}e\u{301}\\u00ad\"");
+    fn text_is_quoted_as_go_quotes_it() {
+        let quoted = quoted("a\"b\\\n\u{1}\u{a0}\u{e9}\u{1f600}e\u{301}\u{ad}");
+        assert_eq!(quoted, "\"a\\\"b\\\\\\n\\x01\\u00a0\u{e9}\u{1f600}e\u{301}\\u00ad\"");
     }
 }

@@ -1,38 +1,38 @@
-//! Runs a template as Go's `text/template` does, with `missingkey=error`, within a budget.
+//! Executes a template as Go's `text/template` does with `missingkey=error`, within a budget.
 
-use super::budget::{Budget, CALLS, Text};
+use super::budget::{CALLS, RenderBudget, Text};
 use super::functions;
 use super::parsed::Parsed;
 use super::print::printed;
 use super::value::Value;
-use crate::asset::Read;
-use crate::facts::Facts;
-use crate::files::Files;
-use crate::query::Query;
+use crate::cluster::facts::Facts;
+use crate::cluster::query::Query;
+use crate::pack::asset::Read;
+use crate::pack::files::Files;
 use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode};
 use std::rc::Rc;
 
-/// What a template's functions may know.
+/// The data that the functions of a template may access.
 #[derive(Debug)]
-pub struct World<'a> {
-    /// The answers to look-ups.
+pub struct RenderContext<'a> {
+    /// The facts, with the answers to queries.
     pub facts: &'a Facts,
-    /// The pack's files, for `readAsset`.
+    /// The files of the pack, for `readAsset`.
     pub files: &'a Files,
-    /// What may be looked up, where the asset says so.
+    /// The objects that may be queried; `None` allows everything except Secrets.
     pub reads: Option<&'a [Read]>,
-    /// What is left to use.
-    pub budget: Budget,
+    /// The remaining budget.
+    pub budget: RenderBudget,
 }
 
-/// Why a template did not come to its end.
+/// Why a template stopped.
 #[derive(Debug, PartialEq)]
 pub enum Stop {
-    /// It is wrong.
+    /// The template failed, with this message.
     Failed(String),
-    /// It must know this first.
+    /// This query must be answered first.
     Needs(Query),
-    /// It asked this and the cluster did not say.
+    /// The cluster could not answer this query.
     Held(Query),
 }
 
@@ -54,35 +54,35 @@ enum Flow {
     Continue,
 }
 
-struct State<'a> {
+struct Interpreter<'a> {
     parsed: &'a Parsed,
-    world: &'a World<'a>,
+    context: &'a RenderContext<'a>,
     variables: Vec<(String, Value)>,
     depth: usize,
     line: usize,
     out: Text<'a>,
 }
 
-/// Runs a template on its data: the text, or the line and reason it stopped at.
-pub fn run<'a>(parsed: &'a Parsed, data: &Value, world: &'a World<'a>) -> Result<String, (usize, Stop)> {
-    let mut state = State {
+/// Executes a template on its data; the error is the line and the reason why it stopped.
+pub fn run<'a>(parsed: &'a Parsed, data: &Value, context: &'a RenderContext<'a>) -> Result<String, (usize, Stop)> {
+    let mut interpreter = Interpreter {
         parsed,
-        world,
+        context,
         variables: vec![("$".to_owned(), data.clone())],
         depth: 0,
         line: 1,
-        out: Text::new(&world.budget),
+        out: Text::new(&context.budget),
     };
-    match state.list(&parsed.body, data) {
-        Ok(_) => Ok(state.out.finish()),
-        Err(stop) => Err((state.line, stop)),
+    match interpreter.list(&parsed.body, data) {
+        Ok(_) => Ok(interpreter.out.finish()),
+        Err(stop) => Err((interpreter.line, stop)),
     }
 }
 
-impl State<'_> {
+impl Interpreter<'_> {
     fn list(&mut self, list: &ListNode, dot: &Value) -> Result<Flow, Stop> {
         for node in &list.nodes {
-            self.world.budget.step(1)?;
+            self.context.budget.step(1)?;
             let flow = match node {
                 Node::Text(text) => {
                     self.out.push(&text.text)?;
@@ -115,7 +115,7 @@ impl State<'_> {
         let text = match value {
             Value::Nil => "<no value>".to_owned(),
             Value::Text(text) => return Ok(self.out.push(text)?),
-            other => printed(other, &self.world.budget)?,
+            other => printed(other, &self.context.budget)?,
         };
         Ok(self.out.push(&text)?)
     }
@@ -132,12 +132,12 @@ impl State<'_> {
 
     fn condition(&mut self, branch: &BranchNode, dot: &Value, becomes_dot: bool) -> Result<Flow, Stop> {
         let mark = self.variables.len();
-        let flow = self.deeper(|state| {
-            let value = state.pipe(&branch.pipe, dot)?;
+        let flow = self.deeper(|interpreter| {
+            let value = interpreter.pipe(&branch.pipe, dot)?;
             if value.is_true() {
-                state.list(&branch.body, if becomes_dot { &value } else { dot })
+                interpreter.list(&branch.body, if becomes_dot { &value } else { dot })
             } else if let Some(other) = &branch.else_body {
-                state.list(other, dot)
+                interpreter.list(other, dot)
             } else {
                 Ok(Flow::Next)
             }
@@ -148,31 +148,32 @@ impl State<'_> {
 
     fn range(&mut self, branch: &BranchNode, dot: &Value) -> Result<Flow, Stop> {
         let mark = self.variables.len();
-        let flow = self.deeper(|state| {
-            state.line = branch.pos.line;
-            let over = state.commands(&branch.pipe, dot)?;
+        let flow = self.deeper(|interpreter| {
+            interpreter.line = branch.pos.line;
+            let over = interpreter.commands(&branch.pipe, dot)?;
             let ran = match &over {
                 Value::Nil => false,
                 Value::Int(count) => {
                     if branch.pipe.decl.len() > 1 {
-                        return Err(format!("range over {count} has one variable, not two").into());
+                        return Err(format!("range over the number {count} takes one variable, not two").into());
                     }
-                    state.turns(branch, (0..*count).map(|index| (Value::Int(index), Value::Int(index))))?
+                    interpreter.iterations(branch, (0..*count).map(|index| (Value::Int(index), Value::Int(index))))?
                 }
                 Value::List(list) => {
                     let items = list.0.iter().enumerate();
-                    state.turns(branch, items.map(|(index, item)| (Value::Int(index as i64), item.clone())))?
+                    interpreter
+                        .iterations(branch, items.map(|(index, item)| (Value::Int(index as i64), item.clone())))?
                 }
                 Value::Map(map) => {
-                    // The body may change the map; Go, too, walks the keys it found at the start.
+                    // The body may change the map; like Go, iterate over the keys from the start.
                     let entries = map.entries.borrow().clone();
-                    state.world.budget.items(entries.len())?;
-                    state.turns(branch, entries.into_iter().map(|(key, item)| (Value::Text(key), item)))?
+                    interpreter.context.budget.items(entries.len())?;
+                    interpreter.iterations(branch, entries.into_iter().map(|(key, item)| (Value::Text(key), item)))?
                 }
-                other => return Err(format!("range cannot go over {}", a(other)).into()),
+                other => return Err(format!("cannot range over {}", a(other)).into()),
             };
             match &branch.else_body {
-                Some(other) if !ran => state.list(other, dot),
+                Some(other) if !ran => interpreter.list(other, dot),
                 _ => Ok(Flow::Next),
             }
         })?;
@@ -180,12 +181,12 @@ impl State<'_> {
         Ok(flow)
     }
 
-    /// Runs the body once per item, and says whether there was any.
-    fn turns(&mut self, branch: &BranchNode, items: impl Iterator<Item = (Value, Value)>) -> Result<bool, Stop> {
+    /// Executes the body once per item; returns whether there was any.
+    fn iterations(&mut self, branch: &BranchNode, items: impl Iterator<Item = (Value, Value)>) -> Result<bool, Stop> {
         let mut ran = false;
         for (index, item) in items {
             ran = true;
-            self.world.budget.step(1)?;
+            self.context.budget.step(1)?;
             let mark = self.variables.len();
             let values = match branch.pipe.decl.len() {
                 0 => vec![],
@@ -214,7 +215,7 @@ impl State<'_> {
             return Err(format!("template {:?} is not defined", call.name).into());
         };
         let outside = std::mem::replace(&mut self.variables, vec![("$".to_owned(), dot.clone())]);
-        self.deeper(|state| state.list(body, &dot))?;
+        self.deeper(|interpreter| interpreter.list(body, &dot))?;
         self.variables = outside;
         Ok(Flow::Next)
     }
@@ -252,14 +253,14 @@ impl State<'_> {
 
     fn command(&mut self, command: &CommandNode, dot: &Value, piped: Option<Value>) -> Result<Value, Stop> {
         let Some((first, arguments)) = command.args.split_first() else {
-            return Err("an empty command".into());
+            return Err("empty command".into());
         };
         match first {
-            Expr::Identifier(place, name) => self.call(place.line, name, arguments, dot, piped),
+            Expr::Identifier(position, name) => self.call(position.line, name, arguments, dot, piped),
             Expr::Nil(_) => Err("nil is not a command".into()),
-            Expr::Chain(place, inner, fields) => match inner.as_ref() {
+            Expr::Chain(position, inner, fields) => match inner.as_ref() {
                 Expr::Identifier(_, name) => {
-                    let value = self.call(place.line, name, arguments, dot, piped)?;
+                    let value = self.call(position.line, name, arguments, dot, piped)?;
                     walk(value, fields)
                 }
                 _ => self.plain(first, arguments, dot, piped.as_ref()),
@@ -270,7 +271,7 @@ impl State<'_> {
 
     fn plain(&mut self, first: &Expr, rest: &[Expr], dot: &Value, piped: Option<&Value>) -> Result<Value, Stop> {
         if !rest.is_empty() || piped.is_some() {
-            return Err("something that is not a function is given arguments".into());
+            return Err("arguments are given to something that is not a function".into());
         }
         self.expression(first, dot)
     }
@@ -291,8 +292,8 @@ impl State<'_> {
             Expr::Number(_, Number::Uint(number)) => Err(format!("{number} overflows int").into()),
             Expr::Bool(_, truth) => Ok(Value::Bool(*truth)),
             Expr::Nil(_) => Ok(Value::Nil),
-            Expr::Pipe(_, pipe) => self.deeper(|state| state.pipe(pipe, dot)),
-            Expr::Identifier(place, name) => self.call(place.line, name, &[], dot, None),
+            Expr::Pipe(_, pipe) => self.deeper(|interpreter| interpreter.pipe(pipe, dot)),
+            Expr::Identifier(position, name) => self.call(position.line, name, &[], dot, None),
             Expr::Chain(_, inner, fields) => {
                 let value = self.expression(inner, dot)?;
                 walk(value, fields)
@@ -308,12 +309,12 @@ impl State<'_> {
         dot: &Value,
         piped: Option<Value>,
     ) -> Result<Value, Stop> {
-        self.world.budget.step(1)?;
+        self.context.budget.step(1)?;
         let given = arguments.len() + usize::from(piped.is_some());
-        let function = functions::find(name).ok_or_else(|| format!("function {name} is not known"))?;
+        let function = functions::find(name).ok_or_else(|| format!("unknown function {name}"))?;
         if given < function.least || function.most.is_some_and(|most| given > most) {
             self.line = line;
-            return Err(format!("{name} is given {given} arguments and takes {}", function.takes()).into());
+            return Err(format!("{name} takes {} arguments, got {given}", function.takes()).into());
         }
         let ends_at = match name {
             "and" => Some(false),
@@ -323,7 +324,7 @@ impl State<'_> {
         let mut values = Vec::with_capacity(given);
         for argument in arguments {
             let value = self.expression(argument, dot)?;
-            // `and` and `or` look no further than they must.
+            // `and` and `or` evaluate no more arguments than necessary.
             if ends_at == Some(value.is_true()) {
                 return Ok(value);
             }
@@ -331,21 +332,21 @@ impl State<'_> {
         }
         values.extend(piped);
         self.line = line;
-        let value = (function.call)(self.world, &values).map_err(|stop| match stop {
+        let value = (function.call)(self.context, &values).map_err(|stop| match stop {
             Stop::Failed(message) => Stop::Failed(format!("{name}: {message}")),
             other => other,
         })?;
         match &value {
-            Value::Text(text) => self.world.budget.text(text.len())?,
-            Value::Bytes(bytes) => self.world.budget.text(bytes.len())?,
-            Value::List(list) => self.world.budget.items(list.0.len())?,
+            Value::Text(text) => self.context.budget.text(text.len())?,
+            Value::Bytes(bytes) => self.context.budget.text(bytes.len())?,
+            Value::List(list) => self.context.budget.items(list.0.len())?,
             _ => {}
         }
         Ok(value)
     }
 }
 
-/// Goes from a value to the field of a field.
+/// Follows a chain of fields.
 fn walk<T: AsRef<str>>(mut value: Value, fields: &[T]) -> Result<Value, Stop> {
     for field in fields {
         let field = field.as_ref();
@@ -354,14 +355,14 @@ fn walk<T: AsRef<str>>(mut value: Value, fields: &[T]) -> Result<Value, Stop> {
                 Some(found) => found.clone(),
                 None => return Err(format!("the map has no key {field:?}").into()),
             },
-            Value::Nil => return Err(format!("there is nothing to take .{field} of").into()),
+            Value::Nil => return Err(format!("cannot read .{field} of nil").into()),
             other => return Err(format!("{} has no field {field:?}", a(other)).into()),
         };
     }
     Ok(value)
 }
 
-/// A value's type in a sentence.
+/// The type of a value, with its article.
 pub fn a(value: &Value) -> String {
     match value {
         Value::Int(_) => "an int".to_owned(),

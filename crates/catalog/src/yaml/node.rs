@@ -1,23 +1,23 @@
-//! YAML with its lines, so that a mistake in a pack can be pointed at.
+//! YAML with line numbers, for the messages about faults of a pack.
 
-use super::read::{Fault, fault, options};
+use super::read::{YamlError, options, yaml_error};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use std::fmt;
 
-/// A value and the line it begins in.
+/// A value and the line where it begins.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     /// The line, counted from one.
     pub line: usize,
-    /// What is there.
+    /// The value.
     pub content: Content,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Nothing.
+    /// Null or an empty document.
     Null,
     /// True or false.
     Bool(bool),
@@ -28,13 +28,13 @@ pub enum Content {
     /// Text.
     Text(String),
     /// A list.
-    List(Vec<Node>),
-    /// Keys, each with its line, and values, in the file's order.
-    Map(Vec<(String, usize, Node)>),
+    List(Vec<YamlNode>),
+    /// Keys, their lines and their values, in the order of the file.
+    Map(Vec<(String, usize, YamlNode)>),
 }
 
-impl Node {
-    /// What kind of value this is, in words.
+impl YamlNode {
+    /// The type of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",
@@ -47,31 +47,31 @@ impl Node {
     }
 }
 
-/// Reads the documents of a text that are more than comments.
-pub fn documents(text: &str) -> Result<Vec<Node>, Fault> {
-    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| fault(&error))
+/// Parses the documents of a text, without those that have only comments.
+pub fn documents(text: &str) -> Result<Vec<YamlNode>, YamlError> {
+    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| yaml_error(&error))
 }
 
 fn line_of<T>(spanned: &Spanned<T>) -> usize {
     usize::try_from(spanned.referenced.line()).unwrap_or(0)
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+impl<'de> Deserialize<'de> for YamlNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<YamlNode, D::Error> {
         let spanned = Spanned::<Content>::deserialize(deserializer)?;
-        Ok(Node { line: line_of(&spanned), content: spanned.value })
+        Ok(YamlNode { line: line_of(&spanned), content: spanned.value })
     }
 }
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
-        deserializer.deserialize_any(Contents)
+        deserializer.deserialize_any(ContentVisitor)
     }
 }
 
-struct Contents;
+struct ContentVisitor;
 
-impl<'de> Visitor<'de> for Contents {
+impl<'de> Visitor<'de> for ContentVisitor {
     type Value = Content;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Contents {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Content, A::Error> {
         let mut map = Vec::new();
-        while let Some((key, value)) = entries.next_entry::<Spanned<String>, Node>()? {
+        while let Some((key, value)) = entries.next_entry::<Spanned<String>, YamlNode>()? {
             let line = line_of(&key);
             map.push((key.value, line, value));
         }

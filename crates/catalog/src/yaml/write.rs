@@ -1,10 +1,10 @@
-//! Writes YAML byte for byte as `sigs.k8s.io/yaml` does: such text ends up inside objects, where a changed quote is drift.
+//! Writes YAML byte for byte as `sigs.k8s.io/yaml` does: the text ends up in objects, where a different quote is drift.
 //!
-//! The rules are those of libyaml's emitter, which Go's is a copy of: where a line ends, what is quoted and how.
+//! The rules for line breaks and quotes are those of libyaml's emitter, of which Go's is a port.
 
 use super::resolve;
-use super::scalar::{Look, escaped, is_break, is_printable};
-use crate::template::budget::{Budget, DEPTH, Text};
+use super::scalar::{ScalarStyles, escaped, is_break, is_printable};
+use crate::template::budget::{DEPTH, RenderBudget, Text};
 use crate::template::print::{float, json_float, too_deep};
 use crate::template::value::Value;
 use std::cmp::Ordering;
@@ -12,13 +12,13 @@ use std::rc::Rc;
 
 /// A line is broken at the first space beyond this column.
 const WIDTH: usize = 80;
-/// How much further in an inner block stands.
+/// The additional indentation of a nested block.
 const STEP: usize = 2;
 /// A longer key is written with `?` before it.
 const KEY_BYTES: usize = 128;
 
 /// A value as a YAML document, with a final line break.
-pub fn written(value: &Value, budget: &Budget) -> Result<String, String> {
+pub fn written(value: &Value, budget: &RenderBudget) -> Result<String, String> {
     let mut writer = Writer { out: Text::new(budget), indent: None, column: 0, after_space: true, at_indent: true };
     writer.node(value, false, 0)?;
     writer.go_to_indent()?;
@@ -27,12 +27,12 @@ pub fn written(value: &Value, budget: &Budget) -> Result<String, String> {
 
 struct Writer<'a> {
     out: Text<'a>,
-    /// Where the lines of the current block begin; `None` outside any.
+    /// The indentation of the current block; `None` outside of any block.
     indent: Option<usize>,
     column: usize,
-    /// The last thing written was white space, so no other is needed.
+    /// Whether the last character was white space.
     after_space: bool,
-    /// Nothing but indentation and dashes stands in this line.
+    /// Whether the current line has only indentation and dashes.
     at_indent: bool,
 }
 
@@ -42,17 +42,17 @@ impl Writer<'_> {
         self.out.push(text)
     }
 
-    fn put_letter(&mut self, letter: char) -> Result<(), String> {
+    fn put_character(&mut self, character: char) -> Result<(), String> {
         self.column += 1;
-        self.out.push(letter.encode_utf8(&mut [0; 4]))
+        self.out.push(character.encode_utf8(&mut [0; 4]))
     }
 
-    fn put_break(&mut self, letter: char) -> Result<(), String> {
+    fn put_break(&mut self, character: char) -> Result<(), String> {
         self.column = 0;
-        self.out.push(letter.encode_utf8(&mut [0; 4]))
+        self.out.push(character.encode_utf8(&mut [0; 4]))
     }
 
-    /// To the place where the current block's lines begin, in a new line if this one is used.
+    /// Moves to the indentation of the current block, on a new line if this one is used.
     fn go_to_indent(&mut self) -> Result<(), String> {
         let indent = self.indent.unwrap_or(0);
         if !self.at_indent || self.column > indent || (self.column == indent && !self.after_space) {
@@ -83,7 +83,7 @@ impl Writer<'_> {
         let outer = self.indent;
         match value {
             Value::List(list) if !list.0.is_empty() => {
-                // A list stands below its key, not further in.
+                // A list has the indentation of its key.
                 let is_below_key = in_map && !self.at_indent;
                 self.indent = Some(outer.map_or(0, |indent| if is_below_key { indent } else { indent + STEP }));
                 for item in &list.0 {
@@ -112,7 +112,7 @@ impl Writer<'_> {
 
     fn key(&mut self, key: &str) -> Result<(), String> {
         self.go_to_indent()?;
-        if !Look::at(key).has_breaks && key.len() <= KEY_BYTES {
+        if !ScalarStyles::of(key).has_breaks && key.len() <= KEY_BYTES {
             self.text(key, true)?;
             return self.mark(":", false, false);
         }
@@ -129,14 +129,14 @@ impl Writer<'_> {
             Value::Bool(truth) => self.word(if *truth { "true" } else { "false" }),
             Value::Int(number) => self.word(&number.to_string()),
             Value::Float(number) if number.is_finite() => {
-                // It is JSON on the way, where a whole number has neither point nor exponent.
+                // Go converts through JSON, where a whole number has neither point nor exponent.
                 let json = json_float(*number);
                 let signed = json.parse::<i64>().map(|whole| whole.to_string());
                 let whole = signed.or_else(|_| json.parse::<u64>().map(|whole| whole.to_string()));
                 self.word(&whole.unwrap_or_else(|_| float(*number)))
             }
             Value::Float(_) => Err("JSON has no such number".into()),
-            Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+            Value::Bytes(_) => Err("bytes are not text: pass them through b64enc".into()),
             Value::List(_) => self.mark("[]", true, false),
             Value::Map(_) => self.mark("{}", true, false),
         }
@@ -147,16 +147,16 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &str, is_key: bool) -> Result<(), String> {
-        let look = Look::at(text);
+        let styles = ScalarStyles::of(text);
         let outer = self.indent;
         self.indent = Some(outer.map_or(STEP, |indent| indent + STEP));
-        if text.contains('\n') && look.allows_block && !is_key {
+        if text.contains('\n') && styles.allows_block && !is_key {
             self.literal(text)?;
         } else if text.contains('\n') || !resolve::is_text(text) {
             self.double(text, is_key)?;
-        } else if look.allows_plain {
+        } else if styles.allows_plain {
             self.plain(text, is_key)?;
-        } else if look.allows_single {
+        } else if styles.allows_single {
             self.single(text, is_key)?;
         } else {
             self.double(text, is_key)?;
@@ -178,14 +178,14 @@ impl Writer<'_> {
         self.mark("'", false, false)
     }
 
-    /// Text whose line is broken at a space, where it is long enough.
+    /// Text whose long lines are folded at spaces.
     fn folded(&mut self, text: &str, is_key: bool, is_quoted: bool) -> Result<(), String> {
         let mut after_space = false;
         let mut after_break = false;
-        let mut letters = text.char_indices().peekable();
-        while let Some((place, letter)) = letters.next() {
-            if letter == ' ' {
-                let next = letters.peek().map(|(_, next)| *next);
+        let mut characters = text.char_indices().peekable();
+        while let Some((place, character)) = characters.next() {
+            if character == ' ' {
+                let next = characters.peek().map(|(_, next)| *next);
                 let is_inside = !is_quoted || (place > 0 && next.is_some());
                 if !is_key && !after_space && self.column > WIDTH && is_inside && next != Some(' ') {
                     self.go_to_indent()?;
@@ -193,18 +193,18 @@ impl Writer<'_> {
                     self.put(" ")?;
                 }
                 after_space = true;
-            } else if is_break(letter) {
-                self.put_break(letter)?;
+            } else if is_break(character) {
+                self.put_break(character)?;
                 self.at_indent = true;
                 after_break = true;
             } else {
                 if after_break {
                     self.go_to_indent()?;
                 }
-                if letter == '\'' && is_quoted {
+                if character == '\'' && is_quoted {
                     self.put("'")?;
                 }
-                self.put_letter(letter)?;
+                self.put_character(character)?;
                 self.at_indent = false;
                 after_space = false;
                 after_break = false;
@@ -219,13 +219,13 @@ impl Writer<'_> {
         self.mark("\"", true, false)?;
         let begins_with_mark = text.starts_with('\u{feff}');
         let mut after_space = false;
-        let mut letters = text.char_indices().peekable();
-        while let Some((place, letter)) = letters.next() {
-            if !is_printable(letter) || begins_with_mark || is_break(letter) || matches!(letter, '"' | '\\') {
-                self.put(&escaped(letter))?;
+        let mut characters = text.char_indices().peekable();
+        while let Some((place, character)) = characters.next() {
+            if !is_printable(character) || begins_with_mark || is_break(character) || matches!(character, '"' | '\\') {
+                self.put(&escaped(character))?;
                 after_space = false;
-            } else if letter == ' ' {
-                let next = letters.peek().map(|(_, next)| *next);
+            } else if character == ' ' {
+                let next = characters.peek().map(|(_, next)| *next);
                 if !is_key && !after_space && self.column > WIDTH && place > 0 && next.is_some() {
                     self.go_to_indent()?;
                     if next == Some(' ') {
@@ -236,7 +236,7 @@ impl Writer<'_> {
                 }
                 after_space = true;
             } else {
-                self.put_letter(letter)?;
+                self.put_character(character)?;
                 after_space = false;
             }
         }
@@ -259,16 +259,16 @@ impl Writer<'_> {
         self.at_indent = true;
         self.after_space = true;
         let mut after_break = true;
-        for letter in text.chars() {
-            if is_break(letter) {
-                self.put_break(letter)?;
+        for character in text.chars() {
+            if is_break(character) {
+                self.put_break(character)?;
                 self.at_indent = true;
                 after_break = true;
             } else {
                 if after_break {
                     self.go_to_indent()?;
                 }
-                self.put_letter(letter)?;
+                self.put_character(character)?;
                 self.at_indent = false;
                 after_break = false;
             }
@@ -277,7 +277,7 @@ impl Writer<'_> {
     }
 }
 
-/// Go's order of keys: letters after all else, and numbers within keys by their value (`a2` before `a10`).
+/// Go's order of keys: letters come last, and numbers within keys are compared by value (`a2` before `a10`).
 fn natural(left: &str, right: &str) -> Ordering {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
@@ -291,14 +291,14 @@ fn natural(left: &str, right: &str) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // `a10` and `a1b` differ behind a digit that belongs to the number.
+    // In `a10` and `a1b`, the number begins before the first difference.
     let mut start = 0;
     if from_left == '0' || from_right == '0' {
-        let before = left[..place].iter().rev().take_while(|letter| letter.is_ascii_digit());
+        let before = left[..place].iter().rev().take_while(|character| character.is_ascii_digit());
         start = i64::from(before.into_iter().any(|digit| *digit != '0'));
     }
-    let number = |letters: &[char]| {
-        let digits = letters[place..].iter().take_while(|letter| letter.is_ascii_digit());
+    let number = |characters: &[char]| {
+        let digits = characters[place..].iter().take_while(|character| character.is_ascii_digit());
         digits.fold((start, 0), |(number, length), digit| {
             let digit = i64::from(u32::from(*digit) - u32::from('0'));
             (number.wrapping_mul(10).wrapping_add(digit), length + 1)

@@ -1,7 +1,7 @@
 //! When to ask the server what it serves: after a change of a definition that matters, and never without one.
 
 use super::places::Place;
-use catalog::world::SOURCES;
+use catalog::FACT_SOURCES;
 use catalog::{Catalog, Need};
 use change::Kind;
 use cluster::kinds::{Groups, discover_groups};
@@ -59,7 +59,7 @@ pub(super) enum Change {
 impl Discovery {
     pub(super) fn new(catalog: &Catalog) -> Discovery {
         let mut groups = BTreeSet::from([api::hco::GROUP.to_owned()]);
-        groups.extend(SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
+        groups.extend(FACT_SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
         groups.extend(catalog.assets.iter().flat_map(Need::all_of).map(|need| need.labels().group));
         Discovery {
             groups,

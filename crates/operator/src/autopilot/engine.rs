@@ -16,7 +16,7 @@ use super::{journal, platform};
 use crate::metrics::Metrics;
 use anyhow::Context;
 use autopilot::{Cause, Consent, Remembered, Tell, Verdict};
-use catalog::{Catalog, Facts, World};
+use catalog::{Catalog, ClusterState, Facts};
 use change::{Key, Kind, Reason};
 use cluster::watch::{Body, Content, Seen as Watched};
 use cluster::{Kinds, Permit, Server};
@@ -43,7 +43,7 @@ pub(crate) struct Settings {
     pub(crate) namespace: String,
     pub(crate) opt_in: bool,
     /// Sensitive kinds that may be patched after all.
-    pub(crate) openings: change::Openings,
+    pub(crate) openings: change::PatchableKinds,
     /// Whether what is not wanted any more is deleted.
     pub(crate) prune: bool,
     pub(crate) pod: String,
@@ -74,7 +74,7 @@ pub(super) struct Engine {
     pub(super) discovery: Discovery,
     /// All definitions were told once.
     pub(super) knows_definitions: bool,
-    pub(super) world: World,
+    pub(super) world: ClusterState,
     pub(super) is_world_changed: bool,
     /// What has to be told before anything is rendered.
     pub(super) awaited: BTreeSet<Place>,
@@ -142,7 +142,7 @@ pub(crate) async fn run(
         consent: Consent::default(),
         rules: None,
         knows_definitions: false,
-        world: World::default(),
+        world: ClusterState::default(),
         is_world_changed: false,
         awaited: BTreeSet::new(),
         has_rendered: false,

@@ -3,7 +3,7 @@
 use super::platform;
 use api::annotation;
 use autopilot::{Budget, Cause, Consent, Decision, Inspected, Observed, Parting, Refused, Remembered, Since, Tell};
-use change::{Desired, Digest, Impact, Key, Live, Openings, Reason};
+use change::{Desired, Digest, Impact, Key, Live, PatchableKinds, Reason};
 use cluster::act::Guard;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ pub(crate) struct Item {
 pub(crate) struct User<'a> {
     pub(crate) consent: &'a Consent,
     /// Sensitive kinds that may be patched after all.
-    pub(crate) openings: &'a Openings,
+    pub(crate) openings: &'a PatchableKinds,
     /// Whether anything is deleted at all.
     pub(crate) prune: bool,
     /// When the HyperConverged was made, in milliseconds since 1970.

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::places::Place;
 use super::questions::place_of;
 use catalog::Answer;
-use catalog::world::SOURCES;
+use catalog::FACT_SOURCES;
 use cluster::kinds::Groups;
 use cluster::request::Failure;
 use cluster::watch::{Content, Seen};
@@ -101,7 +101,7 @@ impl Engine {
         let mut needed: BTreeSet<Place> = self.items.keys().map(Place::of).collect();
         needed.extend(self.questions.all().iter().map(place_of));
         needed.extend([Place::of(&self.hco), definitions()]);
-        needed.extend(SOURCES.iter().map(|source| Place::all(source.api_version, source.kind)));
+        needed.extend(FACT_SOURCES.iter().map(|source| Place::all(source.api_version, source.kind)));
         for place in self.places.all_but(&needed) {
             self.leaving.has_seen(&place, self.places.is_listed(&place));
             self.places.stop(&place);

@@ -215,7 +215,7 @@ fn why_held(scope: &Scope, exclusions: &Exclusions) -> Option<String> {
 }
 
 fn one(catalog: &Catalog, asset: &Asset, facts: &Facts, exclusions: &Exclusions, said: bool) -> Result {
-    let missing = |need: Need| Result::Missing { need, asked: said || asset.is_wished_for() };
+    let missing = |need: Need| Result::Missing { need, asked: said || asset.has_user_condition() };
     let unreadable = |query: &Query| Result::Error(format!("{query} cannot be read now"));
     match catalog::applies(asset, facts) {
         Applicability::Applies => match catalog::render(catalog, asset, facts) {

@@ -2,13 +2,13 @@
 
 use super::engine::Engine;
 use super::places::Place;
-use catalog::world::{SOURCES, Source};
+use catalog::{FACT_SOURCES, FactSource};
 use cluster::watch::{Body, Content, Seen};
 
 impl Engine {
     /// Watches what facts are read from, as far as it is served.
     pub(super) fn watch_world(&mut self) {
-        for source in &SOURCES {
+        for source in &FACT_SOURCES {
             let place = Place::all(source.api_version, source.kind);
             if self.places.served(&place).is_some() {
                 continue;
@@ -25,9 +25,9 @@ impl Engine {
         let Some(source) = source_of(place) else { return };
         match seen {
             Seen::Present { body: Body::Part(part), .. } => self.world.put(part.clone()),
-            Seen::Gone { name, .. } => self.world.keep(source.kind, |known| known != name),
+            Seen::Gone { name, .. } => self.world.retain(source.kind, |known| known != name),
             Seen::Listed { all, .. } => {
-                self.world.keep(source.kind, |known| all.contains(&(String::new(), known.to_owned())));
+                self.world.retain(source.kind, |known| all.contains(&(String::new(), known.to_owned())));
                 self.awaited.remove(place);
             }
             Seen::Present { .. } | Seen::Lost { .. } => return,
@@ -38,7 +38,7 @@ impl Engine {
     /// What is not served is not there.
     pub(super) fn leave_world(&mut self, place: &Place) {
         if let Some(source) = source_of(place) {
-            self.world.keep(source.kind, |_| false);
+            self.world.retain(source.kind, |_| false);
             self.awaited.remove(place);
             self.is_world_changed = true;
         }
@@ -47,7 +47,7 @@ impl Engine {
     /// Takes all changes so far at once, and renders if they matter to any asset.
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.is_world_changed) {
-            self.stale |= self.world.tell(&mut self.facts);
+            self.stale |= self.world.update(&mut self.facts);
         }
         // Without a HyperConverged nobody says what is wanted, and a cluster of which nothing is known is not an empty one.
         while self.stale && !self.facts.hco.is_null() && self.awaited.is_empty() {
@@ -57,7 +57,7 @@ impl Engine {
     }
 }
 
-fn source_of(place: &Place) -> Option<&'static Source> {
-    let is_it = |source: &&Source| source.kind == place.kind.kind && source.api_version == place.kind.api_version();
-    SOURCES.iter().find(is_it)
+fn source_of(place: &Place) -> Option<&'static FactSource> {
+    let is_it = |source: &&FactSource| source.kind == place.kind.kind && source.api_version == place.kind.api_version();
+    FACT_SOURCES.iter().find(is_it)
 }

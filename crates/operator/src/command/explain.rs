@@ -2,8 +2,8 @@
 
 use super::{Format, print};
 use anyhow::Context;
-use change::Openings;
-use change::allow::{Explanation, Rule, explain, sensitive_kinds};
+use change::PatchableKinds;
+use change::allow::{Explanation, PathRule, explain, sensitive_kinds};
 use serde_json::json;
 
 #[derive(clap::Args)]
@@ -23,8 +23,8 @@ struct Patch {
     /// The kind, such as DaemonSet
     kind: String,
     /// Sensitive kinds that users may patch after all, as the operator was told
-    #[arg(long, default_value = "", value_name = "KINDS", value_parser = Openings::parse, hide_default_value = true)]
-    patchable_kinds: Openings,
+    #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
+    patchable_kinds: PatchableKinds,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -71,7 +71,7 @@ fn text(explained: &Explanation) -> String {
     text
 }
 
-fn section(text: &mut String, title: &str, rules: &[Rule]) {
+fn section(text: &mut String, title: &str, rules: &[PathRule]) {
     let Some(width) = rules.iter().map(|rule| rule.path.len()).max() else { return };
     text.push_str(&format!("\n{title}\n"));
     for rule in rules {
@@ -82,12 +82,12 @@ fn section(text: &mut String, title: &str, rules: &[Rule]) {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use change::Openings;
+    use change::PatchableKinds;
     use change::allow::explain;
 
     #[test]
     fn an_explanation_shows_what_is_open_what_is_closed_and_an_example() {
-        let shown = text(&explain("service", &Openings::none()));
+        let shown = text(&explain("service", &PatchableKinds::none()));
         for part in [
             "Service (services)",
             "\n  /spec/** ",
@@ -97,15 +97,16 @@ mod tests {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
         assert!(
-            text(&explain("Frobnicator", &Openings::none())).starts_with("There are no rules for Frobnicator alone")
+            text(&explain("Frobnicator", &PatchableKinds::none()))
+                .starts_with("There are no rules for Frobnicator alone")
         );
     }
 
     #[test]
     fn a_closed_kind_says_why_and_how_it_is_opened() {
-        let closed = text(&explain("MachineConfig", &Openings::none()));
+        let closed = text(&explain("MachineConfig", &PatchableKinds::none()));
         assert!(closed.contains("--patchable-kinds MachineConfig") && !closed.contains("May be patched"));
-        let opened = text(&explain("MachineConfig", &Openings::parse("MachineConfig").unwrap()));
+        let opened = text(&explain("MachineConfig", &PatchableKinds::parse("MachineConfig").unwrap()));
         assert!(opened.contains("was opened") && opened.contains("May be patched"));
     }
 }

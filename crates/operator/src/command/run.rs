@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     opt_in: bool,
     /// Sensitive kinds that users may patch after all, comma-separated; `virtpilot explain patch KIND` shows which are closed
-    #[arg(long, default_value = "", value_name = "KINDS", value_parser = change::Openings::parse, hide_default_value = true)]
-    patchable_kinds: change::Openings,
+    #[arg(long, default_value = "", value_name = "KINDS", value_parser = change::PatchableKinds::parse, hide_default_value = true)]
+    patchable_kinds: change::PatchableKinds,
     /// Delete what we made once its user does not want it any more; else only say so
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     prune: bool,

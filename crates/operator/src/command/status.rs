@@ -7,7 +7,7 @@ use crate::autopilot::platform::{self, Result as Came};
 use crate::pack::Pack;
 use anyhow::Context;
 use autopilot::{Cause, Decision, Effect, Verdict};
-use change::{Desired, Impact, Key, Kind, Openings};
+use change::{Desired, Impact, Key, Kind, PatchableKinds};
 use cluster::{Kinds, Server};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pack: Pack,
     /// Sensitive kinds that users may patch after all, as the operator was told
-    #[arg(long, default_value = "", value_name = "KINDS", value_parser = Openings::parse, hide_default_value = true)]
-    patchable_kinds: Openings,
+    #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
+    patchable_kinds: PatchableKinds,
     /// As if nothing were kept unless the HyperConverged says so, as the operator was told
     #[arg(long)]
     opt_in: bool,

@@ -101,7 +101,7 @@ impl Reached {
             metadata.remove("managedFields");
         }
         let mut facts = Facts { hco, absent, images: images::from_environment(), ..Facts::default() };
-        world.tell(&mut facts);
+        world.update(&mut facts);
         Ok((facts, world.nodes().to_vec()))
     }
 }

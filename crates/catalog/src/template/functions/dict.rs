@@ -1,35 +1,35 @@
-//! Maps. `set`, `unset`, `merge` and `mergeOverwrite` change their first argument, as sprig's do.
+//! Functions on maps. As in sprig, `set`, `unset`, `merge` and `mergeOverwrite` change a map in place.
 
 use super::argument::{as_text, map as take_map, text as take_text};
-use crate::template::budget::{Budget, DEPTH};
+use crate::template::budget::{DEPTH, RenderBudget};
 use crate::template::print::{printed, too_deep};
-use crate::template::run::{Stop, World, a};
+use crate::template::run::{RenderContext, Stop, a};
 use crate::template::value::{Map, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// `dict`: keys and values in turn; a last key without a value gets `""`.
-pub fn dict(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `dict`: alternating keys and values; a last key without a value gets `""`.
+pub fn dict(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut entries = BTreeMap::new();
     for pair in arguments.chunks(2) {
         let value = pair.get(1).cloned().unwrap_or_else(|| Value::text(""));
-        entries.insert(as_text(&pair[0], &world.budget)?, value);
+        entries.insert(as_text(&pair[0], &context.budget)?, value);
     }
-    world.budget.items(entries.len())?;
+    context.budget.items(entries.len())?;
     Ok(Value::map(entries))
 }
 
 /// `set`.
-pub fn set(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn set(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let Value::Map(map) = &arguments[0] else {
-        return Err(format!("a map is needed here, not {}", a(&arguments[0])).into());
+        return Err(format!("expected a map, got {}", a(&arguments[0])).into());
     };
-    insert(map, Rc::from(take_text(&arguments[1])?), arguments[2].clone(), &world.budget)?;
+    insert(map, Rc::from(take_text(&arguments[1])?), arguments[2].clone(), &context.budget)?;
     Ok(arguments[0].clone())
 }
 
-/// Puts a value into a map, unless the map would then contain itself: it could never be printed or let go.
-fn insert(map: &Rc<Map>, key: Rc<str>, value: Value, budget: &Budget) -> Result<(), String> {
+/// Inserts a value into a map, unless the map would contain itself: it could never be printed or freed.
+fn insert(map: &Rc<Map>, key: Rc<str>, value: Value, budget: &RenderBudget) -> Result<(), String> {
     budget.items(1)?;
     if reaches(&value, map, budget, DEPTH)? {
         return Err("a map cannot contain itself".into());
@@ -38,7 +38,7 @@ fn insert(map: &Rc<Map>, key: Rc<str>, value: Value, budget: &Budget) -> Result<
     Ok(())
 }
 
-fn reaches(value: &Value, target: &Rc<Map>, budget: &Budget, depth: usize) -> Result<bool, String> {
+fn reaches(value: &Value, target: &Rc<Map>, budget: &RenderBudget, depth: usize) -> Result<bool, String> {
     budget.step(1)?;
     let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
     match value {
@@ -65,20 +65,20 @@ fn reaches(value: &Value, target: &Rc<Map>, budget: &Budget, depth: usize) -> Re
 }
 
 /// `unset`.
-pub fn unset(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn unset(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let map = take_map(&arguments[0])?;
     map.entries.borrow_mut().remove(take_text(&arguments[1])?);
     Ok(Value::Map(map))
 }
 
 /// `hasKey`.
-pub fn has_key(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn has_key(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let key = take_text(&arguments[1])?;
     Ok(Value::Bool(take_map(&arguments[0])?.entries.borrow().contains_key(key)))
 }
 
 /// `pluck`: the values of one key in several maps.
-pub fn pluck(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn pluck(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let key = take_text(&arguments[0])?;
     let mut values = Vec::new();
     for argument in &arguments[1..] {
@@ -87,8 +87,8 @@ pub fn pluck(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(values))
 }
 
-/// `keys`: sorted, where sprig has them in a random order.
-pub fn keys(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `keys`: sorted, whereas sprig returns them in random order.
+pub fn keys(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut keys = Vec::new();
     for argument in arguments {
         keys.extend(take_map(argument)?.entries.borrow().keys().cloned());
@@ -96,8 +96,8 @@ pub fn keys(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::texts(keys))
 }
 
-/// `values`: in the order of their keys, where sprig has them in a random order.
-pub fn values(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `values`: in the order of their keys, whereas sprig returns them in random order.
+pub fn values(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(take_map(&arguments[0])?.entries.borrow().values().cloned().collect()))
 }
 
@@ -110,38 +110,44 @@ fn filtered(arguments: &[Value], keeps: fn(&[&str], &str) -> bool) -> Result<Val
 }
 
 /// `pick`: a new map with only these keys.
-pub fn pick(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    world.budget.items(arguments.len())?;
+pub fn pick(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    context.budget.items(arguments.len())?;
     filtered(arguments, |keys, key| keys.contains(&key))
 }
 
 /// `omit`: a new map without these keys.
-pub fn omit(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    world.budget.items(take_map(&arguments[0])?.entries.borrow().len())?;
+pub fn omit(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    context.budget.items(take_map(&arguments[0])?.entries.borrow().len())?;
     filtered(arguments, |keys, key| !keys.contains(&key))
 }
 
-/// `merge`: what the first map lacks or has empty is taken from the others.
-pub fn merge(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    merged(world, arguments, false)
+/// `merge`: fills missing and empty entries of the first map from the others.
+pub fn merge(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    merged(context, arguments, false)
 }
 
 /// `mergeOverwrite`: the last map wins.
-pub fn merge_overwrite(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    merged(world, arguments, true)
+pub fn merge_overwrite(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    merged(context, arguments, true)
 }
 
-fn merged(world: &World<'_>, arguments: &[Value], overwrite: bool) -> Result<Value, Stop> {
+fn merged(context: &RenderContext<'_>, arguments: &[Value], overwrite: bool) -> Result<Value, Stop> {
     let into = take_map(&arguments[0])?;
     for argument in &arguments[1..] {
         let from = take_map(argument)?;
-        merge_into(&into, &from, overwrite, &world.budget, DEPTH)?;
+        merge_into(&into, &from, overwrite, &context.budget, DEPTH)?;
     }
     Ok(Value::Map(into))
 }
 
-/// The rules of mergo, which sprig merges with.
-fn merge_into(into: &Rc<Map>, from: &Rc<Map>, overwrite: bool, budget: &Budget, depth: usize) -> Result<(), String> {
+/// The rules of mergo, which sprig uses.
+fn merge_into(
+    into: &Rc<Map>,
+    from: &Rc<Map>,
+    overwrite: bool,
+    budget: &RenderBudget,
+    depth: usize,
+) -> Result<(), String> {
     let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
     if Rc::ptr_eq(into, from) {
         return Ok(());
@@ -162,10 +168,10 @@ fn merge_into(into: &Rc<Map>, from: &Rc<Map>, overwrite: bool, budget: &Budget, 
     Ok(())
 }
 
-/// `dig`: from key to key into a map; the value before the map where a step is missing or no map.
-pub fn dig(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `dig`: follows keys into a map; the default, which precedes the map, if a step is missing or not a map.
+pub fn dig(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let [keys @ .., default, map] = arguments else {
-        return Err("keys, a default and a map are needed".into());
+        return Err("expected keys, a default and a map".into());
     };
     let mut value = map.clone();
     for key in keys {
@@ -183,7 +189,7 @@ pub fn dig(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `hasAnnotation`: whether an object's annotation has this value, compared as printed.
-pub fn has_annotation(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn has_annotation(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let key = take_text(&arguments[1])?;
     let field = |value: Option<Value>, name: &str| match value {
         Some(Value::Map(map)) => map.entries.borrow().get(name).cloned(),
@@ -191,7 +197,7 @@ pub fn has_annotation(world: &World<'_>, arguments: &[Value]) -> Result<Value, S
     };
     let annotations = field(field(Some(arguments[0].clone()), "metadata"), "annotations");
     Ok(Value::Bool(match field(annotations, key) {
-        Some(found) => printed(&found, &world.budget)? == printed(&arguments[2], &world.budget)?,
+        Some(found) => printed(&found, &context.budget)? == printed(&arguments[2], &context.budget)?,
         None => false,
     }))
 }

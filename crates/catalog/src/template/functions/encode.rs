@@ -1,7 +1,7 @@
-//! Bytes as text and back.
+//! Encodings of bytes as text.
 
 use super::argument::text as take;
-use crate::template::run::{Stop, World, a};
+use crate::template::run::{RenderContext, Stop, a};
 use crate::template::value::Value;
 use base64::Engine;
 use base64::alphabet;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use std::io::Write;
 use std::rc::Rc;
 
-/// Go does not look at the bits that are left over in the last letter.
+/// Go ignores the unused bits of the last character.
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
@@ -19,11 +19,11 @@ fn bytes(value: &Value) -> Result<&[u8], String> {
     match value {
         Value::Text(text) => Ok(text.as_bytes()),
         Value::Bytes(bytes) => Ok(bytes),
-        other => Err(format!("text or bytes are needed here, not {}", a(other))),
+        other => Err(format!("expected text or bytes, got {}", a(other))),
     }
 }
 
-/// What was decoded is text where it can be.
+/// Decoded bytes become text if they are UTF-8.
 fn text_or_bytes(bytes: Vec<u8>) -> Value {
     match String::from_utf8(bytes) {
         Ok(text) => Value::text(text),
@@ -32,18 +32,18 @@ fn text_or_bytes(bytes: Vec<u8>) -> Value {
 }
 
 /// `b64enc`.
-pub fn b64enc(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn b64enc(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::text(STANDARD.encode(bytes(&arguments[0])?)))
 }
 
-/// `b64dec`. Sprig answers with the text of an error where there is one, and so do we.
-pub fn b64dec(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `b64dec`: like sprig, it returns the text of an error.
+pub fn b64dec(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
     if let Some(place) = first_wrong(text.as_bytes()) {
         return Ok(Value::text(format!("illegal base64 data at input byte {place}")));
     }
-    let letters: Vec<u8> = text.bytes().filter(|byte| !is_line_end(*byte)).collect();
-    match LENIENT.decode(letters) {
+    let characters: Vec<u8> = text.bytes().filter(|byte| !is_line_end(*byte)).collect();
+    match LENIENT.decode(characters) {
         Ok(decoded) => Ok(text_or_bytes(decoded)),
         Err(error) => Ok(Value::text(error.to_string())),
     }
@@ -53,7 +53,7 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// The place that Go names in its error, if it would have one. It does not mind line ends.
+/// The position in Go's error, if Go would fail; Go skips line breaks.
 fn first_wrong(text: &[u8]) -> Option<usize> {
     let next = |from: usize| (from..text.len()).find(|place| !is_line_end(text[*place]));
     let mut in_group = 0;
@@ -77,23 +77,23 @@ fn first_wrong(text: &[u8]) -> Option<usize> {
 }
 
 /// `b32enc`.
-pub fn b32enc(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn b32enc(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut out = String::new();
     for group in bytes(&arguments[0])?.chunks(5) {
         let mut five = [0u8; 5];
         five[..group.len()].copy_from_slice(group);
         let bits = five.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-        let letters = (group.len() * 8).div_ceil(5);
+        let characters = (group.len() * 8).div_ceil(5);
         for place in 0..8 {
             let index = (bits >> (35 - 5 * place)) & 31;
-            out.push(if place < letters { char::from(BASE32[index as usize]) } else { '=' });
+            out.push(if place < characters { char::from(BASE32[index as usize]) } else { '=' });
         }
     }
     Ok(Value::text(out))
 }
 
-/// `b32dec`. Sprig answers with the text of an error where there is one, and so do we.
-pub fn b32dec(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `b32dec`: like sprig, it returns the text of an error.
+pub fn b32dec(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text: Vec<u8> = take(&arguments[0])?.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     Ok(match base32_decoded(&text) {
         Ok(decoded) => text_or_bytes(decoded),
@@ -101,35 +101,35 @@ pub fn b32dec(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     })
 }
 
-/// Group by group as Go decodes; the error is the place that Go names.
+/// Decodes group by group like Go; the error is the position in Go's error.
 fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut out = Vec::new();
     let mut start = 0;
     while start < text.len() {
         let mut bits = 0u64;
-        let mut letters = 0;
-        while letters < 8 {
-            let place = start + letters;
+        let mut characters = 0;
+        while characters < 8 {
+            let place = start + characters;
             let byte = *text.get(place).ok_or(start)?;
             let behind = &text[place + 1..];
-            if byte == b'=' && letters >= 2 && behind.len() < 8 {
-                if behind.len() + letters < 7 {
+            if byte == b'=' && characters >= 2 && behind.len() < 8 {
+                if behind.len() + characters < 7 {
                     return Err(text.len());
                 }
-                if let Some(wrong) = behind.iter().take(7 - letters).position(|byte| *byte != b'=') {
+                if let Some(wrong) = behind.iter().take(7 - characters).position(|byte| *byte != b'=') {
                     return Err(place + wrong);
                 }
                 break;
             }
-            let value = BASE32.iter().position(|letter| *letter == byte).ok_or(place)?;
-            bits |= (value as u64) << (35 - 5 * letters);
-            letters += 1;
+            let value = BASE32.iter().position(|character| *character == byte).ok_or(place)?;
+            bits |= (value as u64) << (35 - 5 * characters);
+            characters += 1;
         }
-        if matches!(letters, 1 | 3 | 6) {
-            return Err(start + letters);
+        if matches!(characters, 1 | 3 | 6) {
+            return Err(start + characters);
         }
-        out.extend_from_slice(&bits.to_be_bytes()[3..3 + letters * 5 / 8]);
-        if letters < 8 {
+        out.extend_from_slice(&bits.to_be_bytes()[3..3 + characters * 5 / 8]);
+        if characters < 8 {
             break;
         }
         start += 8;
@@ -137,8 +137,8 @@ fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
     Ok(out)
 }
 
-/// `gzip`: bytes for `b64enc`. The header holds no time, so the same text gives the same bytes.
-pub fn gzip(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `gzip`: bytes for `b64enc`. The header has no time, so that equal texts give equal bytes.
+pub fn gzip(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
     let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::default());
     let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());

@@ -1,8 +1,8 @@
-//! Go's own functions.
+//! The functions of Go's `text/template`.
 
-use crate::template::budget::{Budget, DEPTH};
+use crate::template::budget::{DEPTH, RenderBudget};
 use crate::template::print::{is_printable, printed, too_deep};
-use crate::template::run::{Stop, World, a};
+use crate::template::run::{RenderContext, Stop, a};
 use crate::template::value::Value;
 use gotmpl::{Template, Value as Foreign};
 use std::cmp::Ordering;
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// `and` and `or`, once no argument but the last can decide.
-pub fn and_or(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `and` and `or`, if only the last argument can decide.
+pub fn and_or(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(arguments.last().cloned().unwrap_or(Value::Nil))
 }
 
 /// `not`.
-pub fn not(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn not(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(!arguments[0].is_true()))
 }
 
-/// `eq`: whether the first equals any of the others.
-pub fn eq(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `eq`: whether the first argument equals any of the others.
+pub fn eq(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     for other in &arguments[1..] {
         if is_equal(&arguments[0], other)? {
             return Ok(Value::Bool(true));
@@ -31,7 +31,7 @@ pub fn eq(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `ne`.
-pub fn ne(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn ne(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(!is_equal(&arguments[0], &arguments[1])?))
 }
 
@@ -61,27 +61,27 @@ fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, String> {
 }
 
 /// `lt`.
-pub fn lt(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn lt(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(order(&arguments[0], &arguments[1])? == Some(Ordering::Less)))
 }
 
 /// `le`.
-pub fn le(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn le(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(matches!(order(&arguments[0], &arguments[1])?, Some(Ordering::Less | Ordering::Equal))))
 }
 
 /// `gt`.
-pub fn gt(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn gt(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(!matches!(order(&arguments[0], &arguments[1])?, Some(Ordering::Less | Ordering::Equal))))
 }
 
 /// `ge`.
-pub fn ge(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn ge(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(order(&arguments[0], &arguments[1])? != Some(Ordering::Less)))
 }
 
 /// `len`.
-pub fn len(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn len(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let length = match &arguments[0] {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
@@ -92,8 +92,8 @@ pub fn len(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Int(length as i64))
 }
 
-/// `index`: from key or place to the next.
-pub fn index(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `index`: follows keys and indexes.
+pub fn index(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let (first, indexes) = arguments.split_first().ok_or("nothing to index")?;
     if matches!(first, Value::Nil) {
         return Err("nothing to index".into());
@@ -103,11 +103,11 @@ pub fn index(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
         item = match (&item, index) {
             (Value::List(list), Value::Int(place)) => {
                 let found = usize::try_from(*place).ok().and_then(|place| list.0.get(place));
-                found.cloned().ok_or_else(|| format!("{place} is not within a list of {}", list.0.len()))?
+                found.cloned().ok_or_else(|| format!("{place} is out of range of a list of {} items", list.0.len()))?
             }
             (Value::Text(text), Value::Int(place)) => {
                 let found = usize::try_from(*place).ok().and_then(|place| text.as_bytes().get(place));
-                let byte = found.ok_or_else(|| format!("{place} is not within a text of {}", text.len()))?;
+                let byte = found.ok_or_else(|| format!("{place} is out of range of a text of {} bytes", text.len()))?;
                 Value::Int(i64::from(*byte))
             }
             (Value::Map(map), Value::Text(key)) => match map.entries.borrow().get(key) {
@@ -121,8 +121,8 @@ pub fn index(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(item)
 }
 
-/// `print`: spaces stand between two values of which neither is text.
-pub fn print(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `print`: with spaces between values that are both not text.
+pub fn print(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut out = String::new();
     let mut after_text = true;
     for (place, argument) in arguments.iter().enumerate() {
@@ -130,47 +130,47 @@ pub fn print(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
         if place > 0 && !is_text && !after_text {
             out.push(' ');
         }
-        out.push_str(&printed(argument, &world.budget)?);
+        out.push_str(&printed(argument, &context.budget)?);
         after_text = is_text;
     }
     Ok(Value::text(out))
 }
 
-/// `println`: spaces between all, and a line break.
-pub fn println(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    let words = arguments.iter().map(|argument| printed(argument, &world.budget)).collect::<Result<Vec<_>, _>>()?;
+/// `println`: with spaces between all values, and a line break.
+pub fn println(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let words = arguments.iter().map(|argument| printed(argument, &context.budget)).collect::<Result<Vec<_>, _>>()?;
     Ok(Value::text(words.join(" ") + "\n"))
 }
 
-/// `printf`: gotmpl's, but for floats and lists, which it prints otherwise than Go does.
-pub fn printf(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `printf`: that of gotmpl, except for floats and lists, which gotmpl prints differently from Go.
+pub fn printf(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut format = super::argument::text(&arguments[0])?.to_owned();
     let verbs = verbs(&format);
     let mut call = "{{printf .format".to_owned();
     let mut data = BTreeMap::new();
     let mut longest = 0;
     for (place, argument) in arguments.iter().enumerate().skip(1) {
-        let text = printed(argument, &world.budget)?;
+        let text = printed(argument, &context.budget)?;
         longest = longest.max(text.len());
         let value = match verbs.get(place - 1) {
             Some((at, verb)) if is_ours(*verb, argument) => {
                 format.replace_range(at..&(at + 1), "s");
-                let told = if matches!((verb, argument), ('d', Value::Float(_))) {
+                let printed = if matches!((verb, argument), ('d', Value::Float(_))) {
                     format!("%!d(float64={text})")
                 } else {
                     text
                 };
-                Foreign::String(Arc::from(told))
+                Foreign::String(Arc::from(printed))
             }
-            _ => foreign(argument, &world.budget, DEPTH)?,
+            _ => foreign(argument, &context.budget, DEPTH)?,
         };
         let _ = write!(call, " .a{place}");
         data.insert(Arc::from(format!("a{place}")), value);
     }
-    // A verb with a width makes up to 65535 letters of nothing.
-    let has_widths = format.contains(|letter: char| letter.is_ascii_digit() || letter == '*');
+    // A verb with a width produces up to 65535 characters of padding.
+    let has_widths = format.contains(|character: char| character.is_ascii_digit() || character == '*');
     let widest = longest.saturating_mul(6).saturating_add(if has_widths { 65_535 } else { 0 });
-    world.budget.text(format.len().saturating_add(format.matches('%').count().saturating_mul(widest)))?;
+    context.budget.text(format.len().saturating_add(format.matches('%').count().saturating_mul(widest)))?;
     data.insert(Arc::from("format"), Foreign::String(Arc::from(format)));
     let printed = Template::new("printf")
         .parse(&(call + "}}"))
@@ -178,7 +178,7 @@ pub fn printf(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     printed.map(Value::text).map_err(|error| Stop::Failed(error.to_string()))
 }
 
-/// Whether we print it ourselves, as plain text.
+/// Whether we format the argument ourselves.
 fn is_ours(verb: char, argument: &Value) -> bool {
     match (verb, argument) {
         ('v', Value::Float(_) | Value::List(_) | Value::Map(_)) | ('d', Value::Float(_)) => true,
@@ -188,16 +188,16 @@ fn is_ours(verb: char, argument: &Value) -> bool {
     }
 }
 
-/// The verb of each argument in turn and its place; none where the format chooses its arguments itself.
+/// The position and verb of each argument; empty if the format selects its arguments explicitly.
 fn verbs(format: &str) -> Vec<(usize, char)> {
     if format.contains(['[', '*']) {
         return vec![];
     }
     let mut verbs = Vec::new();
-    let mut letters = format.char_indices();
-    while letters.by_ref().any(|(_, letter)| letter == '%') {
-        let is_verb = |(_, letter): &(usize, char)| !matches!(letter, '0'..='9' | '+' | '-' | '#' | ' ' | '.');
-        match letters.by_ref().find(is_verb) {
+    let mut characters = format.char_indices();
+    while characters.by_ref().any(|(_, character)| character == '%') {
+        let is_verb = |(_, character): &(usize, char)| !matches!(character, '0'..='9' | '+' | '-' | '#' | ' ' | '.');
+        match characters.by_ref().find(is_verb) {
             Some((_, '%')) | None => {}
             Some(verb) => verbs.push(verb),
         }
@@ -205,7 +205,7 @@ fn verbs(format: &str) -> Vec<(usize, char)> {
     verbs
 }
 
-fn foreign(value: &Value, budget: &Budget, depth: usize) -> Result<Foreign, String> {
+fn foreign(value: &Value, budget: &RenderBudget, depth: usize) -> Result<Foreign, String> {
     budget.step(1)?;
     let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
     Ok(match value {
@@ -214,7 +214,7 @@ fn foreign(value: &Value, budget: &Budget, depth: usize) -> Result<Foreign, Stri
         Value::Int(number) => Foreign::Int(*number),
         Value::Float(number) => Foreign::Float(*number),
         Value::Text(text) => Foreign::String(Arc::from(text.as_ref())),
-        Value::Bytes(_) => return Err("bytes are no text: pass them through b64enc".into()),
+        Value::Bytes(_) => return Err("bytes are not text: pass them through b64enc".into()),
         Value::List(list) => {
             let items = list.0.iter().map(|item| foreign(item, budget, depth)).collect::<Result<Vec<_>, _>>()?;
             Foreign::List(Arc::from(items))
@@ -229,11 +229,11 @@ fn foreign(value: &Value, budget: &Budget, depth: usize) -> Result<Foreign, Stri
     })
 }
 
-fn escaped(world: &World<'_>, arguments: &[Value], with: fn(&str) -> String) -> Result<Value, Stop> {
+fn escaped(context: &RenderContext<'_>, arguments: &[Value], with: fn(&str) -> String) -> Result<Value, Stop> {
     let text = match arguments {
         [Value::Text(text)] => text.to_string(),
         [Value::Nil] => "<no value>".to_owned(),
-        _ => match print(world, arguments)? {
+        _ => match print(context, arguments)? {
             Value::Text(text) => text.to_string(),
             _ => String::new(),
         },
@@ -242,20 +242,20 @@ fn escaped(world: &World<'_>, arguments: &[Value], with: fn(&str) -> String) -> 
 }
 
 /// `html`.
-pub fn html(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    escaped(world, arguments, gotmpl::html_escape)
+pub fn html(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    escaped(context, arguments, gotmpl::html_escape)
 }
 
 /// `js`.
-pub fn js(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    escaped(world, arguments, |text| {
+pub fn js(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    escaped(context, arguments, |text| {
         let mut out = String::new();
-        for letter in gotmpl::js_escape(text).chars() {
-            // gotmpl leaves letters that cannot be seen, which Go does not.
-            if letter.is_ascii() || is_printable(letter) {
-                out.push(letter);
+        for character in gotmpl::js_escape(text).chars() {
+            // Unlike Go, gotmpl does not escape invisible characters.
+            if character.is_ascii() || is_printable(character) {
+                out.push(character);
             } else {
-                let _ = write!(out, "\\u{:04X}", u32::from(letter));
+                let _ = write!(out, "\\u{:04X}", u32::from(character));
             }
         }
         out
@@ -263,6 +263,6 @@ pub fn js(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `urlquery`.
-pub fn urlquery(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    escaped(world, arguments, gotmpl::url_encode)
+pub fn urlquery(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    escaped(context, arguments, gotmpl::url_encode)
 }

@@ -1,25 +1,25 @@
-//! Values as JSON and YAML text, and back.
+//! Conversions between values and JSON or YAML.
 
 use super::argument::text as take;
 use crate::template::budget::{DEPTH, Text};
 use crate::template::print::{json_float, too_deep};
-use crate::template::run::{Stop, World};
+use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
 use crate::yaml;
 use serde_json::Value as Json;
 
-/// `fromJson`: what cannot be read is nothing, and every number is a float, as in sprig.
-pub fn from_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `fromJson`: as in sprig, invalid JSON is nil and every number is a float.
+pub fn from_json(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
-    // Each item takes at least two letters; a value takes far more room than its text.
-    world.budget.items(text.len() / 8)?;
+    // Each item takes at least two characters, and a value takes far more memory than its text.
+    context.budget.items(text.len() / 8)?;
     Ok(serde_json::from_str::<Json>(text).map(|json| Value::from_parsed(&json)).unwrap_or(Value::Nil))
 }
 
-/// `fromYaml`: a map. What cannot be read stops the render: an empty map in its place would wipe a user's text.
-pub fn from_yaml(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `fromYaml`: a map. Invalid YAML stops the render, because an empty map instead would delete a user's text.
+pub fn from_yaml(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
-    world.budget.items(text.len() / 8)?;
+    context.budget.items(text.len() / 8)?;
     let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
         Some(line) => format!("line {line} of its text: {}", fault.message),
         None => fault.message,
@@ -29,15 +29,15 @@ pub fn from_yaml(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> 
         1 => match documents.remove(0) {
             Json::Null => Ok(Value::map(Default::default())),
             object @ Json::Object(_) => Ok(Value::from_parsed(&object)),
-            other => Err(format!("the text must be a map, not {}", yaml::read::kind_of(&other)).into()),
+            other => Err(format!("expected a map, got {}", yaml::read::kind_of(&other)).into()),
         },
-        _ => Err("the text holds several documents".into()),
+        _ => Err("the text has several documents".into()),
     }
 }
 
 /// `toYaml`, without the final line break.
-pub fn to_yaml(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    let mut text = yaml::write::written(&arguments[0], &world.budget)?;
+pub fn to_yaml(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let mut text = yaml::write::written(&arguments[0], &context.budget)?;
     if text.ends_with('\n') {
         text.pop();
     }
@@ -50,25 +50,25 @@ struct Style {
     is_pretty: bool,
 }
 
-fn written(world: &World<'_>, value: &Value, style: Style) -> Result<Value, Stop> {
-    let mut text = Text::new(&world.budget);
+fn written(context: &RenderContext<'_>, value: &Value, style: Style) -> Result<Value, Stop> {
+    let mut text = Text::new(&context.budget);
     write(value, &mut text, style, 0)?;
     Ok(Value::text(text.finish()))
 }
 
 /// `toJson`.
-pub fn to_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    written(world, &arguments[0], Style { escapes_html: true, is_pretty: false })
+pub fn to_json(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    written(context, &arguments[0], Style { escapes_html: true, is_pretty: false })
 }
 
 /// `toPrettyJson`.
-pub fn to_pretty_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    written(world, &arguments[0], Style { escapes_html: true, is_pretty: true })
+pub fn to_pretty_json(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    written(context, &arguments[0], Style { escapes_html: true, is_pretty: true })
 }
 
-/// `toRawJson`: `<`, `>` and `&` stay.
-pub fn to_raw_json(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    written(world, &arguments[0], Style { escapes_html: false, is_pretty: false })
+/// `toRawJson`: without escapes for `<`, `>` and `&`.
+pub fn to_raw_json(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    written(context, &arguments[0], Style { escapes_html: false, is_pretty: false })
 }
 
 fn write(value: &Value, text: &mut Text<'_>, style: Style, depth: usize) -> Result<(), String> {
@@ -83,7 +83,7 @@ fn write(value: &Value, text: &mut Text<'_>, style: Style, depth: usize) -> Resu
         Value::Float(number) if number.is_finite() => text.push(&json_float(*number)),
         Value::Float(_) => Err("JSON has no such number".into()),
         Value::Text(words) => string(words, text, style),
-        Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+        Value::Bytes(_) => Err("bytes are not text: pass them through b64enc".into()),
         Value::List(list) => {
             text.push("[")?;
             for (place, item) in list.0.iter().enumerate() {
@@ -127,8 +127,8 @@ fn new_line(text: &mut Text<'_>, style: Style, depth: usize) -> Result<(), Strin
 fn string(words: &str, text: &mut Text<'_>, style: Style) -> Result<(), String> {
     let mut out = String::with_capacity(words.len() + 2);
     out.push('"');
-    for letter in words.chars() {
-        match letter {
+    for character in words.chars() {
+        match character {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
@@ -136,9 +136,9 @@ fn string(words: &str, text: &mut Text<'_>, style: Style) -> Result<(), String> 
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' if style.escapes_html => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
-            '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
-            letter => out.push(letter),
+            '<' | '>' | '&' if style.escapes_html => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            character => out.push(character),
         }
     }
     out.push('"');

@@ -1,34 +1,34 @@
-//! Lists. No function changes the list it is given.
+//! Functions on lists, which are immutable.
 
 use super::argument::{as_text, list as take_list};
 use super::convert::as_int;
-use crate::template::budget::{Budget, DEPTH};
+use crate::template::budget::{DEPTH, RenderBudget};
 use crate::template::print::too_deep;
-use crate::template::run::{Stop, World};
+use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
 use std::rc::Rc;
 
 /// `list`.
-pub fn list(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn list(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(arguments.to_vec()))
 }
 
 /// `append`.
-pub fn append(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn append(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = take_list(&arguments[0])?.0.clone();
     items.push(arguments[1].clone());
     Ok(Value::list(items))
 }
 
 /// `prepend`.
-pub fn prepend(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn prepend(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = vec![arguments[1].clone()];
     items.extend_from_slice(&take_list(&arguments[0])?.0);
     Ok(Value::list(items))
 }
 
 /// `concat`.
-pub fn concat(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn concat(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = Vec::new();
     for argument in arguments {
         items.extend_from_slice(&take_list(argument)?.0);
@@ -36,52 +36,52 @@ pub fn concat(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(items))
 }
 
-/// `chunk`: lists of at most so many items.
-pub fn chunk(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `chunk`: splits a list into lists of at most this size.
+pub fn chunk(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let size = super::argument::int(&arguments[0])?;
     let items = &take_list(&arguments[1])?.0;
-    let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or("the size must be above zero")?;
-    world.budget.items(items.len())?;
+    let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or("the size must be greater than zero")?;
+    context.budget.items(items.len())?;
     Ok(Value::list(items.chunks(size).map(|part| Value::list(part.to_vec())).collect()))
 }
 
 /// `first`.
-pub fn first(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn first(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(take_list(&arguments[0])?.0.first().cloned().unwrap_or(Value::Nil))
 }
 
 /// `last`.
-pub fn last(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn last(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(take_list(&arguments[0])?.0.last().cloned().unwrap_or(Value::Nil))
 }
 
-/// `rest`: all but the first.
-pub fn rest(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `rest`: all items except the first.
+pub fn rest(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     Ok(Value::list(items.get(1..).unwrap_or_default().to_vec()))
 }
 
-/// `initial`: all but the last.
-pub fn initial(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `initial`: all items except the last.
+pub fn initial(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     Ok(Value::list(items.split_last().map(|(_, before)| before.to_vec()).unwrap_or_default()))
 }
 
 /// `reverse`.
-pub fn reverse(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn reverse(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(take_list(&arguments[0])?.0.iter().rev().cloned().collect()))
 }
 
-/// `compact`: without what is empty.
-pub fn compact(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `compact`: without empty items.
+pub fn compact(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(take_list(&arguments[0])?.0.iter().filter(|item| item.is_true()).cloned().collect()))
 }
 
-/// `uniq`: each item once, in the order they first come.
-pub fn uniq(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `uniq`: each item once, in the order of first occurrence.
+pub fn uniq(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items: Vec<Value> = Vec::new();
     for item in &take_list(&arguments[0])?.0 {
-        if !contains(&items, item, &world.budget)? {
+        if !contains(&items, item, &context.budget)? {
             items.push(item.clone());
         }
     }
@@ -89,26 +89,26 @@ pub fn uniq(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 }
 
 /// `without`: the list without these items.
-pub fn without(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn without(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items = Vec::new();
     for item in &take_list(&arguments[0])?.0 {
-        if !contains(&arguments[1..], item, &world.budget)? {
+        if !contains(&arguments[1..], item, &context.budget)? {
             items.push(item.clone());
         }
     }
     Ok(Value::list(items))
 }
 
-/// `has`: whether the list has the item; what is no list has nothing.
-pub fn has(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `has`: whether the list has the item; false if it is not a list.
+pub fn has(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(match &arguments[1] {
-        Value::List(list) => contains(&list.0, &arguments[0], &world.budget)?,
+        Value::List(list) => contains(&list.0, &arguments[0], &context.budget)?,
         _ => false,
     }))
 }
 
-/// `slice`: from one place up to another.
-pub fn slice(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `slice`: the items between two indexes.
+pub fn slice(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     if items.is_empty() {
         return Ok(Value::Nil);
@@ -121,11 +121,11 @@ pub fn slice(_: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     };
     match part {
         Some(part) => Ok(Value::list(part.to_vec())),
-        None => Err(format!("{start} to {end} is not within a list of {}", items.len()).into()),
+        None => Err(format!("{start} to {end} is out of range of a list of {} items", items.len()).into()),
     }
 }
 
-fn contains(items: &[Value], wanted: &Value, budget: &Budget) -> Result<bool, String> {
+fn contains(items: &[Value], wanted: &Value, budget: &RenderBudget) -> Result<bool, String> {
     for item in items {
         if is_same(item, wanted, budget, DEPTH)? {
             return Ok(true);
@@ -134,8 +134,8 @@ fn contains(items: &[Value], wanted: &Value, budget: &Budget) -> Result<bool, St
     Ok(false)
 }
 
-/// Go's `reflect.DeepEqual`, but that whole numbers are equal whatever their width.
-fn is_same(left: &Value, right: &Value, budget: &Budget, depth: usize) -> Result<bool, String> {
+/// Go's `reflect.DeepEqual`, except that whole numbers of different widths are equal.
+fn is_same(left: &Value, right: &Value, budget: &RenderBudget, depth: usize) -> Result<bool, String> {
     budget.step(1)?;
     let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
     Ok(match (left, right) {
@@ -175,8 +175,8 @@ fn is_same(left: &Value, right: &Value, budget: &Budget, depth: usize) -> Result
     })
 }
 
-/// The texts of a list's items, without those that are nothing; one value is a list of one.
-pub fn texts(value: &Value, budget: &Budget) -> Result<Vec<Rc<str>>, String> {
+/// The items of a list as texts, without nil; a single value counts as a list of one item.
+pub fn texts(value: &Value, budget: &RenderBudget) -> Result<Vec<Rc<str>>, String> {
     match value {
         Value::Nil => Ok(vec![]),
         Value::List(list) => {

@@ -1,16 +1,16 @@
-//! What a template asks of the cluster and of the pack. Nothing is fetched: the answer is known, or the render ends.
+//! Functions that query the cluster and the pack. Nothing is fetched: the answer is among the facts, or the render stops.
 
 use super::argument::text as take;
-use crate::asset::Read;
-use crate::query::{Answer, Query};
-use crate::template::run::{Stop, World};
+use crate::cluster::query::{Answer, Query};
+use crate::pack::asset::Read;
+use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
 use serde_json::Value as Json;
 
-/// Objects that `objectExists` looks for are always of this version.
+/// The API version of objects that `objectExists` queries.
 const MONITORING: &str = "monitoring.coreos.com/v1";
 
-/// What a function asks when it is called with these texts; `None` for one that asks nothing.
+/// The query of a function call with these arguments; `None` if the function makes no query.
 pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
     let object = |api_version: &str, kind: &str, namespace: &str, name: &str| Query::Object {
         api_version: api_version.to_owned(),
@@ -32,13 +32,13 @@ pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
     }
 }
 
-/// What is known of it; `None` is absent.
-fn ask<'a>(world: &World<'a>, function: &str, texts: &[&str]) -> Result<Option<&'a Json>, Stop> {
+/// The answer to the query of a function call; `None` if the object is absent.
+fn answer<'a>(context: &RenderContext<'a>, function: &str, texts: &[&str]) -> Result<Option<&'a Json>, Stop> {
     let Some(query) = query(function, texts) else {
-        return Err("nothing is asked".into());
+        return Err("the function makes no query".into());
     };
-    allowed(&query, world.reads)?;
-    match world.facts.answers.get(&query) {
+    allowed(&query, context.reads)?;
+    match context.facts.answers.get(&query) {
         None => Err(Stop::Needs(query)),
         Some(Answer::Unknown) => Err(Stop::Held(query)),
         Some(Answer::Absent) => Ok(None),
@@ -46,7 +46,7 @@ fn ask<'a>(world: &World<'a>, function: &str, texts: &[&str]) -> Result<Option<&
     }
 }
 
-/// Whether this may be asked: never a Secret, and only what the asset declares, where it declares anything.
+/// Checks a query: Secrets are never allowed, and if the asset declares reads, only those are.
 pub fn allowed(query: &Query, reads: Option<&[Read]>) -> Result<(), String> {
     let (api_version, kind, namespace, name) = match query {
         Query::Object { api_version, kind, namespace, name } => (api_version.as_str(), kind, namespace, name.as_str()),
@@ -73,17 +73,17 @@ fn texts(arguments: &[Value]) -> Result<Vec<&str>, String> {
     arguments.iter().map(take).collect()
 }
 
-/// `crdEnum`: the values that a field of a CRD may have; an array's items count.
-pub fn crd_enum(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `crdEnum`: the allowed values of a field of a CRD, or of the items of an array.
+pub fn crd_enum(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "crdEnum", &texts)?;
+    let found = answer(context, "crdEnum", &texts)?;
     Ok(Value::texts(enum_of(found, texts[1])))
 }
 
-/// `crdHasEnum`: whether a field of a CRD may have this value.
-pub fn crd_has_enum(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `crdHasEnum`: whether a field of a CRD allows this value.
+pub fn crd_has_enum(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "crdHasEnum", &texts)?;
+    let found = answer(context, "crdHasEnum", &texts)?;
     Ok(Value::Bool(enum_of(found, texts[1]).contains(&texts[2])))
 }
 
@@ -104,22 +104,22 @@ fn enum_of<'a>(crd: Option<&'a Json>, path: &str) -> Vec<&'a str> {
 }
 
 /// `objectExists`.
-pub fn object_exists(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    Ok(Value::Bool(ask(world, "objectExists", &texts(arguments)?)?.is_some()))
+pub fn object_exists(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::Bool(answer(context, "objectExists", &texts(arguments)?)?.is_some()))
 }
 
-/// `getConfigMapData`: one key's text; absent is `""`.
-pub fn get_config_map_data(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+/// `getConfigMapData`: the value of one key; `""` if it is absent.
+pub fn get_config_map_data(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "getConfigMapData", &texts)?;
+    let found = answer(context, "getConfigMapData", &texts)?;
     let data = found.and_then(|map| map.get("data")).and_then(|data| data.get(texts[2])).and_then(Json::as_str);
     Ok(Value::text(data.unwrap_or("")))
 }
 
 /// `prometheusRuleHasRecordingRule`.
-pub fn has_recording_rule(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn has_recording_rule(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(world, "prometheusRuleHasRecordingRule", &texts)?;
+    let found = answer(context, "prometheusRuleHasRecordingRule", &texts)?;
     let items = |value: Option<&'_ Json>| value.and_then(Json::as_array).cloned().unwrap_or_default();
     let groups = items(found.and_then(|rule| rule.pointer("/spec/groups")));
     let has_rule = groups.iter().any(|group| {
@@ -129,21 +129,21 @@ pub fn has_recording_rule(world: &World<'_>, arguments: &[Value]) -> Result<Valu
     Ok(Value::Bool(has_rule))
 }
 
-/// `storageProfileRWXClass`: the first storage class, by name, that offers shared file systems.
-pub fn storage_profile_rwx_class(world: &World<'_>, _: &[Value]) -> Result<Value, Stop> {
-    let found = ask(world, "storageProfileRWXClass", &[])?;
+/// `storageProfileRWXClass`: the first storage class by name that supports shared file systems.
+pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Result<Value, Stop> {
+    let found = answer(context, "storageProfileRWXClass", &[])?;
     let mut names: Vec<&str> = found
         .and_then(Json::as_array)
         .into_iter()
         .flatten()
-        .filter(|profile| offers_shared_files(profile))
+        .filter(|profile| supports_shared_files(profile))
         .filter_map(|profile| profile.pointer("/metadata/name").and_then(Json::as_str))
         .collect();
     names.sort_unstable();
     Ok(Value::text(names.first().copied().unwrap_or("")))
 }
 
-fn offers_shared_files(profile: &Json) -> bool {
+fn supports_shared_files(profile: &Json) -> bool {
     let sets = profile.pointer("/status/claimPropertySets").and_then(Json::as_array);
     sets.into_iter().flatten().any(|set| {
         let modes = set.get("accessModes").and_then(Json::as_array);
@@ -153,11 +153,11 @@ fn offers_shared_files(profile: &Json) -> bool {
 }
 
 /// `readAsset`: a file of the pack, by its path below `active/`.
-pub fn read_asset(world: &World<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn read_asset(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let path = take(&arguments[0])?;
     let whole = format!("active/{path}");
-    let content = world.files.get(&whole).ok_or_else(|| format!("the pack has no file {whole}"))?;
-    world.budget.text(content.len())?;
+    let content = context.files.get(&whole).ok_or_else(|| format!("the pack has no file {whole}"))?;
+    context.budget.text(content.len())?;
     match std::str::from_utf8(content) {
         Ok(text) => Ok(Value::text(text)),
         Err(_) => Ok(Value::Bytes(content.into())),

@@ -1,0 +1,257 @@
+//! The state of a cluster, collected from lists and watches, and the facts derived from it.
+
+use crate::cluster::facts::Facts;
+use crate::cluster::hardware::Hardware;
+use crate::cluster::node::{Node, NodeDescription};
+use crate::cluster::pool::Pool;
+use crate::cluster::topology::{Infrastructure, Topology};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A kind that facts are derived from.
+#[derive(Debug, Clone, Copy)]
+pub struct FactSource {
+    /// Group and version.
+    pub api_version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// Whether it must be listed before anything is rendered, if the cluster serves it.
+    pub first: bool,
+}
+
+/// All kinds that facts are derived from.
+pub const FACT_SOURCES: [FactSource; 5] = [
+    FactSource { api_version: "v1", kind: "Node", first: true },
+    FactSource { api_version: "config.openshift.io/v1", kind: "Infrastructure", first: true },
+    FactSource { api_version: "config.openshift.io/v1", kind: "Scheduler", first: true },
+    FactSource { api_version: "config.openshift.io/v1", kind: "ClusterVersion", first: false },
+    FactSource { api_version: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", first: false },
+];
+
+/// The relevant part of one object of a [`FactSource`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// A node.
+    Node(Node),
+    /// A pool.
+    Pool(Pool),
+    /// The `Infrastructure` named `cluster`.
+    Infrastructure(Infrastructure),
+    /// The `Scheduler` named `cluster`: whether masters run ordinary workloads.
+    Scheduler(bool),
+    /// The `ClusterVersion` named `version`.
+    ClusterVersion(String),
+    /// An object that no fact depends on.
+    Other,
+}
+
+impl Part {
+    /// Parses an object of one of [`FACT_SOURCES`] from JSON; irrelevant fields are skipped without being stored.
+    pub fn read(kind: &str, text: &str) -> serde_json::Result<Part> {
+        let RawObject { metadata, spec, status } = serde_json::from_str(text)?;
+        let name = metadata.name;
+        let is_true = |condition: &str| {
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.any(|found| found.kind == condition && found.status == "True")
+        };
+        Ok(match (kind, name.as_str()) {
+            ("Node", _) => {
+                let labels = metadata.labels.unwrap_or_default();
+                let annotations = metadata.annotations.unwrap_or_default();
+                let capacity = status.capacity.unwrap_or_default();
+                Part::Node(Node::of(&name, &NodeDescription { labels, annotations, capacity }))
+            }
+            ("MachineConfigPool", _) => Part::Pool(Pool {
+                paused: spec.paused.unwrap_or_default(),
+                updating: is_true("Updating"),
+                degraded: is_true("Degraded"),
+                machine_count: status.machine_count.unwrap_or_default(),
+                name,
+            }),
+            ("Infrastructure", "cluster") => Part::Infrastructure(Infrastructure {
+                control_plane_topology: status.control_plane_topology.unwrap_or_default(),
+                platform: status.platform_status.and_then(|platform| platform.kind).unwrap_or_default(),
+            }),
+            ("Scheduler", "cluster") => Part::Scheduler(spec.masters_schedulable.unwrap_or_default()),
+            ("ClusterVersion", "version") => {
+                Part::ClusterVersion(status.desired.and_then(|desired| desired.version).unwrap_or_default())
+            }
+            _ => Part::Other,
+        })
+    }
+}
+
+/// The current parts of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterState {
+    /// Sorted by name.
+    nodes: Vec<Node>,
+    pools: BTreeMap<String, Pool>,
+    infrastructure: Infrastructure,
+    schedulable_masters: bool,
+    cluster_version: String,
+}
+
+impl ClusterState {
+    /// The nodes, sorted by name.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Adds or replaces a part.
+    pub fn put(&mut self, part: Part) {
+        match part {
+            Part::Node(node) => match self.nodes.binary_search_by(|known| known.name.cmp(&node.name)) {
+                Ok(index) => self.nodes[index] = node,
+                Err(index) => self.nodes.insert(index, node),
+            },
+            Part::Pool(pool) => {
+                self.pools.insert(pool.name.clone(), pool);
+            }
+            Part::Infrastructure(infrastructure) => self.infrastructure = infrastructure,
+            Part::Scheduler(schedulable) => self.schedulable_masters = schedulable,
+            Part::ClusterVersion(version) => self.cluster_version = version,
+            Part::Other => {}
+        }
+    }
+
+    /// Removes the parts of a kind whose names do not match.
+    pub fn retain(&mut self, kind: &str, is_present: impl Fn(&str) -> bool) {
+        match kind {
+            "Node" => self.nodes.retain(|node| is_present(&node.name)),
+            "MachineConfigPool" => self.pools.retain(|name, _| is_present(name)),
+            "Infrastructure" if !is_present("cluster") => self.infrastructure = Infrastructure::default(),
+            "Scheduler" if !is_present("cluster") => self.schedulable_masters = false,
+            "ClusterVersion" if !is_present("version") => self.cluster_version.clear(),
+            _ => {}
+        }
+    }
+
+    /// Updates the facts; returns whether a fact changed that an asset can depend on.
+    pub fn update(&self, facts: &mut Facts) -> bool {
+        facts.pools = self.pools.values().cloned().collect();
+        facts.cluster_version.clone_from(&self.cluster_version);
+        let hardware = Hardware::of_any(self.nodes.iter().map(|node| &node.hardware));
+        let topology = Topology::of(&self.nodes, &self.infrastructure, self.schedulable_masters);
+        let is_changed = (&facts.hardware, &facts.topology) != (&hardware, &topology);
+        (facts.hardware, facts.topology) = (hardware, topology);
+        is_changed
+    }
+}
+
+#[derive(Deserialize)]
+struct RawObject {
+    metadata: RawMetadata,
+    #[serde(default)]
+    spec: RawSpec,
+    #[serde(default)]
+    status: RawStatus,
+}
+
+#[derive(Deserialize)]
+struct RawMetadata {
+    name: String,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct RawSpec {
+    paused: Option<bool>,
+    masters_schedulable: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct RawStatus {
+    capacity: Option<BTreeMap<String, String>>,
+    conditions: Option<Vec<StatusCondition>>,
+    machine_count: Option<i64>,
+    control_plane_topology: Option<String>,
+    platform_status: Option<PlatformStatus>,
+    desired: Option<DesiredUpdate>,
+}
+
+#[derive(Deserialize)]
+struct StatusCondition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+#[derive(Deserialize)]
+struct PlatformStatus {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct DesiredUpdate {
+    version: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClusterState, Part};
+    use crate::cluster::facts::Facts;
+    use crate::cluster::pool::Pool;
+    use serde_json::{Value, json};
+
+    fn put(state: &mut ClusterState, kind: &str, object: &Value) {
+        state.put(Part::read(kind, &object.to_string()).unwrap());
+    }
+
+    fn node(name: &str, gpus: &str) -> Value {
+        json!({"metadata": {"name": name, "labels": {"node-role.kubernetes.io/worker": "", "other": "x"}},
+               "status": {"capacity": {"cpu": "8", "nvidia.com/gpu": gpus}, "images": [{"names": ["large"]}]}})
+    }
+
+    #[test]
+    fn an_update_reports_only_changed_facts() {
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
+        put(&mut state, "Node", &node("b", "0"));
+        assert!(state.update(&mut facts) && !state.update(&mut facts));
+        assert!(!facts.hardware.gpu_present && facts.topology.worker_count == 1);
+        put(&mut state, "Node", &node("a", "2"));
+        assert!(state.update(&mut facts) && facts.hardware.gpu_present);
+        assert_eq!(state.nodes().iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        put(&mut state, "Node", &node("a", "4"));
+        assert!(!state.update(&mut facts), "no fact depends on the number of GPUs");
+        state.retain("Node", |name| name == "b");
+        assert!(state.update(&mut facts) && !facts.hardware.gpu_present);
+    }
+
+    #[test]
+    fn pools_and_versions_are_updated_without_affecting_assets() {
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
+        let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"}]);
+        let pool = json!({"metadata": {"name": "worker"}, "spec": {"paused": true},
+                          "status": {"machineCount": 3, "conditions": conditions}});
+        put(&mut state, "MachineConfigPool", &pool);
+        put(
+            &mut state,
+            "ClusterVersion",
+            &json!({"metadata": {"name": "version"}, "status": {"desired": {"version": "4.20.1"}}}),
+        );
+        assert!(!state.update(&mut facts));
+        let (paused, updating) = (true, true);
+        assert_eq!(facts.pools, [Pool { name: "worker".into(), paused, updating, degraded: false, machine_count: 3 }]);
+        assert_eq!(facts.cluster_version, "4.20.1");
+    }
+
+    #[test]
+    fn only_objects_named_cluster_describe_the_cluster() {
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
+        let infrastructure = |name: &str, topology: &str| json!({"metadata": {"name": name}, "status": {"controlPlaneTopology": topology, "platformStatus": {"type": "AWS"}}});
+        put(&mut state, "Infrastructure", &infrastructure("cluster", "External"));
+        put(&mut state, "Infrastructure", &infrastructure("other", "SingleReplica"));
+        put(&mut state, "Scheduler", &json!({"metadata": {"name": "cluster"}, "spec": {"mastersSchedulable": true}}));
+        assert!(state.update(&mut facts));
+        let topology = &facts.topology;
+        assert!(topology.is_hcp && topology.is_aws && topology.has_schedulable_masters);
+        state.retain("Infrastructure", |_| false);
+        state.retain("Scheduler", |_| false);
+        assert!(state.update(&mut facts) && facts == Facts::default());
+    }
+}

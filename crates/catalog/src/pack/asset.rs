@@ -1,0 +1,81 @@
+//! One asset of a pack: the object it renders, and when it applies.
+
+use crate::pack::condition::Condition;
+use change::{Impact, Kind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An entry of the catalogue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asset {
+    /// The name, unique in the pack.
+    pub name: String,
+    /// The group that enables and disables it.
+    pub group: Option<String>,
+    /// A CRD that must be installed in addition to that of its own kind.
+    pub gate_crd: Option<String>,
+    /// The kind of the rendered object, if the file states it literally.
+    pub kind: Option<Kind>,
+    /// The file, relative to the root of the pack.
+    pub path: String,
+    /// The phase of the installation; informational.
+    pub phase: i64,
+    /// Whether it applies by default or only when it is requested.
+    pub install: Install,
+    /// The kind of the object, as shown to people.
+    pub component: String,
+    /// The order among the assets: lower comes first.
+    pub reconcile_order: i64,
+    /// The conditions under which it applies; all must be met.
+    pub conditions: Vec<Condition>,
+    /// The `.Params` of the template.
+    pub template_params: BTreeMap<String, String>,
+    /// The declared impact, if the pack declares one.
+    pub impact: Option<Impact>,
+    /// The objects that the template may query; `None` allows everything except Secrets.
+    pub reads: Option<Vec<Read>>,
+    /// Whether the object is pruned when the asset no longer applies.
+    pub prune: Prune,
+}
+
+/// Whether an asset applies by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Install {
+    /// It applies unless a condition is not met.
+    Always,
+    /// It applies only if it has conditions and all are met.
+    OptIn,
+}
+
+/// Whether an object is pruned when its asset no longer applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Prune {
+    /// As configured for the operator.
+    #[default]
+    Default,
+    /// The object is never pruned.
+    Never,
+}
+
+/// Objects that a template may query.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Read {
+    /// Group and version, such as `monitoring.coreos.com/v1`.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; `None` is any.
+    pub namespace: Option<String>,
+    /// The name; `None` is any.
+    pub name: Option<String>,
+}
+
+impl Asset {
+    /// Whether one of its conditions is set by a user; if such an asset applies, a user has requested it.
+    pub fn has_user_condition(&self) -> bool {
+        let is_user_condition =
+            |condition: &Condition| matches!(condition, Condition::Annotation { .. } | Condition::FeatureGate { .. });
+        self.conditions.iter().any(is_user_condition)
+    }
+}

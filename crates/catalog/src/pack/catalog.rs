@@ -1,0 +1,64 @@
+//! A loaded and validated pack.
+
+use crate::pack::asset::Asset;
+use crate::pack::fault::Fault;
+use crate::pack::feature::{Feature, Framework};
+use crate::pack::files::Files;
+use crate::pack::load;
+use crate::pack::requirement;
+use crate::pack::tombstone::Tombstone;
+use change::Key;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// A pack without faults.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    /// The assets in the order of the catalogue file.
+    pub assets: Vec<Asset>,
+    /// The features that the assets implement.
+    pub features: Vec<Feature>,
+    /// The framework itself, as a feature.
+    pub framework: Framework,
+    /// Assets that deliberately belong to no feature.
+    pub excluded_assets: Vec<String>,
+    /// Objects of former releases that must be deleted.
+    pub tombstones: Vec<Tombstone>,
+    pub(crate) files: Files,
+}
+
+impl Catalog {
+    /// Loads a pack; the error is the list of all faults.
+    pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
+        load::load(files)
+    }
+
+    /// The digest of all files: `sha256:` and hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        for (path, content) in self.files.iter() {
+            // The lengths separate a path from its content.
+            hasher.update((path.len() as u64).to_be_bytes());
+            hasher.update(path);
+            hasher.update((content.len() as u64).to_be_bytes());
+            hasher.update(content);
+        }
+        let mut digest = "sha256:".to_owned();
+        for byte in hasher.finalize() {
+            let _ = write!(digest, "{byte:02x}");
+        }
+        digest
+    }
+
+    /// One asset by name.
+    pub fn asset(&self, name: &str) -> Option<&Asset> {
+        self.assets.iter().find(|asset| asset.name == name)
+    }
+
+    /// The key of an asset's object, if the file states it literally.
+    pub fn plain_key(&self, asset: &Asset) -> Option<Key> {
+        let text = std::str::from_utf8(self.files.get(&asset.path)?).ok()?;
+        let (namespace, name) = requirement::name(text)?;
+        Some(Key { kind: asset.kind.clone()?, namespace, name })
+    }
+}

@@ -1,0 +1,45 @@
+//! The conditions under which an asset applies.
+
+/// One condition of an asset; all of them must be met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// The HyperConverged object has an annotation, with this value if one is given.
+    Annotation {
+        /// The annotation's key.
+        key: String,
+        /// The expected value; `None` accepts any value.
+        value: Option<String>,
+    },
+    /// The HyperConverged object has a feature gate that is not disabled.
+    FeatureGate {
+        /// The gate's name.
+        value: String,
+    },
+    /// At least one node has this hardware.
+    HardwareDetection {
+        /// The name of the hardware detector.
+        detector: String,
+    },
+    /// The operator is configured with an image of this name.
+    Image {
+        /// The image's name.
+        key: String,
+    },
+    /// The user has not set this field of the HyperConverged object.
+    HcoFieldUnconfigured {
+        /// The path of the field, with dots.
+        path: String,
+    },
+    /// The cluster has this topology.
+    Topology {
+        /// The name of the topology's boolean.
+        field: String,
+        /// The expected value.
+        value: bool,
+    },
+    /// The KubeVirt object has this feature gate.
+    KubevirtFeatureGate {
+        /// The gate's name.
+        value: String,
+    },
+}

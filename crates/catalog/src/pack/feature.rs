@@ -1,0 +1,40 @@
+//! The features of a pack, for its readers.
+
+/// The maturity of a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Maturity {
+    /// Generally available.
+    Ga,
+    /// Technology preview.
+    Tp,
+    /// Developer preview.
+    Dp,
+}
+
+/// A named group of assets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feature {
+    /// The name.
+    pub name: String,
+    /// What it provides, in one sentence.
+    pub description: String,
+    /// The maturity, if the pack declares it.
+    pub maturity: Option<Maturity>,
+    /// Names of its assets.
+    pub assets: Vec<String>,
+    /// Groups of its assets.
+    pub groups: Vec<String>,
+    /// What it requires.
+    pub requires: Vec<String>,
+    /// What is recommended with it.
+    pub recommended: Vec<String>,
+}
+
+/// The framework itself, as a feature.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Framework {
+    /// The maturity.
+    pub maturity: Option<Maturity>,
+    /// How users opt in.
+    pub opt_in: Option<String>,
+}

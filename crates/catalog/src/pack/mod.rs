@@ -1,0 +1,15 @@
+//! The asset pack: its files, its assets and features, and its faults.
+
+pub mod asset;
+pub mod catalog;
+pub mod condition;
+pub mod fault;
+pub mod feature;
+pub mod files;
+pub(crate) mod load;
+mod requirement;
+pub mod source;
+mod strict;
+#[cfg(test)]
+pub(crate) mod test_pack;
+pub mod tombstone;

@@ -1,0 +1,140 @@
+//! `metadata.managedFields` as the server sent it, stored as text because a tree takes many times the memory.
+
+use crate::fields::field_set::{Entry, FieldSet};
+use crate::fields::pointer::{Pointer, escape};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// All entries of `managedFields`, as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ManagedFields(Box<str>);
+
+/// The fields that the server recorded as owned by our applies, and when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claim {
+    fields: Box<str>,
+    time: Box<str>,
+}
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(default, borrow)]
+    manager: Cow<'a, str>,
+    #[serde(default, borrow)]
+    operation: Cow<'a, str>,
+    #[serde(default, borrow)]
+    subresource: Cow<'a, str>,
+    #[serde(default, borrow)]
+    time: Cow<'a, str>,
+    #[serde(default, borrow, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+}
+
+impl ManagedFields {
+    /// Stores the server's text.
+    pub fn new(text: &str) -> ManagedFields {
+        ManagedFields(text.into())
+    }
+
+    /// All entries, parsed.
+    pub fn entries(&self) -> Vec<Entry> {
+        Entry::all(&self.value())
+    }
+
+    /// The entries as a JSON value.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// The claim of this field manager's applies to the object itself.
+    pub fn claim(&self, manager: &str) -> Option<Claim> {
+        let entries: Vec<Raw<'_>> = serde_json::from_str(&self.0).ok()?;
+        let is_ours =
+            |entry: &Raw<'_>| entry.operation == "Apply" && entry.manager == manager && entry.subresource.is_empty();
+        let ours = entries.into_iter().find(is_ours)?;
+        Some(Claim { fields: ours.fields.map_or("{}", RawValue::get).into(), time: ours.time.into() })
+    }
+}
+
+impl Claim {
+    /// The claimed fields.
+    pub fn fields(&self) -> FieldSet {
+        FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
+    }
+
+    /// Whether the claim has this annotation; a write by another manager removes it from the claim.
+    pub fn has_annotation(&self, key: &str) -> bool {
+        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
+        fields["f:metadata"]["f:annotations"].get(format!("f:{key}")).is_some()
+    }
+
+    /// The atomic field that a pointer leads into, such as a selector: nothing below it can have another owner.
+    pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
+        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
+        let (mut node, mut way) = (&fields, String::new());
+        for step in pointer.steps() {
+            if !way.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
+                return Some(way);
+            }
+            node = node.get(format!("f:{step}"))?;
+            way.push_str(&format!("/{}", escape(step)));
+        }
+        None
+    }
+
+    /// Whether the other claim has the same fields and time. Equal sets usually have equal text, which is compared first because it is
+    /// cheaper.
+    pub fn is_still(&self, now: &Claim) -> bool {
+        self.time == now.time && (self.fields == now.fields || self.fields() == now.fields())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ManagedFields;
+    use crate::fields::pointer::Pointer;
+    use serde_json::json;
+
+    fn fields(text: &str, time: &str) -> ManagedFields {
+        ManagedFields::new(&format!(
+            r#"[{{"manager":"us","operation":"Update","time":"{time}","fieldsV1":{{"f:other":{{}}}}}},
+                {{"manager":"us","operation":"Apply","subresource":"status","time":"{time}","fieldsV1":{{}}}},
+                {{"manager":"us","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","time":"{time}","fieldsV1":{text}}}]"#
+        ))
+    }
+
+    #[test]
+    fn our_claim_is_the_apply_entry_of_the_object_itself() {
+        let ours = fields(r#"{"f:spec":{"f:type":{}}}"#, "t").claim("us").unwrap();
+        assert_eq!(ours.fields().paths().collect::<Vec<_>>(), [".spec.type"]);
+        assert!(fields("{}", "t").claim("them").is_none());
+        assert!(ManagedFields::default().claim("us").is_none(), "an object without entries has no claim of ours");
+    }
+
+    #[test]
+    fn claims_are_compared_by_set_and_time_and_not_by_text() {
+        let claim = |text: &str, time: &str| fields(text, time).claim("us").unwrap();
+        let before = claim(r#"{"f:a":{},"f:b":{}}"#, "t");
+        assert!(before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "t")));
+        assert!(before.is_still(&claim(r#"{"f:b": {}, "f:a": {}}"#, "t")));
+        assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "another manager took a field");
+        assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied with our field manager");
+    }
+
+    #[test]
+    fn an_atomic_field_cannot_be_shared() {
+        let claim = fields(r#"{"f:spec":{"f:selector":{},"f:more":{".":{},"f:a/b":{}}}}"#, "t").claim("us").unwrap();
+        let around = |text: &str| claim.whole_around(&Pointer::parse(text).unwrap());
+        assert_eq!(around("/spec/selector/app").as_deref(), Some("/spec/selector"));
+        assert_eq!((around("/spec/selector"), around("/spec/more/a~1b"), around("/spec/none/x")), (None, None, None));
+    }
+
+    #[test]
+    fn entries_are_read_with_their_managers() {
+        let entries =
+            ManagedFields::new(&json!([{"manager": "a", "operation": "Update", "fieldsV1": {"f:x": {}}}]).to_string());
+        assert_eq!(entries.entries()[0].manager, "a");
+    }
+}
