@@ -22,7 +22,7 @@ mod written;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::notice::Notice;
 use catalog::{Catalog, Facts};
-use change::{Moment, Now, PatchableKinds};
+use change::{Key, Moment, Now, PatchableKinds};
 use discovery::Discovery;
 use orphans::Orphans;
 use platform::Platform;
@@ -108,6 +108,21 @@ impl Core {
     /// What is known of the cluster.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// The HyperConverged.
+    pub fn hyperconverged(&self) -> &Key {
+        &self.platform.key
+    }
+
+    /// Whether the API server serves HyperConverged.
+    pub fn serves_hyperconverged(&self) -> bool {
+        self.discovery.kinds.find(&self.platform.key.kind).is_some()
+    }
+
+    /// Whether enough was known to render the catalogue.
+    pub fn has_evaluated(&self) -> bool {
+        self.has_rendered
     }
 
     /// What every asset comes to, from what is known now.

@@ -3,9 +3,7 @@
 mod autopilot;
 mod command;
 mod images;
-mod metrics;
 mod pack;
-mod serve;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -48,7 +46,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
-    let result = match Arguments::parse_from(as_now(
+    let result = match Arguments::parse_from(with_default_command(
         std::env::args_os().collect(),
         std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
     ))
@@ -73,7 +71,7 @@ fn main() -> ExitCode {
 }
 
 /// The predecessor runs without a word in a pod, and takes flags for those of `run`; so do we.
-fn as_now(mut arguments: Vec<OsString>, in_a_pod: bool) -> Vec<OsString> {
+fn with_default_command(mut arguments: Vec<OsString>, in_a_pod: bool) -> Vec<OsString> {
     let ours = ["-h", "--help", "-V", "--version"];
     let is_run = match arguments.get(1).map(|first| first.to_string_lossy()) {
         None => in_a_pod,
@@ -87,12 +85,12 @@ fn as_now(mut arguments: Vec<OsString>, in_a_pod: bool) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use super::as_now;
+    use super::with_default_command;
 
     #[test]
     fn the_predecessors_way_to_start_is_ours() {
         let now = |words: &[&str], in_a_pod: bool| {
-            let words = as_now(words.iter().map(Into::into).collect(), in_a_pod);
+            let words = with_default_command(words.iter().map(Into::into).collect(), in_a_pod);
             words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(now(&["virtpilot"], true), "virtpilot run");

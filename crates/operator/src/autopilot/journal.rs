@@ -1,106 +1,123 @@
-//! One decision, told once: a log line and an event.
+//! Makes a log line, a Kubernetes event and metrics of each notice.
 
-use autopilot::Tell;
-use catalog::Need;
-use change::{Key, Reason};
-use cluster::event::Told;
+use super::metrics::Metrics;
+use autopilot::Notice;
+use change::Key;
+use change::reason::Severity;
+use cluster::event::Event;
+use runtime::{Journal, Publication};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What to say about a decision, and whether it is a warning.
-pub(super) fn told(key: &Key, tell: &Tell) -> Told {
-    let (warning, reason, note) = match tell {
-        Tell::Applied => (false, "AssetApplied", format!("{key} was applied")),
-        Tell::Adopted { changes } => {
-            let note = format!(
-                "{key} was somebody else's and is kept from now on; a copy was made before. {}",
-                changed(changes)
-            );
-            (false, "Adopted", note)
-        }
-        Tell::TakenOver { changes } => {
-            let note = format!("{key} was our predecessor's and is kept from now on. {}", changed(changes));
-            (false, "TakenOver", note)
-        }
-        Tell::Pruned { dropped } => {
-            (false, "Pruned", format!("{key} was not wanted any more and was deleted{}", lost(dropped)))
-        }
-        Tell::Buried => (false, "TombstoneDeleted", format!("{key} was made by a former release and was deleted")),
-        Tell::HandedBack => {
-            let note =
-                format!("{key} is not wanted any more and was somebody else's before: it was given back as it is");
-            (false, "HandedBack", note)
-        }
-        Tell::Recreated { dropped } => {
-            let note = format!("{key}: somebody deleted it; it was created again{}", lost(dropped));
-            (false, "DriftCorrected", note)
-        }
-        Tell::Corrected { actors, fields } => {
-            let who = if actors.is_empty() { "somebody".to_owned() } else { actors.join(", ") };
-            let what = if fields.is_empty() { "our entry".to_owned() } else { fields.join(", ") };
-            (false, "DriftCorrected", format!("{key}: {who} changed {what}; it was put back"))
-        }
-        Tell::Held(reason) => {
-            let warning =
-                !matches!(reason, Reason::Unmanaged | Reason::Paused | Reason::Excluded | Reason::LeftBehind { .. });
-            (warning, reason.word(), format!("{key}: {reason}"))
-        }
-    };
-    if warning {
-        tracing::warn!(reason, object = %key, "{note}");
-    } else {
-        tracing::info!(reason, object = %key, "{note}");
+/// Files events under the HyperConverged, which is what users look at.
+pub(super) struct EventJournal {
+    metrics: Arc<Metrics>,
+    server: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The HyperConverged and its uid, once it was seen.
+    subject: Option<(Key, String)>,
+    /// The last complaint about discovery, so that the same one is logged once.
+    discovery: String,
+}
+
+/// One line for people, and the event of the same text.
+struct Entry {
+    severity: Severity,
+    name: &'static str,
+    about: Option<Key>,
+    note: String,
+}
+
+impl EventJournal {
+    pub(super) fn new(metrics: Arc<Metrics>, server: &str) -> EventJournal {
+        EventJournal { metrics, server: server.to_owned(), state: Mutex::default() }
     }
-    Told { warning, reason: reason.to_owned(), about: Some(key.clone()), note }
-}
 
-/// What users had written on an object that is gone.
-fn lost(dropped: &[(String, String)]) -> String {
-    let lost: Vec<String> = dropped.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-    if lost.is_empty() { String::new() } else { format!(", without what was written on it: {}", lost.join("; ")) }
-}
+    fn entry(&self, notice: Notice) -> Option<Entry> {
+        let normal = |name, note| Some(Entry { severity: Severity::Normal, name, about: None, note });
+        let warning = |name, note| Some(Entry { severity: Severity::Warning, name, about: None, note });
+        match notice {
+            Notice::Object(key, what) => {
+                let note = format!("{key}: {what}");
+                Some(Entry { severity: what.severity(), name: what.name(), about: Some(key), note })
+            }
+            Notice::NotApplicable(key, why) => {
+                let note = format!("{key} is not managed any more and stays as it is: {why}");
+                Some(Entry { severity: Severity::Normal, name: "NotApplicable", about: Some(key), note })
+            }
+            Notice::SwitchedOff { objects } => {
+                let kept = match objects {
+                    0 => "no object was managed".to_owned(),
+                    1 => "the managed object stays as it is".to_owned(),
+                    count => format!("the {count} managed objects stay as they are"),
+                };
+                normal("Disabled", format!("the autopilot is off: {kept}; run \"virtpilot handback\" to release them"))
+            }
+            Notice::Invalid(complaint) => warning("InvalidConfiguration", complaint),
+            Notice::Missing(need, assets) => {
+                warning("CRDMissing", format!("{} cannot be applied: {}", assets.join(", "), need.why()))
+            }
+            Notice::Served(need, assets) => {
+                normal("CRDDiscovered", format!("the cluster serves {need} now, which {} needs", assets.join(", ")))
+            }
+            Notice::TakenOverAsIs(key) => {
+                tracing::info!(object = %key, "{key}: taken over from the predecessor without a write");
+                None
+            }
+            Notice::NoHyperConverged => {
+                tracing::warn!("the API server does not serve HyperConverged; waiting until its operator is installed");
+                None
+            }
+            Notice::DiscoveryFailed(why) => {
+                self.log_discovery(&why);
+                None
+            }
+            Notice::WatchLost { kind, why } => {
+                tracing::warn!("cannot watch {kind} now: {why}");
+                None
+            }
+            Notice::SearchFailed { kind, why } => {
+                tracing::warn!("cannot search {kind} for objects to remove: {why}; trying again");
+                None
+            }
+            Notice::Retry { why, wait } => {
+                tracing::debug!("{why}; next attempt in {wait} ms");
+                None
+            }
+            Notice::Subject(..) | Notice::State(..) | Notice::NotNeeded(_) => None,
+        }
+    }
 
-/// What was changed about an object that was not ours.
-fn changed(changes: &[String]) -> String {
-    match changes.is_empty() {
-        true => "Nothing was changed about it".to_owned(),
-        false => format!("Changed: {}", changes.join(", ")),
+    fn log_discovery(&self, why: &str) {
+        let line = format!("could not ask the API server at {} what it serves: {why}; trying again", self.server);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.discovery != line {
+            tracing::warn!("{line}");
+            state.discovery = line;
+        }
     }
 }
 
-/// An object that is there, and for which there is no reason any more.
-pub(super) fn not_applicable(key: &Key, why: &str) -> Told {
-    let note = format!("{key} stays as it is and is not kept any more: {why}");
-    tracing::info!("{note}");
-    Told { warning: false, reason: "NotApplicable".to_owned(), about: Some(key.clone()), note }
-}
-
-/// The user turned everything off.
-pub(super) fn off(kept: usize) -> Told {
-    let stay = match kept {
-        0 => "nothing is kept or created".to_owned(),
-        1 => "the object that was kept stays as it is".to_owned(),
-        kept => format!("the {kept} objects that were kept stay as they are"),
-    };
-    let note = format!("the autopilot is off: {stay}; `virtpilot handback` gives everything back");
-    tracing::info!("{note}");
-    Told { warning: false, reason: "Disabled".to_owned(), about: None, note }
-}
-
-/// Something that is wrong with the platform as a whole.
-pub(super) fn complaint(words: &str) -> Told {
-    tracing::warn!("{words}");
-    Told { warning: true, reason: "InvalidConfiguration".to_owned(), about: None, note: words.to_owned() }
-}
-
-/// Something that assets need and somebody asked for is not there.
-pub(super) fn missing(need: &Need, assets: &[String]) -> Told {
-    let note = format!("{} cannot be applied: {}", assets.join(", "), need.why());
-    tracing::warn!(reason = "CRDMissing", "{note}");
-    Told { warning: true, reason: "CRDMissing".to_owned(), about: None, note }
-}
-
-/// What was missing has come.
-pub(super) fn discovered(need: &Need, assets: &[String]) -> Told {
-    let note = format!("the cluster serves {need} now, which {} needs", assets.join(", "));
-    tracing::info!(reason = "CRDDiscovered", "{note}");
-    Told { warning: false, reason: "CRDDiscovered".to_owned(), about: None, note }
+impl Journal<Notice> for EventJournal {
+    fn record(&self, notice: Notice) -> Option<Publication> {
+        self.metrics.record(&notice);
+        if let Notice::Subject(key, uid) = notice {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).subject = Some((key, uid));
+            return None;
+        }
+        let Entry { severity, name, about, note } = self.entry(notice)?;
+        let is_warning = severity == Severity::Warning;
+        let object = about.as_ref().map(tracing::field::display);
+        if is_warning {
+            tracing::warn!(reason = name, object, "{note}");
+        } else {
+            tracing::info!(reason = name, object, "{note}");
+        }
+        let (regarding, uid) = self.state.lock().unwrap_or_else(PoisonError::into_inner).subject.clone()?;
+        let event = Event { warning: is_warning, reason: name.to_owned(), about, note };
+        Some(Publication { regarding, uid, event })
+    }
 }

@@ -1,23 +1,29 @@
-//! Keeps the platform's objects: watches, decides, writes, tells.
+//! Runs the autopilot: its core, the shared hands, and a journal.
 
-mod asking;
-mod deletions;
-pub(crate) mod discovery;
-mod engine;
-pub(crate) mod item;
 mod journal;
-mod kinds;
-mod leaving;
-mod looks;
-mod missing;
-mod places;
-pub(crate) mod platform;
-mod questions;
-mod readings;
-mod rendering;
-mod teller;
-mod waiting;
-mod world;
-mod writing;
+mod metrics;
 
-pub(crate) use engine::{Settings, run};
+use autopilot::{Config, Core};
+use catalog::Catalog;
+use cluster::{Permit, Server};
+use journal::EventJournal;
+pub(crate) use metrics::Metrics;
+use runtime::{Clock, Hands, Stop};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Manages the platform until `stop` resolves; a write in flight is finished.
+pub(crate) async fn run(
+    config: Config,
+    catalog: Catalog,
+    server: Server,
+    permit: Permit,
+    (instance, metrics): (String, Arc<Metrics>),
+    readiness: watch::Sender<Vec<String>>,
+    stop: Stop,
+) -> anyhow::Result<()> {
+    let clock = Clock::start();
+    let journal = EventJournal::new(metrics, &server.address);
+    let core = Core::new(config, catalog, clock.now());
+    runtime::run(Hands { server, permit, clock, instance, readiness }, core, &journal, stop).await
+}

@@ -1,8 +1,8 @@
 //! `facts`: what is known of a cluster, in the form in which `render --facts` takes it.
 
+use super::evaluation::Policy;
 use super::print;
 use super::target::Target;
-use crate::autopilot::platform;
 use crate::pack::Pack;
 use anyhow::Context;
 
@@ -12,6 +12,8 @@ pub(crate) struct Arguments {
     target: Target,
     #[command(flatten)]
     pack: Pack,
+    #[command(flatten)]
+    policy: Policy,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -27,13 +29,8 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let catalog = arguments.pack.load()?;
-    let facts = arguments.target.with(async |reached| {
-        let (mut facts, _) = reached.facts(&catalog).await?;
-        platform::want_asking(&reached.server, &reached.kinds, &catalog, &mut facts, false).await;
-        Ok(facts)
-    })?;
-    let facts = serde_json::to_value(facts)?;
+    let core = arguments.policy.evaluate(&arguments.target, arguments.pack.load()?)?;
+    let facts = serde_json::to_value(core.facts())?;
     print(&match arguments.output {
         Format::Json => format!("{facts:#}\n"),
         Format::Yaml => serde_saphyr::to_string(&facts).context("could not write YAML")?,

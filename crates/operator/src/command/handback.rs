@@ -4,9 +4,9 @@ use super::print;
 use super::target::{Reached, Target};
 use crate::pack::Pack;
 use catalog::Catalog;
-use change::{Kind, handback};
-use cluster::act::{self, Act};
-use cluster::{Permit, list};
+use change::{Effect, Kind, handback};
+use cluster::list;
+use protocol::WriteError;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -96,7 +96,7 @@ fn kinds(catalog: &Catalog, reached: &Reached) -> (BTreeSet<Kind>, Vec<String>) 
 /// Lists every kind once and hands back what is ours; returns how many there were, and what was in the way.
 async fn one_round(reached: &Reached, kinds: &BTreeSet<Kind>, dry_run: bool) -> anyhow::Result<(usize, Vec<String>)> {
     let (mut found, mut troubles) = (0, Vec::new());
-    let selector = format!("{}={}", api::MANAGED_BY.0, api::MANAGED_BY.1);
+    let selector = autopilot::IDENTITY.selector();
     for served in kinds.iter().filter_map(|kind| reached.kinds.find(kind)) {
         let ours = match list::lives(&reached.server, &served, "", &selector).await {
             Ok(ours) => ours,
@@ -111,11 +111,11 @@ async fn one_round(reached: &Reached, kinds: &BTreeSet<Kind>, dry_run: bool) -> 
                 print(&format!("would hand back {key}\n"))?;
                 continue;
             }
-            let act = Act::HandBack(handback::patch(&live));
-            match act::act(&reached.server, &Permit::person(), &served, &key, act, 0).await {
+            let effect = Effect::HandBack { patch: handback::patch(&live) };
+            match reached.write(api::FIELD_MANAGER, &served, &key, effect).await {
                 Ok(_) => print(&format!("handed back {key}\n"))?,
                 // It is looked at again in the next round.
-                Err(act::Error::Stale(_) | act::Error::Refused { code: 404, .. }) => {}
+                Err(WriteError::Stale(_) | WriteError::Refused { code: 404, .. }) => {}
                 Err(error) => troubles.push(error.to_string()),
             }
         }

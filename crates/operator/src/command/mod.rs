@@ -2,6 +2,7 @@
 
 pub(crate) mod approve;
 pub(crate) mod completions;
+mod evaluation;
 pub(crate) mod explain;
 pub(crate) mod facts;
 pub(crate) mod handback;
@@ -9,6 +10,7 @@ pub(crate) mod render;
 pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod status;
+mod table;
 mod target;
 pub(crate) mod up;
 pub(crate) mod version;

@@ -1,13 +1,14 @@
 //! `render`: what the catalogue wants, without writing anything.
 
+use super::evaluation::Policy;
 use super::print;
+use super::table::table;
 use super::target::Target;
-use crate::autopilot::platform::{self, Outcome, Result as Came};
 use crate::pack::Pack;
 use anyhow::{Context, bail};
-use catalog::Facts;
+use autopilot::{AssetResult, Outcome, evaluate};
+use catalog::{Catalog, Facts};
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,6 +24,8 @@ pub(crate) struct Arguments {
     facts: Option<PathBuf>,
     #[command(flatten)]
     pack: Pack,
+    #[command(flatten)]
+    policy: Policy,
     /// Only this asset
     #[arg(long)]
     asset: Option<String>,
@@ -55,19 +58,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         bail!("there is no asset {name:?}\n  fix: choose one of {}", names.join(", "));
     }
     let mut outcomes = match offline(arguments)? {
-        Some(facts) => {
-            let words = "give --kubeconfig or --facts: it needs to know";
-            platform::want_offline(&catalog, &facts, false, words).outcomes
-        }
-        None => arguments.target.with(async |reached| {
-            let (mut facts, _) = reached.facts(&catalog).await?;
-            Ok(platform::want_asking(&reached.server, &reached.kinds, &catalog, &mut facts, false).await.outcomes)
-        })?,
+        Some(facts) => evaluate_offline(&catalog, &facts, arguments.policy.opt_in()),
+        None => arguments.policy.evaluate(&arguments.target, catalog)?.evaluation().outcomes,
     };
     outcomes.retain(|outcome| arguments.asset.as_ref().is_none_or(|name| *name == outcome.asset));
-    let failed = outcomes.iter().any(|outcome| matches!(outcome.result, Came::Error(_)));
+    let failed = outcomes.iter().any(|outcome| matches!(outcome.result, AssetResult::Error(_)));
     print(&match arguments.output {
-        Format::Status => table(&outcomes),
+        Format::Status => as_table(&outcomes),
         Format::Json => {
             format!("{:#}\n", Value::Array(shown(&outcomes, arguments.show_excluded).map(as_json).collect()))
         }
@@ -76,7 +73,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if failed { 3 } else { 0 }))
 }
 
-/// The facts a file gives, if one is named.
+/// Evaluates facts alone; an asset that needs more is in error.
+fn evaluate_offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Outcome> {
+    let mut outcomes = evaluate(catalog, facts, opt_in, None).outcomes;
+    for outcome in &mut outcomes {
+        if let AssetResult::Needs(queries) = &outcome.result {
+            let queries: Vec<String> = queries.iter().map(ToString::to_string).collect();
+            let why = format!("give --kubeconfig or --facts: it needs to know {}", queries.join(", "));
+            outcome.result = AssetResult::Error(why);
+        }
+    }
+    outcomes
+}
+
+/// The facts of a file, if one is named.
 fn offline(arguments: &Arguments) -> anyhow::Result<Option<Facts>> {
     let read =
         |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()));
@@ -95,19 +105,18 @@ fn offline(arguments: &Arguments) -> anyhow::Result<Option<Facts>> {
 
 /// Those that are printed: what is wanted, what failed, and on request the rest.
 fn shown(outcomes: &[Outcome], all: bool) -> impl Iterator<Item = &Outcome> {
-    outcomes.iter().filter(move |outcome| all || matches!(outcome.result, Came::Included(_) | Came::Error(_)))
+    outcomes.iter().filter(move |outcome| all || matches!(outcome.result, AssetResult::Included(_) | AssetResult::Error(_)))
 }
 
-/// The predecessor's words.
-fn status(outcome: &Outcome) -> (&'static str, Cow<'_, str>) {
+/// The predecessor's names for the results.
+fn status(outcome: &Outcome) -> (&'static str, String) {
     match &outcome.result {
-        Came::Included(_) => ("INCLUDED", "".into()),
-        Came::Filtered(_) => ("FILTERED", "excluded by disabled-resources".into()),
-        Came::Excluded(why) | Came::Unwanted { why, .. } => ("EXCLUDED", why.into()),
-        Came::Missing { need, .. } => ("EXCLUDED", need.why().into()),
-        // Whoever prints has asked, or has made an error of it.
-        Came::Needs(_) => ("ERROR", "it needs to know more".into()),
-        Came::Error(why) => ("ERROR", why.into()),
+        AssetResult::Included(_) => ("INCLUDED", String::new()),
+        AssetResult::Filtered(_) => ("FILTERED", "excluded by disabled-resources".into()),
+        AssetResult::Excluded(why) | AssetResult::Unwanted { why, .. } => ("EXCLUDED", why.to_string()),
+        AssetResult::Missing { need, .. } => ("EXCLUDED", need.why()),
+        AssetResult::Needs(_) => ("ERROR", "the cluster has not answered its look-ups".into()),
+        AssetResult::Error(why) => ("ERROR", why.clone()),
     }
 }
 
@@ -118,8 +127,8 @@ fn as_json(outcome: &Outcome) -> Value {
     if !reason.is_empty() {
         value["reason"] = json!(reason);
     }
-    if let Came::Included(object) = &outcome.result {
-        value["object"] = object.wanted.object();
+    if let AssetResult::Included(object) = &outcome.result {
+        value["object"] = object.desired.object();
     }
     value
 }
@@ -133,8 +142,8 @@ fn as_yaml(outcome: &Outcome) -> anyhow::Result<String> {
     for line in reason.lines() {
         text.push_str(&format!("# Reason: {line}\n"));
     }
-    if let Came::Included(object) = &outcome.result {
-        text.push_str(&serde_saphyr::to_string(&object.wanted.object()).context("could not write YAML")?);
+    if let AssetResult::Included(object) = &outcome.result {
+        text.push_str(&serde_saphyr::to_string(&object.desired.object()).context("could not write YAML")?);
         if !text.ends_with('\n') {
             text.push('\n');
         }
@@ -143,15 +152,10 @@ fn as_yaml(outcome: &Outcome) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn table(outcomes: &[Outcome]) -> String {
-    let width = outcomes.iter().map(|outcome| outcome.asset.len()).max().unwrap_or(0).max(5);
-    let mut text = format!("{:<width$}  {:<8}  {:<16}  REASON\n", "ASSET", "STATUS", "COMPONENT");
-    for outcome in outcomes {
+fn as_table(outcomes: &[Outcome]) -> String {
+    let row = |outcome: &Outcome| {
         let (status, reason) = status(outcome);
-        let row =
-            format!("{:<width$}  {status:<8}  {:<16}  {}", outcome.asset, outcome.component, reason.replace('\n', " "));
-        text.push_str(row.trim_end());
-        text.push('\n');
-    }
-    text
+        [outcome.asset.clone(), status.to_owned(), outcome.component.clone(), reason.replace('\n', " ")]
+    };
+    table(["ASSET", "STATUS", "COMPONENT", "REASON"], &outcomes.iter().map(row).collect::<Vec<_>>())
 }

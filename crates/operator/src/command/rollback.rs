@@ -3,10 +3,9 @@
 use super::print;
 use super::target::{Reached, Target};
 use anyhow::{Context, bail};
-use change::{Impact, Key, Kind, backup};
-use cluster::act::{self, Act};
-use cluster::kinds::Served;
-use cluster::{Permit, list};
+use change::{Effect, Impact, Key, Kind, backup};
+use cluster::{list, live};
+use protocol::{Served, WriteError};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,6 +16,9 @@ const WATCHED: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
 /// One write on the way is undone with one more; whoever writes more often than this is not an operator that was told to stop.
 const TIMES: usize = 5;
+
+/// The field manager of a person's rollback: what it changes is not the autopilot's.
+const ROLLBACK: &str = "virtpilot-rollback";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -74,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             );
         };
         let secret = Key { kind: Kind::new("v1", "Secret"), namespace: namespace.clone(), name: chosen };
-        let read = list::whole(&reached.server, &secrets, &secret).await;
+        let read = live::whole(&reached.server, &secrets, &secret).await;
         let read =
             read.with_context(|| format!("could not read {secret}"))?.with_context(|| format!("{secret} is gone"))?;
         let before = backup::object(&read).with_context(|| format!("{secret} does not hold a backup of {key}"))?;
@@ -108,9 +110,9 @@ async fn roll_back(
         true => format!("excluded {key}: the autopilot leaves it alone from now on\n"),
         false => format!("{key} was excluded before\n"),
     })?;
-    if same_object(key, &reached.key) {
+    if key.is_same_object(&reached.key) {
         // What users steer with stands on it, its own exclusion among that: it is not for us to take back.
-        let now = list::whole(&reached.server, &reached.served, key).await?.unwrap_or_default();
+        let now = live::whole(&reached.server, &reached.served, key).await?.unwrap_or_default();
         let is_theirs =
             |name: &str| name.starts_with(api::annotation::PREFIX) && !api::annotation::OURS.contains(&name);
         if let Some(annotations) = before["metadata"]["annotations"].as_object_mut() {
@@ -143,7 +145,7 @@ async fn roll_back(
 async fn restore(reached: &Reached, served: &Served, key: &Key, before: &Value) -> anyhow::Result<usize> {
     let (mut times, mut since) = (0, Instant::now());
     loop {
-        let live = list::whole(&reached.server, served, key).await.with_context(|| format!("could not read {key}"))?;
+        let live = live::whole(&reached.server, served, key).await.with_context(|| format!("could not read {key}"))?;
         if live.as_ref().is_some_and(|live| backup::is_restored(before, live)) {
             if since.elapsed() >= WATCHED {
                 return Ok(times);
@@ -161,7 +163,7 @@ async fn restore(reached: &Reached, served: &Served, key: &Key, before: &Value) 
         }
         match write(reached, served, key, before, live.as_ref()).await {
             // It was changed in between: look again.
-            Ok(()) | Err(act::Error::Stale(_)) => (times, since) = (times + 1, Instant::now()),
+            Ok(()) | Err(WriteError::Stale(_)) => (times, since) = (times + 1, Instant::now()),
             Err(error) => return Err(error).context("it is excluded, but could not be restored"),
         }
     }
@@ -174,24 +176,21 @@ async fn write(
     key: &Key,
     before: &Value,
     live: Option<&Value>,
-) -> Result<(), act::Error> {
-    let (server, permit) = (&reached.server, Permit::person());
+) -> Result<(), WriteError> {
     let object = backup::restored(before, live);
-    let content = if live.is_some() { Act::Replace(object) } else { Act::Create(object) };
-    let acted = act::act(server, &permit, served, key, content, 0).await?;
-    if let Some(live) = acted.live {
-        act::act(server, &permit, served, key, Act::Patch(backup::ownership(before, &live)), 0).await?;
+    let written = match live {
+        Some(_) => reached.write(ROLLBACK, served, key, Effect::Replace { object }).await?,
+        None => reached.write(api::FIELD_MANAGER, served, key, Effect::Create { object }).await?,
+    };
+    if let Some(live) = written.live {
+        let patch = backup::ownership(before, &live);
+        reached.write(api::FIELD_MANAGER, served, key, Effect::PatchOwnership { patch }).await?;
     }
     Ok(())
 }
 
 fn secrets(reached: &Reached) -> anyhow::Result<Served> {
     reached.kinds.find(&Kind::new("v1", "Secret")).context("this cluster does not serve Secrets")
-}
-
-fn same_object(one: &Key, other: &Key) -> bool {
-    (&one.kind.group, &one.kind.kind, &one.namespace, &one.name)
-        == (&other.kind.group, &other.kind.kind, &other.namespace, &other.name)
 }
 
 impl Asked<'_> {
@@ -212,8 +211,8 @@ impl Asked<'_> {
     fn one(&self, found: &[Value], all: &[Value]) -> anyhow::Result<Key> {
         let (kind, name) = (self.kind.unwrap_or_default(), self.name.unwrap_or_default());
         let mut keys: Vec<Key> = found.iter().filter_map(backup::key).collect();
-        keys.dedup_by(|one, other| same_object(one, other));
-        let is_one = keys.first().is_some_and(|first| keys.iter().all(|key| same_object(key, first)));
+        keys.dedup_by(|one, other| one.is_same_object(other));
+        let is_one = keys.first().is_some_and(|first| keys.iter().all(|key| key.is_same_object(first)));
         match keys.first() {
             Some(first) if is_one => Ok(first.clone()),
             Some(_) => bail!(
@@ -256,14 +255,12 @@ fn table(backups: &[Value]) -> String {
     if backups.is_empty() {
         return "there are no backups\n".into();
     }
-    let object = |secret: &Value| backup::key(secret).map(|key| key.to_string()).unwrap_or_default();
-    let width = backups.iter().map(|secret| object(secret).len()).max().unwrap_or(0).max(6);
-    let mut text = format!("{:<width$}  {:<20}  SECRET\n", "OBJECT", "TAKEN");
-    for secret in backups {
-        let taken = secret["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
-        text.push_str(&format!("{:<width$}  {taken:<20}  {}\n", object(secret), name(secret)));
-    }
-    text
+    let row = |secret: &Value| {
+        let object = backup::key(secret).map(|key| key.to_string()).unwrap_or_default();
+        let taken = secret["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned();
+        [object, taken, name(secret)]
+    };
+    super::table::table(["OBJECT", "TAKEN", "SECRET"], &backups.iter().map(row).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! `run`: the operator.
 
-use crate::metrics::Metrics;
+use super::target::on_runtime;
+use crate::autopilot::Metrics;
 use crate::pack::Pack;
-use crate::{autopilot, images, serve};
+use crate::{autopilot as product, images};
 use anyhow::Context;
+use autopilot::Config;
 use catalog::Catalog;
-use cluster::lease::Candidate;
-use cluster::{Patience, Permit};
+use cluster::{Timeouts, lease};
+use runtime::{health, lead, stop};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 #[derive(clap::Args)]
@@ -34,10 +35,10 @@ pub(crate) struct Arguments {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     prune: bool,
     /// Where metrics are served; 0 is nowhere
-    #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = serve::parse_address)]
+    #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = health::parse_address)]
     metrics_bind_address: Address,
     /// Where /healthz and /readyz are served; 0 is nowhere
-    #[arg(long, default_value = ":8082", value_name = "ADDRESS", value_parser = serve::parse_address)]
+    #[arg(long, default_value = ":8082", value_name = "ADDRESS", value_parser = health::parse_address)]
     health_probe_bind_address: Address,
     /// Let only one process of several write
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
@@ -55,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
     crd_validation_timeout: Duration,
     /// Accepted from those who move over: there is no debug server
-    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = serve::parse_address)]
+    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = health::parse_address)]
     debug_bind_address: Address,
     /// Accepted from those who move over: there is no debug server
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
@@ -90,65 +91,41 @@ enum LogFormat {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     start_log(arguments.log_format, arguments.development)?;
     let catalog = arguments.pack.load()?;
-    // The only TLS provider of the tree; a second installation is refused and harmless.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
-    runtime.block_on(operate(arguments, catalog))
+    on_runtime(operate(arguments, catalog))
 }
 
 async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let Arguments { request_timeout: request, watch_silence: silence, verify_every: verify, .. } = arguments;
-    let patience = Patience { request, silence, verify };
-    let server = cluster::connect(arguments.kubeconfig.as_deref(), patience).await?;
+    let timeouts = Timeouts { request, silence, verify };
+    let server = cluster::connect(arguments.kubeconfig.as_deref(), timeouts, autopilot::IDENTITY).await?;
     let metrics = Arc::new(Metrics::new());
-    let (missing, readiness) = watch::channel(vec![api::hco::KIND.to_owned()]);
-    serve::bind(arguments.health_probe_bind_address, "probes", serve::probes(readiness)).await?;
-    serve::bind(arguments.metrics_bind_address, "metrics", serve::metrics(metrics.clone())).await?;
-    let mut terminate = signal(SignalKind::terminate()).context("could not listen for signals")?;
-    let stop = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-    };
+    let (readiness, missing) = watch::channel(vec![api::hco::KIND.to_owned()]);
+    health::serve(arguments.health_probe_bind_address, "probes", health::probes(missing)).await?;
+    let text = { let metrics = metrics.clone(); move || metrics.text() };
+    health::serve(arguments.metrics_bind_address, "metrics", health::metrics(text)).await?;
+    let stop = stop::on_signal()?;
     let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
     if arguments.leader_elect && pod.is_none() {
         anyhow::bail!("--leader-elect needs a name that no other process has\n  fix: set POD_NAME");
     }
     let pod = pod.unwrap_or_else(|| "virtpilot".into());
-    let mut settings = autopilot::Settings {
-        metrics,
-        missing,
+    let config = Config {
         namespace: arguments.namespace,
         opt_in: arguments.opt_in,
-        openings: arguments.patchable_kinds,
+        patchable: arguments.patchable_kinds,
         prune: arguments.prune,
-        permit: Permit::unopposed(),
-        clock: jiff::Timestamp::now,
         images: images::from_environment(),
-        pod,
+        writes: true,
     };
     if !arguments.leader_elect {
-        return autopilot::run(server, catalog, settings, stop).await;
+        let permit = lease::without_election();
+        return product::run(config, catalog, server, permit, (pod, metrics), readiness, stop).await;
     }
-    let mut stop = std::pin::pin!(stop);
-    let mut candidate = Candidate::new(server.client.clone(), &settings.namespace, &settings.pod);
-    // One that waits does its work.
-    settings.missing.send_replace(Vec::new());
-    tracing::info!("waiting to lead");
-    tokio::select! {
-        () = candidate.win() => {}
-        () = &mut stop => return Ok(()),
-    }
-    tracing::info!("leading");
-    settings.missing.send_replace(vec![api::hco::KIND.to_owned()]);
-    settings.permit = candidate.permit();
-    let outcome = tokio::select! {
-        outcome = autopilot::run(server, catalog, settings, stop) => outcome,
-        () = candidate.keep() => Err(anyhow::anyhow!("another process leads now; start again to wait for a turn")),
+    let (namespace, shown, leading) = (config.namespace.clone(), readiness.clone(), server.clone());
+    let work = |permit, stop| {
+        product::run(config, catalog, server, permit, (pod.clone(), metrics), readiness, stop)
     };
-    candidate.release().await;
-    outcome
+    lead(&leading, &namespace, &pod, &shown, stop, work).await
 }
 
 fn start_log(format: LogFormat, development: bool) -> anyhow::Result<()> {

@@ -1,0 +1,175 @@
+//! What a Prometheus scrapes; names and labels are the predecessor's.
+
+use autopilot::{Cause, Notice, ObjectNotice, State};
+use catalog::Need;
+use change::reason::Compliance;
+use change::{Key, Kind, Reason};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// One object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Object {
+    kind: String,
+    name: String,
+    namespace: String,
+}
+
+impl Object {
+    fn of(key: &Key) -> Object {
+        Object { kind: key.kind.kind.clone(), name: key.name.clone(), namespace: key.namespace.clone() }
+    }
+}
+
+/// A kind that assets need.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Dependency {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+impl Dependency {
+    fn of(need: &Need) -> Dependency {
+        let Kind { group, version, kind } = need.labels();
+        Dependency { group, version, kind }
+    }
+}
+
+/// All metrics.
+pub(crate) struct Metrics {
+    registry: Registry,
+    compliance: Family<Object, Gauge>,
+    paused: Family<Object, Gauge>,
+    thrashing: Family<Object, Counter>,
+    tombstones: Family<Object, Gauge>,
+    missing: Family<Dependency, Gauge>,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("kubevirt_autopilot");
+        let (compliance, paused, thrashing) = (Family::default(), Family::default(), Family::default());
+        let missing = Family::default();
+        let help = "1 if an asset that somebody asked for needs it and the cluster does not serve it";
+        registry.register("missing_dependency", help, missing.clone());
+        registry.register("compliance_status", "1 in sync, 0 not", compliance.clone());
+        registry.register("paused_resources", "1 paused, 0 not", paused.clone());
+        // The library adds _total.
+        registry.register("thrashing", "Fights over an object that ended in a pause", thrashing.clone());
+        let tombstones = Family::default();
+        registry.register(
+            "tombstone_status",
+            "0 gone, 1 still there, -1 stuck, -2 not ours to delete",
+            tombstones.clone(),
+        );
+        Metrics { registry, compliance, paused, thrashing, tombstones, missing }
+    }
+
+    /// Takes what a notice says about an object or a dependency.
+    pub(super) fn record(&self, notice: &Notice) {
+        match notice {
+            Notice::State(key, state) => self.show(&Object::of(key), state),
+            Notice::Object(key, ObjectNotice::Held(Reason::Fighting { .. })) => {
+                self.thrashing.get_or_create_owned(&Object::of(key)).inc();
+            }
+            Notice::Missing(need, _) => {
+                self.missing.get_or_create_owned(&Dependency::of(need)).set(1);
+            }
+            Notice::Served(need, _) | Notice::NotNeeded(need) => {
+                self.missing.remove(&Dependency::of(need));
+            }
+            _ => {}
+        }
+    }
+
+    fn show(&self, object: &Object, state: &State) {
+        match state {
+            State::InSync => {
+                self.compliance.get_or_create_owned(object).set(1);
+                self.paused.get_or_create_owned(object).set(0);
+            }
+            State::Failed => {
+                self.compliance.get_or_create_owned(object).set(0);
+            }
+            State::Held(reason) => {
+                self.paused.get_or_create_owned(object).set(i64::from(*reason == Reason::Paused));
+                match reason.compliance() {
+                    Compliance::NotCompliant => {
+                        self.compliance.get_or_create_owned(object).set(0);
+                    }
+                    Compliance::Exempt => {
+                        self.compliance.remove(object);
+                    }
+                }
+            }
+            State::RemovalHeld(cause, reason) => {
+                self.forget(object);
+                if *cause == Cause::Tombstone {
+                    self.tombstones.get_or_create_owned(object).set(match reason {
+                        Reason::LeftBehind { .. } | Reason::Unmanaged | Reason::Excluded => -2,
+                        Reason::DeletionStuck { .. } => -1,
+                        _ => 1,
+                    });
+                }
+            }
+            State::TombstonePresent => {
+                self.tombstones.get_or_create_owned(object).set(1);
+            }
+            State::TombstoneAbsent => {
+                self.tombstones.get_or_create_owned(object).set(0);
+            }
+            State::Forgotten => self.forget(object),
+        }
+    }
+
+    fn forget(&self, object: &Object) {
+        self.compliance.remove(object);
+        self.paused.remove(object);
+    }
+
+    /// As text for a scrape.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Metrics;
+    use autopilot::{Notice, ObjectNotice, State};
+    use catalog::Need;
+    use change::{Key, Kind, Reason};
+
+    #[test]
+    fn names_and_labels_are_the_predecessors() {
+        let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
+        let metrics = Metrics::new();
+        let show = |state: State| metrics.record(&Notice::State(key.clone(), state));
+        show(State::InSync);
+        let fighting = Reason::Fighting { actors: Vec::new(), fields: Vec::new() };
+        metrics.record(&Notice::Object(key.clone(), ObjectNotice::Held(fighting)));
+        let labels = "{kind=\"Service\",name=\"s\",namespace=\"n\"}";
+        for line in ["compliance_status{} 1", "paused_resources{} 0", "thrashing_total{} 1"] {
+            let line = format!("kubevirt_autopilot_{}", line.replace("{}", labels));
+            assert!(metrics.text().contains(&line), "{line}\n{}", metrics.text());
+        }
+        let need = Need::of(&Kind::new("g.io/v1", "K"));
+        let line = "kubevirt_autopilot_missing_dependency{group=\"g.io\",version=\"v1\",kind=\"K\"} 1";
+        metrics.record(&Notice::Missing(need.clone(), Vec::new()));
+        assert!(metrics.text().contains(line), "{}", metrics.text());
+        metrics.record(&Notice::Served(need, Vec::new()));
+        assert!(!metrics.text().contains(line), "it is served now");
+        show(State::Held(Reason::Unmanaged));
+        assert!(!metrics.text().contains("compliance_status{"), "an unmanaged object has no compliance");
+        show(State::Held(Reason::Paused));
+        assert!(metrics.text().contains(&format!("kubevirt_autopilot_paused_resources{labels} 1")));
+    }
+}

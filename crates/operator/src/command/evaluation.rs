@@ -1,0 +1,62 @@
+//! The operator's own core over one listing, with writes off: what `status`, `render` and `facts` show.
+
+use super::target::{Target, on_runtime};
+use crate::images;
+use anyhow::bail;
+use autopilot::{Config, Core};
+use catalog::Catalog;
+use change::PatchableKinds;
+use cluster::Timeouts;
+use runtime::{Clock, Discard};
+
+/// The operator's flags that change what is wanted.
+#[derive(clap::Args)]
+pub(crate) struct Policy {
+    /// Manage nothing unless the HyperConverged says so, as the operator is told
+    #[arg(long)]
+    opt_in: bool,
+    /// Sensitive kinds that users may patch, as the operator is told
+    #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
+    patchable_kinds: PatchableKinds,
+    /// Whether the operator deletes what is not wanted any more
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    prune: bool,
+}
+
+impl Policy {
+    /// Whether nothing is managed unless the HyperConverged says so.
+    pub(crate) fn opt_in(&self) -> bool {
+        self.opt_in
+    }
+
+    /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error; its objects are unknown.
+    pub(crate) fn evaluate(&self, target: &Target, catalog: Catalog) -> anyhow::Result<Core> {
+        let config = Config {
+            namespace: target.namespace.clone(),
+            opt_in: self.opt_in,
+            patchable: self.patchable_kinds.clone(),
+            prune: self.prune,
+            images: images::from_environment(),
+            writes: false,
+        };
+        on_runtime(async {
+            let server =
+                cluster::connect(target.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
+            let mut core = Core::new(config, catalog, Clock::start().now());
+            let unlisted = runtime::evaluate(&server, &mut core, &Discard).await?;
+            let reports = unlisted.iter().map(|unlisted| {
+                format!("could not list {}: {}", unlisted.target.kind.kind, unlisted.why)
+            });
+            let reports: Vec<String> = reports.collect();
+            match core.has_evaluated() {
+                true => reports.iter().for_each(|report| eprintln!("warning: {report}")),
+                false if !reports.is_empty() => bail!("{}", reports.join("\n")),
+                false if !core.serves_hyperconverged() => {
+                    bail!("this cluster does not serve HyperConverged: is its operator installed?")
+                }
+                false => bail!("{} does not exist", core.hyperconverged()),
+            }
+            Ok(core)
+        })
+    }
+}
