@@ -1,4 +1,4 @@
-//! Whether an asset is wanted in a cluster.
+//! Whether an asset applies to a cluster.
 
 use crate::cluster::facts::Facts;
 use crate::cluster::need::Need;
@@ -8,37 +8,37 @@ use crate::pack::condition::Condition;
 use serde_json::Value;
 use std::fmt;
 
-/// Whether an asset is wanted.
+/// Whether an asset applies.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Applicability {
-    /// It is.
+    /// It applies.
     Applies,
-    /// It is not, and why.
+    /// It does not apply, and why.
     Not(Unmet),
-    /// It is not, because its user did not ask for it or does not ask any more.
+    /// It does not apply, because the user has not requested it or no longer requests it.
     NotAskedFor(Unmet),
-    /// It would be, if the cluster served this.
+    /// It would apply if the cluster served this.
     Missing(Need),
-    /// That cannot be said before these are answered.
+    /// These queries must be answered first.
     Needs(Vec<Query>),
-    /// The cluster did not answer this: leave everything as it is.
+    /// The cluster could not answer this query, so nothing may change.
     Held(Query),
-    /// The asset's own conditions make no sense.
+    /// The conditions of the asset are invalid.
     Broken(String),
 }
 
-/// The first thing that speaks against an asset.
+/// Why an asset does not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmet {
-    /// It is opt-in and no condition opts in.
+    /// It is opt-in and has no conditions.
     NeverAskedFor,
-    /// A condition does not hold.
+    /// A condition is not met.
     Condition {
-        /// What was looked at, such as ``annotation `a/b` of the HyperConverged object``.
+        /// What was checked, such as ``annotation `a/b` of the HyperConverged object``.
         what: String,
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The actual value.
         actual: String,
     },
 }
@@ -46,13 +46,13 @@ pub enum Unmet {
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unmet::NeverAskedFor => write!(f, "it is opt-in and has no condition by which one could opt in"),
+            Unmet::NeverAskedFor => write!(f, "it is opt-in and has no condition to opt in with"),
             Unmet::Condition { what, expected, actual } => write!(f, "{what} should be {expected} and is {actual}"),
         }
     }
 }
 
-/// The answer for one condition.
+/// The outcome of one condition.
 enum Met {
     Yes,
     No(Unmet),
@@ -61,12 +61,12 @@ enum Met {
     Broken(String),
 }
 
-/// Decides whether an asset is wanted in the cluster that the facts describe.
+/// Decides whether an asset applies to the cluster that the facts describe.
 ///
-/// One condition that does not hold is decisive, whatever is still unknown of the others. What the cluster does not serve is looked at
-/// last, so that what nobody asked for is never missing anything.
+/// One unmet condition decides, even while others are still unknown. Kinds that the cluster does not serve are checked last, so that only
+/// assets that otherwise apply report a missing kind.
 pub fn applies(asset: &Asset, facts: &Facts) -> Applicability {
-    match wanted(asset, facts) {
+    match conditions_met(asset, facts) {
         Applicability::Applies => match Need::all_of(asset).find(|need| facts.absent.contains(need)) {
             Some(need) => Applicability::Missing(need),
             None => Applicability::Applies,
@@ -75,7 +75,7 @@ pub fn applies(asset: &Asset, facts: &Facts) -> Applicability {
     }
 }
 
-fn wanted(asset: &Asset, facts: &Facts) -> Applicability {
+fn conditions_met(asset: &Asset, facts: &Facts) -> Applicability {
     if asset.conditions.is_empty() {
         return match asset.install {
             Install::Always => Applicability::Applies,
@@ -109,7 +109,7 @@ fn wanted(asset: &Asset, facts: &Facts) -> Applicability {
     if needs.is_empty() { Applicability::Applies } else { Applicability::Needs(needs) }
 }
 
-/// Whether only a user can have made a condition false; feature gates come and go with versions of their operator, too.
+/// Whether only a user can change the outcome of a condition; feature gates also change with the version of their operator.
 fn is_user_condition(condition: &Condition) -> bool {
     matches!(condition, Condition::Annotation { .. })
 }
@@ -155,9 +155,7 @@ fn met(condition: &Condition, facts: &Facts) -> Met {
                 Some(Value::Object(map)) => map.is_empty(),
                 Some(_) => false,
             };
-            yes_or(holds, || {
-                (format!("field `{path}` of the HyperConverged object"), "left to us".into(), "set".into())
-            })
+            yes_or(holds, || (format!("field `{path}` of the HyperConverged object"), "unset".into(), "set".into()))
         }
         Condition::Topology { field, value } => match facts.topology.boolean(field) {
             None => Met::Broken(format!("the topology has no boolean `{field}`")),
@@ -184,7 +182,7 @@ enum Gate {
     Missing,
 }
 
-/// Version v1 has a list of names and states, v1beta1 a map of booleans.
+/// The feature gates of HyperConverged v1 are a list of names and states, those of v1beta1 a map of booleans.
 fn hco_gate(hco: &Value, name: &str) -> Gate {
     match hco.pointer("/spec/featureGates") {
         Some(Value::Array(gates)) => {
@@ -209,7 +207,7 @@ fn kubevirt_gate(name: &str, facts: &Facts) -> Met {
     match facts.answers.get(&query) {
         None => Met::Needs(query),
         Some(Answer::Unknown) => Met::Held(query),
-        Some(Answer::Absent) => yes_or(false, || (what(), "set".into(), "not, for there is no such object".into())),
+        Some(Answer::Absent) => yes_or(false, || (what(), "set".into(), "not set: there is no such object".into())),
         Some(Answer::Found(list)) => {
             let gates = "/spec/configuration/developerConfiguration/featureGates";
             let holds = list.as_array().into_iter().flatten().any(|object| {

@@ -1,4 +1,4 @@
-//! From an asset and facts to one object.
+//! Renders an asset with facts into one object.
 
 use crate::cluster::facts::Facts;
 use crate::cluster::query::Query;
@@ -11,27 +11,27 @@ use crate::yaml;
 use serde_json::Value;
 use std::rc::Rc;
 
-/// What came out.
+/// The result of rendering.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rendered {
-    /// The object we want.
+    /// The desired object.
     Object(Value),
-    /// Nothing: the template says that there is nothing to want here.
+    /// The template renders to nothing, so no object is desired.
     Empty,
-    /// These must be answered first.
+    /// These queries must be answered first.
     Needs(Vec<Query>),
-    /// The cluster did not answer this: leave everything as it is.
+    /// The cluster could not answer this query, so nothing may change.
     Held(Query),
-    /// The template cannot be rendered; file, line where known, and reason.
+    /// The template cannot be rendered; the message has the file, the line if known, and the reason.
     Broken(String),
 }
 
-/// Renders an asset from what is known, or says what it needs to know first.
+/// Renders an asset, or returns the queries that must be answered first.
 pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
     let path = &asset.path;
     let text = if is_template(path) {
         let source = catalog.files.get(path).and_then(|content| std::str::from_utf8(content).ok());
-        // It was read before, when the pack was loaded.
+        // It was parsed before, when the pack was loaded.
         let Some(parsed) = source.and_then(|source| Parsed::read(source).ok()) else {
             return Rendered::Broken(format!("{path}: the pack has no such template"));
         };
@@ -50,7 +50,7 @@ pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
     } else {
         match catalog.files.get(path).map(std::str::from_utf8) {
             Some(Ok(text)) => text.to_owned(),
-            Some(Err(_)) => return Rendered::Broken(format!("{path}: it is no text")),
+            Some(Err(_)) => return Rendered::Broken(format!("{path}: it is not UTF-8 text")),
             None => return Rendered::Broken(format!("{path}: the pack has no such file")),
         }
     };
@@ -61,7 +61,7 @@ pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
     }
 }
 
-/// What was asked, and what else the template asks with constant words: so that one round is mostly enough.
+/// The query that stopped the template, and all its other queries with constant arguments, so that one round is usually enough.
 fn needs(asked: Query, parsed: &Parsed, asset: &Asset, facts: &Facts) -> Vec<Query> {
     let mut queries = vec![asked];
     for (_, (function, texts)) in names::constant_calls(parsed) {
@@ -78,17 +78,17 @@ fn needs(asked: Query, parsed: &Parsed, asset: &Asset, facts: &Facts) -> Vec<Que
     queries
 }
 
-/// The one object of a document; `None` where there is nothing but white space and comments.
+/// The one object of a document; `None` if it has only white space and comments.
 fn object(text: &str) -> Result<Option<Value>, String> {
     let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
-        Some(line) => format!("line {line} of what it renders to: {}", fault.message),
-        None => format!("what it renders to: {}", fault.message),
+        Some(line) => format!("line {line} of its output: {}", fault.message),
+        None => format!("its output: {}", fault.message),
     })?;
     documents.retain(|document| !document.is_null());
     let object = match documents.len() {
         0 => return Ok(None),
         1 => documents.remove(0),
-        count => return Err(format!("it renders to {count} documents, and one is possible")),
+        count => return Err(format!("it renders to {count} documents, expected one")),
     };
     if !object.is_object() {
         return Err(format!("it renders to {}, not to an object", yaml::read::kind_of(&object)));
@@ -102,7 +102,7 @@ fn object(text: &str) -> Result<Option<Value>, String> {
     Ok(Some(object))
 }
 
-/// What the template sees.
+/// The data of the template.
 fn data(asset: &Asset, facts: &Facts) -> Item {
     let hardware = &facts.hardware;
     let topology = &facts.topology;
@@ -142,7 +142,7 @@ fn data(asset: &Asset, facts: &Facts) -> Item {
     ])
 }
 
-/// The HyperConverged object, with what are methods in Go as plain keys.
+/// The HyperConverged object, with plain keys for what are methods in Go.
 fn hco(object: &Value) -> Item {
     let text = |path: &str| Item::text(object.pointer(path).and_then(Value::as_str).unwrap_or(""));
     let texts = |path: &str| {

@@ -2,26 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much a change is felt. High means that nodes restart.
+/// How disruptive a change is. High means that nodes reboot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Impact {
-    /// Nobody notices.
+    /// No effect on the running cluster.
     None,
-    /// One object of ours.
+    /// Only the managed object itself.
     Low,
-    /// Configuration that concerns the whole cluster.
+    /// Cluster-wide configuration.
     Medium,
-    /// Nodes restart.
+    /// Nodes reboot.
     High,
 }
 
-/// Kinds that are configuration for the whole cluster, beside those of the `config.openshift.io` group.
+/// Kinds that configure the whole cluster, in addition to the `config.openshift.io` group.
 const CLUSTER_WIDE: [&str; 6] =
     ["HyperConverged", "KubeDescheduler", "NodeHealthCheck", "SecurityContextConstraints", "Tuned", "MetalLB"];
 
 impl Impact {
-    /// What a write of this kind implies at least.
+    /// The least impact of a write to an object of this kind.
     pub fn implied_by(group: &str, kind: &str) -> Impact {
         match (group, kind) {
             ("machineconfiguration.openshift.io", "MachineConfig" | "KubeletConfig") => Impact::High,
@@ -31,7 +31,7 @@ impl Impact {
         }
     }
 
-    /// What is meant by an asset that declares an impact: it may raise what its kind implies, never lower it.
+    /// The impact of an asset: a declared impact may raise what the kind implies, never lower it.
     #[must_use]
     pub fn at_least(declared: Option<Impact>, group: &str, kind: &str) -> Impact {
         let implied = Impact::implied_by(group, kind);
@@ -44,7 +44,7 @@ mod tests {
     use super::Impact;
 
     #[test]
-    fn a_pack_may_raise_an_impact_and_never_lower_it() {
+    fn a_pack_may_raise_an_impact_but_never_lower_it() {
         let machine_config = ("machineconfiguration.openshift.io", "MachineConfig");
         assert_eq!(Impact::at_least(None, machine_config.0, machine_config.1), Impact::High);
         assert_eq!(Impact::at_least(Some(Impact::Low), machine_config.0, machine_config.1), Impact::High);

@@ -1,4 +1,4 @@
-//! One object: what we want of it, what users override, how it differs, and the write that follows.
+//! One object: its desired state, the overrides of its users, its drift, and the write that follows.
 
 pub mod content;
 mod fields;

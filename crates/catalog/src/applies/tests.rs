@@ -1,4 +1,4 @@
-//! Conditions, as tables.
+//! Tests of conditions.
 
 use super::{Applicability, applies};
 use crate::cluster::facts::Facts;
@@ -56,7 +56,7 @@ fn check(condition: Condition, facts: &Facts, expected: &Expect) {
 #[test]
 fn without_conditions_the_install_mode_decides() {
     assert_eq!(applies(&asset(Install::Always, vec![]), &Facts::default()), Applicability::Applies);
-    check_none(&expect!["it is opt-in and has no condition by which one could opt in"]);
+    check_none(&expect!["it is opt-in and has no condition to opt in with"]);
     let unmet = Condition::Image { key: "i".into() };
     assert!(matches!(applies(&asset(Install::Always, vec![unmet]), &Facts::default()), Applicability::Not(_)));
 }
@@ -66,7 +66,7 @@ fn check_none(expected: &Expect) {
 }
 
 #[test]
-fn an_annotation_must_have_the_value_or_merely_be_there() {
+fn an_annotation_condition_checks_the_value_or_the_presence() {
     let facts = hco(json!({"metadata": {"annotations": {"a": "true", "empty": ""}}}));
     let annotation =
         |key: &str, value: Option<&str>| Condition::Annotation { key: key.into(), value: value.map(str::to_owned) };
@@ -90,7 +90,7 @@ fn an_annotation_must_have_the_value_or_merely_be_there() {
 }
 
 #[test]
-fn a_feature_gate_is_read_in_both_versions_of_the_object() {
+fn a_feature_gate_is_read_from_both_versions_of_hyperconverged() {
     let gate = |value: &str| Condition::FeatureGate { value: value.into() };
     let list = hco(json!({"spec": {"featureGates": [
         {"name": "on", "state": "Enabled"}, {"name": "bare"}, {"name": "off", "state": "Disabled"}
@@ -114,7 +114,7 @@ fn a_feature_gate_is_read_in_both_versions_of_the_object() {
 }
 
 #[test]
-fn hardware_images_and_topology_are_looked_up() {
+fn hardware_images_and_topology_are_checked() {
     let mut facts = Facts::default();
     facts.hardware.gpu_present = true;
     facts.topology.is_aws = true;
@@ -152,13 +152,13 @@ fn a_field_is_unconfigured_when_it_is_absent_null_or_an_empty_map() {
     for path in ["spec.c", "spec.c.d", "spec.e"] {
         assert_eq!(
             summary(vec![field(path)], &facts),
-            format!("field `{path}` of the HyperConverged object should be left to us and is set")
+            format!("field `{path}` of the HyperConverged object should be unset and is set")
         );
     }
 }
 
 #[test]
-fn an_answer_of_the_cluster_is_found_absent_unknown_or_missing() {
+fn a_query_is_answered_absent_unknown_or_still_needed() {
     let gate = || Condition::KubevirtFeatureGate { value: "G".into() };
     let answered = |answer: Answer| {
         let mut facts = Facts::default();
@@ -172,7 +172,7 @@ fn an_answer_of_the_cluster_is_found_absent_unknown_or_missing() {
     check(
         gate(),
         &answered(Answer::Absent),
-        &expect!["feature gate `G` of the KubeVirt object should be set and is not, for there is no such object"],
+        &expect!["feature gate `G` of the KubeVirt object should be set and is not set: there is no such object"],
     );
     check(gate(), &answered(Answer::Found(gates(json!(["F", "G"])))), &expect!["applies"]);
     check(
@@ -188,7 +188,7 @@ fn an_answer_of_the_cluster_is_found_absent_unknown_or_missing() {
 }
 
 #[test]
-fn one_condition_that_does_not_hold_is_decisive() {
+fn one_unmet_condition_decides() {
     let gate = || Condition::KubevirtFeatureGate { value: "G".into() };
     let image = || Condition::Image { key: "i".into() };
     let no_image = "image `i` should be known to the operator and is not";
@@ -200,7 +200,7 @@ fn one_condition_that_does_not_hold_is_decisive() {
 }
 
 #[test]
-fn what_the_cluster_does_not_serve_is_missing_only_where_it_is_wanted() {
+fn an_unserved_kind_is_missing_only_for_assets_that_apply() {
     let kind = change::Kind::new("g.io/v1", "K");
     let gate = Need::Crd { name: "gates.g.io".into() };
     let needing = |install: Install, conditions: Vec<Condition>| Asset {
@@ -219,11 +219,11 @@ fn what_the_cluster_does_not_serve_is_missing_only_where_it_is_wanted() {
     assert_eq!(applies(&always, &without(&[&other])), Applicability::Applies);
     let image = || vec![Condition::Image { key: "i".into() }];
     let unasked = needing(Install::OptIn, image());
-    assert!(matches!(applies(&unasked, &without(&[&own, &gate])), Applicability::Not(_)), "nobody asked for it");
+    assert!(matches!(applies(&unasked, &without(&[&own, &gate])), Applicability::Not(_)), "it does not apply");
 }
 
 #[test]
-fn an_annotation_or_a_feature_gate_is_a_wish() {
+fn an_annotation_or_a_feature_gate_is_a_user_condition() {
     let annotation = Condition::Annotation { key: "k".into(), value: None };
     assert!(asset(Install::OptIn, vec![Condition::Image { key: "i".into() }, annotation]).has_user_condition());
     assert!(asset(Install::Always, vec![Condition::FeatureGate { value: "g".into() }]).has_user_condition());

@@ -1,4 +1,4 @@
-//! What templates look at in a CustomResourceDefinition; the rest, most of all its descriptions, is not kept.
+//! The enumerations of a CustomResourceDefinition, which templates query; everything else is dropped to save memory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ struct Schema {
 }
 
 impl Schema {
-    /// Drops what leads to no enumeration; whether anything is left.
+    /// Removes everything that leads to no enumeration; returns whether anything is left.
     fn prune(&mut self) -> bool {
         self.properties.retain(|_, schema| schema.prune());
         if !self.items.as_mut().is_some_and(|items| items.prune()) {
@@ -50,7 +50,7 @@ impl Schema {
     }
 }
 
-/// Reads a definition from its JSON: the enumerations of its storage version, in the definition's own form.
+/// Parses a CRD from JSON and keeps only the enumerations of its storage version, in the structure of a CRD.
 pub fn read(text: &str) -> serde_json::Result<Value> {
     let definition: Definition = serde_json::from_str(text)?;
     let stored = definition.spec.versions.into_iter().find(|version| version.storage);

@@ -1,4 +1,4 @@
-//! All that is known of a cluster.
+//! The facts about a cluster.
 
 use crate::cluster::hardware::Hardware;
 use crate::cluster::need::Need;
@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a render may depend on.
+/// Everything that rendering may depend on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Facts {
     /// The HyperConverged object.
     pub hco: Value,
-    /// What hardware some node has.
+    /// The hardware of at least one node.
     pub hardware: Hardware,
-    /// What shape the cluster has.
+    /// The topology of the cluster.
     pub topology: Topology,
-    /// The pools of machines.
+    /// The MachineConfigPools.
     pub pools: Vec<Pool>,
-    /// The version of OpenShift, or empty.
+    /// The version of OpenShift; empty on other platforms.
     pub cluster_version: String,
-    /// Images the operator was told about, by name.
+    /// The images that the operator is configured with, by name.
     pub images: BTreeMap<String, String>,
-    /// What assets need and the cluster does not serve.
+    /// What assets need but the cluster does not serve.
     pub absent: BTreeSet<Need>,
-    /// The answers so far.
+    /// The answers to queries so far.
     #[serde(with = "as_list")]
     pub answers: BTreeMap<Query, Answer>,
 }
 
-/// A map whose keys are no strings, as a list of pairs.
+/// Serializes a map as a list of pairs, because its keys are not strings.
 mod as_list {
     use super::{Answer, BTreeMap, Deserialize, Query, Serialize};
     use serde::{Deserializer, Serializer};
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn facts_read_back_as_they_were_written() {
+    fn facts_survive_serialization() {
         let mut facts = Facts { hco: json!({"kind": "HyperConverged"}), ..Facts::default() };
         facts.topology.is_hcp = true;
         facts.pools.push(Pool { name: "worker".into(), machine_count: 3, ..Pool::default() });
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_facts_file_need_not_say_everything() {
+    fn fields_of_a_facts_file_are_optional_and_checked() {
         assert_eq!(serde_json::from_str::<Facts>("{}").unwrap(), Facts::default());
         assert!(serde_json::from_str::<Facts>(r#"{"hardwear": {}}"#).is_err());
     }

@@ -1,14 +1,14 @@
-//! What the nodes of a cluster have inside them.
+//! The hardware of the nodes of a cluster.
 
 use crate::cluster::node::NodeDescription;
 use serde::{Deserialize, Serialize};
 
-/// The names conditions use, in the order of [`Hardware`]'s fields.
+/// The names of hardware detectors in conditions, in the order of [`Hardware`]'s fields.
 pub const DETECTORS: [&str; 5] =
     ["pciDevicesPresent", "numaNodesPresent", "vfioCapable", "usbDevicesPresent", "gpuPresent"];
 
 const FEATURE: &str = "feature.node.kubernetes.io";
-/// Resources every node has.
+/// Resources that every node has.
 const ORDINARY: [&str; 6] = ["cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi"];
 const GPUS: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915"];
 
@@ -16,11 +16,11 @@ const GPUS: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915"];
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Hardware {
-    /// PCI devices, or any resource beyond the ordinary ones.
+    /// PCI devices, or any resource that not every node has.
     pub pci_devices_present: bool,
     /// More than one NUMA node.
     pub numa_nodes_present: bool,
-    /// An IOMMU that is switched on.
+    /// An enabled IOMMU.
     pub vfio_capable: bool,
     /// USB devices.
     pub usb_devices_present: bool,
@@ -29,7 +29,7 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// What the node that is description so has. A resource of which there is none is no device.
+    /// The hardware of one node. A resource with a capacity of zero is not a device.
     pub(crate) fn of(node: &NodeDescription) -> Hardware {
         let has_label = |label: &str| node.labels.contains_key(&format!("{FEATURE}/{label}"));
         let mut resources = node.capacity.iter().filter(|(_, amount)| !is_zero(amount)).map(|(name, _)| name.as_str());
@@ -44,7 +44,7 @@ impl Hardware {
         }
     }
 
-    /// What at least one of these has.
+    /// The hardware that at least one of these has.
     pub fn of_any<'a>(all: impl Iterator<Item = &'a Hardware>) -> Hardware {
         all.fold(Hardware::default(), |sum, one| Hardware {
             pci_devices_present: sum.pci_devices_present || one.pci_devices_present,
@@ -55,7 +55,7 @@ impl Hardware {
         })
     }
 
-    /// What a detector of this name says.
+    /// The result of a hardware detector; `None` if there is no detector of this name.
     pub fn detected(&self, detector: &str) -> Option<bool> {
         let values = [
             self.pci_devices_present,
@@ -64,11 +64,11 @@ impl Hardware {
             self.usb_devices_present,
             self.gpu_present,
         ];
-        DETECTORS.iter().position(|name| *name == detector).map(|place| values[place])
+        DETECTORS.iter().position(|name| *name == detector).map(|index| values[index])
     }
 }
 
-/// Whether a quantity is none at all: `0`, `0Ki`, `0.0`.
+/// Whether a quantity is zero: `0`, `0Ki`, `0.0`.
 fn is_zero(amount: &str) -> bool {
     !amount
         .chars()
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_is_enough_for_the_cluster() {
+    fn hardware_of_one_node_counts_for_the_cluster() {
         let label = |key: &str, value: &str| {
             NodeDescription::with(&[(&format!("feature.node.kubernetes.io/{key}"), value)], &[], &["cpu"])
         };
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_of_which_there_is_none_is_no_device() {
-        for (amount, is_there) in
+    fn a_resource_with_zero_capacity_is_not_a_device() {
+        for (amount, is_present) in
             [("0", false), ("0Ki", false), ("0.0", false), ("1", true), ("10", true), ("1e3", true)]
         {
             let mut node = NodeDescription::with(&[], &[], &["nvidia.com/gpu"]);
             node.capacity.insert("nvidia.com/gpu".into(), amount.into());
             let hardware = Hardware::of(&node);
-            assert_eq!((hardware.gpu_present, hardware.pci_devices_present), (is_there, is_there), "{amount}");
+            assert_eq!((hardware.gpu_present, hardware.pci_devices_present), (is_present, is_present), "{amount}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The cluster an asset is rendered for: the facts about it, what it serves, and what is asked of it.
+//! The cluster that assets are rendered for: facts about it, the kinds it serves, and queries to it.
 
 pub mod crd;
 pub mod facts;

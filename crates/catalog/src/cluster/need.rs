@@ -1,22 +1,22 @@
-//! What an asset needs the cluster to serve, and who brings it where it is missing.
+//! What an asset needs the cluster to serve, and which operator provides it.
 
 use crate::pack::asset::Asset;
 use change::Kind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One thing that is needed.
+/// One need of an asset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Need {
-    /// A kind in this version.
+    /// A kind in one version.
     Kind {
         /// Group and version.
         api_version: String,
         /// The kind.
         kind: String,
     },
-    /// A CustomResourceDefinition, in any version.
+    /// A CustomResourceDefinition in any version.
     Crd {
         /// Its name, `plural.group`.
         name: String,
@@ -24,18 +24,18 @@ pub enum Need {
 }
 
 impl Need {
-    /// That this kind is served.
+    /// The need for this kind to be served.
     pub fn of(kind: &Kind) -> Need {
         Need::Kind { api_version: kind.api_version(), kind: kind.kind.clone() }
     }
 
-    /// What an asset needs: its own kind, as far as its file says it, and its gate.
+    /// The needs of an asset: its own kind, if its file states it, and its `gate_crd`.
     pub fn all_of(asset: &Asset) -> impl Iterator<Item = Need> {
         let gate = asset.gate_crd.iter().map(|name| Need::Crd { name: name.clone() });
         asset.kind.iter().map(Need::of).chain(gate)
     }
 
-    /// Group, version and kind, as far as they are known: of a CRD that is not there only the group and the plural are.
+    /// Group, version and kind, as far as they are known: the name of a missing CRD has only the group and the plural.
     pub fn labels(&self) -> Kind {
         match self {
             Need::Kind { api_version, kind } => Kind::new(api_version, kind),
@@ -46,12 +46,14 @@ impl Need {
         }
     }
 
-    /// Why an asset that needs it is not applied, in words.
+    /// Why an asset with this need is not applied, and what to install.
     pub fn why(&self) -> String {
         let Kind { group, kind, .. } = self.labels();
-        match brings(&group, &kind) {
-            Some(operator) => format!("the cluster does not serve {self}, which {operator} brings"),
-            None => format!("the cluster does not serve {self}; install what brings the API group {group}"),
+        match provider(&group, &kind) {
+            Some(operator) => format!("the cluster does not serve {self}, which {operator} provides"),
+            None => {
+                format!("the cluster does not serve {self}; install the operator that provides the API group {group}")
+            }
         }
     }
 }
@@ -65,8 +67,8 @@ impl fmt::Display for Need {
     }
 }
 
-/// Who brings what: an API group, the beginning of a kind or its plural where the group is shared, and the operator.
-const BRINGS: [(&str, &str, &str); 21] = [
+/// The provider of an API group; where operators share a group, the prefix of a kind or plural selects one.
+const PROVIDERS: [(&str, &str, &str); 21] = [
     ("machineconfiguration.openshift.io", "", "OpenShift's machine-config operator"),
     ("operator.openshift.io", "kubedescheduler", "the Kube Descheduler Operator"),
     ("monitoring.coreos.com", "", "the Prometheus Operator (on OpenShift: cluster monitoring)"),
@@ -91,10 +93,10 @@ const BRINGS: [(&str, &str, &str); 21] = [
 ];
 const VIRTUALIZATION: &str = "OpenShift Virtualization (the HyperConverged Cluster Operator)";
 
-/// Who brings a kind; `None` where we do not know.
-fn brings(group: &str, kind: &str) -> Option<&'static str> {
+/// The operator that provides a kind, if it is known.
+fn provider(group: &str, kind: &str) -> Option<&'static str> {
     let kind = kind.to_lowercase();
-    let found = BRINGS.iter().find(|(one, beginning, _)| *one == group && kind.starts_with(beginning));
+    let found = PROVIDERS.iter().find(|(one, prefix, _)| *one == group && kind.starts_with(prefix));
     found.map(|(.., operator)| *operator)
 }
 
@@ -105,7 +107,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn what_is_missing_is_told_with_who_brings_it() {
+    fn a_missing_kind_is_reported_with_its_provider() {
         let kind = |api_version: &str, kind: &str| Need::of(&Kind::new(api_version, kind)).why();
         let crd = |name: &str| Need::Crd { name: name.into() }.why();
         let summary = [
@@ -115,10 +117,10 @@ mod tests {
             crd("things.example.io"),
         ];
         expect![[r#"
-            the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator brings
-            the cluster does not serve ClusterLogForwarder of observability.openshift.io/v1, which the Red Hat OpenShift Logging Operator brings
-            the cluster does not serve the CRD uiplugins.observability.openshift.io, which the Cluster Observability Operator brings
-            the cluster does not serve the CRD things.example.io; install what brings the API group example.io"#]]
+            the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
+            the cluster does not serve ClusterLogForwarder of observability.openshift.io/v1, which the Red Hat OpenShift Logging Operator provides
+            the cluster does not serve the CRD uiplugins.observability.openshift.io, which the Cluster Observability Operator provides
+            the cluster does not serve the CRD things.example.io; install the operator that provides the API group example.io"#]]
         .assert_eq(&summary.join("\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! A node, as little of it as anything depends on.
+//! The facts about a node.
 
 use crate::cluster::hardware::Hardware;
 use serde::Deserialize;
@@ -9,25 +9,25 @@ const ROLE: &str = "node-role.kubernetes.io/";
 /// A node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its roles: `worker`, `master` ...
+    /// The roles: `worker`, `master` and so on.
     pub roles: Vec<String>,
-    /// What is inside it.
+    /// The hardware.
     pub hardware: Hardware,
 }
 
-/// What is looked at in a node, and not kept.
+/// The parts of a node that its facts are derived from; they are not stored.
 #[derive(Deserialize, Default)]
 pub(crate) struct NodeDescription {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// Its `status.capacity`.
+    /// The `status.capacity`.
     pub(crate) capacity: BTreeMap<String, String>,
 }
 
 impl Node {
-    /// The node of this name that is description so.
+    /// Derives the facts about a node.
     pub(crate) fn of(name: &str, description: &NodeDescription) -> Node {
         let roles = description.labels.keys().filter_map(|label| label.strip_prefix(ROLE));
         let (name, roles) = (name.to_owned(), roles.map(str::to_owned).collect());
@@ -42,7 +42,7 @@ impl Node {
 
 #[cfg(test)]
 impl NodeDescription {
-    /// For a test; there is one of each resource.
+    /// A description for tests, with one of each resource.
     pub fn with(labels: &[(&str, &str)], annotations: &[(&str, &str)], capacity: &[&str]) -> NodeDescription {
         let map = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()

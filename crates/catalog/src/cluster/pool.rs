@@ -1,19 +1,19 @@
-//! A pool of machines that restart together.
+//! The facts about a MachineConfigPool.
 
 use serde::{Deserialize, Serialize};
 
-/// What a `MachineConfigPool` says of itself.
+/// A `MachineConfigPool`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Pool {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Changes wait until somebody lets them through.
+    /// Whether changes are paused.
     pub paused: bool,
-    /// Machines are being changed.
+    /// Whether machines are being updated.
     pub updating: bool,
-    /// A machine could not be changed.
+    /// Whether the update of a machine failed.
     pub degraded: bool,
-    /// How many machines it has.
+    /// The number of machines.
     pub machine_count: i64,
 }

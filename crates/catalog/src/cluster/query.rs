@@ -1,10 +1,10 @@
-//! What a template or a condition asks of the cluster, and the answer.
+//! Queries of templates and conditions to the cluster, and their answers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// One question.
+/// One query.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Query {
@@ -33,15 +33,15 @@ pub enum Query {
     },
 }
 
-/// What the cluster said. That it failed to answer is never that the thing is absent.
+/// The answer to a query. A failure is never treated as absence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// It is there. A list is an array of objects sorted by name.
+    /// The object, or an array of objects sorted by name for a list.
     Found(Value),
-    /// It is not there, or its kind is not installed.
+    /// The object does not exist, or its kind is not served.
     Absent,
-    /// The cluster did not say.
+    /// The cluster could not answer.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! A cluster in small parts, as lists and watches bring them, and the facts they add up to.
+//! The state of a cluster, collected from lists and watches, and the facts derived from it.
 
 use crate::cluster::facts::Facts;
 use crate::cluster::hardware::Hardware;
@@ -8,18 +8,18 @@ use crate::cluster::topology::{Infrastructure, Topology};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A kind that facts are read from.
+/// A kind that facts are derived from.
 #[derive(Debug, Clone, Copy)]
 pub struct FactSource {
     /// Group and version.
     pub api_version: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// Whether nothing can be rendered before it was read, where it is served.
+    /// Whether it must be listed before anything is rendered, if the cluster serves it.
     pub first: bool,
 }
 
-/// All kinds that facts are read from.
+/// All kinds that facts are derived from.
 pub const FACT_SOURCES: [FactSource; 5] = [
     FactSource { api_version: "v1", kind: "Node", first: true },
     FactSource { api_version: "config.openshift.io/v1", kind: "Infrastructure", first: true },
@@ -28,7 +28,7 @@ pub const FACT_SOURCES: [FactSource; 5] = [
     FactSource { api_version: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", first: false },
 ];
 
-/// One object of such a kind, as little of it as anything depends on.
+/// The relevant part of one object of a [`FactSource`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// A node.
@@ -37,16 +37,16 @@ pub enum Part {
     Pool(Pool),
     /// The `Infrastructure` named `cluster`.
     Infrastructure(Infrastructure),
-    /// The `Scheduler` named `cluster`: whether masters take ordinary work.
+    /// The `Scheduler` named `cluster`: whether masters run ordinary workloads.
     Scheduler(bool),
     /// The `ClusterVersion` named `version`.
     ClusterVersion(String),
-    /// An object that nothing depends on.
+    /// An object that no fact depends on.
     Other,
 }
 
 impl Part {
-    /// Reads an object of one of [`FACT_SOURCES`] from its JSON; what is not kept is not even taken apart.
+    /// Parses an object of one of [`FACT_SOURCES`] from JSON; irrelevant fields are skipped without being stored.
     pub fn read(kind: &str, text: &str) -> serde_json::Result<Part> {
         let RawObject { metadata, spec, status } = serde_json::from_str(text)?;
         let name = metadata.name;
@@ -81,10 +81,10 @@ impl Part {
     }
 }
 
-/// The parts there are.
+/// The current parts of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterState {
-    /// By name.
+    /// Sorted by name.
     nodes: Vec<Node>,
     pools: BTreeMap<String, Pool>,
     infrastructure: Infrastructure,
@@ -93,17 +93,17 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
-    /// The nodes, by name.
+    /// The nodes, sorted by name.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// Takes a part as it is now.
+    /// Adds or replaces a part.
     pub fn put(&mut self, part: Part) {
         match part {
             Part::Node(node) => match self.nodes.binary_search_by(|known| known.name.cmp(&node.name)) {
-                Ok(place) => self.nodes[place] = node,
-                Err(place) => self.nodes.insert(place, node),
+                Ok(index) => self.nodes[index] = node,
+                Err(index) => self.nodes.insert(index, node),
             },
             Part::Pool(pool) => {
                 self.pools.insert(pool.name.clone(), pool);
@@ -115,27 +115,27 @@ impl ClusterState {
         }
     }
 
-    /// Forgets what there is of a kind, but for what has one of these names.
-    pub fn retain(&mut self, kind: &str, is_there: impl Fn(&str) -> bool) {
+    /// Removes the parts of a kind whose names do not match.
+    pub fn retain(&mut self, kind: &str, is_present: impl Fn(&str) -> bool) {
         match kind {
-            "Node" => self.nodes.retain(|node| is_there(&node.name)),
-            "MachineConfigPool" => self.pools.retain(|name, _| is_there(name)),
-            "Infrastructure" if !is_there("cluster") => self.infrastructure = Infrastructure::default(),
-            "Scheduler" if !is_there("cluster") => self.schedulable_masters = false,
-            "ClusterVersion" if !is_there("version") => self.cluster_version.clear(),
+            "Node" => self.nodes.retain(|node| is_present(&node.name)),
+            "MachineConfigPool" => self.pools.retain(|name, _| is_present(name)),
+            "Infrastructure" if !is_present("cluster") => self.infrastructure = Infrastructure::default(),
+            "Scheduler" if !is_present("cluster") => self.schedulable_masters = false,
+            "ClusterVersion" if !is_present("version") => self.cluster_version.clear(),
             _ => {}
         }
     }
 
-    /// Writes down what it adds up to; whether anything that an asset can depend on is different now.
+    /// Updates the facts; returns whether a fact changed that an asset can depend on.
     pub fn update(&self, facts: &mut Facts) -> bool {
         facts.pools = self.pools.values().cloned().collect();
         facts.cluster_version.clone_from(&self.cluster_version);
         let hardware = Hardware::of_any(self.nodes.iter().map(|node| &node.hardware));
         let topology = Topology::of(&self.nodes, &self.infrastructure, self.schedulable_masters);
-        let is_different = (&facts.hardware, &facts.topology) != (&hardware, &topology);
+        let is_changed = (&facts.hardware, &facts.topology) != (&hardware, &topology);
         (facts.hardware, facts.topology) = (hardware, topology);
-        is_different
+        is_changed
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_told_again_only_when_they_are_others() {
+    fn an_update_reports_only_changed_facts() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         put(&mut state, "Node", &node("b", "0"));
         assert!(state.update(&mut facts) && !state.update(&mut facts));
@@ -217,13 +217,13 @@ mod tests {
         assert!(state.update(&mut facts) && facts.hardware.gpu_present);
         assert_eq!(state.nodes().iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         put(&mut state, "Node", &node("a", "4"));
-        assert!(!state.update(&mut facts), "how many there are is nobody's concern");
+        assert!(!state.update(&mut facts), "no fact depends on the number of GPUs");
         state.retain("Node", |name| name == "b");
         assert!(state.update(&mut facts) && !facts.hardware.gpu_present);
     }
 
     #[test]
-    fn pools_and_versions_are_told_and_change_no_asset() {
+    fn pools_and_versions_are_updated_without_affecting_assets() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"}]);
         let pool = json!({"metadata": {"name": "worker"}, "spec": {"paused": true},
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_named_cluster_describes_the_cluster() {
+    fn only_objects_named_cluster_describe_the_cluster() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let infrastructure = |name: &str, topology: &str| json!({"metadata": {"name": name}, "status": {"controlPlaneTopology": topology, "platformStatus": {"type": "AWS"}}});
         put(&mut state, "Infrastructure", &infrastructure("cluster", "External"));

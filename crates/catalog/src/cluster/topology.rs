@@ -1,9 +1,9 @@
-//! The shape of a cluster: who runs the control plane, and where.
+//! The topology of a cluster: its control plane, nodes and platform.
 
 use crate::cluster::node::Node;
 use serde::{Deserialize, Serialize};
 
-/// The booleans a condition may name, in the order of [`Topology`]'s fields.
+/// The booleans that a condition may name, in the order of [`Topology`]'s fields.
 pub const BOOLEANS: [&str; 9] = [
     "isHCP",
     "isCompact",
@@ -19,7 +19,7 @@ pub const BOOLEANS: [&str; 9] = [
 const MASTER: [&str; 2] = ["master", "control-plane"];
 const WORKER: &str = "worker";
 
-/// What the `Infrastructure` named `cluster` says.
+/// The `Infrastructure` named `cluster`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Infrastructure {
     /// `HighlyAvailable`, `SingleReplica`, `External` or empty.
@@ -28,28 +28,28 @@ pub struct Infrastructure {
     pub platform: String,
 }
 
-/// The shape of a cluster.
+/// The topology of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Topology {
-    /// The control plane runs elsewhere.
+    /// The control plane is hosted outside of the cluster.
     #[serde(rename = "isHCP")]
     pub is_hcp: bool,
-    /// Every node is both.
+    /// Every node is both master and worker.
     pub is_compact: bool,
-    /// Masters take ordinary work.
+    /// Masters run ordinary workloads.
     pub has_schedulable_masters: bool,
-    /// Amazon's cloud.
+    /// Amazon Web Services.
     #[serde(rename = "isAWS")]
     pub is_aws: bool,
-    /// Microsoft's cloud.
+    /// Microsoft Azure.
     pub is_azure: bool,
-    /// Google's cloud.
+    /// Google Cloud.
     #[serde(rename = "isGCP")]
     pub is_gcp: bool,
-    /// No cloud at all.
+    /// Bare metal.
     pub is_bare_metal: bool,
-    /// VMware.
+    /// VMware vSphere.
     #[serde(rename = "isVSphere")]
     pub is_vsphere: bool,
     /// OpenStack.
@@ -58,16 +58,16 @@ pub struct Topology {
     pub control_plane_topology: String,
     /// The platform's name, or empty.
     pub cloud_provider: String,
-    /// How many masters.
+    /// The number of masters.
     pub master_count: i64,
-    /// How many workers that are not masters.
+    /// The number of workers that are not masters.
     pub worker_count: i64,
-    /// How many nodes.
+    /// The number of nodes.
     pub total_node_count: i64,
 }
 
 impl Topology {
-    /// The shape these nodes, the `Infrastructure` and the `Scheduler` named `cluster` describe.
+    /// Derives the topology from the nodes, and from the `Infrastructure` and the `Scheduler` named `cluster`.
     pub fn of(nodes: &[Node], infrastructure: &Infrastructure, schedulable_masters: bool) -> Topology {
         let is_master = |node: &&Node| MASTER.iter().any(|role| node.has_role(role));
         let is_worker = |node: &&Node| node.has_role(WORKER);
@@ -93,7 +93,7 @@ impl Topology {
         }
     }
 
-    /// What a boolean of this name says.
+    /// The value of a boolean; `None` if there is none of this name.
     pub fn boolean(&self, field: &str) -> Option<bool> {
         let values = [
             self.is_hcp,
@@ -106,7 +106,7 @@ impl Topology {
             self.is_vsphere,
             self.is_open_stack,
         ];
-        BOOLEANS.iter().position(|name| *name == field).map(|place| values[place])
+        BOOLEANS.iter().position(|name| *name == field).map(|index| values[index])
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_compact_when_all_masters_work_and_nobody_else_does() {
+    fn a_cluster_is_compact_when_all_masters_are_workers_and_there_are_no_others() {
         let bare = ("HighlyAvailable", "BareMetal");
         let six = "master master control-plane worker worker worker";
         check(six, bare, false, &expect![[r#"[3, 3, 6] "HighlyAvailable" "BareMetal" ["isBareMetal"]"#]]);

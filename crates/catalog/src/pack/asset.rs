@@ -1,4 +1,4 @@
-//! One opinion: the object it makes, and when it is wanted.
+//! One asset of a pack: the object it renders, and when it applies.
 
 use crate::pack::condition::Condition;
 use change::{Impact, Kind};
@@ -8,56 +8,56 @@ use std::collections::BTreeMap;
 /// An entry of the catalogue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asset {
-    /// Its name, unique in the pack.
+    /// The name, unique in the pack.
     pub name: String,
-    /// The group it is switched on and off with.
+    /// The group that enables and disables it.
     pub group: Option<String>,
-    /// A CRD that must be installed beside that of its own kind.
+    /// A CRD that must be installed in addition to that of its own kind.
     pub gate_crd: Option<String>,
-    /// The kind of object it makes, where its file says it in plain words.
+    /// The kind of the rendered object, if the file states it literally.
     pub kind: Option<Kind>,
-    /// Its file, relative to the pack's folder.
+    /// The file, relative to the root of the pack.
     pub path: String,
-    /// When it belongs to the installation; informational.
+    /// The phase of the installation; informational.
     pub phase: i64,
-    /// Whether it is wanted unless something speaks against it, or only when asked for.
+    /// Whether it applies by default or only when it is requested.
     pub install: Install,
-    /// The kind of object, as people call it.
+    /// The kind of the object, as shown to people.
     pub component: String,
-    /// Its place among the others: low comes first.
+    /// The order among the assets: lower comes first.
     pub reconcile_order: i64,
-    /// What must hold for it to be wanted.
+    /// The conditions under which it applies; all must be met.
     pub conditions: Vec<Condition>,
-    /// What the template sees as `.Params`.
+    /// The `.Params` of the template.
     pub template_params: BTreeMap<String, String>,
-    /// How much it is felt, where the pack says more than the kind does.
+    /// The declared impact, if the pack declares one.
     pub impact: Option<Impact>,
-    /// What the template may look up; `None` leaves it to what the functions are known to read.
+    /// The objects that the template may query; `None` allows everything except Secrets.
     pub reads: Option<Vec<Read>>,
-    /// Whether the object goes when the opinion goes.
+    /// Whether the object is pruned when the asset no longer applies.
     pub prune: Prune,
 }
 
-/// Whether an asset is wanted by default.
+/// Whether an asset applies by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Install {
-    /// Wanted unless a condition speaks against it.
+    /// It applies unless a condition is not met.
     Always,
-    /// Wanted only when its conditions ask for it.
+    /// It applies only if it has conditions and all are met.
     OptIn,
 }
 
-/// Whether an object goes when its opinion goes.
+/// Whether an object is pruned when its asset no longer applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prune {
-    /// As the operator is told in general.
+    /// As configured for the operator.
     #[default]
     Default,
-    /// The object stays, whatever happens.
+    /// The object is never pruned.
     Never,
 }
 
-/// Objects a template may look up.
+/// Objects that a template may query.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Read {
@@ -65,14 +65,14 @@ pub struct Read {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace, or any.
+    /// The namespace; `None` is any.
     pub namespace: Option<String>,
-    /// The name, or any.
+    /// The name; `None` is any.
     pub name: Option<String>,
 }
 
 impl Asset {
-    /// Whether one of its conditions is a person's wish; where such a condition holds, somebody asked for the asset.
+    /// Whether one of its conditions is set by a user; if such an asset applies, a user has requested it.
     pub fn has_user_condition(&self) -> bool {
         let is_user_condition =
             |condition: &Condition| matches!(condition, Condition::Annotation { .. } | Condition::FeatureGate { .. });

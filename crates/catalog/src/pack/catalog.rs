@@ -1,4 +1,4 @@
-//! A loaded pack.
+//! A loaded and validated pack.
 
 use crate::pack::asset::Asset;
 use crate::pack::fault::Fault;
@@ -11,33 +11,33 @@ use change::Key;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// A pack, read and checked as a whole.
+/// A pack without faults.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    /// Its assets in the order of the catalogue file.
+    /// The assets in the order of the catalogue file.
     pub assets: Vec<Asset>,
-    /// What they add up to.
+    /// The features that the assets implement.
     pub features: Vec<Feature>,
-    /// The engine itself.
+    /// The framework itself, as a feature.
     pub framework: Framework,
-    /// Assets that belong to no feature on purpose.
+    /// Assets that deliberately belong to no feature.
     pub excluded_assets: Vec<String>,
-    /// Objects of former releases that must go.
+    /// Objects of former releases that must be deleted.
     pub tombstones: Vec<Tombstone>,
     pub(crate) files: Files,
 }
 
 impl Catalog {
-    /// Reads a pack. A pack with a fault is refused, with all faults that can be told at once.
+    /// Loads a pack; the error is the list of all faults.
     pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         load::load(files)
     }
 
-    /// The fingerprint of all files: `sha256:` and hexadecimal digits.
+    /// The digest of all files: `sha256:` and hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();
         for (path, content) in self.files.iter() {
-            // The lengths keep a path from running into its content.
+            // The lengths separate a path from its content.
             hasher.update((path.len() as u64).to_be_bytes());
             hasher.update(path);
             hasher.update((content.len() as u64).to_be_bytes());
@@ -55,7 +55,7 @@ impl Catalog {
         self.assets.iter().find(|asset| asset.name == name)
     }
 
-    /// What an asset's object is called, where its file says it in plain words.
+    /// The key of an asset's object, if the file states it literally.
     pub fn plain_key(&self, asset: &Asset) -> Option<Key> {
         let text = std::str::from_utf8(self.files.get(&asset.path)?).ok()?;
         let (namespace, name) = requirement::name(text)?;

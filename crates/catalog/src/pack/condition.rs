@@ -1,43 +1,43 @@
-//! What must hold in a cluster for an asset to be wanted.
+//! The conditions under which an asset applies.
 
-/// One condition of an asset; all of them must hold.
+/// One condition of an asset; all of them must be met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// The HyperConverged object carries an annotation, with this value where one is given.
+    /// The HyperConverged object has an annotation, with this value if one is given.
     Annotation {
         /// The annotation's key.
         key: String,
-        /// Its value; `None` asks only that the annotation is there.
+        /// The expected value; `None` accepts any value.
         value: Option<String>,
     },
-    /// The HyperConverged object names a feature gate that is not disabled.
+    /// The HyperConverged object has a feature gate that is not disabled.
     FeatureGate {
         /// The gate's name.
         value: String,
     },
-    /// Some node has this hardware.
+    /// At least one node has this hardware.
     HardwareDetection {
-        /// Which.
+        /// The name of the hardware detector.
         detector: String,
     },
-    /// The operator knows an image of this name.
+    /// The operator is configured with an image of this name.
     Image {
         /// The image's name.
         key: String,
     },
     /// The user has not set this field of the HyperConverged object.
     HcoFieldUnconfigured {
-        /// The field, dotted.
+        /// The path of the field, with dots.
         path: String,
     },
-    /// The cluster has this shape.
+    /// The cluster has this topology.
     Topology {
-        /// Which boolean of the topology.
+        /// The name of the topology's boolean.
         field: String,
-        /// The value that is asked for.
+        /// The expected value.
         value: bool,
     },
-    /// The KubeVirt object names this feature gate.
+    /// The KubeVirt object has this feature gate.
     KubevirtFeatureGate {
         /// The gate's name.
         value: String,

@@ -1,15 +1,15 @@
-//! What is wrong with a pack, and where.
+//! A fault of a pack and its location.
 
 use std::fmt;
 
-/// One mistake in a pack.
+/// One fault of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
-    /// The file, relative to the pack's folder.
+    /// The file, relative to the root of the pack.
     pub file: String,
-    /// The line, counted from one, where it is known.
+    /// The line, counted from one, if it is known.
     pub line: Option<usize>,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 

@@ -1,6 +1,6 @@
-//! What the pack's assets add up to for a reader.
+//! The features of a pack, for its readers.
 
-/// How finished a feature is.
+/// The maturity of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Maturity {
     /// Generally available.
@@ -11,30 +11,30 @@ pub enum Maturity {
     Dp,
 }
 
-/// Some assets under one name that people know.
+/// A named group of assets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feature {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it gives, in a sentence.
+    /// What it provides, in one sentence.
     pub description: String,
-    /// How finished it is, where the pack says so.
+    /// The maturity, if the pack declares it.
     pub maturity: Option<Maturity>,
-    /// Its assets by name.
+    /// Names of its assets.
     pub assets: Vec<String>,
-    /// Its assets by group.
+    /// Groups of its assets.
     pub groups: Vec<String>,
-    /// What it needs beside it.
+    /// What it requires.
     pub requires: Vec<String>,
-    /// What goes well with it.
+    /// What is recommended with it.
     pub recommended: Vec<String>,
 }
 
-/// The engine itself, as a feature.
+/// The framework itself, as a feature.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Framework {
-    /// How finished it is.
+    /// The maturity.
     pub maturity: Option<Maturity>,
-    /// How one switches it on.
+    /// How users opt in.
     pub opt_in: Option<String>,
 }

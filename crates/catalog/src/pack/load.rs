@@ -1,4 +1,4 @@
-//! From a pack's files to a checked catalogue.
+//! Loads the files of a pack into a validated catalogue.
 
 use crate::cluster::hardware::DETECTORS;
 use crate::cluster::topology::BOOLEANS;
@@ -16,7 +16,7 @@ use crate::yaml::node::{self, Content, YamlNode};
 use change::Impact;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the catalogue is: newer packs first.
+/// The paths of the catalogue file; that of newer packs comes first.
 const CATALOGUES: [&str; 2] = ["active/metadata.yaml", "metadata.yaml"];
 const ROOT_KEYS: [&str; 4] = ["assets", "features", "framework", "excluded_assets"];
 const ASSET_KEYS: [&str; 13] = [
@@ -49,7 +49,7 @@ const MATURITIES: [(&str, Maturity); 3] = [("ga", Maturity::Ga), ("tp", Maturity
 const IMPACTS: [(&str, Impact); 4] =
     [("none", Impact::None), ("low", Impact::Low), ("medium", Impact::Medium), ("high", Impact::High)];
 
-/// Reads a pack.
+/// Loads a pack; the error is the list of all faults.
 pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
     let mut faults = Vec::new();
     check_templates(&files, &mut faults);
@@ -66,7 +66,7 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         None => faults.push(Fault {
             file: CATALOGUES[0].to_owned(),
             line: None,
-            message: "the pack has no such file, nor a metadata.yaml beside its folders".to_owned(),
+            message: "the pack has neither this file nor a metadata.yaml at its root".to_owned(),
         }),
         Some((path, content)) => {
             let text = String::from_utf8_lossy(content).into_owned();
@@ -80,20 +80,20 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
     Err(faults)
 }
 
-/// Whether a file is a template, by its name.
+/// Whether a file is a template, judged by its name.
 pub fn is_template(path: &str) -> bool {
     path.ends_with(".tpl") || path.ends_with(".tmpl")
 }
 
-/// Reads every template once, so that a fault is told before anything is done. What was read is not kept: it is many times the text, and
-/// needed only when facts change.
+/// Parses every template once, so that faults are reported when the pack is loaded. The parsed templates are dropped, because they take
+/// many times the memory of their text and are needed only when facts change.
 fn check_templates(files: &Files, faults: &mut Vec<Fault>) {
     for (path, content) in files.iter().filter(|(path, _)| is_template(path) && !path.starts_with("tombstones/")) {
         let mut note = |line: Option<usize>, message: String| {
             faults.push(Fault { file: path.to_owned(), line, message });
         };
         let Ok(source) = std::str::from_utf8(content) else {
-            note(None, "it is no text".to_owned());
+            note(None, "it is not UTF-8 text".to_owned());
             continue;
         };
         match Parsed::read(source) {
@@ -130,7 +130,7 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
     for node in strict.items(&entries, "assets") {
         let Some(asset) = read_asset(node, &catalog.files, strict) else { continue };
         if let Some(first) = lines.insert(asset.name.clone(), node.line) {
-            strict.fault(node.line, format!("asset `{}` stands already in line {first}", asset.name));
+            strict.fault(node.line, format!("asset `{}` is already declared in line {first}", asset.name));
         }
         catalog.assets.push(asset);
     }
@@ -209,7 +209,7 @@ fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> 
         reads: entries.get("reads").map(|_| read_reads(&entries, strict)),
         prune: prune.unwrap_or_default(),
     };
-    // An asset without a name cannot be referred to; its other faults are told already.
+    // An asset without a name cannot be referred to; its faults are already recorded.
     if asset.name.is_empty() && strict.faults.len() > before { None } else { Some(asset) }
 }
 

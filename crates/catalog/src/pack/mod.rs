@@ -1,4 +1,4 @@
-//! The asset pack: its files, what they declare, and what is wrong with them.
+//! The asset pack: its files, its assets and features, and its faults.
 
 pub mod asset;
 pub mod catalog;

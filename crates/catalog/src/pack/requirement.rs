@@ -1,15 +1,15 @@
-//! What kind of object an asset makes, told without facts.
+//! The kind and name of an asset's object, read from its file without rendering it.
 
 use change::Kind;
 
-/// The kind of object a file makes, from its top-level `apiVersion:` and `kind:`.
+/// The kind of a file's object, from its top-level `apiVersion:` and `kind:`.
 ///
-/// `None` where the file does not say it in plain words, or says several things.
+/// `None` if the file does not state it literally, or states several kinds.
 pub(crate) fn requirement(text: &str) -> Option<Kind> {
     Some(Kind::new(top_level(text, "apiVersion:")?, top_level(text, "kind:")?))
 }
 
-/// What the object of a file is called, where the file says it in plain words.
+/// Namespace and name of a file's object, if the file states the name literally.
 pub(crate) fn name(text: &str) -> Option<(String, String)> {
     let mut lines = text.lines().skip_while(|line| line.trim_end() != "metadata:").skip(1);
     let (mut name, mut namespace) = (None, String::new());

@@ -1,4 +1,4 @@
-//! The fingerprint of what an asset is made from: another version of the pack is known by it.
+//! The digest of an asset's definition, by which versions of a pack are distinguished.
 
 use crate::pack::asset::Asset;
 use crate::pack::catalog::Catalog;
@@ -6,13 +6,13 @@ use crate::pack::load::is_template;
 use crate::template::{Parsed, names};
 use sha2::{Digest, Sha256};
 
-/// As much as is needed to tell two versions apart.
+/// Enough bytes to distinguish the versions of one asset.
 const BYTES: usize = 8;
 
-/// The fingerprint of an asset: when it is wanted, its parameters, its file, and the files that one reads.
+/// The digest of an asset: its conditions, its parameters, its file, and the files that the template reads.
 pub fn source(catalog: &Catalog, asset: &Asset) -> String {
     let mut hasher = Sha256::new();
-    // The length keeps one part from running into the next.
+    // The length separates one part from the next.
     let mut feed = |part: &[u8]| {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
@@ -41,7 +41,7 @@ mod tests {
     use crate::pack::test_pack::{files, loaded};
 
     #[test]
-    fn another_version_of_what_an_asset_is_made_from_is_another_source() {
+    fn a_changed_template_file_or_parameter_changes_the_source() {
         let template = "data: {{ readAsset \"script\" }} {{ .Params.role }}";
         let of = |template: &str, script: &str, role: &str| {
             let entry = format!(

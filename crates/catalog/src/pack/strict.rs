@@ -1,43 +1,43 @@
-//! Reads a YAML tree strictly: what is not understood is a fault with its line, and reading goes on.
+//! Reads a YAML tree strictly: everything unknown is recorded as a fault with its line, and reading continues.
 
 use crate::pack::fault::Fault;
 use crate::yaml::node::{Content, YamlNode};
 use std::collections::BTreeMap;
 
-/// Collects what is wrong with one file.
+/// Reads one file and collects its faults.
 #[derive(Debug)]
 pub struct StrictReader<'a> {
-    /// The file's path.
+    /// The path of the file.
     pub file: &'a str,
-    /// What was wrong so far.
+    /// The faults so far.
     pub faults: Vec<Fault>,
 }
 
-/// The entries of a map that were looked for.
+/// The known entries of a map.
 #[derive(Debug)]
 pub struct Entries<'n> {
-    /// Where the map begins.
+    /// The line where the map begins.
     pub line: usize,
-    /// What the map is, for messages: `asset`.
+    /// What the map describes, for messages: `asset`.
     what: &'static str,
     by_key: BTreeMap<&'n str, &'n YamlNode>,
 }
 
 impl<'a> StrictReader<'a> {
-    /// Begins.
+    /// A reader without faults.
     pub fn new(file: &'a str) -> StrictReader<'a> {
         StrictReader { file, faults: Vec::new() }
     }
 
-    /// Notes a fault.
+    /// Records a fault.
     pub fn fault(&mut self, line: usize, message: impl Into<String>) {
         self.faults.push(Fault { file: self.file.to_owned(), line: Some(line), message: message.into() });
     }
 
-    /// The entries of a map that has no other keys than these, but for those that start with `x-`.
+    /// The entries of a map; keys other than the known ones are faults, unless they begin with `x-`.
     pub fn entries<'n>(&mut self, node: &'n YamlNode, what: &'static str, known: &[&str]) -> Option<Entries<'n>> {
         let Content::Map(map) = &node.content else {
-            self.wrong_kind(node, what, "a map");
+            self.wrong_type(node, what, "a map");
             return None;
         };
         let mut by_key = BTreeMap::new();
@@ -52,11 +52,11 @@ impl<'a> StrictReader<'a> {
         Some(Entries { line: node.line, what, by_key })
     }
 
-    fn wrong_kind(&mut self, node: &YamlNode, what: &str, wanted: &str) {
+    fn wrong_type(&mut self, node: &YamlNode, what: &str, wanted: &str) {
         self.fault(node.line, format!("{what} must be {wanted}, not {}", node.kind()));
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub fn required(&mut self, entries: &Entries<'_>, key: &str) -> Option<String> {
         match entries.by_key.get(key) {
             None => {
@@ -73,24 +73,24 @@ impl<'a> StrictReader<'a> {
         }
     }
 
-    /// A text that may be missing.
+    /// An optional text.
     pub fn optional(&mut self, entries: &Entries<'_>, key: &str) -> Option<String> {
         entries.by_key.get(key).filter(|node| node.content != Content::Null).and_then(|node| self.text(node, key))
     }
 
-    /// A number that is 0 where it is missing.
+    /// An optional number; 0 if it is missing.
     pub fn number(&mut self, entries: &Entries<'_>, key: &str) -> i64 {
         match entries.by_key.get(key) {
             None => 0,
             Some(YamlNode { content: Content::Int(number), .. }) => *number,
             Some(node) => {
-                self.wrong_kind(node, &format!("`{key}`"), "a whole number");
+                self.wrong_type(node, &format!("`{key}`"), "a whole number");
                 0
             }
         }
     }
 
-    /// One of some words.
+    /// One of several words.
     pub fn choice<T: Copy>(&mut self, entries: &Entries<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
         let node = entries.by_key.get(key)?;
         let text = self.text(node, key)?;
@@ -102,13 +102,13 @@ impl<'a> StrictReader<'a> {
         found
     }
 
-    /// A list's items; nothing is an empty list.
+    /// The items of an optional list.
     pub fn items<'n>(&mut self, entries: &Entries<'n>, key: &str) -> &'n [YamlNode] {
         match entries.by_key.get(key) {
             None | Some(YamlNode { content: Content::Null, .. }) => &[],
             Some(YamlNode { content: Content::List(items), .. }) => items,
             Some(node) => {
-                self.wrong_kind(node, &format!("`{key}`"), "a list");
+                self.wrong_type(node, &format!("`{key}`"), "a list");
                 &[]
             }
         }
@@ -128,7 +128,7 @@ impl<'a> StrictReader<'a> {
                 .filter_map(|(name, _, value)| Some((name.clone(), self.text(value, &format!("{key}.{name}"))?)))
                 .collect(),
             Some(node) => {
-                self.wrong_kind(node, &format!("`{key}`"), "a map");
+                self.wrong_type(node, &format!("`{key}`"), "a map");
                 BTreeMap::new()
             }
         }
@@ -148,31 +148,31 @@ impl<'a> StrictReader<'a> {
 }
 
 impl<'n> Entries<'n> {
-    /// One entry as it is.
+    /// One entry, uninterpreted.
     pub fn get(&self, key: &str) -> Option<&'n YamlNode> {
         self.by_key.get(key).copied()
     }
 
-    /// Where a key's value stands, or else the map.
+    /// The line of a key's value, or that of the map if the key is missing.
     pub fn line_of(&self, key: &str) -> usize {
         self.get(key).map_or(self.line, |node| node.line)
     }
 }
 
-/// The known word that a mistyped one most likely stands for.
+/// The known word that is most similar to a mistyped one.
 pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let most = if word.len() < 4 { 1 } else { 2 };
+    let max_distance = if word.len() < 4 { 1 } else { 2 };
     let near = known.iter().map(|candidate| (distance(word, candidate), *candidate));
-    near.filter(|(distance, _)| *distance <= most).min().map(|(_, candidate)| candidate)
+    near.filter(|(distance, _)| *distance <= max_distance).min().map(|(_, candidate)| candidate)
 }
 
-/// How many characters must be added, taken away or changed.
+/// The number of characters to add, remove or change, ignoring case and `-` versus `_`.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.to_lowercase().replace('-', "_").chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (place, character) in left.to_lowercase().replace('-', "_").chars().enumerate() {
+    for (index, character) in left.to_lowercase().replace('-', "_").chars().enumerate() {
         let mut diagonal = row[0];
-        row[0] = place + 1;
+        row[0] = index + 1;
         for (column, other) in right.iter().enumerate() {
             let changed = diagonal + usize::from(character != *other);
             diagonal = row[column + 1];
@@ -187,7 +187,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_typo_finds_the_key_that_was_meant() {
+    fn a_typo_finds_the_intended_key() {
         let known = ["install", "reconcile_order", "conditions", "name"];
         assert_eq!(nearest("instal", &known), Some("install"));
         assert_eq!(nearest("reconcile-order", &known), Some("reconcile_order"));

@@ -1,4 +1,4 @@
-//! Packs for tests: the sample, and small ones made in a test.
+//! Packs for tests: the sample pack, and small ones built in a test.
 
 use crate::pack::catalog::Catalog;
 use crate::pack::fault::Fault;
@@ -32,17 +32,17 @@ pub fn sample() -> Catalog {
     loaded(pack)
 }
 
-/// A pack that has no fault.
+/// Loads a pack that has no faults.
 pub fn loaded(files: Files) -> Catalog {
     Catalog::load(files).unwrap_or_else(|faults| panic!("{}", listed(&faults)))
 }
 
-/// A pack of one asset, `a`, made by this template; more keys of the asset may be given.
+/// A pack with one asset, `a`, that has this template and these additional keys.
 pub fn of_template(template: &str, more_keys: &str) -> Catalog {
     of_template_and(template, more_keys, &[])
 }
 
-/// The same, with more files.
+/// The same, with additional files.
 pub fn of_template_and(template: &str, more_keys: &str, more_files: &[(&str, &str)]) -> Catalog {
     let metadata = format!("assets:\n- name: a\n  path: active/a.yaml.tpl\n  install: always\n{more_keys}\n");
     let mut all: BTreeMap<String, Vec<u8>> = BTreeMap::new();
@@ -53,7 +53,7 @@ pub fn of_template_and(template: &str, more_keys: &str, more_files: &[(&str, &st
     loaded(Files::new(all))
 }
 
-/// Faults, one in a line.
+/// The faults, one per line.
 pub fn listed(faults: &[Fault]) -> String {
     faults.iter().map(|fault| format!("{fault}\n")).collect()
 }

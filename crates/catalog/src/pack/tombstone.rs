@@ -1,25 +1,25 @@
-//! Objects of former releases that must go.
+//! Tombstones: objects of former releases that must be deleted.
 
 use crate::pack::fault::Fault;
 use crate::pack::files::Files;
 use crate::yaml::node::{self, Content, YamlNode};
 
-/// An object of a former release that must go.
+/// An object of a former release that must be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
     /// Group and version.
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace, where the file gives one.
+    /// The namespace, if the file has one.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// Where it is written.
+    /// The file of the tombstone.
     pub file: String,
 }
 
-/// Reads all tombstones. They are never templates, whatever their file is called.
+/// Reads all tombstones; they are never rendered as templates, whatever the name of their file.
 pub fn read(files: &Files, faults: &mut Vec<Fault>) -> Vec<Tombstone> {
     let mut tombstones = Vec::new();
     for (file, content) in files.iter() {
@@ -30,7 +30,7 @@ pub fn read(files: &Files, faults: &mut Vec<Fault>) -> Vec<Tombstone> {
             faults.push(Fault { file: file.to_owned(), line, message });
         };
         let Ok(text) = std::str::from_utf8(content) else {
-            note(None, "it is no text".into());
+            note(None, "it is not UTF-8 text".into());
             continue;
         };
         match node::documents(text) {
@@ -53,7 +53,7 @@ fn one(file: &str, document: &YamlNode) -> Result<Tombstone, String> {
         let found = text_at(document, path).filter(|text| !text.is_empty());
         found.ok_or_else(|| format!("a tombstone needs `{}`", path.join(".")))
     };
-    // Only what carries our label was ours.
+    // Only objects with our label were managed by us.
     let (key, value) = api::MANAGED_BY;
     if text_at(document, &["metadata", "labels", key]).as_deref() != Some(value) {
         return Err(format!("a tombstone needs the label `{key}: {value}`"));

@@ -1,4 +1,4 @@
-//! What a template or a document must not be able to do.
+//! Tests that hostile templates and documents are stopped.
 
 use super::render;
 use super::tests::summary;
@@ -17,8 +17,8 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn a_hostile_template_is_stopped() {
-    let long = "it makes a text of more than 10485760 bytes";
-    let much = "it makes more than 67108864 bytes of values";
+    let long = "it produces a text of more than 10485760 bytes";
+    let much = "it produces more than 67108864 bytes of values";
     let steps = "it takes more than 500000 steps";
     let deep = "nest deeper than 100";
     check("{{ repeat 9223372036854775807 \"ab\" }}", long);
@@ -61,9 +61,9 @@ fn a_hostile_document_is_stopped() {
         let aliases = vec![format!("*a{}", level - 1); 9].join(",");
         bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
     }
-    check(&bomb, "of what it renders to: alias");
+    check(&bomb, "of its output: alias");
     check(&format!("{{{{ fromYaml {bomb:?} }}}}"), "fromYaml: line");
-    // Without optimisation the reader takes 20 kB of stack for each level.
+    // Without optimisation the parser uses 20 kB of stack per level.
     let deep = format!("a: {}1{}", "[".repeat(150), "]".repeat(150));
     let reading = std::thread::Builder::new().stack_size(16 * 1024 * 1024);
     let summary = reading.spawn(move || rendered(&deep)).unwrap().join().unwrap();

@@ -1,4 +1,4 @@
-//! Renders: the sample pack, look-ups, documents and what is summary of those that are broken.
+//! Tests of rendering: the sample pack, queries, documents and messages for broken templates.
 
 use super::{Rendered, render};
 use crate::applies::{Applicability, applies};
@@ -62,7 +62,7 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
-fn the_sample_pack_renders_to_what_it_must() {
+fn the_sample_pack_renders_as_expected() {
     let catalog = sample();
     let six: [&[&str]; 6] = [&["master"], &["master"], &["master"], &["worker"], &["worker"], &["worker"]];
     assert_eq!(
@@ -94,7 +94,7 @@ fn the_kind_of_an_asset_is_known_without_facts() {
 
 const HEAD: &str = "apiVersion: v1\nkind: X\nmetadata: {name: thing}\n";
 
-/// What a template makes, as the value of `x` in an otherwise good object.
+/// Checks what a template renders to as the value of `x` in an otherwise valid object.
 fn check(template: &str, facts: &Facts, expected: &Expect) {
     let catalog = of_template(&format!("{HEAD}x: {template}\n"), "");
     expected.assert_eq(&summary(&render(&catalog, &catalog.assets[0], facts)));
@@ -121,7 +121,7 @@ fn knowing(answers: &[(Query, Answer)]) -> Facts {
 }
 
 #[test]
-fn a_template_sees_the_data_of_the_format() {
+fn a_template_sees_the_documented_data() {
     let mut facts = sample_facts(&[&["worker"]], false);
     facts.images.insert("exporter".into(), "quay.io/e".into());
     check(
@@ -140,7 +140,7 @@ fn a_template_sees_the_data_of_the_format() {
 }
 
 #[test]
-fn a_look_up_is_found_absent_held_or_still_needed() {
+fn a_query_is_found_absent_held_or_still_needed() {
     let map = object("v1", "ConfigMap", "ns", "m");
     let template = "{{ getConfigMapData \"ns\" \"m\" \"k\" | quote }}";
     let found = Answer::Found(json!({"data": {"k": "v"}}));
@@ -152,7 +152,7 @@ fn a_look_up_is_found_absent_held_or_still_needed() {
 }
 
 #[test]
-fn what_a_template_asks_in_constant_words_is_asked_in_one_round() {
+fn queries_with_constant_arguments_need_one_round() {
     check(
         "{{ if objectExists \"A\" \"ns\" \"a\" }}{{ objectExists \"B\" \"ns\" \"b\" }}{{ end }}{{ storageProfileRWXClass }}",
         &Facts::default(),
@@ -169,7 +169,7 @@ fn what_a_template_asks_in_constant_words_is_asked_in_one_round() {
 }
 
 #[test]
-fn objects_of_the_monitoring_group_are_looked_for() {
+fn objects_of_the_monitoring_group_are_queried() {
     let rule = object("monitoring.coreos.com/v1", "PrometheusRule", "ns", "r");
     let exists = "{{ objectExists \"PrometheusRule\" \"ns\" \"r\" }}";
     check(exists, &knowing(&[(rule.clone(), Answer::Found(json!({})))]), &expect!["true"]);
@@ -188,7 +188,7 @@ fn objects_of_the_monitoring_group_are_looked_for() {
 }
 
 #[test]
-fn a_crd_says_what_a_field_may_be() {
+fn enumerations_of_a_crd_are_queried() {
     let version = |storage: bool, values: Value| {
         json!({"storage": storage, "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {
             "mode": {"enum": values},
@@ -219,7 +219,7 @@ fn a_crd_says_what_a_field_may_be() {
 }
 
 #[test]
-fn the_first_shared_storage_class_by_name_is_taken() {
+fn the_first_shared_storage_class_by_name_is_chosen() {
     let profile = |name: &str, mode: &str, access: &str| {
         json!({"metadata": {"name": name}, "status": {"claimPropertySets": [
             {"volumeMode": "Block", "accessModes": ["ReadWriteMany"]}, {"volumeMode": mode, "accessModes": [access]}
@@ -238,7 +238,7 @@ fn the_first_shared_storage_class_by_name_is_taken() {
 }
 
 #[test]
-fn a_look_up_outside_the_declared_reads_is_refused() {
+fn a_query_outside_of_the_declared_reads_is_refused() {
     let asked = |reads: &str| {
         let template = format!("{HEAD}x: {{{{ getConfigMapData \"ns\" \"m\" \"k\" }}}}\n");
         let catalog = of_template(&template, &format!("  reads: {reads}\n"));
@@ -265,7 +265,7 @@ fn a_look_up_outside_the_declared_reads_is_refused() {
 }
 
 #[test]
-fn a_secret_cannot_be_asked_for() {
+fn a_secret_cannot_be_queried() {
     check(
         "{{ objectExists \"Secret\" \"ns\" \"s\" }}",
         &Facts::default(),
@@ -274,7 +274,7 @@ fn a_secret_cannot_be_asked_for() {
 }
 
 #[test]
-fn files_of_the_pack_can_be_packed_into_an_object() {
+fn files_of_the_pack_can_be_embedded_in_an_object() {
     let more = [("active/scripts/s.sh", "echo é\n")];
     let template = format!("{HEAD}x: {{{{ readAsset \"scripts/s.sh\" | gzip | b64enc }}}}\n");
     let catalog = of_template_and(&template, "", &more);
@@ -282,7 +282,7 @@ fn files_of_the_pack_can_be_packed_into_an_object() {
     assert_eq!(packed, summary(&render(&catalog, &catalog.assets[0], &Facts::default())));
     let packed = packed.trim_matches('"');
     let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, packed).unwrap();
-    assert_eq!(bytes[4..8], [0; 4], "the header holds a time");
+    assert_eq!(bytes[4..8], [0; 4], "the header must not hold a time");
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(bytes.as_slice()), &mut text).unwrap();
     assert_eq!(text, "echo é\n");
@@ -300,11 +300,11 @@ fn files_of_the_pack_can_be_packed_into_an_object() {
         "readAsset (print \"../metadata.yaml\")",
         "active/a.yaml.tpl:4: readAsset: the pack has no file active/../metadata.yaml",
     );
-    check("gzip \"a\"", "active/a.yaml.tpl:4: bytes are no text: pass them through b64enc");
+    check("gzip \"a\"", "active/a.yaml.tpl:4: bytes are not text: pass them through b64enc");
 }
 
 #[test]
-fn a_document_must_be_one_whole_object() {
+fn a_document_must_be_one_complete_object() {
     let check = |text: &str, expected: &Expect| {
         let catalog = of_template(text, "");
         expected.assert_eq(&summary(&render(&catalog, &catalog.assets[0], &Facts::default())));
@@ -314,7 +314,7 @@ fn a_document_must_be_one_whole_object() {
     check("---\n# nothing\n---\n", &expect!["empty"]);
     check("---\napiVersion: v1\nkind: X\nmetadata: {name: thing}\nx: 0644\n---\n", &expect!["420"]);
     check("apiVersion: v1\nkind: X\nmetadata: {name: thing}\nx: [1.0, 1e3, 1.5, yes]\n", &expect!["[1,1000,1.5,true]"]);
-    check("a: 1\n---\nb: 2\n", &expect!["active/a.yaml.tpl: it renders to 2 documents, and one is possible"]);
+    check("a: 1\n---\nb: 2\n", &expect!["active/a.yaml.tpl: it renders to 2 documents, expected one"]);
     check("- a\n", &expect!["active/a.yaml.tpl: it renders to a list, not to an object"]);
     check("text\n", &expect!["active/a.yaml.tpl: it renders to text, not to an object"]);
     check(
@@ -329,12 +329,12 @@ fn a_document_must_be_one_whole_object() {
         "apiVersion: v1\nkind: X\nmetadata: {name: 5}\n",
         &expect!["active/a.yaml.tpl: it renders to an object without metadata.name"],
     );
-    check("a: 1\na: 2\n", &expect!["active/a.yaml.tpl: line 2 of what it renders to: duplicate mapping key: a"]);
-    check("a: [\n", &expect!["active/a.yaml.tpl: line 1 of what it renders to: unclosed bracket '['"]);
+    check("a: 1\na: 2\n", &expect!["active/a.yaml.tpl: line 2 of its output: duplicate mapping key: a"]);
+    check("a: [\n", &expect!["active/a.yaml.tpl: line 1 of its output: unclosed bracket '['"]);
 }
 
 #[test]
-fn a_plain_file_is_taken_as_it_is() {
+fn a_plain_file_is_not_rendered_as_a_template() {
     let catalog = loaded(files(&[
         ("active/metadata.yaml", "assets: [{name: a, path: active/a.yaml, install: always}]"),
         ("active/a.yaml", "apiVersion: v1\nkind: X\nmetadata: {name: thing}\nx: '{{ .nothing }}'\n"),
@@ -343,25 +343,25 @@ fn a_plain_file_is_taken_as_it_is() {
 }
 
 #[test]
-fn what_is_broken_is_told_with_its_line() {
+fn a_broken_template_is_reported_with_its_line() {
     let check = |text: &str, expected: &Expect| {
         let catalog = of_template(text, "");
         expected.assert_eq(&summary(&render(&catalog, &catalog.assets[0], &Facts::default())));
     };
-    check("a\n\n{{ upper 5 }}", &expect!["active/a.yaml.tpl:3: upper: text is needed here, not an int"]);
+    check("a\n\n{{ upper 5 }}", &expect!["active/a.yaml.tpl:3: upper: expected text, got an int"]);
     check(
         "a\n{{ if true }}\n{{ range list 1 }}\n{{ .x }}{{ end }}{{ end }}",
         &expect![r#"active/a.yaml.tpl:4: an int has no field "x""#],
     );
     check(
         "{{ define \"t\" }}\n{{ div 1 0 }}{{ end }}\n\n{{ template \"t\" }}",
-        &expect!["active/a.yaml.tpl:2: div: a division by zero"],
+        &expect!["active/a.yaml.tpl:2: div: division by zero"],
     );
     check(
         "{{ printf\n  \"%s\"\n  (index (list) 3) }}",
-        &expect!["active/a.yaml.tpl:3: index: 3 is not within a list of 0"],
+        &expect!["active/a.yaml.tpl:3: index: 3 is out of range of a list of 0 items"],
     );
-    check("\n{{ substr 1 }}", &expect!["active/a.yaml.tpl:2: substr is given 1 arguments and takes 3"]);
+    check("\n{{ substr 1 }}", &expect!["active/a.yaml.tpl:2: substr takes 3 arguments, got 1"]);
     check(
         "\n{{ fromYaml \"a: [\" }}",
         &expect!["active/a.yaml.tpl:2: fromYaml: line 1 of its text: unclosed bracket '['"],

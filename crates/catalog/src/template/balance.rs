@@ -1,6 +1,6 @@
-//! Whether every block of a template is ended: gotmpl's parser takes a template that stops half way for a whole one.
+//! Checks that every block of a template is closed, because gotmpl's parser accepts a truncated template.
 
-/// A mistake and its line.
+/// The line and the message of a mistake.
 pub type Mistake = (usize, String);
 
 struct Block<'a> {
@@ -9,7 +9,7 @@ struct Block<'a> {
     has_else: bool,
 }
 
-/// The first block that is not ended, or the first word that ends none.
+/// Finds the first block that is not closed, or the first keyword outside of its block.
 pub fn check(source: &str) -> Result<(), Mistake> {
     let mut open: Vec<Block<'_>> = Vec::new();
     let mut rest = source;
@@ -22,18 +22,18 @@ pub fn check(source: &str) -> Result<(), Mistake> {
         let keyword = words.next().unwrap_or("");
         match keyword {
             "if" | "range" | "with" | "define" | "block" => open.push(Block { keyword, line, has_else: false }),
-            "end" if open.pop().is_none() => return Err((line, "{{end}} ends nothing".into())),
+            "end" if open.pop().is_none() => return Err((line, "{{end}} closes no block".into())),
             "else" => {
                 let goes_on = matches!(words.next(), Some("if" | "with"));
                 match open.last_mut() {
                     Some(block) if matches!(block.keyword, "if" | "range" | "with") && !block.has_else => {
                         block.has_else = !goes_on;
                     }
-                    _ => return Err((line, "{{else}} has no {{if}}, {{with}} or {{range}} before it".into())),
+                    _ => return Err((line, "{{else}} has no open {{if}}, {{with}} or {{range}}".into())),
                 }
             }
             "break" | "continue" if !open.iter().any(|block| block.keyword == "range") => {
-                return Err((line, format!("{{{{{keyword}}}}} stands outside {{{{range}}}}")));
+                return Err((line, format!("{{{{{keyword}}}}} is outside of {{{{range}}}}")));
             }
             _ => {}
         }
@@ -42,7 +42,7 @@ pub fn check(source: &str) -> Result<(), Mistake> {
     }
     match open.pop() {
         None => Ok(()),
-        Some(block) => Err((block.line, format!("{{{{{}}}}} is never ended with {{{{end}}}}", block.keyword))),
+        Some(block) => Err((block.line, format!("{{{{{}}}}} is never closed with {{{{end}}}}", block.keyword))),
     }
 }
 
@@ -59,7 +59,7 @@ fn words(action: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where `}}` stands, beyond comments and quoted text.
+/// The position of the closing `}}`, outside of comments and quoted text.
 fn action_end(action: &str) -> Option<usize> {
     let opening = action.strip_prefix("- ").unwrap_or(action);
     if opening.trim_start_matches('-').trim_start().starts_with("/*") {
@@ -99,21 +99,18 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_not_ended_is_told_with_its_line() {
-        outcome("a\n{{ if .x }}\nb", &expect!["2: {{if}} is never ended with {{end}}"]);
-        outcome("{{define \"a\"}}{{range .}}{{end}}", &expect!["1: {{define}} is never ended with {{end}}"]);
-        outcome("a\n\n{{ end }}b", &expect!["3: {{end}} ends nothing"]);
-        outcome("{{else}}", &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"]);
-        outcome(
-            "{{if 1}}{{else}}{{else}}{{end}}",
-            &expect!["1: {{else}} has no {{if}}, {{with}} or {{range}} before it"],
-        );
-        outcome("{{break}}", &expect!["1: {{break}} stands outside {{range}}"]);
+    fn an_unclosed_block_is_reported_with_its_line() {
+        outcome("a\n{{ if .x }}\nb", &expect!["2: {{if}} is never closed with {{end}}"]);
+        outcome("{{define \"a\"}}{{range .}}{{end}}", &expect!["1: {{define}} is never closed with {{end}}"]);
+        outcome("a\n\n{{ end }}b", &expect!["3: {{end}} closes no block"]);
+        outcome("{{else}}", &expect!["1: {{else}} has no open {{if}}, {{with}} or {{range}}"]);
+        outcome("{{if 1}}{{else}}{{else}}{{end}}", &expect!["1: {{else}} has no open {{if}}, {{with}} or {{range}}"]);
+        outcome("{{break}}", &expect!["1: {{break}} is outside of {{range}}"]);
         outcome("{{ .a", &expect!["1: an action is not closed with }}"]);
     }
 
     #[test]
-    fn quotes_and_comments_do_not_count() {
+    fn quotes_and_comments_are_skipped() {
         outcome("{{/* {{if}} */}}{{- /* if */ -}}", &expect!["fine"]);
         outcome("{{ \"}} {{if}}\" }}{{ `{{end}}` }}{{ '\"' }}", &expect!["fine"]);
         outcome(

@@ -1,19 +1,19 @@
-//! What one render may use: a pack is data, and data must not be able to stop the operator.
+//! The limits of one render: a pack is data, and data must not be able to stop the operator.
 
 use std::cell::Cell;
 
-/// How long a rendered document, or any one text in a template, may be. Kubernetes takes objects up to 1.5 MB.
+/// The longest rendered document, and the longest text in a template. Kubernetes accepts objects up to 1.5 MB.
 pub const TEXT_BYTES: usize = 10 * 1024 * 1024;
-/// How deep values and documents may nest.
+/// The deepest nesting of values and documents.
 pub const DEPTH: usize = 100;
-/// How deep templates, blocks and parentheses may nest while they run. An ordinary stack of 2 MiB holds this.
+/// The deepest nesting of templates, blocks and parentheses. It fits into an ordinary stack of 2 MiB.
 pub const CALLS: usize = 100;
-/// How many bytes all functions of one render may make, together. A large asset makes less than one of these 64 MiB.
+/// The bytes that all functions of one render may produce together. A large asset produces less than 1 MiB.
 const ALL_BYTES: usize = 64 * 1024 * 1024;
-/// How many steps one render may take: a tenth of a second. A large asset takes some thousands.
+/// The steps of one render, which take about a tenth of a second. A large asset takes some thousands.
 const STEPS: usize = 500_000;
 
-/// What is left for this render.
+/// The remaining budget of one render.
 #[derive(Debug)]
 pub struct RenderBudget {
     bytes: Cell<usize>,
@@ -27,22 +27,22 @@ impl Default for RenderBudget {
 }
 
 impl RenderBudget {
-    /// Takes steps.
+    /// Spends steps.
     pub fn step(&self, steps: usize) -> Result<(), String> {
         let left = self.steps.get().checked_sub(steps);
         self.steps.set(left.unwrap_or(0));
         left.map(|_| ()).ok_or_else(|| format!("it takes more than {STEPS} steps"))
     }
 
-    /// Takes memory for a text of this length.
+    /// Spends memory for a text of this length.
     pub fn text(&self, bytes: usize) -> Result<(), String> {
         if bytes > TEXT_BYTES {
-            return Err(format!("it makes a text of more than {TEXT_BYTES} bytes"));
+            return Err(format!("it produces a text of more than {TEXT_BYTES} bytes"));
         }
         self.memory(bytes)
     }
 
-    /// Takes memory for a list or map of this many items.
+    /// Spends memory for a list or map with this many items.
     pub fn items(&self, items: usize) -> Result<(), String> {
         self.memory(items.saturating_mul(64))
     }
@@ -50,11 +50,11 @@ impl RenderBudget {
     fn memory(&self, bytes: usize) -> Result<(), String> {
         let left = self.bytes.get().checked_sub(bytes);
         self.bytes.set(left.unwrap_or(0));
-        left.map(|_| ()).ok_or_else(|| format!("it makes more than {ALL_BYTES} bytes of values"))
+        left.map(|_| ()).ok_or_else(|| format!("it produces more than {ALL_BYTES} bytes of values"))
     }
 }
 
-/// Text that grows only as far as the budget allows.
+/// Text that grows only within the budget.
 #[derive(Debug)]
 pub struct Text<'a> {
     text: String,
@@ -67,22 +67,22 @@ impl<'a> Text<'a> {
         Text { text: String::new(), budget }
     }
 
-    /// Appends.
+    /// Appends text.
     pub fn push(&mut self, more: &str) -> Result<(), String> {
         if self.text.len() + more.len() > TEXT_BYTES {
-            return Err(format!("it makes a text of more than {TEXT_BYTES} bytes"));
+            return Err(format!("it produces a text of more than {TEXT_BYTES} bytes"));
         }
         self.budget.memory(more.len())?;
         self.text.push_str(more);
         Ok(())
     }
 
-    /// What was written.
+    /// The whole text.
     pub fn finish(self) -> String {
         self.text
     }
 
-    /// What it is paid from.
+    /// The budget that it spends.
     pub fn budget(&self) -> &'a RenderBudget {
         self.budget
     }

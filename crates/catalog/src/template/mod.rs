@@ -1,7 +1,7 @@
-//! Go's text templates: gotmpl reads them, we run them.
+//! Go's text templates: gotmpl parses them, we execute them.
 //!
 //! gotmpl's own executor is not used, for three reasons: `set` and `merge` change a map in place, which its values
-//! cannot; its errors do not say the line; and a template must not be able to use up the machine.
+//! cannot; its errors have no line; and a template must not be able to exhaust memory or CPU.
 
 pub mod balance;
 pub mod budget;

@@ -1,11 +1,11 @@
-//! Whether a template uses only functions, variables and templates that exist. Go refuses the others when it parses.
+//! Checks that a template uses only functions, variables and templates that exist, as Go does when it parses.
 
 use super::balance::Mistake;
 use super::functions;
 use super::parsed::Parsed;
 use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode};
 
-/// A call whose arguments are all constant texts: the function's name and the texts.
+/// The function name and the arguments of a call with only constant texts.
 pub type ConstantCall = (String, Vec<String>);
 
 struct NameCheck<'a> {
@@ -15,12 +15,12 @@ struct NameCheck<'a> {
     constant_calls: Vec<(usize, ConstantCall)>,
 }
 
-/// Everything that does not exist, with its line.
+/// Uses of names that do not exist, with their lines.
 pub fn check(parsed: &Parsed) -> Vec<Mistake> {
     checked(parsed).mistakes
 }
 
-/// The calls that can be foretold, with their lines.
+/// The calls with only constant texts as arguments, with their lines.
 pub fn constant_calls(parsed: &Parsed) -> Vec<(usize, ConstantCall)> {
     checked(parsed).constant_calls
 }
@@ -94,7 +94,7 @@ impl NameCheck<'_> {
         for argument in &command.args {
             self.expression(argument);
         }
-        if let [Expr::Identifier(place, name), arguments @ ..] = command.args.as_slice()
+        if let [Expr::Identifier(position, name), arguments @ ..] = command.args.as_slice()
             && !is_piped
         {
             let texts = arguments.iter().map(|argument| match argument {
@@ -102,19 +102,19 @@ impl NameCheck<'_> {
                 _ => None,
             });
             if let Some(texts) = texts.collect() {
-                self.constant_calls.push((place.line, (name.to_string(), texts)));
+                self.constant_calls.push((position.line, (name.to_string(), texts)));
             }
         }
     }
 
     fn expression(&mut self, expression: &Expr) {
         match expression {
-            Expr::Identifier(place, name) => {
+            Expr::Identifier(position, name) => {
                 if functions::find(name).is_none() {
-                    self.mistakes.push((place.line, format!("function {name} is not known")));
+                    self.mistakes.push((position.line, format!("unknown function {name}")));
                 }
             }
-            Expr::Variable(place, name, _) => self.variable(place.line, name),
+            Expr::Variable(position, name, _) => self.variable(position.line, name),
             Expr::Pipe(_, pipe) => {
                 let mark = self.variables.len();
                 self.pipe(pipe);

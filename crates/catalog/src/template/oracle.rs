@@ -1,4 +1,4 @@
-//! Holds every function to what Go prints: the cases are in `tests-data/functions.yaml`, Go's answers beside them.
+//! Compares every function with Go: the cases are in `tests-data/functions.yaml`, Go's output in `functions.go.json`.
 
 use super::budget::RenderBudget;
 use super::functions;
@@ -12,8 +12,8 @@ use serde_json::Value as Json;
 const CASES: &str = include_str!("../../tests-data/functions.yaml");
 const ANSWERS: &str = include_str!("../../tests-data/functions.go.json");
 
-/// What asks the cluster or the pack has no answer in Go's templates; the tests of `render` have its cases.
-const LOOK_UPS: [&str; 7] = [
+/// Functions that query the cluster or the pack, which Go's templates do not have; the tests of `render` cover them.
+const QUERY_FUNCTIONS: [&str; 7] = [
     "crdEnum",
     "crdHasEnum",
     "getConfigMapData",
@@ -23,7 +23,7 @@ const LOOK_UPS: [&str; 7] = [
     "storageProfileRWXClass",
 ];
 
-/// What one of the two makes of a case: a text, or nothing.
+/// The output of a case, or `None` for an error.
 type Outcome = Option<String>;
 
 fn ours(template: &str, data: &Json) -> (Outcome, String) {
@@ -42,7 +42,7 @@ fn ours(template: &str, data: &Json) -> (Outcome, String) {
 fn cases() -> serde_json::Map<String, Json> {
     match yaml::read::documents(CASES).unwrap().remove(0) {
         Json::Object(cases) => cases,
-        other => panic!("the cases are {}", yaml::read::kind_of(&other)),
+        other => panic!("expected a map of cases, got {}", yaml::read::kind_of(&other)),
     }
 }
 
@@ -81,11 +81,11 @@ fn every_function_prints_what_go_prints() {
 #[test]
 fn every_function_has_three_cases() {
     let cases = cases();
-    for function in functions::ALL.iter().filter(|function| !LOOK_UPS.contains(&function.name)) {
+    for function in functions::ALL.iter().filter(|function| !QUERY_FUNCTIONS.contains(&function.name)) {
         let count = cases.get(function.name).and_then(Json::as_array).map_or(0, Vec::len);
         assert!(count >= 3, "{} has {count} cases", function.name);
     }
     for name in cases.keys().filter(|name| !name.starts_with('(')) {
-        assert!(functions::find(name).is_some(), "{name} is no function");
+        assert!(functions::find(name).is_some(), "there is no function {name}");
     }
 }

@@ -1,4 +1,4 @@
-//! A template that was read and checked.
+//! A parsed and checked template.
 
 use super::balance;
 use super::names;
@@ -7,21 +7,21 @@ use gotmpl::parse::{ListNode, Parser};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A template whose syntax, functions and variables are known to be right.
+/// A template whose syntax, functions and variables are valid.
 #[derive(Debug)]
 pub struct Parsed {
-    /// What is outside any `define`.
+    /// The body outside of any `define`.
     pub body: ListNode,
     /// The named templates.
     pub defines: BTreeMap<String, ListNode>,
 }
 
 impl Parsed {
-    /// Reads a template, or says what is wrong and in which line.
+    /// Parses a template; the error is the list of mistakes with their lines.
     pub fn read(source: &str) -> Result<Arc<Parsed>, Vec<balance::Mistake>> {
         balance::check(source).map_err(|mistake| vec![mistake])?;
         let (body, defined) =
-            Parser::new(source, "{{", "}}").and_then(Parser::parse).map_err(|error| vec![placed(error)])?;
+            Parser::new(source, "{{", "}}").and_then(Parser::parse).map_err(|error| vec![mistake(error)])?;
         let mut mistakes = Vec::new();
         let mut defines = BTreeMap::new();
         for define in defined {
@@ -39,7 +39,7 @@ impl Parsed {
     }
 }
 
-fn placed(error: TemplateError) -> balance::Mistake {
+fn mistake(error: TemplateError) -> balance::Mistake {
     match error {
         TemplateError::Parse { line, message, .. } | TemplateError::Lex { line, message, .. } => (line, message),
         other => (1, other.to_string()),

@@ -1,4 +1,4 @@
-//! How Go prints values: `%v`, `%q` and its numbers.
+//! Prints values as Go does: `%v`, `%q` and numbers.
 
 use super::budget::{DEPTH, RenderBudget, Text};
 use super::value::Value;
@@ -18,8 +18,8 @@ fn print(value: &Value, text: &mut Text<'_>, depth: usize) -> Result<(), String>
         Value::Bool(truth) => text.push(if *truth { "true" } else { "false" }),
         Value::Int(number) => text.push(&number.to_string()),
         Value::Float(number) => text.push(&float(*number)),
-        Value::Text(words) => text.push(words),
-        Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+        Value::Text(content) => text.push(content),
+        Value::Bytes(_) => Err("bytes are not text: pass them through b64enc".into()),
         Value::List(list) => {
             text.push("[")?;
             for (index, item) in list.0.iter().enumerate() {
@@ -45,12 +45,12 @@ fn print(value: &Value, text: &mut Text<'_>, depth: usize) -> Result<(), String>
     }
 }
 
-/// What is said of a value that nests too deep.
+/// The message for a value that is nested too deep.
 pub fn too_deep() -> String {
     format!("a value nests deeper than {DEPTH}")
 }
 
-/// `strconv.FormatFloat` with `'g'` in the shortest form, which is also `%v`: an exponent from a million on.
+/// `strconv.FormatFloat` with `'g'` in the shortest form, which is also `%v`; it uses an exponent from a million on.
 pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".into();
@@ -65,7 +65,7 @@ pub fn float(number: f64) -> String {
     plain(sign, &digits, exponent)
 }
 
-/// A float as Go's JSON writer has it: an exponent below a millionth and from ten to the 21st on.
+/// A float as in Go's JSON; it uses an exponent below a millionth and from ten to the 21st on.
 pub fn json_float(number: f64) -> String {
     let (sign, digits, exponent) = shortest(number);
     if !(-6..21).contains(&exponent) {
@@ -75,7 +75,7 @@ pub fn json_float(number: f64) -> String {
     plain(sign, &digits, exponent)
 }
 
-/// The shortest digits that read back as the same number, and the power of ten of the first of them.
+/// The sign, the shortest digits that parse as the same number, and the power of ten of the first digit.
 fn shortest(number: f64) -> (&'static str, String, i32) {
     let scientific = format!("{:e}", number.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -133,7 +133,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Go's `unicode.IsPrint`. Rust prints the same characters unescaped, but for marks that begin a text.
+/// Go's `unicode.IsPrint`. Rust leaves the same characters unescaped, except combining marks at the start of a text.
 pub fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return matches!(character, ' '..='~');
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_go_quotes() {
+    fn text_is_quoted_as_go_quotes_it() {
         let quoted = quoted("a\"b\\\n\u{1}\u{a0}\u{e9}\u{1f600}e\u{301}\u{ad}");
         assert_eq!(quoted, "\"a\\\"b\\\\\\n\\x01\\u00a0\u{e9}\u{1f600}e\u{301}\\u00ad\"");
     }

@@ -1,4 +1,4 @@
-//! Runs a template as Go's `text/template` does, with `missingkey=error`, within a budget.
+//! Executes a template as Go's `text/template` does with `missingkey=error`, within a budget.
 
 use super::budget::{CALLS, RenderBudget, Text};
 use super::functions;
@@ -12,27 +12,27 @@ use crate::pack::files::Files;
 use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode};
 use std::rc::Rc;
 
-/// What a template's functions may know.
+/// The data that the functions of a template may access.
 #[derive(Debug)]
 pub struct RenderContext<'a> {
-    /// The answers to look-ups.
+    /// The facts, with the answers to queries.
     pub facts: &'a Facts,
-    /// The pack's files, for `readAsset`.
+    /// The files of the pack, for `readAsset`.
     pub files: &'a Files,
-    /// What may be looked up, where the asset says so.
+    /// The objects that may be queried; `None` allows everything except Secrets.
     pub reads: Option<&'a [Read]>,
-    /// What is left to use.
+    /// The remaining budget.
     pub budget: RenderBudget,
 }
 
-/// Why a template did not come to its end.
+/// Why a template stopped.
 #[derive(Debug, PartialEq)]
 pub enum Stop {
-    /// It is wrong.
+    /// The template failed, with this message.
     Failed(String),
-    /// It must know this first.
+    /// This query must be answered first.
     Needs(Query),
-    /// It asked this and the cluster did not say.
+    /// The cluster could not answer this query.
     Held(Query),
 }
 
@@ -63,7 +63,7 @@ struct Interpreter<'a> {
     out: Text<'a>,
 }
 
-/// Runs a template on its data: the text, or the line and reason it stopped at.
+/// Executes a template on its data; the error is the line and the reason why it stopped.
 pub fn run<'a>(parsed: &'a Parsed, data: &Value, context: &'a RenderContext<'a>) -> Result<String, (usize, Stop)> {
     let mut interpreter = Interpreter {
         parsed,
@@ -155,21 +155,22 @@ impl Interpreter<'_> {
                 Value::Nil => false,
                 Value::Int(count) => {
                     if branch.pipe.decl.len() > 1 {
-                        return Err(format!("range over {count} has one variable, not two").into());
+                        return Err(format!("range over the number {count} takes one variable, not two").into());
                     }
-                    interpreter.turns(branch, (0..*count).map(|index| (Value::Int(index), Value::Int(index))))?
+                    interpreter.iterations(branch, (0..*count).map(|index| (Value::Int(index), Value::Int(index))))?
                 }
                 Value::List(list) => {
                     let items = list.0.iter().enumerate();
-                    interpreter.turns(branch, items.map(|(index, item)| (Value::Int(index as i64), item.clone())))?
+                    interpreter
+                        .iterations(branch, items.map(|(index, item)| (Value::Int(index as i64), item.clone())))?
                 }
                 Value::Map(map) => {
-                    // The body may change the map; Go, too, walks the keys it found at the start.
+                    // The body may change the map; like Go, iterate over the keys from the start.
                     let entries = map.entries.borrow().clone();
                     interpreter.context.budget.items(entries.len())?;
-                    interpreter.turns(branch, entries.into_iter().map(|(key, item)| (Value::Text(key), item)))?
+                    interpreter.iterations(branch, entries.into_iter().map(|(key, item)| (Value::Text(key), item)))?
                 }
-                other => return Err(format!("range cannot go over {}", a(other)).into()),
+                other => return Err(format!("cannot range over {}", a(other)).into()),
             };
             match &branch.else_body {
                 Some(other) if !ran => interpreter.list(other, dot),
@@ -180,8 +181,8 @@ impl Interpreter<'_> {
         Ok(flow)
     }
 
-    /// Runs the body once per item, and says whether there was any.
-    fn turns(&mut self, branch: &BranchNode, items: impl Iterator<Item = (Value, Value)>) -> Result<bool, Stop> {
+    /// Executes the body once per item; returns whether there was any.
+    fn iterations(&mut self, branch: &BranchNode, items: impl Iterator<Item = (Value, Value)>) -> Result<bool, Stop> {
         let mut ran = false;
         for (index, item) in items {
             ran = true;
@@ -252,14 +253,14 @@ impl Interpreter<'_> {
 
     fn command(&mut self, command: &CommandNode, dot: &Value, piped: Option<Value>) -> Result<Value, Stop> {
         let Some((first, arguments)) = command.args.split_first() else {
-            return Err("an empty command".into());
+            return Err("empty command".into());
         };
         match first {
-            Expr::Identifier(place, name) => self.call(place.line, name, arguments, dot, piped),
+            Expr::Identifier(position, name) => self.call(position.line, name, arguments, dot, piped),
             Expr::Nil(_) => Err("nil is not a command".into()),
-            Expr::Chain(place, inner, fields) => match inner.as_ref() {
+            Expr::Chain(position, inner, fields) => match inner.as_ref() {
                 Expr::Identifier(_, name) => {
-                    let value = self.call(place.line, name, arguments, dot, piped)?;
+                    let value = self.call(position.line, name, arguments, dot, piped)?;
                     walk(value, fields)
                 }
                 _ => self.plain(first, arguments, dot, piped.as_ref()),
@@ -270,7 +271,7 @@ impl Interpreter<'_> {
 
     fn plain(&mut self, first: &Expr, rest: &[Expr], dot: &Value, piped: Option<&Value>) -> Result<Value, Stop> {
         if !rest.is_empty() || piped.is_some() {
-            return Err("something that is not a function is given arguments".into());
+            return Err("arguments are given to something that is not a function".into());
         }
         self.expression(first, dot)
     }
@@ -292,7 +293,7 @@ impl Interpreter<'_> {
             Expr::Bool(_, truth) => Ok(Value::Bool(*truth)),
             Expr::Nil(_) => Ok(Value::Nil),
             Expr::Pipe(_, pipe) => self.deeper(|interpreter| interpreter.pipe(pipe, dot)),
-            Expr::Identifier(place, name) => self.call(place.line, name, &[], dot, None),
+            Expr::Identifier(position, name) => self.call(position.line, name, &[], dot, None),
             Expr::Chain(_, inner, fields) => {
                 let value = self.expression(inner, dot)?;
                 walk(value, fields)
@@ -310,10 +311,10 @@ impl Interpreter<'_> {
     ) -> Result<Value, Stop> {
         self.context.budget.step(1)?;
         let given = arguments.len() + usize::from(piped.is_some());
-        let function = functions::find(name).ok_or_else(|| format!("function {name} is not known"))?;
+        let function = functions::find(name).ok_or_else(|| format!("unknown function {name}"))?;
         if given < function.least || function.most.is_some_and(|most| given > most) {
             self.line = line;
-            return Err(format!("{name} is given {given} arguments and takes {}", function.takes()).into());
+            return Err(format!("{name} takes {} arguments, got {given}", function.takes()).into());
         }
         let ends_at = match name {
             "and" => Some(false),
@@ -323,7 +324,7 @@ impl Interpreter<'_> {
         let mut values = Vec::with_capacity(given);
         for argument in arguments {
             let value = self.expression(argument, dot)?;
-            // `and` and `or` look no further than they must.
+            // `and` and `or` evaluate no more arguments than necessary.
             if ends_at == Some(value.is_true()) {
                 return Ok(value);
             }
@@ -345,7 +346,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Goes from a value to the field of a field.
+/// Follows a chain of fields.
 fn walk<T: AsRef<str>>(mut value: Value, fields: &[T]) -> Result<Value, Stop> {
     for field in fields {
         let field = field.as_ref();
@@ -354,14 +355,14 @@ fn walk<T: AsRef<str>>(mut value: Value, fields: &[T]) -> Result<Value, Stop> {
                 Some(found) => found.clone(),
                 None => return Err(format!("the map has no key {field:?}").into()),
             },
-            Value::Nil => return Err(format!("there is nothing to take .{field} of").into()),
+            Value::Nil => return Err(format!("cannot read .{field} of nil").into()),
             other => return Err(format!("{} has no field {field:?}", a(other)).into()),
         };
     }
     Ok(value)
 }
 
-/// A value's type in a sentence.
+/// The type of a value, with its article.
 pub fn a(value: &Value) -> String {
     match value {
         Value::Int(_) => "an int".to_owned(),

@@ -1,4 +1,4 @@
-//! What flows through a template: Go's untyped values, with maps that are shared and can be changed as Go's are.
+//! The values of a template: like Go's untyped values, with maps that are shared and mutable.
 
 use serde_json::Value as Json;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// A value inside a template.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// Nothing.
+    /// Go's `nil`.
     Nil,
     /// True or false.
     Bool(bool),
@@ -18,11 +18,11 @@ pub enum Value {
     Float(f64),
     /// Text.
     Text(Rc<str>),
-    /// Bytes that need not be text; they travel from `gzip` to `b64enc`.
+    /// Bytes that need not be UTF-8, such as the output of `gzip`.
     Bytes(Rc<[u8]>),
-    /// A list; functions make new ones, nobody changes one.
+    /// An immutable list.
     List(Rc<List>),
-    /// A map; `set` and its like change it for everybody who holds it.
+    /// A map; `set` and similar functions change it in place.
     Map(Rc<Map>),
 }
 
@@ -33,14 +33,14 @@ pub struct List(pub Vec<Value>);
 /// The entries of a map.
 #[derive(Debug, Default)]
 pub struct Map {
-    /// Sorted by key, as Go's templates walk them.
+    /// Sorted by key, which is the order of iteration in Go's templates.
     pub entries: RefCell<BTreeMap<Rc<str>, Value>>,
-    /// Go knows that all its values are text; `index` then answers `""` for a key that is not there.
+    /// Whether all values are text, like Go's `map[string]string`; `index` then returns `""` for a missing key.
     pub of_text: bool,
 }
 
 impl Value {
-    /// Text.
+    /// A text.
     pub fn text(text: impl Into<Rc<str>>) -> Value {
         Value::Text(text.into())
     }
@@ -67,17 +67,17 @@ impl Value {
         Value::Map(Rc::new(Map { entries: RefCell::new(entries), of_text: true }))
     }
 
-    /// An object of the cluster, or a part of one: whole numbers stay whole.
+    /// Converts an object of the cluster; whole numbers become integers.
     pub fn from_json(json: &Json) -> Value {
         convert(json, false)
     }
 
-    /// What Go's JSON reader makes of a text: every number is a float.
+    /// Converts parsed JSON as Go does; every number becomes a float.
     pub fn from_parsed(json: &Json) -> Value {
         convert(json, true)
     }
 
-    /// Whether `if` takes it for true.
+    /// Whether `if` treats it as true.
     pub fn is_true(&self) -> bool {
         match self {
             Value::Nil => false,
@@ -91,7 +91,7 @@ impl Value {
         }
     }
 
-    /// What Go calls its type, for messages.
+    /// The name of the type for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Nil => "nil",
@@ -122,18 +122,18 @@ fn convert(json: &Json, floats_only: bool) -> Value {
     }
 }
 
-/// A template may nest values deeper than a stack is; letting them go must not recurse.
-fn let_go(mut waiting: Vec<Value>) {
-    while let Some(value) = waiting.pop() {
+/// Drops values without recursion, because a template may nest them deeper than the stack.
+fn drop_all(mut pending: Vec<Value>) {
+    while let Some(value) = pending.pop() {
         match value {
             Value::List(mut list) => {
                 if let Some(list) = Rc::get_mut(&mut list) {
-                    waiting.append(&mut list.0);
+                    pending.append(&mut list.0);
                 }
             }
             Value::Map(mut map) => {
                 if let Some(map) = Rc::get_mut(&mut map) {
-                    waiting.extend(std::mem::take(map.entries.get_mut()).into_values());
+                    pending.extend(std::mem::take(map.entries.get_mut()).into_values());
                 }
             }
             _ => {}
@@ -144,7 +144,7 @@ fn let_go(mut waiting: Vec<Value>) {
 impl Drop for List {
     fn drop(&mut self) {
         if !self.0.is_empty() {
-            let_go(std::mem::take(&mut self.0));
+            drop_all(std::mem::take(&mut self.0));
         }
     }
 }
@@ -153,7 +153,7 @@ impl Drop for Map {
     fn drop(&mut self) {
         let entries = self.entries.get_mut();
         if !entries.is_empty() {
-            let_go(std::mem::take(entries).into_values().collect());
+            drop_all(std::mem::take(entries).into_values().collect());
         }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     use super::Value;
 
     #[test]
-    fn a_value_nested_deeper_than_the_stack_is_let_go() {
+    fn a_value_nested_deeper_than_the_stack_is_dropped() {
         let mut value = Value::Nil;
         for _ in 0..1_000_000 {
             value = Value::list(vec![value]);

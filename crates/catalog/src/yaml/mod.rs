@@ -1,4 +1,4 @@
-//! YAML as kubectl reads it and as Go writes it.
+//! YAML, read as kubectl does and written as Go does.
 
 pub mod node;
 pub mod read;

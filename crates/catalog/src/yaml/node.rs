@@ -1,23 +1,23 @@
-//! YAML with its lines, so that a mistake in a pack can be pointed at.
+//! YAML with line numbers, for the messages about faults of a pack.
 
 use super::read::{YamlError, options, yaml_error};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use std::fmt;
 
-/// A value and the line it begins in.
+/// A value and the line where it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct YamlNode {
     /// The line, counted from one.
     pub line: usize,
-    /// What is there.
+    /// The value.
     pub content: Content,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Nothing.
+    /// Null or an empty document.
     Null,
     /// True or false.
     Bool(bool),
@@ -29,12 +29,12 @@ pub enum Content {
     Text(String),
     /// A list.
     List(Vec<YamlNode>),
-    /// Keys, each with its line, and values, in the file's order.
+    /// Keys, their lines and their values, in the order of the file.
     Map(Vec<(String, usize, YamlNode)>),
 }
 
 impl YamlNode {
-    /// What kind of value this is, in words.
+    /// The type of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",
@@ -47,7 +47,7 @@ impl YamlNode {
     }
 }
 
-/// Reads the documents of a text that are more than comments.
+/// Parses the documents of a text, without those that have only comments.
 pub fn documents(text: &str) -> Result<Vec<YamlNode>, YamlError> {
     serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| yaml_error(&error))
 }

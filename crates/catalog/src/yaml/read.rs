@@ -1,29 +1,29 @@
-//! Reads YAML into plain values.
+//! Parses YAML into JSON values.
 
 use crate::template::budget::{DEPTH, TEXT_BYTES};
 use serde_json::{Number, Value};
 
-/// What is wrong, and in which line.
+/// An error of the parser and its line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct YamlError {
-    /// The line, where it is known.
+    /// The line, if it is known.
     pub line: Option<usize>,
     /// The reason.
     pub message: String,
 }
 
-/// Our way of reading: `0644` is a number in base eight, as in YAML 1.1.
+/// The options of the parser: `0644` is an octal number, as in YAML 1.1.
 pub fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         legacy_octal_numbers: true,
         budget: serde_saphyr::budget! { max_depth: DEPTH },
-        // An alias stands for what it names, so a short text can be a large document.
+        // Aliases are expanded, so a short text can become a large document.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 20_000 },
         with_snippet: false,
     }
 }
 
-/// The documents of a text that are more than comments.
+/// Parses the documents of a text, without those that have only comments.
 pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
     if text.len() > TEXT_BYTES {
         return Err(YamlError { line: None, message: format!("it is longer than {TEXT_BYTES} bytes") });
@@ -36,16 +36,16 @@ pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
     Ok(documents)
 }
 
-/// An error of the reader, without the place it repeats in its text.
+/// Converts an error of the parser, without the position that its text repeats.
 pub fn yaml_error(error: &serde_saphyr::Error) -> YamlError {
-    let line = error.location().and_then(|place| usize::try_from(place.line()).ok()).filter(|line| *line > 0);
+    let line = error.location().and_then(|location| usize::try_from(location.line()).ok()).filter(|line| *line > 0);
     let message = error.without_snippet().to_string();
     let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
     let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(&message).to_owned();
     YamlError { line, message }
 }
 
-/// `1.0` and `1e3` are whole numbers to Kubernetes: its JSON does not know the difference.
+/// Converts floats such as `1.0` and `1e3` to integers, because JSON in Kubernetes does not distinguish them.
 fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -60,7 +60,7 @@ fn make_whole(value: &mut Value) {
     }
 }
 
-/// What kind of value this is, in words.
+/// The type of a value, for messages.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",

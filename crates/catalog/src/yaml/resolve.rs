@@ -1,15 +1,15 @@
-//! Whether Go's YAML reader would take a plain word for something else than text.
+//! Whether Go's YAML parser would read an unquoted word as something other than text.
 
 use crate::template::functions::parse_int;
 
-/// Words that stand for a boolean, nothing or a special number.
+/// Words that are a boolean, null or a special number.
 const WORDS: [&str; 39] = [
     "", "~", "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "n", "N", "no", "No", "NO",
     "false", "False", "FALSE", "off", "Off", "OFF", "null", "Null", "NULL", ".nan", ".NaN", ".NAN", ".inf", ".Inf",
     ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF",
 ];
 
-/// Whether the word, unquoted, is text to a reader of YAML 1.1.
+/// Whether the unquoted word is text in YAML 1.1.
 pub fn is_text(word: &str) -> bool {
     if WORDS.contains(&word) {
         return false;
@@ -28,7 +28,7 @@ fn is_int(word: &str) -> bool {
     if parse_int(word).is_some() {
         return true;
     }
-    // Beyond the largest signed number there is still the unsigned one.
+    // A number above the signed range may still be unsigned.
     let unsigned = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     match unsigned {
         Some(digits) => u64::from_str_radix(digits, 16).is_ok() && !digits.starts_with('+'),
@@ -40,7 +40,7 @@ fn is_int(word: &str) -> bool {
 fn is_float(word: &str) -> bool {
     let word = word.strip_prefix(['-', '+']).unwrap_or(word);
     let (number, exponent) = match word.find(['e', 'E']) {
-        Some(place) => (&word[..place], Some(&word[place + 1..])),
+        Some(position) => (&word[..position], Some(&word[position + 1..])),
         None => (word, None),
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -85,7 +85,7 @@ fn is_timestamp(word: &str) -> bool {
         return false;
     }
     let (date, time) = match rest.find(['T', 't', ' ']) {
-        Some(place) => (&rest[..place], Some(&rest[place..])),
+        Some(position) => (&rest[..position], Some(&rest[position..])),
         None => (rest, None),
     };
     let Some((month, day)) = date.split_once('-') else { return false };
@@ -107,15 +107,15 @@ fn small(text: &str) -> Option<u32> {
     if is_small { text.parse().ok() } else { None }
 }
 
-/// `T15:04:05.9Z` or `T15:04:05+01:00`; after a space there is no zone.
+/// `T15:04:05.9Z` or `T15:04:05+01:00`; a time after a space has no zone.
 fn is_time(text: &str) -> bool {
     let (mark, time) = text.split_at(1);
     let zone_at = time.find(['Z', '+', '-']);
     let (clock, zone) = match zone_at {
-        Some(place) => (&time[..place], Some(&time[place..])),
+        Some(position) => (&time[..position], Some(&time[position..])),
         None => (time, None),
     };
-    let zone_is_right = match (mark, zone) {
+    let zone_is_valid = match (mark, zone) {
         (" ", None) | ("T" | "t", Some("Z")) => true,
         ("T" | "t", Some(zone)) => {
             let parts = zone[1..].split_once(':');
@@ -131,7 +131,7 @@ fn is_time(text: &str) -> bool {
     let parts: Vec<&str> = clock.split(':').collect();
     let [hours, minutes, seconds] = parts.as_slice() else { return false };
     let (seconds, fraction) = seconds.split_once(['.', ',']).unwrap_or((seconds, "0"));
-    zone_is_right
+    zone_is_valid
         && small(hours).is_some_and(|hours| hours < 24)
         && small(minutes).is_some_and(|minutes| minutes < 60)
         && small(seconds).is_some_and(|seconds| seconds < 60)

@@ -1,20 +1,20 @@
-//! How a text looks to a writer of YAML: which ways of writing it are open.
+//! The YAML styles in which a text can be written.
 
-/// What a text allows.
+/// The styles that are possible for a text.
 #[derive(Debug)]
 pub struct ScalarStyles {
-    /// It has line breaks.
+    /// The text has line breaks.
     pub has_breaks: bool,
-    /// It may stand without quotes.
+    /// It may be written without quotes.
     pub allows_plain: bool,
-    /// It may stand in single quotes.
+    /// It may be written in single quotes.
     pub allows_single: bool,
-    /// It may stand as a block of lines.
+    /// It may be written as a literal block.
     pub allows_block: bool,
 }
 
 impl ScalarStyles {
-    /// Looks at a text.
+    /// Determines the possible styles of a text.
     pub fn of(text: &str) -> ScalarStyles {
         if text.is_empty() {
             return ScalarStyles { has_breaks: false, allows_plain: true, allows_single: true, allows_block: false };
@@ -55,17 +55,17 @@ impl ScalarStyles {
     }
 }
 
-/// A line break to YAML.
+/// Whether YAML treats the character as a line break.
 pub fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What Go's writer does not escape: nothing beyond the first 65536 characters, and no tab.
+/// Whether Go's emitter leaves the character unescaped; it escapes tabs and everything beyond the first 65536 code points.
 pub fn is_printable(character: char) -> bool {
     matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && character != '\u{feff}'
 }
 
-/// A character within double quotes.
+/// The escape sequence of a character in double quotes.
 pub fn escaped(character: char) -> String {
     let short = match character {
         '\0' => '0',

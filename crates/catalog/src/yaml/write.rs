@@ -1,6 +1,6 @@
-//! Writes YAML byte for byte as `sigs.k8s.io/yaml` does: such text ends up inside objects, where a changed quote is drift.
+//! Writes YAML byte for byte as `sigs.k8s.io/yaml` does: the text ends up in objects, where a different quote is drift.
 //!
-//! The rules are those of libyaml's emitter, which Go's is a copy of: where a line ends, what is quoted and how.
+//! The rules for line breaks and quotes are those of libyaml's emitter, of which Go's is a port.
 
 use super::resolve;
 use super::scalar::{ScalarStyles, escaped, is_break, is_printable};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// A line is broken at the first space beyond this column.
 const WIDTH: usize = 80;
-/// How much further in an inner block stands.
+/// The additional indentation of a nested block.
 const STEP: usize = 2;
 /// A longer key is written with `?` before it.
 const KEY_BYTES: usize = 128;
@@ -27,12 +27,12 @@ pub fn written(value: &Value, budget: &RenderBudget) -> Result<String, String> {
 
 struct Writer<'a> {
     out: Text<'a>,
-    /// Where the lines of the current block begin; `None` outside any.
+    /// The indentation of the current block; `None` outside of any block.
     indent: Option<usize>,
     column: usize,
-    /// The last thing written was white space, so no other is needed.
+    /// Whether the last character was white space.
     after_space: bool,
-    /// Nothing but indentation and dashes stands in this line.
+    /// Whether the current line has only indentation and dashes.
     at_indent: bool,
 }
 
@@ -52,7 +52,7 @@ impl Writer<'_> {
         self.out.push(character.encode_utf8(&mut [0; 4]))
     }
 
-    /// To the place where the current block's lines begin, in a new line if this one is used.
+    /// Moves to the indentation of the current block, on a new line if this one is used.
     fn go_to_indent(&mut self) -> Result<(), String> {
         let indent = self.indent.unwrap_or(0);
         if !self.at_indent || self.column > indent || (self.column == indent && !self.after_space) {
@@ -83,7 +83,7 @@ impl Writer<'_> {
         let outer = self.indent;
         match value {
             Value::List(list) if !list.0.is_empty() => {
-                // A list stands below its key, not further in.
+                // A list has the indentation of its key.
                 let is_below_key = in_map && !self.at_indent;
                 self.indent = Some(outer.map_or(0, |indent| if is_below_key { indent } else { indent + STEP }));
                 for item in &list.0 {
@@ -129,14 +129,14 @@ impl Writer<'_> {
             Value::Bool(truth) => self.word(if *truth { "true" } else { "false" }),
             Value::Int(number) => self.word(&number.to_string()),
             Value::Float(number) if number.is_finite() => {
-                // It is JSON on the way, where a whole number has neither point nor exponent.
+                // Go converts through JSON, where a whole number has neither point nor exponent.
                 let json = json_float(*number);
                 let signed = json.parse::<i64>().map(|whole| whole.to_string());
                 let whole = signed.or_else(|_| json.parse::<u64>().map(|whole| whole.to_string()));
                 self.word(&whole.unwrap_or_else(|_| float(*number)))
             }
             Value::Float(_) => Err("JSON has no such number".into()),
-            Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+            Value::Bytes(_) => Err("bytes are not text: pass them through b64enc".into()),
             Value::List(_) => self.mark("[]", true, false),
             Value::Map(_) => self.mark("{}", true, false),
         }
@@ -178,15 +178,15 @@ impl Writer<'_> {
         self.mark("'", false, false)
     }
 
-    /// Text whose line is broken at a space, where it is long enough.
+    /// Text whose long lines are folded at spaces.
     fn folded(&mut self, text: &str, is_key: bool, is_quoted: bool) -> Result<(), String> {
         let mut after_space = false;
         let mut after_break = false;
         let mut characters = text.char_indices().peekable();
-        while let Some((place, character)) = characters.next() {
+        while let Some((position, character)) = characters.next() {
             if character == ' ' {
                 let next = characters.peek().map(|(_, next)| *next);
-                let is_inside = !is_quoted || (place > 0 && next.is_some());
+                let is_inside = !is_quoted || (position > 0 && next.is_some());
                 if !is_key && !after_space && self.column > WIDTH && is_inside && next != Some(' ') {
                     self.go_to_indent()?;
                 } else {
@@ -220,13 +220,13 @@ impl Writer<'_> {
         let begins_with_mark = text.starts_with('\u{feff}');
         let mut after_space = false;
         let mut characters = text.char_indices().peekable();
-        while let Some((place, character)) = characters.next() {
+        while let Some((position, character)) = characters.next() {
             if !is_printable(character) || begins_with_mark || is_break(character) || matches!(character, '"' | '\\') {
                 self.put(&escaped(character))?;
                 after_space = false;
             } else if character == ' ' {
                 let next = characters.peek().map(|(_, next)| *next);
-                if !is_key && !after_space && self.column > WIDTH && place > 0 && next.is_some() {
+                if !is_key && !after_space && self.column > WIDTH && position > 0 && next.is_some() {
                     self.go_to_indent()?;
                     if next == Some(' ') {
                         self.put("\\")?;
@@ -277,28 +277,28 @@ impl Writer<'_> {
     }
 }
 
-/// Go's order of keys: characters after all else, and numbers within keys by their value (`a2` before `a10`).
+/// Go's order of keys: letters come last, and numbers within keys are compared by value (`a2` before `a10`).
 fn natural(left: &str, right: &str) -> Ordering {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
-    let Some(place) = left.iter().zip(&right).position(|(left, right)| left != right) else {
+    let Some(position) = left.iter().zip(&right).position(|(left, right)| left != right) else {
         return left.len().cmp(&right.len());
     };
-    let (from_left, from_right) = (left[place], right[place]);
+    let (from_left, from_right) = (left[position], right[position]);
     match (from_left.is_alphabetic(), from_right.is_alphabetic()) {
         (true, true) => return from_left.cmp(&from_right),
         (true, false) => return Ordering::Greater,
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // `a10` and `a1b` differ behind a digit that belongs to the number.
+    // In `a10` and `a1b`, the number begins before the first difference.
     let mut start = 0;
     if from_left == '0' || from_right == '0' {
-        let before = left[..place].iter().rev().take_while(|character| character.is_ascii_digit());
+        let before = left[..position].iter().rev().take_while(|character| character.is_ascii_digit());
         start = i64::from(before.into_iter().any(|digit| *digit != '0'));
     }
     let number = |characters: &[char]| {
-        let digits = characters[place..].iter().take_while(|character| character.is_ascii_digit());
+        let digits = characters[position..].iter().take_while(|character| character.is_ascii_digit());
         digits.fold((start, 0), |(number, length), digit| {
             let digit = i64::from(u32::from(*digit) - u32::from('0'));
             (number.wrapping_mul(10).wrapping_add(digit), length + 1)

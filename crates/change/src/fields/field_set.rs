@@ -1,38 +1,38 @@
-//! What `metadata.managedFields` says: who owns which field. Our own entry is the drift detector.
+//! Which field manager owns which field, read from `metadata.managedFields`. A change of our own entry is drift.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// One entry of managedFields.
+/// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Who.
+    /// The field manager.
     pub manager: String,
-    /// Whether by an apply; else by a plain update.
+    /// Whether the operation was an apply; otherwise it was an update.
     pub applied: bool,
-    /// The subresource, where it was not the object itself.
+    /// The subresource; empty for the object itself.
     pub subresource: String,
-    /// When it was last changed, as the server writes it.
+    /// When the entry last changed, as the server writes it.
     pub time: String,
-    /// The fields.
+    /// The owned fields.
     pub fields: FieldSet,
 }
 
-/// Between two steps of a path. A label's key has dots in it, and `app` does not hold `app.kubernetes.io/name`.
+/// Separates two steps of a path. A dot would not do: label keys contain dots, and `app` is not a parent of `app.kubernetes.io/name`.
 const STEP: char = '\u{1}';
 
-/// A set of field paths, each read as `.spec.replicas` or `.spec.ports[port=80].name`.
+/// A set of field paths, shown as `.spec.replicas` or `.spec.ports[port=80].name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet(BTreeSet<String>);
 
 impl Entry {
-    /// Reads all entries of an object's or a metadata event's managedFields.
+    /// Reads all entries of an object's `managedFields`.
     pub fn all(managed_fields: &Value) -> Vec<Entry> {
         let entries = managed_fields.as_array().into_iter().flatten();
         entries.map(Entry::read).collect()
     }
 
-    /// Ours: the one that an apply under this name left on the object itself.
+    /// The entry of our applies to the object itself, given our field manager.
     pub fn ours<'a>(entries: &'a [Entry], manager: &str) -> Option<&'a Entry> {
         entries.iter().find(|entry| entry.applied && entry.manager == manager && entry.subresource.is_empty())
     }
@@ -57,14 +57,14 @@ impl FieldSet {
         FieldSet(paths)
     }
 
-    /// The leaves of an object that can be told without its schema: those that are not inside a list.
+    /// The leaves of an object that can be named without its schema: those outside of lists.
     pub fn of_object(object: &Value) -> FieldSet {
         let mut paths = BTreeSet::new();
         leaves(object, String::new(), &mut paths);
         FieldSet(paths)
     }
 
-    /// The leaves of an object that this set does not cover. A list counts as one leaf, and whoever owns a field owns what is in it.
+    /// The leaves of an object that this set does not cover. A list counts as one leaf, and owning a field covers everything below it.
     #[must_use]
     pub fn missing_of(&self, object: &Value) -> FieldSet {
         let mut paths = FieldSet::of_object(object).0;
@@ -78,30 +78,30 @@ impl FieldSet {
         FieldSet(paths)
     }
 
-    /// What is in this set and not in the other.
+    /// The fields of this set that the other does not have.
     #[must_use]
     pub fn without(&self, other: &FieldSet) -> FieldSet {
         FieldSet(self.0.difference(&other.0).cloned().collect())
     }
 
-    /// What is in both.
+    /// The fields that are in both sets.
     #[must_use]
     pub fn common(&self, other: &FieldSet) -> FieldSet {
         FieldSet(self.0.intersection(&other.0).cloned().collect())
     }
 
-    /// Whether it has no field.
+    /// Whether the set has no field.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Its paths in order, as a person reads them.
+    /// The paths in order, in readable form.
     pub fn paths(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|path| readable(path))
     }
 }
 
-/// Who took fields from us: the managers, other than ours, that now own one of them, the one who wrote last first.
+/// The field managers, other than ours, that now own one of the lost fields; the latest writer comes first.
 pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&'a str> {
     let mut takers: Vec<&Entry> = entries
         .iter()
@@ -114,8 +114,8 @@ pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&
     names
 }
 
-/// Who else applied one of the fields this object says, so that it is not ours any more: the manager and the fields. Whoever applies says
-/// "mine", and that is not drift. A list is one field, and whoever owns a field owns what is in it.
+/// The field manager that applied fields of this object which we no longer own, and those fields. An apply by another manager claims
+/// ownership, so it is not drift. A list counts as one field, and owning a field covers everything below it.
 pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> Option<(String, FieldSet)> {
     let ours = Entry::ours(entries, manager).map(|entry| entry.fields.clone()).unwrap_or_default();
     let missing = ours.missing_of(object);
@@ -132,12 +132,12 @@ pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> O
     taken.find(|(_, fields)| !fields.is_empty())
 }
 
-/// Whether a path is another one or leads into it.
+/// Whether a path equals another or lies below it.
 fn is_within(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with([STEP, '[']))
 }
 
-/// Whether there is a list at a path.
+/// Whether the value at a path is a list.
 fn is_list(object: &Value, path: &str) -> bool {
     path.split(STEP).skip(1).try_fold(object, |value, step| value.get(step)).is_some_and(Value::is_array)
 }
@@ -146,7 +146,7 @@ fn readable(path: &str) -> String {
     path.replace(STEP, ".")
 }
 
-/// `f:name` is a field, `k:{...}` an item by its key, `v:...` an item by its value, `.` the thing itself.
+/// `f:name` is a field, `k:{...}` a list item by its key, `v:...` a list item by its value, `.` the field itself.
 fn collect(node: &Value, path: String, paths: &mut BTreeSet<String>) {
     let Some(children) = node.as_object() else { return };
     if children.is_empty() {
@@ -177,7 +177,7 @@ fn leaves(value: &Value, path: String, paths: &mut BTreeSet<String>) {
     }
 }
 
-/// The places of lists that have something in them.
+/// The paths of lists that are not empty.
 fn lists(value: &Value, path: String, paths: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -190,7 +190,7 @@ fn lists(value: &Value, path: String, paths: &mut BTreeSet<String>) {
     }
 }
 
-/// `{"port":80,"protocol":"TCP"}` as `port=80,protocol="TCP"`.
+/// Shows `{"port":80,"protocol":"TCP"}` as `port=80,protocol="TCP"`.
 fn readable_key(key: &str) -> String {
     match serde_json::from_str::<Value>(key) {
         Ok(Value::Object(parts)) => {
@@ -232,11 +232,11 @@ mod tests {
                 ".spec.ports[port=8080,protocol=\"TCP\"].port",
             ]
         );
-        assert!(Entry::ours(&entries, "kubectl-edit").is_none(), "an update is no apply");
+        assert!(Entry::ours(&entries, "kubectl-edit").is_none(), "an update is not an apply");
     }
 
     #[test]
-    fn what_somebody_else_applied_is_theirs_and_what_both_applied_is_shared() {
+    fn fields_applied_by_another_manager_are_theirs_and_fields_applied_by_both_are_shared() {
         let wanted = json!({"spec": {"type": "A", "selector": {"app": "x"}}});
         let entry = |manager: &str, operation: &str, fields: Value| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": fields}});
         let by = |ours: Value, manager: &str, operation: &str| {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(by(all, "gitops", "Apply"), None, "shared");
         assert_eq!(by(left.clone(), "gitops", "Apply"), Some("gitops".into()));
         assert_eq!(by(left, "editor", "Update"), None, "an update is drift");
-        // A map or a list that has one owner is theirs as a whole.
+        // An atomic map or list has one owner.
         let wanted = json!({"spec": {"selector": {"app": "x"}, "rules": [{"a": 1}], "ports": [{"port": 1}]}});
         let ours = json!({"f:ports": {"k:{\"port\":1}": {"f:port": {}}}});
         let by = |theirs: Value| {
@@ -257,11 +257,11 @@ mod tests {
         };
         assert_eq!(by(json!({"f:selector": {}})), [".spec.selector.app"]);
         assert_eq!(by(json!({"f:rules": {}})), [".spec.rules"]);
-        assert_eq!(by(json!({"f:ports": {"k:{\"port\":2}": {"f:port": {}}}})), [""; 0], "an item of their own");
+        assert_eq!(by(json!({"f:ports": {"k:{\"port\":2}": {"f:port": {}}}})), [""; 0], "a list item of their own");
     }
 
     #[test]
-    fn what_an_object_says_and_a_set_does_not_cover_is_missing() {
+    fn leaves_of_an_object_that_a_set_does_not_cover_are_missing() {
         let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "labels": {"app": "x", "a.b/c": "y"}},
             "spec": {"type": "A", "selector": {"app": "x"}, "ports": [{"port": 1}], "none": [], "empty": {}}});
         let missing = |fields: Value| FieldSet::read(&fields).missing_of(&object).paths().collect::<Vec<_>>();
@@ -272,7 +272,7 @@ mod tests {
         let fewer =
             json!({"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:typed": {}, "f:selector": {"f:app": {}}}});
         assert_eq!(missing(fewer), [".metadata.labels.a.b/c", ".spec.ports", ".spec.type"]);
-        // A key with dots in it is one step.
+        // A key that contains dots is one step.
         let labels = json!({"metadata": {"labels": {"app": "x", "app.kubernetes.io/name": "y"}}});
         let of = |key: &str| FieldSet::read(&json!({"f:metadata": {"f:labels": {key: {}}}})).missing_of(&labels);
         assert_eq!(of("f:app").paths().collect::<Vec<_>>(), [".metadata.labels.app.kubernetes.io/name"]);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_names_who_took_it() {
+    fn the_manager_that_took_a_lost_field_is_named() {
         let before = FieldSet::read(&json!({"f:spec": {"f:selector": {}, "f:type": {}}}));
         let now = FieldSet::read(&json!({"f:spec": {"f:type": {}}}));
         let lost = before.without(&now);

@@ -1,4 +1,4 @@
-//! `metadata.managedFields` as the server sent it. It is kept as text, which is a fraction of its size as a tree.
+//! `metadata.managedFields` as the server sent it, stored as text because a tree takes many times the memory.
 
 use crate::fields::field_set::{Entry, FieldSet};
 use crate::fields::pointer::{Pointer, escape};
@@ -7,11 +7,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// All entries, as text.
+/// All entries of `managedFields`, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagedFields(Box<str>);
 
-/// What an apply left: what the server wrote down as ours, and when.
+/// The fields that the server recorded as owned by our applies, and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claim {
     fields: Box<str>,
@@ -33,22 +33,22 @@ struct Raw<'a> {
 }
 
 impl ManagedFields {
-    /// From the server's text.
+    /// Stores the server's text.
     pub fn new(text: &str) -> ManagedFields {
         ManagedFields(text.into())
     }
 
-    /// All entries, read.
+    /// All entries, parsed.
     pub fn entries(&self) -> Vec<Entry> {
         Entry::all(&self.value())
     }
 
-    /// As a value.
+    /// The entries as a JSON value.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// What an apply under this name left on the object itself.
+    /// The claim of this field manager's applies to the object itself.
     pub fn claim(&self, manager: &str) -> Option<Claim> {
         let entries: Vec<Raw<'_>> = serde_json::from_str(&self.0).ok()?;
         let is_ours =
@@ -59,33 +59,33 @@ impl ManagedFields {
 }
 
 impl Claim {
-    /// The fields.
+    /// The claimed fields.
     pub fn fields(&self) -> FieldSet {
         FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
     }
 
-    /// Whether an annotation is ours: whoever else writes it takes it from us.
+    /// Whether the claim has this annotation; a write by another manager removes it from the claim.
     pub fn has_annotation(&self, key: &str) -> bool {
         let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
         fields["f:metadata"]["f:annotations"].get(format!("f:{key}")).is_some()
     }
 
-    /// The field a pointer leads into that the server knows only as a whole, such as a selector: nothing in it can have another owner.
+    /// The atomic field that a pointer leads into, such as a selector: nothing below it can have another owner.
     pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
         let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        let (mut node, mut way) = (&fields, String::new());
+        let (mut node, mut path) = (&fields, String::new());
         for step in pointer.steps() {
-            if !way.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
-                return Some(way);
+            if !path.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
+                return Some(path);
             }
             node = node.get(format!("f:{step}"))?;
-            way.push_str(&format!("/{}", escape(step)));
+            path.push_str(&format!("/{}", escape(step)));
         }
         None
     }
 
-    /// Whether the same is claimed since the same moment. The server writes the same set with the same characters; should it once not,
-    /// the sets decide.
+    /// Whether the other claim has the same fields and time. Equal sets usually have equal text, which is compared first because it is
+    /// cheaper.
     pub fn is_still(&self, now: &Claim) -> bool {
         self.time == now.time && (self.fields == now.fields || self.fields() == now.fields())
     }
@@ -106,25 +106,25 @@ mod tests {
     }
 
     #[test]
-    fn our_claim_is_what_our_apply_left_on_the_object_itself() {
+    fn our_claim_is_the_apply_entry_of_the_object_itself() {
         let ours = fields(r#"{"f:spec":{"f:type":{}}}"#, "t").claim("us").unwrap();
         assert_eq!(ours.fields().paths().collect::<Vec<_>>(), [".spec.type"]);
         assert!(fields("{}", "t").claim("them").is_none());
-        assert!(ManagedFields::default().claim("us").is_none(), "no entries are none of ours");
+        assert!(ManagedFields::default().claim("us").is_none(), "an object without entries has no claim of ours");
     }
 
     #[test]
-    fn a_claim_is_the_same_by_set_and_time_whatever_its_letters() {
+    fn claims_are_compared_by_set_and_time_and_not_by_text() {
         let claim = |text: &str, time: &str| fields(text, time).claim("us").unwrap();
         let before = claim(r#"{"f:a":{},"f:b":{}}"#, "t");
         assert!(before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "t")));
         assert!(before.is_still(&claim(r#"{"f:b": {}, "f:a": {}}"#, "t")));
-        assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "a field was taken");
-        assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied under our name");
+        assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "another manager took a field");
+        assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied with our field manager");
     }
 
     #[test]
-    fn what_the_server_knows_as_a_whole_cannot_be_shared() {
+    fn an_atomic_field_cannot_be_shared() {
         let claim = fields(r#"{"f:spec":{"f:selector":{},"f:more":{".":{},"f:a/b":{}}}}"#, "t").claim("us").unwrap();
         let around = |text: &str| claim.whole_around(&Pointer::parse(text).unwrap());
         assert_eq!(around("/spec/selector/app").as_deref(), Some("/spec/selector"));

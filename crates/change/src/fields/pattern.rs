@@ -2,11 +2,11 @@
 
 use crate::fields::pointer::Pointer;
 
-/// Whether a text fits a pattern with `*` (any characters) and `?` (one character); takes time proportional to both at most, whatever the
-/// pattern.
+/// Whether a text matches a pattern with `*` (any characters) and `?` (one character). The time is at most proportional to the product
+/// of both lengths, also for hostile patterns.
 pub fn fits(pattern: &str, text: &str) -> bool {
     let (mut pattern_left, mut text_left) = (pattern.chars(), text.chars());
-    // Where to go on when what came after the last star does not fit: one character further.
+    // Where to resume when the part after the last star does not match: one character further.
     let mut star = None;
     loop {
         let before = text_left.clone();
@@ -29,7 +29,7 @@ pub fn fits(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// A pattern of paths: every step is a pattern of its own, `**` stands for any number of steps.
+/// A path pattern: every step is a pattern of its own, and `**` matches any number of steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPattern(Vec<StepPattern>);
 
@@ -41,7 +41,7 @@ enum StepPattern {
 }
 
 impl PathPattern {
-    /// Reads a pattern; one that is no pointer fits nothing.
+    /// Parses a pattern; text that is not a pointer matches nothing.
     pub(crate) fn new(text: &str) -> PathPattern {
         let steps = Pointer::parse(text).map(|pointer| pointer.steps().to_vec()).unwrap_or_default();
         let step = |step: String| match step.as_str() {
@@ -52,12 +52,12 @@ impl PathPattern {
         PathPattern(steps.into_iter().map(step).collect())
     }
 
-    /// How far it has come before any step was taken.
+    /// The progress before the first step.
     pub(crate) fn start(&self) -> Progress {
         self.closed(vec![0])
     }
 
-    /// How far it has come one step further.
+    /// The progress after one more step.
     pub(crate) fn advance(&self, progress: &Progress, name: &str) -> Progress {
         let next = progress.0.iter().filter_map(|at| match self.0.get(*at)? {
             StepPattern::Deep => Some(*at),
@@ -67,32 +67,32 @@ impl PathPattern {
         self.closed(next.collect())
     }
 
-    /// Whether the steps taken so far are a path it fits.
+    /// Whether the steps so far match the whole pattern.
     pub(crate) fn accepts(&self, progress: &Progress) -> bool {
         !self.0.is_empty() && progress.0.contains(&self.0.len())
     }
 
-    /// `**` also stands for no step at all.
-    fn closed(&self, mut places: Vec<usize>) -> Progress {
+    /// Adds the positions behind `**`, which also matches no step at all.
+    fn closed(&self, mut positions: Vec<usize>) -> Progress {
         let mut index = 0;
-        while let Some(at) = places.get(index).copied() {
-            if self.0.get(at) == Some(&StepPattern::Deep) && !places.contains(&(at + 1)) {
-                places.push(at + 1);
+        while let Some(at) = positions.get(index).copied() {
+            if self.0.get(at) == Some(&StepPattern::Deep) && !positions.contains(&(at + 1)) {
+                positions.push(at + 1);
             }
             index += 1;
         }
-        places.sort_unstable();
-        places.dedup();
-        Progress(places)
+        positions.sort_unstable();
+        positions.dedup();
+        Progress(positions)
     }
 }
 
-/// How far a pattern has come along a path: every place at which it can be.
+/// How far a pattern has matched along a path: all positions that it can be at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Progress(Vec<usize>);
 
 impl Progress {
-    /// Whether nothing further down can fit any more.
+    /// Whether no longer path can match.
     pub(crate) fn is_over(&self) -> bool {
         self.0.is_empty()
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::{PathPattern, fits};
     use crate::fields::pointer::Pointer;
 
-    fn leads(pattern: &str, path: &str) -> bool {
+    fn path_matches(pattern: &str, path: &str) -> bool {
         let pattern = PathPattern::new(pattern);
         let pointer = Pointer::parse(path).unwrap();
         let progress = pointer.steps().iter().fold(pattern.start(), |progress, step| pattern.advance(&progress, step));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_fit_as_in_a_shell() {
+    fn patterns_match_as_in_a_shell() {
         for (pattern, text) in [
             ("a", "a"),
             ("*", ""),
@@ -127,11 +127,11 @@ mod tests {
         for (pattern, text) in [("a", "b"), ("", "a"), ("a*c", "ab"), ("?", ""), ("virt-*", "x-virt-"), ("*b", "a")] {
             assert!(!fits(pattern, text), "{pattern} {text}");
         }
-        assert!(!fits(&"*a".repeat(200), &"a".repeat(150)), "and a hostile one ends");
+        assert!(!fits(&"*a".repeat(200), &"a".repeat(150)), "a hostile pattern ends");
     }
 
     #[test]
-    fn a_path_fits_step_by_step() {
+    fn a_path_is_matched_step_by_step() {
         for (pattern, path) in [
             ("/spec/**", "/spec"),
             ("/spec/**", "/spec/a/b"),
@@ -139,7 +139,7 @@ mod tests {
             ("/spec/**/env/*/valueFrom/**", "/spec/env/x/env/0/valueFrom/y"),
             ("/metadata/labels/a.io~1*", "/metadata/labels/a.io~1b"),
         ] {
-            assert!(leads(pattern, path), "{pattern} {path}");
+            assert!(path_matches(pattern, path), "{pattern} {path}");
         }
         for (pattern, path) in [
             ("/spec/**", "/specs"),
@@ -149,7 +149,7 @@ mod tests {
             ("/spec/**/env/*/valueFrom", "/spec/env/valueFrom"),
             ("no pointer", ""),
         ] {
-            assert!(!leads(pattern, path), "{pattern} {path}");
+            assert!(!path_matches(pattern, path), "{pattern} {path}");
         }
     }
 }

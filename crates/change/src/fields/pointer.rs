@@ -3,15 +3,15 @@
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use std::fmt;
 
-/// More steps are refused: what a patch makes may be no deeper.
-const DEEPEST: usize = 32;
+/// The most steps of a pointer; a patched object may not be deeper either.
+const MAX_STEPS: usize = 32;
 
-/// A parsed pointer: its steps, unescaped.
+/// A parsed pointer as unescaped steps.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// Reads a pointer strictly: it is empty or begins with a slash, and `~` is followed by `0` or `1`.
+    /// Parses a pointer strictly: it is empty or begins with a slash, and `~` is followed by `0` or `1`.
     pub fn parse(text: &str) -> Result<Pointer, String> {
         Pointer::parse_with(text, OverrideGuards::ALL)
     }
@@ -27,10 +27,10 @@ impl Pointer {
             }
             None => text,
         };
-        // No object is that deep; counted before anything is taken apart.
+        // Counted before the text is split, so that a hostile pointer costs no memory.
         let steps = rest.bytes().filter(|byte| *byte == b'/').count() + 1;
-        if steps > DEEPEST && guards.enabled(OverrideGuard::Depth) {
-            return Err(format!("it has {steps} steps, {DEEPEST} are allowed"));
+        if steps > MAX_STEPS && guards.enabled(OverrideGuard::Depth) {
+            return Err(format!("it has {steps} steps, at most {MAX_STEPS} are allowed"));
         }
         rest.split('/').map(|step| unescape(step, guards)).collect::<Result<_, _>>().map(Pointer)
     }
@@ -39,12 +39,12 @@ impl Pointer {
         Pointer(steps)
     }
 
-    /// Its steps.
+    /// The unescaped steps.
     pub fn steps(&self) -> &[String] {
         &self.0
     }
 
-    /// Whether it points at what another points at, or below it.
+    /// Whether it points at the same field as another pointer, or below it.
     pub(crate) fn starts_with(&self, other: &Pointer) -> bool {
         self.0.starts_with(&other.0)
     }
@@ -59,7 +59,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// A step as it is written.
+/// Escapes one step of a pointer: `~` becomes `~0` and `/` becomes `~1`.
 pub fn escape(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::Pointer;
 
     #[test]
-    fn a_pointer_is_read_strictly_and_written_back() {
+    fn a_pointer_is_parsed_strictly_and_printed_unchanged() {
         for text in ["", "/", "/spec/a~1b/~0", "/metadata/labels/platform.kubevirt.io~1x"] {
             assert_eq!(Pointer::parse(text).unwrap().to_string(), text);
         }

@@ -1,12 +1,12 @@
-//! Lets go of an object: our label, our annotations and our ownership go, every value stays.
+//! Gives up an object: removes our label, annotations and field ownership, and keeps every value.
 
 use crate::object::live::Live;
 use serde_json::{Map, Value, json};
 
-/// Stands in the list of owners when nobody else does.
-const STAND_IN: &str = "virtpilot-handback";
+/// The field manager of an object that has no other.
+const PLACEHOLDER_MANAGER: &str = "virtpilot-handback";
 
-/// One merge patch, for exactly this object in exactly this version.
+/// The merge patch, valid only for this UID and resource version.
 pub fn patch(live: &Live) -> Value {
     let annotations: Map<String, Value> =
         api::annotation::OURS.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
@@ -22,21 +22,21 @@ pub fn patch(live: &Live) -> Value {
     json!({"metadata": metadata})
 }
 
-/// Everybody's entries but ours; `None` if we have none.
+/// The entries of all other field managers; `None` if we have no entry.
 fn owners(live: &Live) -> Option<Value> {
     let Value::Array(entries) = live.managed_fields.value() else { return None };
     let is_ours = |entry: &Value| entry["manager"] == api::FIELD_MANAGER && entry.get("subresource").is_none();
     let (ours, theirs): (Vec<Value>, Vec<Value>) = entries.into_iter().partition(is_ours);
     let first = ours.into_iter().next()?;
-    // Of an object without any owner the server says, on somebody's first apply, that everything belonged to `before-first-apply`, and
-    // refuses the apply. So somebody owns the name, which nobody ever changes.
-    let stand_in = || {
+    // Without any entry, the server assigns all fields to `before-first-apply` at the next apply and refuses it as a conflict. The
+    // placeholder owns only the name, which never changes.
+    let placeholder = || {
         json!([{
-            "manager": STAND_IN, "operation": "Update", "apiVersion": first["apiVersion"], "time": first["time"],
+            "manager": PLACEHOLDER_MANAGER, "operation": "Update", "apiVersion": first["apiVersion"], "time": first["time"],
             "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:name": {}}},
         }])
     };
-    Some(if theirs.is_empty() { stand_in() } else { theirs.into() })
+    Some(if theirs.is_empty() { placeholder() } else { theirs.into() })
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_goes_and_what_is_theirs_stays() {
+    fn our_entries_are_removed_and_all_others_stay() {
         let mut status = entry(api::FIELD_MANAGER, "Update");
         status["subresource"] = json!("status");
         let (ours, drift, theirs) =
@@ -77,19 +77,19 @@ mod tests {
             api::annotation::APPROVAL,
             api::annotation::APPROVED,
         ] {
-            assert!(!annotations.contains_key(users), "{users} is the user's");
+            assert!(!annotations.contains_key(users), "{users} belongs to the user");
         }
     }
 
     #[test]
-    fn an_object_that_was_ours_alone_has_an_owner_of_nothing() {
+    fn an_object_without_other_managers_gets_a_placeholder() {
         let metadata = handed_back(&json!([entry(api::FIELD_MANAGER, "Apply")]));
         let owners = metadata["managedFields"].as_array().unwrap();
         assert_eq!((owners.len(), &owners[0]["fieldsV1"]), (1, &json!({"f:metadata": {"f:name": {}}})));
     }
 
     #[test]
-    fn owners_are_left_alone_where_we_are_none() {
+    fn managed_fields_stay_unchanged_where_we_own_nothing() {
         assert!(handed_back(&json!([entry("person", "Apply")])).get("managedFields").is_none());
         assert!(handed_back(&json!([])).get("managedFields").is_none());
     }

@@ -1,9 +1,9 @@
-//! One object we want.
+//! The desired state of one object.
 
 use crate::object::digest::Digest;
 use serde_json::Value;
 
-/// An object as the catalogue wants it. It is kept as text, which is a fraction of its size as a tree, and read when it is needed.
+/// An object as the catalogue renders it. It is stored as text, which takes a fraction of the memory of a tree, and parsed when needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desired {
     text: Box<str>,
@@ -11,18 +11,18 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// From an object.
+    /// Stores an object.
     pub fn of(object: &Value) -> Desired {
         Desired { text: object.to_string().into_boxed_str(), digest: Digest::of(object) }
     }
 
     /// The object.
     pub fn object(&self) -> Value {
-        // It was written from a value, so it reads as one.
+        // The text was serialized from a value, so it parses.
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// Its fingerprint.
+    /// The digest of the object.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
@@ -35,7 +35,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn it_reads_back_as_it_was() {
+    fn the_stored_object_equals_the_original() {
         let object =
             json!({"spec": {"text": "a\n\"b\"", "number": 0.1, "big": 18_446_744_073_709_551_615_u64, "none": null}});
         let desired = Desired::of(&object);

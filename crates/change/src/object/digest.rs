@@ -1,4 +1,4 @@
-//! The fingerprint a person approves.
+//! The digest of a change, which a person approves.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Digest(String);
 
 impl Digest {
-    /// The fingerprint of a value: the order of keys in it does not matter.
+    /// The digest of a value; it does not depend on the order of keys.
     pub fn of(value: &Value) -> Digest {
         let mut hash = Sha256::new();
         feed(&mut hash, value);
@@ -18,7 +18,7 @@ impl Digest {
         Digest(format!("sha256:{hex}"))
     }
 
-    /// As a person writes it.
+    /// The digest as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -30,7 +30,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Every value is fed with its shape, so that no two different values are fed alike; keys are sorted whatever the map does.
+/// Feeds every value with its type and length, so that no two different values feed the same bytes; keys are sorted.
 fn feed(hash: &mut Sha256, value: &Value) {
     match value {
         Value::Array(items) => {

@@ -1,4 +1,4 @@
-//! What an object is called.
+//! The identity of an object: kind, namespace and name.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,38 +9,38 @@ use std::fmt;
 pub struct Kind {
     /// Empty for the core group.
     pub group: String,
-    /// The version.
+    /// The API version, without the group.
     pub version: String,
     /// The kind.
     pub kind: String,
 }
 
 impl Kind {
-    /// From `group/version` (or `version`) and a kind.
+    /// Builds a kind from `group/version` (or `version`) and the kind's name.
     pub fn new(api_version: &str, kind: &str) -> Kind {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Kind { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// As it stands in an object.
+    /// The `apiVersion` of an object of this kind.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-/// One object of a cluster.
+/// Identifies one object of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key {
-    /// What it is.
+    /// Group, version and kind.
     pub kind: Kind,
-    /// Where it lives; empty for what lives in no namespace.
+    /// The namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
 impl Key {
-    /// The key an object carries; `None` if it lacks a kind or a name.
+    /// The key of an object; `None` if it lacks a kind or a name.
     pub fn of(object: &Value) -> Option<Key> {
         let kind = Kind::new(object["apiVersion"].as_str()?, object["kind"].as_str()?);
         let metadata = &object["metadata"];

@@ -1,4 +1,4 @@
-//! Which paths of which kind a user's patch may touch.
+//! Which fields of which kind users may patch.
 
 mod table;
 mod walk;
@@ -12,16 +12,16 @@ use std::collections::BTreeSet;
 use table::{CLASSES, DEFAULT, OPENED, SENSITIVE};
 pub(crate) use walk::{Position, RuleWalk};
 
-/// A pattern of paths, and why it is open or closed.
+/// A path pattern, and why its fields may or may not be patched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PathRule {
-    /// The pattern: `*` is a step or a part of one, `**` any number of steps.
+    /// The pattern: `*` matches a step or a part of one, `**` any number of steps.
     pub path: &'static str,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
-/// Kinds that are treated alike. What is closed wins over what is open.
+/// Kinds with the same rules; closed paths win over open paths.
 #[derive(Debug)]
 struct Class {
     name: &'static str,
@@ -32,24 +32,24 @@ struct Class {
     example: &'static str,
 }
 
-/// Kinds that are closed, and why; a kind may be a pattern.
+/// Kinds that cannot be patched unless they are opened, and why; a kind may be a pattern.
 #[derive(Debug)]
 struct Sensitive {
     kinds: &'static [&'static str],
     why: &'static str,
 }
 
-/// The sensitive kinds that whoever runs the operator has opened.
+/// The sensitive kinds that the administrator has made patchable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PatchableKinds(BTreeSet<String>);
 
 impl PatchableKinds {
-    /// None.
+    /// No sensitive kind is patchable.
     pub fn none() -> PatchableKinds {
         PatchableKinds::default()
     }
 
-    /// Reads a comma-separated list of kinds. One that is not closed is a mistake, and so is one nobody knows.
+    /// Parses a comma-separated list of kinds; a kind that is not sensitive is an error.
     pub fn parse(text: &str) -> Result<PatchableKinds, String> {
         let kinds = text.split(',').map(str::trim).filter(|kind| !kind.is_empty());
         kinds.map(|kind| check_patchable(kind).map(|()| kind.to_owned())).collect::<Result<_, _>>().map(PatchableKinds)
@@ -62,7 +62,7 @@ impl PatchableKinds {
 
 fn check_patchable(kind: &str) -> Result<(), String> {
     if !kind.chars().all(|character| character.is_ascii_alphanumeric()) {
-        return Err(format!("{kind:?} is no kind; write one such as MachineConfig, and no pattern"));
+        return Err(format!("{kind:?} is not a kind; write a kind such as MachineConfig, patterns are not supported"));
     }
     if sensitive(kind).is_some() {
         return Ok(());
@@ -71,8 +71,7 @@ fn check_patchable(kind: &str) -> Result<(), String> {
         return Err(format!("there is no kind {kind:?}; did you mean {known}?"));
     }
     Err(format!(
-        "{kind} is not one of the kinds that are closed, so it cannot be opened; `virtpilot explain patch {kind}` shows what of it \
-         may be patched"
+        "{kind} is not a closed kind, so it cannot be opened; `virtpilot explain patch {kind}` shows which fields may be patched"
     ))
 }
 
@@ -84,37 +83,37 @@ fn class(kind: &str) -> &'static Class {
     CLASSES.iter().find(|class| class.kinds.contains(&kind)).unwrap_or(&DEFAULT)
 }
 
-/// A kind of the table, as it is spelled there.
+/// A kind of the table in its exact spelling, found case-insensitively.
 fn known(kind: &str) -> Option<&'static str> {
     let mut kinds =
         SENSITIVE.iter().flat_map(|sensitive| sensitive.kinds).chain(CLASSES.iter().flat_map(|class| class.kinds));
     kinds.find(|known| known.eq_ignore_ascii_case(kind)).copied()
 }
 
-/// The rules for one kind, for a person.
+/// The rules of one kind, as shown to users.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The kind.
     pub kind: String,
-    /// Whether the table names it; if not, the default is meant.
+    /// Whether the table names the kind; otherwise the default rules apply.
     pub named: bool,
-    /// What it is filed under.
+    /// The class whose rules apply.
     pub class: &'static str,
-    /// Why it is treated so.
+    /// Why the kind has these rules.
     pub why: &'static str,
-    /// Whether it is closed unless somebody opens it.
+    /// Whether the kind is closed unless it is opened.
     pub sensitive: bool,
-    /// What may be patched.
+    /// Paths that may be patched.
     pub open: Vec<PathRule>,
-    /// What of that may not.
+    /// Paths that may not, although an open path matches.
     pub closed: Vec<PathRule>,
-    /// A patch that is allowed.
+    /// An example of an allowed patch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<&'static str>,
 }
 
-/// The rules for a kind, however its characters are cased.
+/// The rules of a kind, found case-insensitively.
 pub fn explain(kind: &str, patchable_kinds: &PatchableKinds) -> Explanation {
     let spelled = known(kind).unwrap_or(kind);
     let sensitive = sensitive(spelled);
@@ -145,21 +144,21 @@ pub fn explain(kind: &str, patchable_kinds: &PatchableKinds) -> Explanation {
     }
 }
 
-/// The kinds that are closed, and why.
+/// The sensitive kinds, and why they are closed.
 pub fn sensitive_kinds() -> impl Iterator<Item = (&'static [&'static str], &'static str)> {
     SENSITIVE.iter().map(|sensitive| (sensitive.kinds, sensitive.why))
 }
 
-/// What may be patched in one object, ready to judge paths.
+/// The compiled rules of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Allowed {
     kind: String,
-    /// What is closed with its reason, and what is open without one.
+    /// Closed paths with their reason, then open paths without one.
     patterns: Vec<(PathPattern, Option<&'static str>)>,
 }
 
 impl Allowed {
-    /// For a kind; an error is a sentence for the author of a patch.
+    /// Compiles the rules of a kind; the error is a message for the author of a patch.
     pub(crate) fn of(kind: &Kind, patchable_kinds: &PatchableKinds, guards: OverrideGuards) -> Result<Allowed, String> {
         let name = kind.kind.as_str();
         let closed = sensitive(name).filter(|_| guards.enabled(OverrideGuard::SensitiveKinds));
@@ -176,20 +175,20 @@ impl Allowed {
         Ok(Allowed { kind: name.to_owned(), patterns })
     }
 
-    /// Judges one path.
+    /// Checks one path.
     pub(crate) fn judge(&self, path: &Pointer) -> Result<(), String> {
         let mut walk = RuleWalk::new(self);
         let position = path.steps().iter().fold(RuleWalk::TOP, |position, step| walk.step(position, step));
         walk.judge(position).map_err(|why| self.refusal(path, why))
     }
 
-    /// Words for a path that may not be touched.
+    /// The message for a path that may not be patched.
     pub(crate) fn refusal(&self, path: &Pointer, why: Option<&str>) -> String {
         let what = if path.steps().is_empty() { "the whole object".to_owned() } else { path.to_string() };
         let kind = &self.kind;
         match why {
-            Some(why) => format!("{what} is not for users to patch in a {kind}: {why}"),
-            None => format!("{what} is not for users to patch in a {kind}; see `virtpilot explain patch {kind}`"),
+            Some(why) => format!("{what} may not be patched in a {kind}: {why}"),
+            None => format!("{what} may not be patched in a {kind}; see `virtpilot explain patch {kind}`"),
         }
     }
 }
@@ -209,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_a_pointer_with_a_sentence_and_no_kind_is_named_twice() {
+    fn every_rule_has_a_pointer_and_a_reason_and_no_kind_is_named_twice() {
         let mut kinds = std::collections::BTreeSet::new();
         for class in CLASSES.iter().chain([&DEFAULT]) {
             for rule in class.open.iter().chain(class.closed).flat_map(|rules| rules.iter()) {
                 let pointer = Pointer::parse(rule.path).unwrap_or_else(|why| panic!("{}: {why}", class.name));
                 assert!(!pointer.steps().is_empty() && !rule.why.is_empty(), "{}", rule.path);
-                // All items of a list are judged alike.
+                // All items of a list have the same rules.
                 assert!(
                     !pointer.steps().iter().any(|step| step.chars().all(|character| character.is_ascii_digit())),
                     "{}",
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rule_opens_what_an_object_is() {
+    fn no_rule_opens_the_identity_of_an_object() {
         for class in CLASSES.iter().chain([&DEFAULT]) {
             for rule in class.open.iter().flat_map(|rules| rules.iter()) {
                 let steps = Pointer::parse(rule.path).unwrap().steps().to_vec();
@@ -243,7 +242,7 @@ mod tests {
             for path in
                 ["", "/metadata", "/metadata/name", "/kind", "/metadata/labels", "/status/x", "/metadata/finalizers/0"]
             {
-                for kind in class.kinds.iter().chain([&"Unheard"]) {
+                for kind in class.kinds.iter().chain([&"Unknown"]) {
                     assert!(!may(kind, path), "{kind} {path}");
                 }
             }
@@ -253,7 +252,7 @@ mod tests {
     #[test]
     fn every_example_is_allowed() {
         for class in CLASSES.iter().chain([&DEFAULT]) {
-            let kind = Kind::new("v1", class.kinds.first().unwrap_or(&"Unheard"));
+            let kind = Kind::new("v1", class.kinds.first().unwrap_or(&"Unknown"));
             assert_eq!(
                 Patch::parse(class.example, &kind, &PatchableKinds::none()).map(|patch| patch.len()),
                 Ok(1),
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_closed_wins_over_what_is_open() {
+    fn closed_paths_win_over_open_paths() {
         assert!(may("Service", "/spec/ports/0/port") && may("Service", "/spec/sessionAffinity"));
         assert!(!may("Service", "/spec/externalIPs/0") && !may("Service", "/spec/selector/app"));
         assert!(may("DaemonSet", "/spec/template/spec/containers/0/env/0/value"));
@@ -273,9 +272,9 @@ mod tests {
         assert!(!may("DaemonSet", "/spec/tolerations/0") && may("Pod", "/spec/tolerations/0"));
         assert!(may("ConfigMap", "/data/x") && !may("ConfigMap", "/binaryData/x") && !may("Secret", "/data/x"));
         assert!(
-            may("Unheard", "/spec/a/b")
-                && !may("Unheard", "/spec/a/hostPath/path")
-                && !may("Unheard", "/spec/x/containers/0/name")
+            may("Unknown", "/spec/a/b")
+                && !may("Unknown", "/spec/a/hostPath/path")
+                && !may("Unknown", "/spec/x/containers/0/name")
         );
         assert!(may("PrometheusRule", "/spec/groups/0/rules/0/annotations/command"));
         assert!(
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn only_closed_kinds_can_be_opened_and_then_their_spec_alone() {
+    fn only_sensitive_kinds_can_be_opened_and_then_only_their_spec() {
         let patchable_kinds = PatchableKinds::parse("MachineConfig, FenceAgentsRemediationTemplate,").unwrap();
         let allowed = Allowed::of(&Kind::new("m/v1", "MachineConfig"), &patchable_kinds, OverrideGuards::ALL).unwrap();
         assert!(allowed.judge(&Pointer::parse("/spec/kernelArguments/0").unwrap()).is_ok());
@@ -300,19 +299,19 @@ mod tests {
             .map(|kinds| PatchableKinds::parse(kinds).unwrap_err())
             .into();
         expect![[r#"
-            Service is not one of the kinds that are closed, so it cannot be opened; `virtpilot explain patch Service` shows what of it may be patched
+            Service is not a closed kind, so it cannot be opened; `virtpilot explain patch Service` shows which fields may be patched
             there is no kind "machineconfig"; did you mean MachineConfig?
-            Frobnicator is not one of the kinds that are closed, so it cannot be opened; `virtpilot explain patch Frobnicator` shows what of it may be patched
-            "*" is no kind; write one such as MachineConfig, and no pattern"#]]
+            Frobnicator is not a closed kind, so it cannot be opened; `virtpilot explain patch Frobnicator` shows which fields may be patched
+            "*" is not a kind; write a kind such as MachineConfig, patterns are not supported"#]]
         .assert_eq(&refused.join("\n"));
     }
 
     #[test]
-    fn an_explanation_is_the_table() {
+    fn an_explanation_shows_the_table() {
         let service = explain("service", &PatchableKinds::none());
         assert!(service.named && service.kind == "Service" && service.open[0].path == "/spec/**");
-        let unheard = explain("Unheard", &PatchableKinds::none());
-        assert!(!unheard.named && unheard.class == "default");
+        let unknown = explain("Unknown", &PatchableKinds::none());
+        assert!(!unknown.named && unknown.class == "default");
         let machines = explain("MachineConfig", &PatchableKinds::none());
         assert!(machines.sensitive && machines.open.is_empty() && machines.example.is_none());
         assert_eq!(explain("MachineConfig", &PatchableKinds::parse("MachineConfig").unwrap()).open.len(), 1);

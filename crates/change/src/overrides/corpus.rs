@@ -1,5 +1,5 @@
-//! Annotations as people write them, good and bad, as data in `tests-data`: the good are honoured exactly, the bad gain nothing, and
-//! every guard is what stops at least one of them.
+//! Tests of overrides with the cases of `tests-data`: benign annotations are honoured exactly, hostile ones gain nothing, and every guard
+//! stops at least one of them.
 
 use crate::fields::pointer::escape;
 use crate::object::key::Key;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// One annotation that must gain nothing.
+/// A hostile annotation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Hostile {
@@ -47,7 +47,7 @@ enum Outcome {
     Held,
 }
 
-/// One annotation that must be honoured.
+/// A benign annotation, with its expected result.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Benign {
@@ -70,7 +70,7 @@ pub(crate) fn objects() -> &'static BTreeMap<String, Value> {
     &OBJECTS
 }
 
-/// The hostile annotations this crate reads; the others are the autopilot's.
+/// The hostile annotations that this crate parses; the autopilot crate parses the others.
 fn hostile() -> Vec<Hostile> {
     let all: Vec<Hostile> = serde_saphyr::from_str(include_str!("../../tests-data/hostile.yaml")).unwrap();
     all.into_iter().filter(|case| case.key != "disabled-resources").collect()
@@ -91,7 +91,7 @@ impl Hostile {
         all.map(|(key, value)| (format!("{}{key}", annotation::PREFIX), value)).collect()
     }
 
-    /// Whether it comes out as it must.
+    /// Checks that the case has its expected outcome.
     fn play(&self, bare: &Value, guards: OverrideGuards) -> Result<(), String> {
         let annotations = self.annotations();
         let steering = Steering::read_with(&annotations, guards);
@@ -117,7 +117,7 @@ impl Hostile {
     }
 }
 
-/// What an object says, leaf by leaf. Written for the tests, so that the judge does not judge itself.
+/// The leaves of an object by pointer. Independent of the checks under test.
 fn flat(value: &Value, path: &str, into: &mut BTreeMap<String, Value>) {
     let step = |step: &str| format!("{path}/{}", escape(step));
     match value {
@@ -133,7 +133,7 @@ fn flat(value: &Value, path: &str, into: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Whether a path fits a pattern, tried in every way.
+/// Whether a path matches a pattern, by trying all possibilities.
 fn path_fits(pattern: &[&str], path: &[&str]) -> bool {
     match (pattern, path) {
         ([], []) => true,
@@ -146,7 +146,7 @@ fn path_fits(pattern: &[&str], path: &[&str]) -> bool {
     }
 }
 
-/// Whether a name fits a pattern, tried in every way.
+/// Whether a name matches a pattern, by trying all possibilities.
 pub(crate) fn name_fits(pattern: &[char], name: &[char]) -> bool {
     match (pattern, name) {
         ([], []) => true,
@@ -157,7 +157,7 @@ pub(crate) fn name_fits(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// Whether two objects differ only in what the table opens to users.
+/// Checks that two objects differ only in fields that the table opens to users.
 pub(crate) fn nothing_gained(before: &Value, after: &Value) -> Result<(), String> {
     let (mut was, mut is) = (BTreeMap::new(), BTreeMap::new());
     flat(before, "", &mut was);
@@ -210,16 +210,16 @@ fn every_benign_annotation_is_honoured_exactly() {
         for path in &case.gone {
             let (parent, last) = path.rsplit_once('/').unwrap();
             let last = last.replace("~1", "/").replace("~0", "~");
-            let taken =
+            let removed =
                 expected.pointer_mut(parent).and_then(Value::as_object_mut).and_then(|fields| fields.remove(&last));
-            assert!(taken.is_some(), "{}: {path} was not there", case.name);
+            assert!(removed.is_some(), "{}: {path} was missing", case.name);
         }
         assert_eq!(result.map_err(|reason| reason.to_string()), Ok(expected), "{} on {}", case.name, case.on);
     }
 }
 
-/// Every guard with one annotation that only it stops. Where guards stand behind each other, those in front are switched off as well, so
-/// that it is shown what the one behind does by itself.
+/// Every guard with one annotation that only it stops. Where other guards would stop it first, those are disabled as well, so that the
+/// effect of the guard itself is shown.
 const STOPPED_BY: [(OverrideGuard, &str, &[OverrideGuard]); 20] = [
     (OverrideGuard::PatchLength, "many-bytes", &[OverrideGuard::PatchLength]),
     (OverrideGuard::OperationCount, "many-operations", &[OverrideGuard::OperationCount]),
@@ -253,10 +253,7 @@ fn without_a_guard_an_annotation_gets_through() {
     for (guard, name, off) in STOPPED_BY {
         let case = cases.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("there is no case {name}"));
         let bare = &objects[&case.on];
-        assert!(
-            case.play(bare, OverrideGuards::without(off)).is_err(),
-            "without {guard:?} {name} is stopped all the same"
-        );
+        assert!(case.play(bare, OverrideGuards::without(off)).is_err(), "{name} is stopped even without {guard:?}");
         assert_eq!(off.last(), Some(&guard));
         let front: &'static [OverrideGuard] = &off[..off.len() - 1];
         assert_eq!(case.play(bare, OverrideGuards::without(front)), Ok(()), "{guard:?} alone does not stop {name}");
@@ -264,8 +261,8 @@ fn without_a_guard_an_annotation_gets_through() {
 }
 
 #[test]
-fn every_guard_is_shown_to_matter() {
-    // A guard that is added is seen here: the list above must name it.
+fn every_guard_stops_some_annotation() {
+    // The list above must name every guard, also new ones.
     let source = include_str!("guards.rs");
     let body = source.split("enum OverrideGuard {").nth(1).unwrap().split("\n}").next().unwrap();
     let names: Vec<&str> =
@@ -275,7 +272,7 @@ fn every_guard_is_shown_to_matter() {
 }
 
 #[test]
-fn no_two_cases_have_a_name_in_common() {
+fn the_names_of_cases_are_unique() {
     let mut seen = Map::new();
     for name in hostile().into_iter().map(|case| case.name).chain(benign().into_iter().map(|case| case.name)) {
         assert!(seen.insert(name.clone(), Value::Null).is_none(), "{name}");

@@ -1,11 +1,11 @@
-//! Where two values differ, leaf by leaf, and whether all of it may.
+//! Checks that two objects differ only in fields that users may patch.
 
 use crate::fields::pointer::Pointer;
 use crate::overrides::allow::{Allowed, Position, RuleWalk};
 use serde_json::Value;
 
-/// Judges every field in which one object differs from another: changed, added or removed. What holds something is judged by what it
-/// holds, so it does not matter in what piece a change was made.
+/// Checks every leaf that was changed, added or removed. Maps and lists are checked by their leaves, so the granularity of the change does
+/// not matter.
 pub(crate) fn judge(before: &Value, after: &Value, allowed: &Allowed) -> Result<(), String> {
     let mut comparison = Comparison { walk: RuleWalk::new(allowed), path: Vec::new() };
     comparison.compare(Some(before), Some(after), RuleWalk::TOP).map_err(|why| {
@@ -21,7 +21,7 @@ type Judged = Result<(), Option<&'static str>>;
 
 struct Comparison<'a> {
     walk: RuleWalk<'a>,
-    /// The path to here; after an error, to where it is.
+    /// The path to the current value; after an error, to the refused leaf.
     path: Vec<PathStep<'a>>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// All items of a list are in the same position as far as rules go: no rule names a number.
+    /// All items of a list have the same position, because no rule names an index.
     fn list(&mut self, before: &'a [Value], after: &'a [Value], position: Position) -> Judged {
         let item = self.walk.step(position, "0");
         for index in 0..before.len().max(after.len()) {
@@ -82,7 +82,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Judges every leaf of a value that is only on one side; what is empty is a leaf.
+    /// Checks every leaf of a value that only one side has; an empty map or list is a leaf.
     fn leaves(&mut self, value: &'a Value, position: Position) -> Judged {
         match value {
             Value::Object(fields) if !fields.is_empty() => {
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn every_leaf_that_differs_is_judged_in_whatever_piece_it_came() {
+    fn every_changed_leaf_is_checked_whatever_the_granularity() {
         let pod = |pod: Value| json!({"spec": {"template": {"spec": pod}}});
         let before = pod(json!({"containers": [{"name": "a", "image": "i"}]}));
         let wrong = |after: Value| judge(&before, &after).unwrap_err().split(' ').next().unwrap().to_owned();
         let good = pod(json!({"containers": [{"name": "a", "image": "i", "env": [{"name": "x", "value": "y"}]}]}));
         assert_eq!(judge(&before, &before), Ok(()));
         assert_eq!(judge(&before, &good), Ok(()));
-        assert_eq!(judge(&good, &before), Ok(()), "both ways");
+        assert_eq!(judge(&good, &before), Ok(()), "in both directions");
         let secret = json!({"name": "x", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}});
         for (after, path) in [
             (json!({}), "/spec/template/spec/containers/0/image"),

@@ -1,5 +1,4 @@
-//! Properties of what users write, tried with what nobody would write. A few hundred cases in every test run; `make fuzz` goes on for as
-//! long as it is told.
+//! Properties of overrides, tested with random input: a few hundred cases in every test run, more with `make fuzz` and `FUZZ_SECONDS`.
 
 use crate::fields::pattern::fits;
 use crate::fields::pointer::Pointer;
@@ -10,7 +9,7 @@ use crate::overrides::corpus::{name_fits, nothing_gained, objects};
 use crate::overrides::guards::OverrideGuards;
 use crate::overrides::ignored_fields::IgnoredFields;
 use crate::overrides::operation::Operation;
-use crate::overrides::patch::{DEEPEST, LARGEST_RESULT, Patch};
+use crate::overrides::patch::{MAX_DEPTH, MAX_RESULT_BYTES, Patch};
 use crate::overrides::steering::{Mode, Pause, Steering};
 use crate::overrides::strict::{depth, size};
 use proptest::collection::{btree_map, vec};
@@ -19,7 +18,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Steps of paths that lead somewhere, and some that must not.
+/// Steps of paths, valid and invalid.
 const STEPS: [&str; 44] = [
     "spec",
     "spec",
@@ -67,7 +66,7 @@ const STEPS: [&str; 44] = [
     "platform.kubevirt.io~1managed-by",
 ];
 
-/// Paths of the objects, so that many operations do something.
+/// Paths of the objects under test, so that many operations have an effect.
 const PATHS: [&str; 24] = [
     "",
     "/kind",
@@ -148,19 +147,19 @@ fn operation() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A patch, perhaps with a few characters changed.
+/// A patch, sometimes with a few characters changed.
 fn patch() -> impl Strategy<Value = String> {
     let whole = || vec(operation(), 0..8).prop_map(|operations| json!(operations).to_string());
     let damage = vec((any::<proptest::sample::Index>(), any::<char>()), 1..4);
     prop_oneof![
         12 => whole(),
-        // One operation at a time gets past the others' mistakes.
+        // A single operation is not refused for the mistakes of others.
         12 => operation().prop_map(|operation| json!([operation]).to_string()),
         2 => (whole(), damage).prop_map(|(text, damage)| {
             let mut characters: Vec<char> = text.chars().collect();
-            for (place, character) in damage {
-                let place = place.index(characters.len());
-                characters[place] = character;
+            for (index, character) in damage {
+                let index = index.index(characters.len());
+                characters[index] = character;
             }
             characters.into_iter().collect()
         }),
@@ -180,20 +179,20 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_patch_changes_only_what_is_open(text in patch(), object in object()) {
+    fn a_patch_changes_only_open_fields(text in patch(), object in object()) {
         let kind = Key::of(&object).unwrap().kind;
         if let Ok(patch) = Patch::parse(&text, &kind, &PatchableKinds::none()) {
             let result = patch.apply(&object);
             prop_assert_eq!(&result, &patch.apply(&object));
             if let Ok(result) = result {
                 prop_assert_eq!(nothing_gained(&object, &result), Ok(()));
-                prop_assert!(result.to_string().len() <= LARGEST_RESULT && depth(&result) <= DEEPEST);
+                prop_assert!(result.to_string().len() <= MAX_RESULT_BYTES && depth(&result) <= MAX_DEPTH);
             }
         }
     }
 
     #[test]
-    fn an_operation_does_what_another_implementation_does(
+    fn an_operation_agrees_with_another_implementation(
         items in vec(operation(), 1..5), object in prop_oneof![object(), value()]
     ) {
         for item in items {
@@ -210,13 +209,13 @@ proptest! {
     }
 
     #[test]
-    fn the_size_of_a_value_is_never_taken_for_smaller(value in value()) {
+    fn the_size_of_a_value_is_never_underestimated(value in value()) {
         let (guess, real) = (size(&value), value.to_string().len());
         prop_assert!(real <= guess && guess <= real * 27 + 8, "{} for {}", guess, real);
     }
 
     #[test]
-    fn a_pointer_is_written_back_as_it_was_read(text in prop_oneof![path(), any::<String>()], steps in vec(any::<String>(), 0..5)) {
+    fn a_pointer_is_printed_as_it_was_parsed(text in prop_oneof![path(), any::<String>()], steps in vec(any::<String>(), 0..5)) {
         if let Ok(pointer) = Pointer::parse(&text) {
             prop_assert_eq!(pointer.to_string(), text);
         }
@@ -225,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn a_mask_takes_away_once_and_never_what_the_object_is(text in ignored(), object in object()) {
+    fn ignoring_fields_is_idempotent_and_never_changes_the_identity(text in ignored(), object in object()) {
         if let Ok(ignored_fields) = IgnoredFields::parse(&text, OverrideGuards::ALL) {
             let mut once = object.clone();
             if ignored_fields.remove_from(&mut once).is_ok() {
@@ -233,13 +232,13 @@ proptest! {
                 prop_assert_eq!(ignored_fields.remove_from(&mut twice), Ok(()));
                 prop_assert_eq!(&once, &twice);
                 prop_assert_eq!(Key::of(&once), Key::of(&object));
-                prop_assert!(part_of(&once, &object), "{} is not a part of {}", once, object);
+                prop_assert!(part_of(&once, &object), "{} is not part of {}", once, object);
             }
         }
     }
 
     #[test]
-    fn patch_and_mask_together_keep_the_object_the_same(patch in patch(), ignored in ignored(), object in object()) {
+    fn patch_and_ignored_fields_together_never_change_the_identity(patch in patch(), ignored in ignored(), object in object()) {
         let key = Key::of(&object).unwrap();
         if let Ok(overrides) = Overrides::read(Some(&patch), Some(&ignored), &key, &PatchableKinds::none())
             && let Ok(result) = overrides.apply(&object)
@@ -250,13 +249,13 @@ proptest! {
     }
 
     #[test]
-    fn a_name_fits_as_it_does_when_all_ways_are_tried(pattern in "[ab*?é]{0,8}", name in "[abé]{0,9}") {
+    fn pattern_matching_agrees_with_exhaustive_matching(pattern in "[ab*?é]{0,8}", name in "[abé]{0,9}") {
         let characters = |text: &str| text.chars().collect::<Vec<char>>();
         prop_assert_eq!(fits(&pattern, &name), name_fits(&characters(&pattern), &characters(&name)));
     }
 
     #[test]
-    fn what_cannot_be_read_is_never_taken_for_leave_to_write(
+    fn an_annotation_that_cannot_be_parsed_never_permits_a_write(
         mode in prop_oneof![any::<String>(), Just(String::new())], pause in prop_oneof![any::<String>(), "[0-9TZ:.+-]{0,25}"]
     ) {
         let annotations = BTreeMap::from([
@@ -264,14 +263,14 @@ proptest! {
             (api::annotation::RECONCILE_PAUSED.to_owned(), pause.clone()),
         ]);
         if let Ok(steering) = Steering::read(&annotations) {
-            let plain = |text: &str, words: &[&str]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
-            prop_assert!(steering.mode == Mode::Unmanaged || plain(&mode, &["", "managed"]));
-            prop_assert!(steering.pause != Pause::No || plain(&pause, &["", "false"]));
+            let is_one_of = |text: &str, values: &[&str]| values.iter().any(|value| text.trim().eq_ignore_ascii_case(value));
+            prop_assert!(steering.mode == Mode::Unmanaged || is_one_of(&mode, &["", "managed"]));
+            prop_assert!(steering.pause != Pause::No || is_one_of(&pause, &["", "false"]));
         }
     }
 }
 
-/// Whether everything one value says another says too.
+/// Whether every field of one value is in the other with the same value.
 fn part_of(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {

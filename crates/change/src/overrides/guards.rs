@@ -1,51 +1,51 @@
-//! Every check on what users write, by name, so that a test can show what happens without it.
+//! The checks on overrides, by name, so that a test can show what gets through without each of them.
 
-/// One check.
+/// One check on an override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverrideGuard {
     /// A patch is not too long.
     PatchLength,
-    /// It does not have too many operations.
+    /// A patch does not have too many operations.
     OperationCount,
-    /// No object in it says a key twice.
+    /// No object in a patch has a duplicate key.
     DuplicateKeys,
-    /// An operation has its members and no other.
+    /// An operation has exactly its members.
     Members,
     /// A pointer begins with a slash.
     LeadingSlash,
-    /// A `~` in it is `~0` or `~1`.
+    /// A `~` in a pointer is `~0` or `~1`.
     Escapes,
-    /// A place in a list is written in one way.
+    /// A list index has one spelling.
     Indexes,
-    /// Kinds that grant power are closed.
+    /// Sensitive kinds cannot be patched.
     SensitiveKinds,
-    /// Every operation stays in what users may patch.
+    /// Every operation changes only fields that users may patch.
     Operations,
-    /// And so does every field in which the result differs.
+    /// Every field that the patch changed is one that users may patch.
     ChangedFields,
-    /// The object stays the same one.
+    /// The identity of the object does not change.
     Identity,
-    /// The result is not too large.
+    /// The patched object is not too large.
     Size,
-    /// Nor too deep.
+    /// The patched object is not nested too deep.
     Depth,
-    /// What the object is cannot be ignored.
+    /// The identity of an object cannot be ignored.
     IgnoredIdentity,
-    /// Nor can what we write on it.
+    /// Our own labels and annotations cannot be ignored.
     IgnoredOwnKeys,
-    /// Nor a part of a list.
+    /// A list item cannot be ignored.
     IgnoredListItems,
-    /// A mask names a field.
+    /// An ignored field has a name.
     IgnoredNames,
-    /// There are not too many.
+    /// There are not too many ignored fields.
     IgnoredCount,
-    /// `mode` is a word we know.
+    /// `mode` has a known value.
     ModeKnown,
-    /// A pause that cannot be read is one.
+    /// A pause that cannot be parsed counts as a pause.
     PauseRead,
 }
 
-/// The checks that are made. All of them: only a test of this crate can make another value.
+/// The enabled checks. Outside of the tests of this crate all of them are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OverrideGuards {
     #[cfg(test)]
@@ -53,25 +53,25 @@ pub(crate) struct OverrideGuards {
 }
 
 impl OverrideGuards {
-    /// Every check.
+    /// All checks are enabled.
     pub(crate) const ALL: OverrideGuards = OverrideGuards {
         #[cfg(test)]
         off: &[],
     };
 
-    /// Every check but these.
+    /// All checks except these are enabled.
     #[cfg(test)]
     pub(crate) const fn without(off: &'static [OverrideGuard]) -> OverrideGuards {
         OverrideGuards { off }
     }
 
-    /// Whether a check is made.
+    /// Whether a check is enabled.
     #[cfg(test)]
     pub(crate) fn enabled(self, guard: OverrideGuard) -> bool {
         !self.off.contains(&guard)
     }
 
-    /// Whether a check is made.
+    /// Whether a check is enabled.
     #[cfg(not(test))]
     pub(crate) fn enabled(self, _: OverrideGuard) -> bool {
         true

@@ -1,14 +1,14 @@
-//! `ignore-fields`: pointers to fields that are the user's.
+//! The annotation `ignore-fields`: pointers to fields that are left to the user.
 
 use crate::fields::pointer::{Pointer, escape};
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use api::annotation;
 use serde_json::{Map, Value};
 
-/// More are refused.
-const MOST: usize = 64;
+/// The most entries of the annotation.
+const MAX_FIELDS: usize = 64;
 
-/// The fields a user wants ignored.
+/// The fields that a user wants ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IgnoredFields {
     pointers: Vec<Pointer>,
@@ -22,11 +22,11 @@ impl Default for IgnoredFields {
 }
 
 impl IgnoredFields {
-    /// Reads a comma-separated list; an error is a sentence for its author.
+    /// Parses a comma-separated list; the error is a message for its author.
     pub(crate) fn parse(text: &str, guards: OverrideGuards) -> Result<IgnoredFields, String> {
         let count = text.split(',').count();
-        if count > MOST && guards.enabled(OverrideGuard::IgnoredCount) {
-            return Err(format!("it names {count} fields, {MOST} are allowed"));
+        if count > MAX_FIELDS && guards.enabled(OverrideGuard::IgnoredCount) {
+            return Err(format!("it names {count} fields, at most {MAX_FIELDS} are allowed"));
         }
         let mut pointers = Vec::new();
         for part in text.split(',').map(str::trim) {
@@ -37,12 +37,12 @@ impl IgnoredFields {
         Ok(IgnoredFields { pointers, guards })
     }
 
-    /// Which.
+    /// Pointers to the fields.
     pub(crate) fn pointers(&self) -> &[Pointer] {
         &self.pointers
     }
 
-    /// Takes the fields out, and the maps they leave empty: an empty map would claim the whole field. One that is not there is fine.
+    /// Removes the fields, and the maps that become empty: an empty map would claim the whole field. A missing field is not an error.
     pub(crate) fn remove_from(&self, object: &mut Value) -> Result<(), String> {
         for pointer in &self.pointers {
             remove_field(object, pointer.steps(), "", self.guards)
@@ -52,21 +52,21 @@ impl IgnoredFields {
     }
 }
 
-/// Whether a field may be left to the user. Everything may, the whole content included, but for what says which object it is and that
-/// it is ours: whoever changes an ignored field does so with rights of their own.
+/// Whether a field may be ignored. All content may, because its writers need rights of their own; the object's identity and our own labels
+/// and annotations may not.
 fn judge(ignored: &Pointer, guards: OverrideGuards) -> Result<(), String> {
     let steps: Vec<&str> = ignored.steps().iter().map(String::as_str).collect();
     if guards.enabled(OverrideGuard::IgnoredNames) && !steps.is_empty() && steps.contains(&"") {
-        return Err(format!("{:?} has a step without a name; write it as /spec/...", ignored.to_string()));
+        return Err(format!("{:?} has an empty step; write it as /spec/...", ignored.to_string()));
     }
     if guards.enabled(OverrideGuard::IgnoredOwnKeys)
         && let ["metadata", "labels" | "annotations", key, ..] = steps.as_slice()
         && key.starts_with(annotation::PREFIX)
     {
-        return Err(format!("{ignored} is ours: it says what the autopilot knows of the object"));
+        return Err(format!("{ignored} cannot be ignored: the autopilot keeps its own data there"));
     }
     if steps.is_empty() && guards.enabled(OverrideGuard::IgnoredIdentity) {
-        return Err("an empty entry means the whole object; name a field, or take a spare comma away".into());
+        return Err("an empty entry means the whole object; name a field, or remove the extra comma".into());
     }
     let identity = match steps.as_slice() {
         ["metadata", "labels" | "annotations", _, ..] => false,
@@ -75,26 +75,26 @@ fn judge(ignored: &Pointer, guards: OverrideGuards) -> Result<(), String> {
     };
     if identity && guards.enabled(OverrideGuard::IgnoredIdentity) {
         return Err(format!(
-            "{:?} would take away what the object is; ignore single fields below /spec",
+            "{:?} cannot be ignored: it holds the identity or the labels of the object; ignore single fields below /spec",
             ignored.to_string()
         ));
     }
     Ok(())
 }
 
-/// A list is one thing: nothing in it can be ignored alone. The error is the nearest field that can be.
-fn remove_field(place: &mut Value, steps: &[String], way: &str, guards: OverrideGuards) -> Result<(), String> {
+/// A list can only be ignored as a whole; the error is the pointer to the list.
+fn remove_field(value: &mut Value, steps: &[String], path: &str, guards: OverrideGuards) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else { return Ok(()) };
-    let fields = match place {
+    let fields = match value {
         Value::Object(fields) => fields,
-        Value::Array(_) if guards.enabled(OverrideGuard::IgnoredListItems) => return Err(way.to_owned()),
+        Value::Array(_) if guards.enabled(OverrideGuard::IgnoredListItems) => return Err(path.to_owned()),
         _ => return Ok(()),
     };
     if rest.is_empty() {
         fields.remove(step);
     } else if let Some(below) = fields.get_mut(step) {
         let had = below.as_object().is_some_and(|fields| !fields.is_empty());
-        remove_field(below, rest, &format!("{way}/{}", escape(step)), guards)?;
+        remove_field(below, rest, &format!("{path}/{}", escape(step)), guards)?;
         if had && below.as_object().is_some_and(Map::is_empty) {
             fields.remove(step);
         }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_object_is_and_what_is_ours_cannot_be_ignored() {
+    fn identity_and_our_own_keys_cannot_be_ignored() {
         for ignored_fields in [
             "/kind",
             "/metadata",
@@ -126,30 +126,32 @@ mod tests {
         }
         refused(
             "/metadata/labels",
-            &expect![[r#""/metadata/labels" would take away what the object is; ignore single fields below /spec"#]],
+            &expect![[
+                r#""/metadata/labels" cannot be ignored: it holds the identity or the labels of the object; ignore single fields below /spec"#
+            ]],
         );
         refused(
             "/spec/a,,/spec/b",
-            &expect!["an empty entry means the whole object; name a field, or take a spare comma away"],
+            &expect!["an empty entry means the whole object; name a field, or remove the extra comma"],
         );
         refused(
             "/metadata/annotations/platform.kubevirt.io~1applied",
             &expect![
-                "/metadata/annotations/platform.kubevirt.io~1applied is ours: it says what the autopilot knows of the object"
+                "/metadata/annotations/platform.kubevirt.io~1applied cannot be ignored: the autopilot keeps its own data there"
             ],
         );
     }
 
     #[test]
-    fn a_mask_names_a_field() {
-        refused("/", &expect![[r#""/" has a step without a name; write it as /spec/..."#]]);
-        refused("/spec/", &expect![[r#""/spec/" has a step without a name; write it as /spec/..."#]]);
+    fn every_entry_names_a_field() {
+        refused("/", &expect![[r#""/" has an empty step; write it as /spec/..."#]]);
+        refused("/spec/", &expect![[r#""/spec/" has an empty step; write it as /spec/..."#]]);
         refused("spec/type", &expect![[r#""spec/type" does not begin with a slash; write it as /spec/..."#]]);
-        refused(&vec!["/spec/a"; 65].join(","), &expect!["it names 65 fields, 64 are allowed"]);
+        refused(&vec!["/spec/a"; 65].join(","), &expect!["it names 65 fields, at most 64 are allowed"]);
     }
 
     #[test]
-    fn the_whole_content_may_be_left_to_the_user() {
+    fn the_whole_content_may_be_ignored() {
         let mut object =
             serde_json::json!({"kind": "A", "metadata": {"name": "a"}, "spec": {"b": 1}, "data": {"c": {}}});
         IgnoredFields::parse("/spec, /data/c", OverrideGuards::ALL).unwrap().remove_from(&mut object).unwrap();

@@ -1,4 +1,4 @@
-//! What users write on a managed object to change what is wanted of it.
+//! The annotations with which users override the desired state of a managed object.
 
 pub mod allow;
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Reads the values of `patch` and `ignore-fields`. What is wrong in one of them is a reason to keep the last good state.
+    /// Parses the values of `patch` and `ignore-fields`; while one of them is invalid, the last good state is kept.
     pub fn read(
         patch: Option<&str>,
         ignore_fields: Option<&str>,
@@ -57,17 +57,17 @@ impl Overrides {
         })
     }
 
-    /// Fields that are the user's.
+    /// The fields that are left to the user.
     pub fn ignored(&self) -> &[Pointer] {
         self.ignored_fields.pointers()
     }
 
-    /// Whether the user wishes nothing else than we do.
+    /// Whether nothing is overridden.
     pub fn is_empty(&self) -> bool {
         self.patch.as_ref().is_none_or(Patch::is_empty) && self.ignored_fields.pointers().is_empty()
     }
 
-    /// What we want once the user's wishes are honoured: patched, then without the ignored fields.
+    /// The desired object with the overrides: patched, then without the ignored fields.
     pub fn apply(&self, wanted: &Value) -> Result<Value, Reason> {
         let mut wanted = match &self.patch {
             Some(patch) => patch.apply(wanted).map_err(patch_refused)?,
@@ -86,10 +86,14 @@ fn ignored_fields_refused(why: String) -> Reason {
     Reason::IgnoreFieldsRefused { why: short(why) }
 }
 
-/// As much of it as is worth repeating: it can quote what its author wrote, and an event has little room.
+/// Shortens a message: it can quote what its author wrote, and an event is limited in size.
 fn short(why: String) -> String {
-    const MOST: usize = 400;
-    if why.chars().count() <= MOST { why } else { why.chars().take(MOST).chain("...".chars()).collect() }
+    const MAX_CHARACTERS: usize = 400;
+    if why.chars().count() <= MAX_CHARACTERS {
+        why
+    } else {
+        why.chars().take(MAX_CHARACTERS).chain("...".chars()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -111,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ignored_field_is_not_wanted_any_more_and_wins_over_the_patch() {
+    fn ignore_fields_removes_a_field_and_wins_over_the_patch() {
         let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
         let overrides = read(Some(patch), "/spec/type, /spec/nothing").unwrap();
         assert_eq!(
@@ -121,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_into_a_list_is_refused_and_names_what_can_be_ignored() {
+    fn ignoring_a_list_item_is_refused_and_names_the_field_that_can_be_ignored() {
         let overrides = read(None, "/spec/ports/0/port").unwrap();
         let Reason::IgnoreFieldsRefused { why } = overrides.apply(&wanted()).unwrap_err() else { panic!() };
         assert_eq!(why, "/spec/ports/0/port leads into a list; ignore /spec/ports as a whole");

@@ -1,4 +1,4 @@
-//! One operation of a JSON patch (RFC 6902), done on a value along the very pointers that were judged.
+//! One operation of a JSON patch (RFC 6902), applied along the same parsed pointers that were checked.
 
 use crate::fields::pointer::Pointer;
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
@@ -16,7 +16,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Reads one strictly: its members, all of them and no other.
+    /// Parses an operation strictly: it must have exactly its members.
     pub(crate) fn parse(item: Value, guards: OverrideGuards) -> Result<Operation, String> {
         let Value::Object(mut fields) = item else {
             return Err("it is not an object".into());
@@ -51,7 +51,7 @@ impl Operation {
         })
     }
 
-    /// What it changes, beside what it only reads.
+    /// The pointers to the fields it changes, without those it only reads.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Pointer> {
         let (first, second) = match self {
             Operation::Add { path, .. }
@@ -64,24 +64,24 @@ impl Operation {
         first.into_iter().chain(second)
     }
 
-    /// What it puts into the object, and where.
-    pub(crate) fn brings<'a>(&'a self, object: &'a Value, guards: OverrideGuards) -> Option<(&'a Pointer, &'a Value)> {
+    /// The value it inserts, and where.
+    pub(crate) fn inserts<'a>(&'a self, object: &'a Value, guards: OverrideGuards) -> Option<(&'a Pointer, &'a Value)> {
         match self {
             Operation::Add { path, value } | Operation::Replace { path, value } => Some((path, value)),
             Operation::Move { path, from } | Operation::Copy { path, from } => {
-                Some((path, look(object, from.steps(), guards)?))
+                Some((path, find(object, from.steps(), guards)?))
             }
             Operation::Remove { .. } | Operation::Test { .. } => None,
         }
     }
 
-    /// Does it. After an error the object is worth nothing.
+    /// Applies the operation; after an error the object must be discarded.
     pub(crate) fn run(&self, object: &mut Value, guards: OverrideGuards) -> Result<(), String> {
         match self {
             Operation::Add { path, value } => add(object, path, value.clone(), guards),
             Operation::Remove { path } => remove(object, path, guards).map(drop),
             Operation::Replace { path, value } => {
-                *look_mut(object, path.steps(), guards).ok_or_else(|| missing(path))? = value.clone();
+                *find_mut(object, path.steps(), guards).ok_or_else(|| missing(path))? = value.clone();
                 Ok(())
             }
             Operation::Move { path, from } if path.steps().len() > from.steps().len() && path.starts_with(from) => {
@@ -92,12 +92,12 @@ impl Operation {
                 add(object, path, value, guards)
             }
             Operation::Copy { path, from } => {
-                let value = look(object, from.steps(), guards).ok_or_else(|| missing(from))?.clone();
+                let value = find(object, from.steps(), guards).ok_or_else(|| missing(from))?.clone();
                 add(object, path, value, guards)
             }
             Operation::Test { path, value } => {
-                let found = look(object, path.steps(), guards).ok_or_else(|| missing(path))?;
-                if found == value { Ok(()) } else { Err(format!("{path} is not what it tests for")) }
+                let found = find(object, path.steps(), guards).ok_or_else(|| missing(path))?;
+                if found == value { Ok(()) } else { Err(format!("{path} does not have the tested value")) }
             }
         }
     }
@@ -108,56 +108,56 @@ fn missing(path: &Pointer) -> String {
 }
 
 fn add(object: &mut Value, path: &Pointer, value: Value, guards: OverrideGuards) -> Result<(), String> {
-    let Some((last, way)) = path.steps().split_last() else {
+    let Some((last, parent)) = path.steps().split_last() else {
         *object = value;
         return Ok(());
     };
-    match look_mut(object, way, guards) {
+    match find_mut(object, parent, guards) {
         Some(Value::Object(fields)) => {
             fields.insert(last.clone(), value);
             Ok(())
         }
         Some(Value::Array(items)) => {
-            let place = if last == "-" { Some(items.len()) } else { index(last, guards) };
-            let place = place.filter(|place| *place <= items.len());
-            items.insert(place.ok_or_else(|| format!("{path} is no place in its list"))?, value);
+            let index = if last == "-" { Some(items.len()) } else { list_index(last, guards) };
+            let index = index.filter(|index| *index <= items.len());
+            items.insert(index.ok_or_else(|| format!("{path} is not an index of its list"))?, value);
             Ok(())
         }
-        Some(_) => Err(format!("{path} leads into something that has no fields")),
+        Some(_) => Err(format!("{path} leads into a value that has no fields")),
         None => Err(format!("{path} has no parent; add that first")),
     }
 }
 
 fn remove(object: &mut Value, path: &Pointer, guards: OverrideGuards) -> Result<Value, String> {
-    let (last, way) = path.steps().split_last().ok_or("the whole object cannot be taken away")?;
-    let taken = match look_mut(object, way, guards) {
+    let (last, parent) = path.steps().split_last().ok_or("the whole object cannot be removed")?;
+    let removed = match find_mut(object, parent, guards) {
         Some(Value::Object(fields)) => fields.remove(last),
         Some(Value::Array(items)) => {
-            index(last, guards).filter(|place| *place < items.len()).map(|place| items.remove(place))
+            list_index(last, guards).filter(|index| *index < items.len()).map(|index| items.remove(index))
         }
         _ => None,
     };
-    taken.ok_or_else(|| missing(path))
+    removed.ok_or_else(|| missing(path))
 }
 
-fn look<'a>(object: &'a Value, steps: &[String], guards: OverrideGuards) -> Option<&'a Value> {
-    steps.iter().try_fold(object, |place, step| match place {
+fn find<'a>(object: &'a Value, steps: &[String], guards: OverrideGuards) -> Option<&'a Value> {
+    steps.iter().try_fold(object, |value, step| match value {
         Value::Object(fields) => fields.get(step),
-        Value::Array(items) => items.get(index(step, guards)?),
+        Value::Array(items) => items.get(list_index(step, guards)?),
         _ => None,
     })
 }
 
-fn look_mut<'a>(object: &'a mut Value, steps: &[String], guards: OverrideGuards) -> Option<&'a mut Value> {
-    steps.iter().try_fold(object, |place, step| match place {
+fn find_mut<'a>(object: &'a mut Value, steps: &[String], guards: OverrideGuards) -> Option<&'a mut Value> {
+    steps.iter().try_fold(object, |value, step| match value {
         Value::Object(fields) => fields.get_mut(step),
-        Value::Array(items) => items.get_mut(index(step, guards)?),
+        Value::Array(items) => items.get_mut(list_index(step, guards)?),
         _ => None,
     })
 }
 
-/// A place in a list is digits without a leading zero or sign: one place has one name.
-fn index(step: &str, guards: OverrideGuards) -> Option<usize> {
+/// A list index is digits without a leading zero or sign, so that every index has one spelling.
+fn list_index(step: &str, guards: OverrideGuards) -> Option<usize> {
     let plain = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
     if plain || !guards.enabled(OverrideGuard::Indexes) { step.parse().ok() } else { None }
 }

@@ -1,4 +1,4 @@
-//! A user's JSON patch (RFC 6902): parsed once and strictly, judged on its operations and on its result.
+//! The annotation `patch`: a JSON patch (RFC 6902), parsed strictly, whose operations and result are both checked.
 
 use crate::object::key::Kind;
 use crate::overrides::allow::{Allowed, PatchableKinds};
@@ -9,31 +9,31 @@ use crate::overrides::strict::{StrictJson, count, depth, size};
 use api::annotation::PREFIX;
 use serde_json::{Map, Value};
 
-/// Longer patches are refused: a person cannot read them anyway.
-const LONGEST: usize = 64 * 1024;
-/// More operations are refused.
-const MOST_OPERATIONS: usize = 100;
-/// More maps and lists are refused before they are read; brackets in texts count.
-const MOST_OPENED: usize = 1_000;
-/// What a patch makes of an object may not be larger: chained copies grow without bound.
-pub(crate) const LARGEST_RESULT: usize = 1024 * 1024;
-/// Nor have more values, a list counted as five and a map as a dozen: a thousand empty lists are short as text and long in memory. The largest dashboards have
-/// a few thousand.
-const MOST_VALUES: usize = 20_000;
-/// Nor deeper.
-pub(crate) const DEEPEST: usize = 32;
+/// The longest patch in bytes; nobody can review a longer one.
+const MAX_BYTES: usize = 64 * 1024;
+/// The most operations of a patch.
+const MAX_OPERATIONS: usize = 100;
+/// The most opening brackets of a patch, including those in texts; counted before it is parsed.
+const MAX_OPENED: usize = 1_000;
+/// The largest patched object in bytes: chained copies grow without bound.
+pub(crate) const MAX_RESULT_BYTES: usize = 1024 * 1024;
+/// The most values of a patched object, where a list counts as five and a map as twelve: empty lists are short as text and large in
+/// memory. The largest dashboards have a few thousand.
+const MAX_VALUES: usize = 20_000;
+/// The deepest nesting of a patched object.
+pub(crate) const MAX_DEPTH: usize = 32;
 
 /// A checked patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     operations: Vec<Operation>,
-    /// What it may touch; nothing to judge by is needed where nothing is done.
+    /// The fields it may change; `None` for a patch without operations.
     allowed: Option<Allowed>,
     guards: OverrideGuards,
 }
 
 impl Patch {
-    /// Reads a patch for an object of this kind; an error is a sentence for its author.
+    /// Parses a patch for an object of this kind; the error is a message for its author.
     pub fn parse(text: &str, kind: &Kind, patchable_kinds: &PatchableKinds) -> Result<Patch, String> {
         Patch::parse_with(text, kind, patchable_kinds, OverrideGuards::ALL)
     }
@@ -44,13 +44,13 @@ impl Patch {
         patchable_kinds: &PatchableKinds,
         guards: OverrideGuards,
     ) -> Result<Patch, String> {
-        if text.len() > LONGEST && guards.enabled(OverrideGuard::PatchLength) {
-            return Err(format!("it has {} bytes, {LONGEST} are allowed", text.len()));
+        if text.len() > MAX_BYTES && guards.enabled(OverrideGuard::PatchLength) {
+            return Err(format!("it has {} bytes, at most {MAX_BYTES} are allowed", text.len()));
         }
-        // Before it is read: as a tree each map and each list takes many times its text.
+        // Checked before parsing, because a parsed map or list takes many times the memory of its text.
         let opened = text.bytes().filter(|byte| [b'{', b'['].contains(byte)).count();
-        if opened > MOST_OPENED && guards.enabled(OverrideGuard::OperationCount) {
-            return Err(format!("it opens {opened} maps and lists, {MOST_OPENED} are allowed"));
+        if opened > MAX_OPENED && guards.enabled(OverrideGuard::OperationCount) {
+            return Err(format!("it has {opened} maps and lists, at most {MAX_OPENED} are allowed"));
         }
         let value = if guards.enabled(OverrideGuard::DuplicateKeys) {
             serde_json::from_str(text).map(|StrictJson(value)| value)
@@ -60,8 +60,8 @@ impl Patch {
         let Value::Array(items) = value.map_err(|error| format!("it is not JSON: {error}"))? else {
             return Err("it is not a list of operations".into());
         };
-        if items.len() > MOST_OPERATIONS && guards.enabled(OverrideGuard::OperationCount) {
-            return Err(format!("it has {} operations, {MOST_OPERATIONS} are allowed", items.len()));
+        if items.len() > MAX_OPERATIONS && guards.enabled(OverrideGuard::OperationCount) {
+            return Err(format!("it has {} operations, at most {MAX_OPERATIONS} are allowed", items.len()));
         }
         if items.is_empty() {
             return Ok(Patch { operations: Vec::new(), allowed: None, guards });
@@ -70,61 +70,64 @@ impl Patch {
         let mut operations = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let operation = Operation::parse(item, guards).map_err(|why| format!("operation {}: {why}", index + 1))?;
-            for place in operation.changes().filter(|_| guards.enabled(OverrideGuard::Operations)) {
-                allowed.judge(place).map_err(|why| format!("operation {}: {why}", index + 1))?;
+            for path in operation.changes().filter(|_| guards.enabled(OverrideGuard::Operations)) {
+                allowed.judge(path).map_err(|why| format!("operation {}: {why}", index + 1))?;
             }
             operations.push(operation);
         }
         Ok(Patch { operations, allowed: Some(allowed), guards })
     }
 
-    /// What the patch makes of an object. Whatever the operations were, the result may differ from the object only in what users may
-    /// patch, and must be the same object.
+    /// Applies the patch to an object. The result may differ only in fields that users may patch, and keeps the identity of the object.
     pub fn apply(&self, object: &Value) -> Result<Value, String> {
         let Some(allowed) = &self.allowed else { return Ok(object.clone()) };
         let mut patched = with_own_maps(object.clone());
-        // What was brought in counts also when it was taken away again: it had to be copied.
+        // Inserted values count even if a later operation removes them, because they are copied.
         let (mut written, mut values) = (size(&patched), count(&patched));
         for (index, operation) in self.operations.iter().enumerate() {
-            if let Some((path, value)) = operation.brings(&patched, self.guards) {
+            if let Some((path, value)) = operation.inserts(&patched, self.guards) {
                 written = written.saturating_add(size(value));
-                if written > LARGEST_RESULT && self.guards.enabled(OverrideGuard::Size) {
-                    return Err(format!("operation {} makes the object larger than {LARGEST_RESULT} bytes", index + 1));
+                if written > MAX_RESULT_BYTES && self.guards.enabled(OverrideGuard::Size) {
+                    return Err(format!(
+                        "operation {} makes the object larger than {MAX_RESULT_BYTES} bytes",
+                        index + 1
+                    ));
                 }
                 values = values.saturating_add(count(value));
-                if values > MOST_VALUES && self.guards.enabled(OverrideGuard::Size) {
-                    return Err(format!("operation {} gives the object more than {MOST_VALUES} values", index + 1));
+                if values > MAX_VALUES && self.guards.enabled(OverrideGuard::Size) {
+                    return Err(format!("operation {} makes the object hold more than {MAX_VALUES} values", index + 1));
                 }
-                if path.steps().len() + depth(value) > DEEPEST && self.guards.enabled(OverrideGuard::Depth) {
-                    return Err(format!("operation {} nests the object deeper than {DEEPEST}", index + 1));
+                if path.steps().len() + depth(value) > MAX_DEPTH && self.guards.enabled(OverrideGuard::Depth) {
+                    return Err(format!("operation {} nests the object deeper than {MAX_DEPTH}", index + 1));
                 }
             }
             operation
                 .run(&mut patched, self.guards)
-                .map_err(|why| format!("operation {} does not fit: {why}", index + 1))?;
+                .map_err(|why| format!("operation {} cannot be applied: {why}", index + 1))?;
         }
         let patched = without_empty_maps(patched, object);
         if self.guards.enabled(OverrideGuard::ChangedFields) {
-            difference::judge(object, &patched, allowed).map_err(|why| format!("its result is refused: {why}"))?;
+            difference::judge(object, &patched, allowed)
+                .map_err(|why| format!("the patched object is refused: {why}"))?;
         }
         if self.guards.enabled(OverrideGuard::Identity) && guarded(&patched) != guarded(object) {
-            return Err("its result has another identity or touches metadata that is not the user's".into());
+            return Err("the patched object has another identity or changes metadata that users may not patch".into());
         }
         Ok(patched)
     }
 
-    /// How many operations.
+    /// The number of operations.
     pub fn len(&self) -> usize {
         self.operations.len()
     }
 
-    /// Whether it does nothing.
+    /// Whether it has no operations.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 }
 
-/// Users add labels and annotations one by one, so there must be something to add them to.
+/// Adds empty maps of labels and annotations, so that a patch can add single entries.
 fn with_own_maps(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for key in ["labels", "annotations"] {
@@ -134,7 +137,7 @@ fn with_own_maps(mut object: Value) -> Value {
     object
 }
 
-/// An empty map and none mean the same, so one that was not there before is not there after.
+/// Removes empty maps of labels and annotations that the object did not have before.
 fn without_empty_maps(mut patched: Value, before: &Value) -> Value {
     if let Some(metadata) = patched.get_mut("metadata").and_then(Value::as_object_mut) {
         for key in ["labels", "annotations"] {
@@ -147,8 +150,8 @@ fn without_empty_maps(mut patched: Value, before: &Value) -> Value {
     patched
 }
 
-/// Everything of an object that no patch may change, whatever the rules for its kind say: all but its content and the users' own labels
-/// and annotations.
+/// The part of an object that no patch may change, whatever the rules of its kind are: everything but its content and the labels and
+/// annotations that are not ours.
 fn guarded(object: &Value) -> Value {
     let Some(fields) = object.as_object() else { return object.clone() };
     let rest = fields.iter().filter(|(key, _)| !["spec", "data"].contains(&key.as_str()));
@@ -159,7 +162,7 @@ fn guarded(object: &Value) -> Value {
                 entries.retain(|name, _| name.starts_with(PREFIX));
             }
         }
-        // An empty map and none mean the same.
+        // An empty map means the same as a missing one.
         metadata.retain(|_, value| value.as_object().is_none_or(|entries| !entries.is_empty()));
     }
     Value::Object(fields)
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_done() {
+    fn an_allowed_patch_is_applied() {
         let done = judge(
             "Service",
             r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}, {"op": "add", "path": "/metadata/labels/team", "value": "x"},
@@ -203,47 +206,47 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_told_to_its_author() {
+    fn a_refused_patch_says_what_is_wrong() {
         refused(
             "MachineConfig",
             r#"[{"op": "remove", "path": "/spec"}]"#,
             &expect![
-                "a MachineConfig cannot be patched by annotation: it writes files, units and kernel arguments of nodes"
+                "a MachineConfig cannot be patched by annotation: it configures files, units and kernel arguments of nodes"
             ],
         );
         refused(
             "Service",
             r#"[{"op": "replace", "path": "", "value": {}}]"#,
             &expect![
-                "operation 1: the whole object is not for users to patch in a Service; see `virtpilot explain patch Service`"
+                "operation 1: the whole object may not be patched in a Service; see `virtpilot explain patch Service`"
             ],
         );
         refused(
             "Service",
             r#"[{"op": "replace", "path": "/metadata/name", "value": "x"}]"#,
             &expect![
-                "operation 1: /metadata/name is not for users to patch in a Service; see `virtpilot explain patch Service`"
+                "operation 1: /metadata/name may not be patched in a Service; see `virtpilot explain patch Service`"
             ],
         );
         refused(
             "Service",
             r#"[{"op": "add", "path": "/metadata/labels/platform.kubevirt.io~1managed-by", "value": "me"}]"#,
             &expect![
-                "operation 1: /metadata/labels/platform.kubevirt.io~1managed-by is not for users to patch in a Service: it says that the object is ours"
+                "operation 1: /metadata/labels/platform.kubevirt.io~1managed-by may not be patched in a Service: it marks the object as managed"
             ],
         );
         refused(
             "Service",
             r#"[{"op": "replace", "path": "/metadata/labels", "value": {}}]"#,
             &expect![
-                "operation 1: /metadata/labels is not for users to patch in a Service; see `virtpilot explain patch Service`"
+                "operation 1: /metadata/labels may not be patched in a Service; see `virtpilot explain patch Service`"
             ],
         );
         refused(
             "Service",
             r#"[{"op": "move", "from": "/metadata/namespace", "path": "/spec/x"}]"#,
             &expect![
-                "operation 1: /metadata/namespace is not for users to patch in a Service; see `virtpilot explain patch Service`"
+                "operation 1: /metadata/namespace may not be patched in a Service; see `virtpilot explain patch Service`"
             ],
         );
         refused(
@@ -259,44 +262,44 @@ mod tests {
         refused(
             "Service",
             r#"[{"op": "add", "path": "/spec/x", "path": "/kind", "value": 1}]"#,
-            &expect![[r#"it is not JSON: the key "path" is said twice at line 1 column 49"#]],
+            &expect![[r#"it is not JSON: duplicate key "path" at line 1 column 49"#]],
         );
         refused(
             "Service",
             r#"[{"op": "add", "path": "/spec/x", "value": {"a": 1, "\u0061": 2}}]"#,
-            &expect![[r#"it is not JSON: the key "a" is said twice at line 1 column 64"#]],
+            &expect![[r#"it is not JSON: duplicate key "a" at line 1 column 64"#]],
         );
         refused(
             "Service",
             r#"[{"op": "remove", "path": "/spec/nothing"}]"#,
-            &expect!["operation 1 does not fit: /spec/nothing does not exist"],
+            &expect!["operation 1 cannot be applied: /spec/nothing does not exist"],
         );
         refused("Service", r#"{"op": "remove"}"#, &expect!["it is not a list of operations"]);
         refused(
             "DaemonSet",
             r#"[{"op": "add", "path": "/spec/template/spec/hostPID", "value": true}]"#,
             &expect![
-                "operation 1: /spec/template/spec/hostPID is not for users to patch in a DaemonSet; see `virtpilot explain patch DaemonSet`"
+                "operation 1: /spec/template/spec/hostPID may not be patched in a DaemonSet; see `virtpilot explain patch DaemonSet`"
             ],
         );
         refused(
             "Service",
             &format!("[{}]", vec![r#"{"op": "test", "path": "/kind", "value": "Service"}"#; 101].join(",")),
-            &expect!["it has 101 operations, 100 are allowed"],
+            &expect!["it has 101 operations, at most 100 are allowed"],
         );
     }
 
     #[test]
-    fn a_bomb_of_copies_stops_at_the_size_of_an_object() {
+    fn chained_copies_stop_at_the_size_limit() {
         let mut operations =
             vec![r#"{"op": "add", "path": "/spec/a", "value": ["xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"]}"#.to_owned()];
         operations.extend((0..40).map(|_| r#"{"op": "copy", "from": "/spec/a", "path": "/spec/a/-"}"#.to_owned()));
-        let words = judge("Service", &format!("[{}]", operations.join(","))).unwrap_err();
+        let message = judge("Service", &format!("[{}]", operations.join(","))).unwrap_err();
         assert!(
-            words.contains("more than 20000 values")
-                || words.contains("larger than 1048576 bytes")
-                || words.contains("deeper than 32"),
-            "{words}"
+            message.contains("more than 20000 values")
+                || message.contains("larger than 1048576 bytes")
+                || message.contains("deeper than 32"),
+            "{message}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Whether an object is ours to write now.
+//! The annotations that decide whether we write an object: `mode` and `reconcile-paused`.
 
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use crate::reason::Reason;
@@ -6,41 +6,41 @@ use api::annotation;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Whose an object is.
+/// Who manages an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Ours.
+    /// We do.
     #[default]
     Managed,
-    /// The user's: we never write it.
+    /// The user does; we never write it.
     Unmanaged,
 }
 
-/// Whether nothing is to be done for now.
+/// Whether reconciliation is paused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Pause {
-    /// It is not paused.
+    /// Not paused.
     #[default]
     No,
-    /// Until somebody removes the annotation.
+    /// Paused until somebody removes the annotation.
     UntilRemoved,
-    /// Until this moment, in milliseconds since 1970.
+    /// Paused until this time, in milliseconds since 1970.
     Until(i64),
-    /// It cannot be told until when; that counts as paused.
+    /// The value cannot be parsed, which counts as paused.
     Unclear(String),
 }
 
-/// The annotations that say so.
+/// The parsed annotations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Steering {
-    /// Whose it is.
+    /// Who manages the object.
     pub mode: Mode,
-    /// Whether it is paused.
+    /// Whether reconciliation is paused.
     pub pause: Pause,
 }
 
 impl Steering {
-    /// Reads the annotations of a live object.
+    /// Parses the annotations of a live object.
     pub fn read(annotations: &BTreeMap<String, String>) -> Result<Steering, Reason> {
         Steering::read_with(annotations, OverrideGuards::ALL)
     }
@@ -73,7 +73,7 @@ impl Steering {
     }
 }
 
-/// As much of it as is worth repeating.
+/// Shortens a value for a message.
 fn short(value: &str) -> String {
     value.chars().take(64).collect()
 }
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn mode_is_read_in_any_case_and_refused_when_unknown() {
+    fn mode_is_case_insensitive_and_refused_when_unknown() {
         assert_eq!(Steering::read(&BTreeMap::new()).unwrap(), Steering::default());
         assert_eq!(read("mode", " Unmanaged ").unwrap().mode, Mode::Unmanaged);
         assert_eq!(read("mode", "off").unwrap_err(), Reason::ModeUnknown { value: "off".into() });
     }
 
     #[test]
-    fn a_pause_ends_when_it_says_and_what_is_unclear_counts_as_paused() {
+    fn a_pause_ends_at_its_time_and_an_unclear_pause_counts_as_paused() {
         let pause = |value: &str| read("reconcile-paused", value).unwrap().pause;
         assert_eq!(
             (pause("true"), pause("TRUE"), pause("false"), pause("")),

@@ -1,10 +1,10 @@
-//! JSON read strictly: an object that says the same key twice is refused, at any depth.
+//! Strict JSON: an object with a duplicate key is refused at any depth; and measures of a value's size.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// A value in which no object says a key twice.
+/// A value in which no object has a duplicate key.
 pub(crate) struct StrictJson(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for StrictJson {
@@ -39,7 +39,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number that is not finite"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number is not finite"))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
@@ -59,14 +59,14 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(key) = fields.next_key::<String>()? {
             let StrictJson(value) = fields.next_value()?;
             if map.insert(key.clone(), value).is_some() {
-                return Err(A::Error::custom(format!("the key {key:?} is said twice")));
+                return Err(A::Error::custom(format!("duplicate key {key:?}")));
             }
         }
         Ok(Value::Object(map))
     }
 }
 
-/// How deep a value is nested; a plain value is 1.
+/// The nesting depth of a value; a scalar has depth 1.
 pub(crate) fn depth(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(depth).max().unwrap_or(0),
@@ -75,8 +75,8 @@ pub(crate) fn depth(value: &Value) -> usize {
     }
 }
 
-/// How many values it has, with all that are in it: each takes some memory, however short it is, a list as much as five others and a map
-/// as much as a dozen.
+/// The number of values in a value, itself included. It estimates memory: a list counts as five scalars and a map as twelve, however short
+/// their text is.
 pub(crate) fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(count).fold(5, usize::saturating_add),
@@ -85,7 +85,7 @@ pub(crate) fn count(value: &Value) -> usize {
     }
 }
 
-/// How many bytes a value takes as JSON, or a few more.
+/// An upper bound of the size of a value as JSON, in bytes.
 pub(crate) fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 6,

@@ -103,7 +103,7 @@ async fn what_is_missing_is_told_to_those_who_asked_for_it() {
     assert_eq!(running.events("CRDMissing").await, Vec::<String>::new(), "nobody asked for anything");
     running.annotate_hco("kinds-gadget", Some("true")).await;
     let told = eventually("the gadget is missed", async || running.events("CRDMissing").await.pop()).await;
-    let expected = "kinds-gadget cannot be applied: the cluster does not serve Gadget of kinds.example/v1; install what brings the API group kinds.example";
+    let expected = "kinds-gadget cannot be applied: the cluster does not serve Gadget of kinds.example/v1; install the operator that provides the API group kinds.example";
     assert_eq!(told, expected);
     // It is told once, and what has come is told, too.
     running.annotate_hco("other", Some("true")).await;

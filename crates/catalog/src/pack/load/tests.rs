@@ -1,4 +1,4 @@
-//! What a pack is refused for, and that it is listed where.
+//! Tests of the faults that a pack is refused for, and of their locations.
 
 use crate::pack::asset::{Install, Prune};
 use crate::pack::catalog::Catalog;
@@ -8,7 +8,7 @@ use crate::pack::test_pack::{files, listed, loaded, sample};
 use change::Impact;
 use expect_test::{Expect, expect};
 
-/// A pack whose catalogue is this, with one good template and one good tombstone beside it.
+/// Checks the faults of a pack with this catalogue and a valid template.
 fn refused(metadata: &str, expected: &Expect) {
     let pack = files(&[
         ("active/metadata.yaml", metadata),
@@ -40,14 +40,14 @@ fn the_sample_pack_loads() {
 }
 
 #[test]
-fn an_older_pack_has_its_catalogue_beside_its_folders() {
+fn an_older_pack_has_its_catalogue_at_its_root() {
     let asset = "assets:\n- {name: a, path: active/a.yaml, install: always}\n";
     let catalog = loaded(files(&[("metadata.yaml", asset), ("active/a.yaml", "kind: X\n")]));
     assert_eq!(catalog.assets[0].path, "active/a.yaml");
 }
 
 #[test]
-fn a_pack_may_say_more_than_its_predecessor_knew() {
+fn extension_keys_and_newer_conditions_are_accepted() {
     let metadata = "
 x-anything: {goes: here}
 assets:
@@ -81,7 +81,7 @@ excluded_assets: [a]
 fn a_pack_without_a_catalogue_is_refused() {
     let faults = Catalog::load(files(&[])).unwrap_err();
     expect![[r#"
-        active/metadata.yaml: the pack has no such file, nor a metadata.yaml beside its folders
+        active/metadata.yaml: the pack has neither this file nor a metadata.yaml at its root
     "#]]
     .assert_eq(&listed(&faults));
     refused(
@@ -117,7 +117,7 @@ fn a_pack_without_a_catalogue_is_refused() {
 }
 
 #[test]
-fn an_unknown_key_is_told_with_its_line_and_the_key_that_was_meant() {
+fn an_unknown_key_is_reported_with_its_line_and_a_suggestion() {
     let metadata = "
 assetts: []
 colour: red
@@ -151,7 +151,7 @@ framework:
 }
 
 #[test]
-fn what_is_missing_or_of_the_wrong_kind_is_told() {
+fn missing_keys_and_wrong_types_are_reported() {
     let metadata = "
 assets:
 - path: active/a.yaml.tpl
@@ -195,7 +195,7 @@ framework: {maturity: ready}
         active/metadata.yaml:16: `impact` is `huge` and must be `none` or `low` or `medium` or `high`
         active/metadata.yaml:17: a template cannot read a Secret
         active/metadata.yaml:17: an item of `reads` needs `apiVersion`
-        active/metadata.yaml:18: asset `b` stands already in line 5
+        active/metadata.yaml:18: asset `b` is already declared in line 5
         active/metadata.yaml:21: asset must be a map, not text
         active/metadata.yaml:23: feature `f` names neither an asset nor a group
         active/metadata.yaml:25: there is no asset `bb`, did you mean `b`?
@@ -208,7 +208,7 @@ framework: {maturity: ready}
 }
 
 #[test]
-fn a_condition_that_makes_no_sense_is_told() {
+fn invalid_conditions_are_reported() {
     let metadata = "
 assets:
 - name: a
@@ -257,12 +257,12 @@ assets:
 }
 
 #[test]
-fn a_template_that_cannot_be_read_is_told_with_its_line() {
+fn a_template_that_does_not_parse_is_reported_with_its_line() {
     let check = |text: &str, expected: &Expect| refused_file("active/t.yaml.tpl", text, expected);
     check(
         "a\n{{ if .x }}\n",
         &expect![[r#"
-        active/t.yaml.tpl:2: {{if}} is never ended with {{end}}
+        active/t.yaml.tpl:2: {{if}} is never closed with {{end}}
     "#]],
     );
     check(
@@ -274,11 +274,11 @@ fn a_template_that_cannot_be_read_is_told_with_its_line() {
     check(
         "{{ foo 1 }}\n{{ bar }} {{ $x }}\n{{ template \"t\" }}\n{{ (list $y | baz).z }}",
         &expect![[r#"
-        active/t.yaml.tpl:1: function foo is not known
-        active/t.yaml.tpl:2: function bar is not known
+        active/t.yaml.tpl:1: unknown function foo
+        active/t.yaml.tpl:2: unknown function bar
         active/t.yaml.tpl:2: variable $x is not defined
         active/t.yaml.tpl:3: template "t" is not defined
-        active/t.yaml.tpl:4: function baz is not known
+        active/t.yaml.tpl:4: unknown function baz
         active/t.yaml.tpl:4: variable $y is not defined
     "#]],
     );
@@ -291,9 +291,9 @@ fn a_template_that_cannot_be_read_is_told_with_its_line() {
     check(
         "{{ env \"HOME\" }}{{ now }}{{ randAlpha 5 }}",
         &expect![[r#"
-        active/t.yaml.tpl:1: function env is not known
-        active/t.yaml.tpl:1: function now is not known
-        active/t.yaml.tpl:1: function randAlpha is not known
+        active/t.yaml.tpl:1: unknown function env
+        active/t.yaml.tpl:1: unknown function now
+        active/t.yaml.tpl:1: unknown function randAlpha
     "#]],
     );
     check(
@@ -306,13 +306,13 @@ fn a_template_that_cannot_be_read_is_told_with_its_line() {
         "active/x.tmpl",
         "{{ end }}",
         &expect![[r#"
-        active/x.tmpl:1: {{end}} ends nothing
+        active/x.tmpl:1: {{end}} closes no block
     "#]],
     );
 }
 
 #[test]
-fn a_plain_file_is_read_when_the_pack_is() {
+fn a_plain_file_is_parsed_when_the_pack_is_loaded() {
     let pack = files(&[
         ("active/metadata.yaml", "assets:\n- {name: a, path: active/a.yaml, install: always}\n"),
         ("active/a.yaml", "kind: X\nmetadata: [\n"),
@@ -324,7 +324,7 @@ fn a_plain_file_is_read_when_the_pack_is() {
 }
 
 #[test]
-fn a_tombstone_must_say_that_the_object_was_ours() {
+fn a_tombstone_must_have_the_managed_by_label() {
     let label = "labels: {platform.kubevirt.io/managed-by: virt-platform-autopilot}";
     let check = |text: &str, expected: &Expect| refused_file("tombstones/v1/t.yaml", text, expected);
     check(
@@ -355,7 +355,7 @@ fn a_tombstone_must_say_that_the_object_was_ours() {
 }
 
 #[test]
-fn tombstones_are_never_templates() {
+fn tombstones_are_never_rendered_as_templates() {
     let text = "apiVersion: v1\nkind: X\nmetadata:\n  name: thing\n  labels: {platform.kubevirt.io/managed-by: virt-platform-autopilot}\n";
     let two = format!("# gone since v2\n{text}---\n{text}  namespace: '{{{{ if }}}}'\n---\n");
     let catalog = loaded(files(&[
@@ -375,7 +375,7 @@ fn a_catalogue_can_be_shared_between_threads() {
 }
 
 #[test]
-fn the_digest_tells_one_pack_from_another() {
+fn different_packs_have_different_digests() {
     let digest = |pack: &[(&str, &str)]| {
         let mut all = vec![("active/metadata.yaml", "assets: []")];
         all.extend_from_slice(pack);

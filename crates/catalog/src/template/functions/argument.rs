@@ -1,4 +1,4 @@
-//! Takes a function's arguments for what they must be.
+//! Checks the types of a function's arguments.
 
 use crate::template::budget::RenderBudget;
 use crate::template::print::printed;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 pub fn text(value: &Value) -> Result<&str, String> {
     match value {
         Value::Text(text) => Ok(text),
-        other => Err(format!("text is needed here, not {}", a(other))),
+        other => Err(format!("expected text, got {}", a(other))),
     }
 }
 
@@ -18,7 +18,7 @@ pub fn text(value: &Value) -> Result<&str, String> {
 pub fn int(value: &Value) -> Result<i64, String> {
     match value {
         Value::Int(number) => Ok(*number),
-        other => Err(format!("a whole number is needed here, not {}", a(other))),
+        other => Err(format!("expected a whole number, got {}", a(other))),
     }
 }
 
@@ -26,26 +26,26 @@ pub fn int(value: &Value) -> Result<i64, String> {
 pub fn list(value: &Value) -> Result<&Rc<List>, String> {
     match value {
         Value::List(list) => Ok(list),
-        other => Err(format!("a list is needed here, not {}", a(other))),
+        other => Err(format!("expected a list, got {}", a(other))),
     }
 }
 
-/// A map; nothing is an empty one.
+/// A map; nil is an empty map.
 pub fn map(value: &Value) -> Result<Rc<Map>, String> {
     match value {
         Value::Map(map) => Ok(Rc::clone(map)),
         Value::Nil => Ok(Rc::default()),
-        other => Err(format!("a map is needed here, not {}", a(other))),
+        other => Err(format!("expected a map, got {}", a(other))),
     }
 }
 
-/// Any value as sprig turns it into text.
+/// Any value converted to text as sprig does.
 pub fn as_text(value: &Value, budget: &RenderBudget) -> Result<Rc<str>, String> {
     match value {
         Value::Text(text) => Ok(Rc::clone(text)),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Rc::from(text)),
-            Err(_) => Err("these bytes are no text: pass them through b64enc".into()),
+            Err(_) => Err("these bytes are not text: pass them through b64enc".into()),
         },
         other => printed(other, budget).map(Rc::from),
     }

@@ -1,4 +1,4 @@
-//! Upper and lower case, character by character as Go maps them, and names in other styles of writing.
+//! Upper and lower case as in Go, character by character, and conversions such as snake case.
 
 use super::argument::text as take;
 use crate::template::run::{RenderContext, Stop};
@@ -14,7 +14,7 @@ pub fn lower(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     Ok(Value::text(take(&arguments[0])?.chars().map(to_lower).collect::<String>()))
 }
 
-/// `title`: every word begins with a capital.
+/// `title`: every word begins with an upper-case letter.
 pub fn title(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut before = ' ';
     let titled: String = take(&arguments[0])?
@@ -28,7 +28,7 @@ pub fn title(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     Ok(Value::text(titled))
 }
 
-/// `untitle`: every word begins without a capital.
+/// `untitle`: every word begins with a lower-case letter.
 pub fn untitle(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut begins = true;
     let untitled: String = take(&arguments[0])?
@@ -59,7 +59,7 @@ pub fn camel(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     Ok(Value::text(camelled(take(&arguments[0])?)))
 }
 
-/// Go maps one character to one character: what Unicode would make two of stays, but for the Greek characters with an iota.
+/// Go maps one character to one character; those that Unicode maps to two stay unchanged, except Greek letters with an iota.
 fn to_upper(character: char) -> char {
     let code = u32::from(character);
     let mut mapped = character.to_uppercase();
@@ -82,7 +82,7 @@ fn to_lower(character: char) -> char {
     }
 }
 
-/// Title case is upper case, but for four digraphs, and for Georgian, which has none.
+/// Title case equals upper case, except for four digraphs and for Georgian, which has no title case.
 fn to_title(character: char) -> char {
     match character {
         'Ǆ'..='ǆ' => 'ǅ',
@@ -105,7 +105,7 @@ fn is_connector(character: char) -> bool {
     matches!(character, '-' | '_') || character.is_whitespace()
 }
 
-/// ASCII punctuation by Unicode's classes, which do not count `$+<=>^`|~`, and what Latin-1 and the general block have.
+/// Punctuation by Unicode's classes, which exclude `$+<=>^`|~`, in ASCII, Latin-1 and the general punctuation block.
 fn is_punctuation(character: char) -> bool {
     match character {
         '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~' => false,
@@ -116,7 +116,7 @@ fn is_punctuation(character: char) -> bool {
     }
 }
 
-/// Letters of scripts that have words; Chinese characters are words of their own.
+/// Letters of scripts that have words; each Chinese character is a word of its own.
 fn is_word_character(character: char) -> bool {
     character.is_alphabetic()
         && !matches!(character, '\u{4e00}'..='\u{9fcc}' | '\u{3400}'..='\u{4db5}' | '\u{20000}'..='\u{2b81d}')
@@ -127,7 +127,7 @@ fn camelled(text: &str) -> String {
     let mut out = text[..start].to_owned();
     let mut characters = text[start..].chars();
     let Some(first) = characters.next() else {
-        // Only connectors: xstrings writes the last of them twice.
+        // For a text of only connectors, xstrings repeats the last one.
         out.extend(text.chars().next_back());
         return out;
     };
@@ -168,7 +168,7 @@ enum Word {
     Other,
 }
 
-/// The first word of a text and its kind.
+/// The kind of the first word of a text, the word and the rest.
 fn next_word(text: &str) -> (Word, &str, &str) {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return (Word::None, "", "") };
@@ -199,7 +199,7 @@ fn next_word(text: &str) -> (Word, &str, &str) {
     (word, &text[..end], &text[end..])
 }
 
-/// Where a word ends that begins with a capital: `HTTPStatus` is `HTTP` and `Status`.
+/// The end of a word that begins with an upper-case letter: `HTTPStatus` is `HTTP` and `Status`.
 fn upper_end(text: &str, size: usize) -> usize {
     let mut end = size;
     let Some(second) = text[end..].chars().next() else { return end };
@@ -228,7 +228,7 @@ fn write_lower(out: &mut String, word: Word, text: &str, connector: char) {
     out.extend(text.chars().map(|character| if is_connector(character) { connector } else { to_lower(character) }));
 }
 
-/// The rules of `xstrings`, step by step, because its exceptions are what people rely on.
+/// The rules of `xstrings`, step by step, because users rely on its exceptions.
 fn connected(text: &str, connector: char) -> String {
     let mut out = String::new();
     let (mut word, mut part, mut rest) = next_word(text);
@@ -262,7 +262,7 @@ fn connected(text: &str, connector: char) -> String {
                 }
                 let number = part;
                 (word, part, rest) = next_word(rest);
-                // A number belongs to the word before it, unless small characters follow: `bld4_floor`, `http_2xx`.
+                // A number belongs to the preceding word, unless lower-case letters follow: `bld4_floor`, `http_2xx`.
                 if word != Word::Letters {
                     write_lower(&mut out, Word::Number, number, connector);
                     if !matches!(word, Word::Connector | Word::Punctuation) {

@@ -1,30 +1,30 @@
-//! From one kind of value to another, and what stands in for nothing.
+//! Type conversions and defaults.
 
 use super::argument::as_text;
 use crate::template::run::{RenderContext, Stop, a};
 use crate::template::value::Value;
 
-/// `default`: the given value, or the first where it is empty.
+/// `default`: the given value, or the first argument if it is empty.
 pub fn default(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(arguments.get(1).filter(|given| given.is_true()).unwrap_or(&arguments[0]).clone())
 }
 
-/// `empty`: whether it is the zero of its type.
+/// `empty`: whether it is the zero value of its type.
 pub fn empty(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(!arguments[0].is_true()))
 }
 
-/// `coalesce`: the first that is not empty.
+/// `coalesce`: the first argument that is not empty.
 pub fn coalesce(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(arguments.iter().find(|value| value.is_true()).cloned().unwrap_or(Value::Nil))
 }
 
-/// `ternary`: the first or the second, as the third says.
+/// `ternary`: the first argument if the third is true, otherwise the second.
 pub fn ternary(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     match &arguments[2] {
         Value::Bool(true) => Ok(arguments[0].clone()),
         Value::Bool(false) => Ok(arguments[1].clone()),
-        other => Err(format!("true or false is needed here, not {}", a(other)).into()),
+        other => Err(format!("expected true or false, got {}", a(other)).into()),
     }
 }
 
@@ -33,17 +33,17 @@ pub fn to_string(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Val
     Ok(Value::Text(as_text(&arguments[0], &context.budget)?))
 }
 
-/// `toInt` and `toInt64`: what cannot be read as a number is 0.
+/// `toInt` and `toInt64`: 0 if the value is not a number.
 pub fn to_int(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Int(as_int(&arguments[0])))
 }
 
-/// `toFloat64`: what cannot be read as a number is 0.
+/// `toFloat64`: 0 if the value is not a number.
 pub fn to_float64(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Float(as_float(&arguments[0])))
 }
 
-/// `toBool`: what cannot be read as one is false.
+/// `toBool`: false if the value is not a boolean.
 pub fn to_bool(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(match &arguments[0] {
         Value::Text(text) => matches!(text.as_ref(), "1" | "t" | "T" | "true" | "TRUE" | "True"),
@@ -54,7 +54,7 @@ pub fn to_bool(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop
     }))
 }
 
-/// A whole number as `spf13/cast` reads it.
+/// A whole number as parsed by `spf13/cast`.
 pub fn as_int(value: &Value) -> i64 {
     match value {
         Value::Int(number) => *number,
@@ -65,7 +65,7 @@ pub fn as_int(value: &Value) -> i64 {
     }
 }
 
-/// A float as `spf13/cast` reads it.
+/// A float as parsed by `spf13/cast`.
 pub fn as_float(value: &Value) -> f64 {
     match value {
         Value::Int(number) => *number as f64,
@@ -76,12 +76,13 @@ pub fn as_float(value: &Value) -> f64 {
     }
 }
 
-/// `strconv.ParseFloat`: `_` may stand between digits, and too large a number is none.
+/// `strconv.ParseFloat`: `_` may separate digits, and a number that is too large is an error.
 fn parse_float(text: &str) -> Option<f64> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     let bytes = text.as_bytes();
-    let is_between = |place: usize| place > 0 && is_digit(bytes.get(place - 1)) && is_digit(bytes.get(place + 1));
-    if !text.match_indices('_').all(|(place, _)| is_between(place)) {
+    let is_between =
+        |position: usize| position > 0 && is_digit(bytes.get(position - 1)) && is_digit(bytes.get(position + 1));
+    if !text.match_indices('_').all(|(position, _)| is_between(position)) {
         return None;
     }
     let number: f64 = text.replace('_', "").parse().ok()?;
@@ -89,7 +90,7 @@ fn parse_float(text: &str) -> Option<f64> {
     (number.is_finite() || is_word).then_some(number)
 }
 
-/// Go on amd64 makes the least number of what does not fit.
+/// On amd64, Go converts floats that are out of range to the least integer.
 fn truncated(number: f64) -> i64 {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if (-BEYOND..BEYOND).contains(&number) { number as i64 } else { i64::MIN }
@@ -102,7 +103,7 @@ fn without_zero_fraction(text: &str) -> &str {
     }
 }
 
-/// `strconv.ParseInt` with base 0: a prefix says the base, `_` may stand between digits.
+/// `strconv.ParseInt` with base 0: a prefix selects the base, and `_` may separate digits.
 pub fn parse_int(text: &str) -> Option<i64> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => ("-", &text[1..]),

@@ -1,4 +1,4 @@
-//! Maps. `set`, `unset`, `merge` and `mergeOverwrite` change their first argument, as sprig's do.
+//! Functions on maps. As in sprig, `set`, `unset`, `merge` and `mergeOverwrite` change a map in place.
 
 use super::argument::{as_text, map as take_map, text as take_text};
 use crate::template::budget::{DEPTH, RenderBudget};
@@ -8,7 +8,7 @@ use crate::template::value::{Map, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// `dict`: keys and values in turn; a last key without a value gets `""`.
+/// `dict`: alternating keys and values; a last key without a value gets `""`.
 pub fn dict(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut entries = BTreeMap::new();
     for pair in arguments.chunks(2) {
@@ -22,13 +22,13 @@ pub fn dict(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, S
 /// `set`.
 pub fn set(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let Value::Map(map) = &arguments[0] else {
-        return Err(format!("a map is needed here, not {}", a(&arguments[0])).into());
+        return Err(format!("expected a map, got {}", a(&arguments[0])).into());
     };
     insert(map, Rc::from(take_text(&arguments[1])?), arguments[2].clone(), &context.budget)?;
     Ok(arguments[0].clone())
 }
 
-/// Puts a value into a map, unless the map would then contain itself: it could never be printed or let go.
+/// Inserts a value into a map, unless the map would contain itself: it could never be printed or freed.
 fn insert(map: &Rc<Map>, key: Rc<str>, value: Value, budget: &RenderBudget) -> Result<(), String> {
     budget.items(1)?;
     if reaches(&value, map, budget, DEPTH)? {
@@ -87,7 +87,7 @@ pub fn pluck(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     Ok(Value::list(values))
 }
 
-/// `keys`: sorted, where sprig has them in a random order.
+/// `keys`: sorted, whereas sprig returns them in random order.
 pub fn keys(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut keys = Vec::new();
     for argument in arguments {
@@ -96,7 +96,7 @@ pub fn keys(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::texts(keys))
 }
 
-/// `values`: in the order of their keys, where sprig has them in a random order.
+/// `values`: in the order of their keys, whereas sprig returns them in random order.
 pub fn values(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(take_map(&arguments[0])?.entries.borrow().values().cloned().collect()))
 }
@@ -121,7 +121,7 @@ pub fn omit(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, S
     filtered(arguments, |keys, key| !keys.contains(&key))
 }
 
-/// `merge`: what the first map lacks or has empty is taken from the others.
+/// `merge`: fills missing and empty entries of the first map from the others.
 pub fn merge(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     merged(context, arguments, false)
 }
@@ -140,7 +140,7 @@ fn merged(context: &RenderContext<'_>, arguments: &[Value], overwrite: bool) -> 
     Ok(Value::Map(into))
 }
 
-/// The rules of mergo, which sprig merges with.
+/// The rules of mergo, which sprig uses.
 fn merge_into(
     into: &Rc<Map>,
     from: &Rc<Map>,
@@ -168,10 +168,10 @@ fn merge_into(
     Ok(())
 }
 
-/// `dig`: from key to key into a map; the value before the map where a step is missing or no map.
+/// `dig`: follows keys into a map; the default, which precedes the map, if a step is missing or not a map.
 pub fn dig(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let [keys @ .., default, map] = arguments else {
-        return Err("keys, a default and a map are needed".into());
+        return Err("expected keys, a default and a map".into());
     };
     let mut value = map.clone();
     for key in keys {

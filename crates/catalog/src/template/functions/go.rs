@@ -1,4 +1,4 @@
-//! Go's own functions.
+//! The functions of Go's `text/template`.
 
 use crate::template::budget::{DEPTH, RenderBudget};
 use crate::template::print::{is_printable, printed, too_deep};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// `and` and `or`, once no argument but the last can decide.
+/// `and` and `or`, if only the last argument can decide.
 pub fn and_or(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(arguments.last().cloned().unwrap_or(Value::Nil))
 }
@@ -20,7 +20,7 @@ pub fn not(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(!arguments[0].is_true()))
 }
 
-/// `eq`: whether the first equals any of the others.
+/// `eq`: whether the first argument equals any of the others.
 pub fn eq(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     for other in &arguments[1..] {
         if is_equal(&arguments[0], other)? {
@@ -92,7 +92,7 @@ pub fn len(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Int(length as i64))
 }
 
-/// `index`: from key or place to the next.
+/// `index`: follows keys and indexes.
 pub fn index(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let (first, indexes) = arguments.split_first().ok_or("nothing to index")?;
     if matches!(first, Value::Nil) {
@@ -101,13 +101,16 @@ pub fn index(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     let mut item = first.clone();
     for index in indexes {
         item = match (&item, index) {
-            (Value::List(list), Value::Int(place)) => {
-                let found = usize::try_from(*place).ok().and_then(|place| list.0.get(place));
-                found.cloned().ok_or_else(|| format!("{place} is not within a list of {}", list.0.len()))?
+            (Value::List(list), Value::Int(position)) => {
+                let found = usize::try_from(*position).ok().and_then(|position| list.0.get(position));
+                found
+                    .cloned()
+                    .ok_or_else(|| format!("{position} is out of range of a list of {} items", list.0.len()))?
             }
-            (Value::Text(text), Value::Int(place)) => {
-                let found = usize::try_from(*place).ok().and_then(|place| text.as_bytes().get(place));
-                let byte = found.ok_or_else(|| format!("{place} is not within a text of {}", text.len()))?;
+            (Value::Text(text), Value::Int(position)) => {
+                let found = usize::try_from(*position).ok().and_then(|position| text.as_bytes().get(position));
+                let byte =
+                    found.ok_or_else(|| format!("{position} is out of range of a text of {} bytes", text.len()))?;
                 Value::Int(i64::from(*byte))
             }
             (Value::Map(map), Value::Text(key)) => match map.entries.borrow().get(key) {
@@ -121,13 +124,13 @@ pub fn index(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     Ok(item)
 }
 
-/// `print`: spaces stand between two values of which neither is text.
+/// `print`: with spaces between values that are both not text.
 pub fn print(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut out = String::new();
     let mut after_text = true;
-    for (place, argument) in arguments.iter().enumerate() {
+    for (position, argument) in arguments.iter().enumerate() {
         let is_text = matches!(argument, Value::Text(_));
-        if place > 0 && !is_text && !after_text {
+        if position > 0 && !is_text && !after_text {
             out.push(' ');
         }
         out.push_str(&printed(argument, &context.budget)?);
@@ -136,23 +139,23 @@ pub fn print(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, 
     Ok(Value::text(out))
 }
 
-/// `println`: spaces between all, and a line break.
+/// `println`: with spaces between all values, and a line break.
 pub fn println(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let words = arguments.iter().map(|argument| printed(argument, &context.budget)).collect::<Result<Vec<_>, _>>()?;
     Ok(Value::text(words.join(" ") + "\n"))
 }
 
-/// `printf`: gotmpl's, but for floats and lists, which it prints otherwise than Go does.
+/// `printf`: that of gotmpl, except for floats and lists, which gotmpl prints differently from Go.
 pub fn printf(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut format = super::argument::text(&arguments[0])?.to_owned();
     let verbs = verbs(&format);
     let mut call = "{{printf .format".to_owned();
     let mut data = BTreeMap::new();
     let mut longest = 0;
-    for (place, argument) in arguments.iter().enumerate().skip(1) {
+    for (position, argument) in arguments.iter().enumerate().skip(1) {
         let text = printed(argument, &context.budget)?;
         longest = longest.max(text.len());
-        let value = match verbs.get(place - 1) {
+        let value = match verbs.get(position - 1) {
             Some((at, verb)) if is_ours(*verb, argument) => {
                 format.replace_range(at..&(at + 1), "s");
                 let printed = if matches!((verb, argument), ('d', Value::Float(_))) {
@@ -164,10 +167,10 @@ pub fn printf(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value,
             }
             _ => foreign(argument, &context.budget, DEPTH)?,
         };
-        let _ = write!(call, " .a{place}");
-        data.insert(Arc::from(format!("a{place}")), value);
+        let _ = write!(call, " .a{position}");
+        data.insert(Arc::from(format!("a{position}")), value);
     }
-    // A verb with a width makes up to 65535 characters of nothing.
+    // A verb with a width produces up to 65535 characters of padding.
     let has_widths = format.contains(|character: char| character.is_ascii_digit() || character == '*');
     let widest = longest.saturating_mul(6).saturating_add(if has_widths { 65_535 } else { 0 });
     context.budget.text(format.len().saturating_add(format.matches('%').count().saturating_mul(widest)))?;
@@ -178,7 +181,7 @@ pub fn printf(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value,
     printed.map(Value::text).map_err(|error| Stop::Failed(error.to_string()))
 }
 
-/// Whether we print it ourselves, as plain text.
+/// Whether we format the argument ourselves.
 fn is_ours(verb: char, argument: &Value) -> bool {
     match (verb, argument) {
         ('v', Value::Float(_) | Value::List(_) | Value::Map(_)) | ('d', Value::Float(_)) => true,
@@ -188,7 +191,7 @@ fn is_ours(verb: char, argument: &Value) -> bool {
     }
 }
 
-/// The verb of each argument in turn and its place; none where the format chooses its arguments itself.
+/// The position and verb of each argument; empty if the format selects its arguments explicitly.
 fn verbs(format: &str) -> Vec<(usize, char)> {
     if format.contains(['[', '*']) {
         return vec![];
@@ -214,7 +217,7 @@ fn foreign(value: &Value, budget: &RenderBudget, depth: usize) -> Result<Foreign
         Value::Int(number) => Foreign::Int(*number),
         Value::Float(number) => Foreign::Float(*number),
         Value::Text(text) => Foreign::String(Arc::from(text.as_ref())),
-        Value::Bytes(_) => return Err("bytes are no text: pass them through b64enc".into()),
+        Value::Bytes(_) => return Err("bytes are not text: pass them through b64enc".into()),
         Value::List(list) => {
             let items = list.0.iter().map(|item| foreign(item, budget, depth)).collect::<Result<Vec<_>, _>>()?;
             Foreign::List(Arc::from(items))
@@ -251,7 +254,7 @@ pub fn js(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Sto
     escaped(context, arguments, |text| {
         let mut out = String::new();
         for character in gotmpl::js_escape(text).chars() {
-            // gotmpl leaves characters that cannot be seen, which Go does not.
+            // Unlike Go, gotmpl does not escape invisible characters.
             if character.is_ascii() || is_printable(character) {
                 out.push(character);
             } else {

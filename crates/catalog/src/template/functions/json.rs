@@ -1,4 +1,4 @@
-//! Values as JSON and YAML text, and back.
+//! Conversions between values and JSON or YAML.
 
 use super::argument::text as take;
 use crate::template::budget::{DEPTH, Text};
@@ -8,15 +8,15 @@ use crate::template::value::Value;
 use crate::yaml;
 use serde_json::Value as Json;
 
-/// `fromJson`: what cannot be read is nothing, and every number is a float, as in sprig.
+/// `fromJson`: as in sprig, invalid JSON is nil and every number is a float.
 pub fn from_json(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
-    // Each item takes at least two characters; a value takes far more room than its text.
+    // Each item takes at least two characters, and a value takes far more memory than its text.
     context.budget.items(text.len() / 8)?;
     Ok(serde_json::from_str::<Json>(text).map(|json| Value::from_parsed(&json)).unwrap_or(Value::Nil))
 }
 
-/// `fromYaml`: a map. What cannot be read stops the render: an empty map in its place would wipe a user's text.
+/// `fromYaml`: a map. Invalid YAML stops the render, because an empty map instead would delete a user's text.
 pub fn from_yaml(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
     context.budget.items(text.len() / 8)?;
@@ -29,9 +29,9 @@ pub fn from_yaml(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Val
         1 => match documents.remove(0) {
             Json::Null => Ok(Value::map(Default::default())),
             object @ Json::Object(_) => Ok(Value::from_parsed(&object)),
-            other => Err(format!("the text must be a map, not {}", yaml::read::kind_of(&other)).into()),
+            other => Err(format!("expected a map, got {}", yaml::read::kind_of(&other)).into()),
         },
-        _ => Err("the text holds several documents".into()),
+        _ => Err("the text has several documents".into()),
     }
 }
 
@@ -66,7 +66,7 @@ pub fn to_pretty_json(context: &RenderContext<'_>, arguments: &[Value]) -> Resul
     written(context, &arguments[0], Style { escapes_html: true, is_pretty: true })
 }
 
-/// `toRawJson`: `<`, `>` and `&` stay.
+/// `toRawJson`: without escapes for `<`, `>` and `&`.
 pub fn to_raw_json(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     written(context, &arguments[0], Style { escapes_html: false, is_pretty: false })
 }
@@ -83,11 +83,11 @@ fn write(value: &Value, text: &mut Text<'_>, style: Style, depth: usize) -> Resu
         Value::Float(number) if number.is_finite() => text.push(&json_float(*number)),
         Value::Float(_) => Err("JSON has no such number".into()),
         Value::Text(words) => string(words, text, style),
-        Value::Bytes(_) => Err("bytes are no text: pass them through b64enc".into()),
+        Value::Bytes(_) => Err("bytes are not text: pass them through b64enc".into()),
         Value::List(list) => {
             text.push("[")?;
-            for (place, item) in list.0.iter().enumerate() {
-                separate(text, style, place > 0, depth + 1)?;
+            for (position, item) in list.0.iter().enumerate() {
+                separate(text, style, position > 0, depth + 1)?;
                 write(item, text, style, depth + 1)?;
             }
             end(text, style, list.0.is_empty(), depth, "]")
@@ -95,8 +95,8 @@ fn write(value: &Value, text: &mut Text<'_>, style: Style, depth: usize) -> Resu
         Value::Map(map) => {
             let entries = map.entries.borrow();
             text.push("{")?;
-            for (place, (key, item)) in entries.iter().enumerate() {
-                separate(text, style, place > 0, depth + 1)?;
+            for (position, (key, item)) in entries.iter().enumerate() {
+                separate(text, style, position > 0, depth + 1)?;
                 string(key, text, style)?;
                 text.push(if style.is_pretty { ": " } else { ":" })?;
                 write(item, text, style, depth + 1)?;

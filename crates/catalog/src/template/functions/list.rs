@@ -1,4 +1,4 @@
-//! Lists. No function changes the list it is given.
+//! Functions on lists, which are immutable.
 
 use super::argument::{as_text, list as take_list};
 use super::convert::as_int;
@@ -36,11 +36,11 @@ pub fn concat(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop>
     Ok(Value::list(items))
 }
 
-/// `chunk`: lists of at most so many items.
+/// `chunk`: splits a list into lists of at most this size.
 pub fn chunk(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let size = super::argument::int(&arguments[0])?;
     let items = &take_list(&arguments[1])?.0;
-    let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or("the size must be above zero")?;
+    let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or("the size must be greater than zero")?;
     context.budget.items(items.len())?;
     Ok(Value::list(items.chunks(size).map(|part| Value::list(part.to_vec())).collect()))
 }
@@ -55,13 +55,13 @@ pub fn last(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(take_list(&arguments[0])?.0.last().cloned().unwrap_or(Value::Nil))
 }
 
-/// `rest`: all but the first.
+/// `rest`: all items except the first.
 pub fn rest(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     Ok(Value::list(items.get(1..).unwrap_or_default().to_vec()))
 }
 
-/// `initial`: all but the last.
+/// `initial`: all items except the last.
 pub fn initial(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     Ok(Value::list(items.split_last().map(|(_, before)| before.to_vec()).unwrap_or_default()))
@@ -72,12 +72,12 @@ pub fn reverse(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop
     Ok(Value::list(take_list(&arguments[0])?.0.iter().rev().cloned().collect()))
 }
 
-/// `compact`: without what is empty.
+/// `compact`: without empty items.
 pub fn compact(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::list(take_list(&arguments[0])?.0.iter().filter(|item| item.is_true()).cloned().collect()))
 }
 
-/// `uniq`: each item once, in the order they first come.
+/// `uniq`: each item once, in the order of first occurrence.
 pub fn uniq(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut items: Vec<Value> = Vec::new();
     for item in &take_list(&arguments[0])?.0 {
@@ -99,7 +99,7 @@ pub fn without(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value
     Ok(Value::list(items))
 }
 
-/// `has`: whether the list has the item; what is no list has nothing.
+/// `has`: whether the list has the item; false if it is not a list.
 pub fn has(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Bool(match &arguments[1] {
         Value::List(list) => contains(&list.0, &arguments[0], &context.budget)?,
@@ -107,7 +107,7 @@ pub fn has(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, St
     }))
 }
 
-/// `slice`: from one place up to another.
+/// `slice`: the items between two indexes.
 pub fn slice(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let items = &take_list(&arguments[0])?.0;
     if items.is_empty() {
@@ -121,7 +121,7 @@ pub fn slice(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     };
     match part {
         Some(part) => Ok(Value::list(part.to_vec())),
-        None => Err(format!("{start} to {end} is not within a list of {}", items.len()).into()),
+        None => Err(format!("{start} to {end} is out of range of a list of {} items", items.len()).into()),
     }
 }
 
@@ -134,7 +134,7 @@ fn contains(items: &[Value], wanted: &Value, budget: &RenderBudget) -> Result<bo
     Ok(false)
 }
 
-/// Go's `reflect.DeepEqual`, but that whole numbers are equal whatever their width.
+/// Go's `reflect.DeepEqual`, except that whole numbers of different widths are equal.
 fn is_same(left: &Value, right: &Value, budget: &RenderBudget, depth: usize) -> Result<bool, String> {
     budget.step(1)?;
     let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
@@ -175,7 +175,7 @@ fn is_same(left: &Value, right: &Value, budget: &RenderBudget, depth: usize) -> 
     })
 }
 
-/// The texts of a list's items, without those that are nothing; one value is a list of one.
+/// The items of a list as texts, without nil; a single value counts as a list of one item.
 pub fn texts(value: &Value, budget: &RenderBudget) -> Result<Vec<Rc<str>>, String> {
     match value {
         Value::Nil => Ok(vec![]),

@@ -1,4 +1,4 @@
-//! What a template asks of the cluster and of the pack. Nothing is fetched: the answer is known, or the render ends.
+//! Functions that query the cluster and the pack. Nothing is fetched: the answer is among the facts, or the render stops.
 
 use super::argument::text as take;
 use crate::cluster::query::{Answer, Query};
@@ -7,10 +7,10 @@ use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
 use serde_json::Value as Json;
 
-/// Objects that `objectExists` looks for are always of this version.
+/// The API version of objects that `objectExists` queries.
 const MONITORING: &str = "monitoring.coreos.com/v1";
 
-/// What a function asks when it is called with these texts; `None` for one that asks nothing.
+/// The query of a function call with these arguments; `None` if the function makes no query.
 pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
     let object = |api_version: &str, kind: &str, namespace: &str, name: &str| Query::Object {
         api_version: api_version.to_owned(),
@@ -32,10 +32,10 @@ pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
     }
 }
 
-/// What is known of it; `None` is absent.
-fn ask<'a>(context: &RenderContext<'a>, function: &str, texts: &[&str]) -> Result<Option<&'a Json>, Stop> {
+/// The answer to the query of a function call; `None` if the object is absent.
+fn answer<'a>(context: &RenderContext<'a>, function: &str, texts: &[&str]) -> Result<Option<&'a Json>, Stop> {
     let Some(query) = query(function, texts) else {
-        return Err("nothing is asked".into());
+        return Err("the function makes no query".into());
     };
     allowed(&query, context.reads)?;
     match context.facts.answers.get(&query) {
@@ -46,7 +46,7 @@ fn ask<'a>(context: &RenderContext<'a>, function: &str, texts: &[&str]) -> Resul
     }
 }
 
-/// Whether this may be asked: never a Secret, and only what the asset declares, where it declares anything.
+/// Checks a query: Secrets are never allowed, and if the asset declares reads, only those are.
 pub fn allowed(query: &Query, reads: Option<&[Read]>) -> Result<(), String> {
     let (api_version, kind, namespace, name) = match query {
         Query::Object { api_version, kind, namespace, name } => (api_version.as_str(), kind, namespace, name.as_str()),
@@ -73,17 +73,17 @@ fn texts(arguments: &[Value]) -> Result<Vec<&str>, String> {
     arguments.iter().map(take).collect()
 }
 
-/// `crdEnum`: the values that a field of a CRD may have; an array's items count.
+/// `crdEnum`: the allowed values of a field of a CRD, or of the items of an array.
 pub fn crd_enum(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(context, "crdEnum", &texts)?;
+    let found = answer(context, "crdEnum", &texts)?;
     Ok(Value::texts(enum_of(found, texts[1])))
 }
 
-/// `crdHasEnum`: whether a field of a CRD may have this value.
+/// `crdHasEnum`: whether a field of a CRD allows this value.
 pub fn crd_has_enum(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(context, "crdHasEnum", &texts)?;
+    let found = answer(context, "crdHasEnum", &texts)?;
     Ok(Value::Bool(enum_of(found, texts[1]).contains(&texts[2])))
 }
 
@@ -105,13 +105,13 @@ fn enum_of<'a>(crd: Option<&'a Json>, path: &str) -> Vec<&'a str> {
 
 /// `objectExists`.
 pub fn object_exists(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
-    Ok(Value::Bool(ask(context, "objectExists", &texts(arguments)?)?.is_some()))
+    Ok(Value::Bool(answer(context, "objectExists", &texts(arguments)?)?.is_some()))
 }
 
-/// `getConfigMapData`: one key's text; absent is `""`.
+/// `getConfigMapData`: the value of one key; `""` if it is absent.
 pub fn get_config_map_data(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(context, "getConfigMapData", &texts)?;
+    let found = answer(context, "getConfigMapData", &texts)?;
     let data = found.and_then(|map| map.get("data")).and_then(|data| data.get(texts[2])).and_then(Json::as_str);
     Ok(Value::text(data.unwrap_or("")))
 }
@@ -119,7 +119,7 @@ pub fn get_config_map_data(context: &RenderContext<'_>, arguments: &[Value]) -> 
 /// `prometheusRuleHasRecordingRule`.
 pub fn has_recording_rule(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
-    let found = ask(context, "prometheusRuleHasRecordingRule", &texts)?;
+    let found = answer(context, "prometheusRuleHasRecordingRule", &texts)?;
     let items = |value: Option<&'_ Json>| value.and_then(Json::as_array).cloned().unwrap_or_default();
     let groups = items(found.and_then(|rule| rule.pointer("/spec/groups")));
     let has_rule = groups.iter().any(|group| {
@@ -129,21 +129,21 @@ pub fn has_recording_rule(context: &RenderContext<'_>, arguments: &[Value]) -> R
     Ok(Value::Bool(has_rule))
 }
 
-/// `storageProfileRWXClass`: the first storage class, by name, that offers shared file systems.
+/// `storageProfileRWXClass`: the first storage class by name that supports shared file systems.
 pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Result<Value, Stop> {
-    let found = ask(context, "storageProfileRWXClass", &[])?;
+    let found = answer(context, "storageProfileRWXClass", &[])?;
     let mut names: Vec<&str> = found
         .and_then(Json::as_array)
         .into_iter()
         .flatten()
-        .filter(|profile| offers_shared_files(profile))
+        .filter(|profile| supports_shared_files(profile))
         .filter_map(|profile| profile.pointer("/metadata/name").and_then(Json::as_str))
         .collect();
     names.sort_unstable();
     Ok(Value::text(names.first().copied().unwrap_or("")))
 }
 
-fn offers_shared_files(profile: &Json) -> bool {
+fn supports_shared_files(profile: &Json) -> bool {
     let sets = profile.pointer("/status/claimPropertySets").and_then(Json::as_array);
     sets.into_iter().flatten().any(|set| {
         let modes = set.get("accessModes").and_then(Json::as_array);

@@ -1,4 +1,4 @@
-//! The functions a template may call: Go's own, sprig's by their names, and ours.
+//! The functions of templates: Go's, those of sprig, and our own.
 
 mod argument;
 mod case;
@@ -18,21 +18,21 @@ pub use lookup::{allowed, query};
 use super::run::{RenderContext, Stop};
 use super::value::Value;
 
-/// One function.
+/// One template function.
 #[derive(Debug)]
 pub struct Function {
-    /// Its name in a template.
+    /// The name in a template.
     pub name: &'static str,
-    /// How many arguments it needs.
+    /// The least number of arguments.
     pub least: usize,
-    /// How many it takes; `None` is any number.
+    /// The greatest number of arguments; `None` is unlimited.
     pub most: Option<usize>,
-    /// What it does.
+    /// The implementation.
     pub call: fn(&RenderContext<'_>, &[Value]) -> Result<Value, Stop>,
 }
 
 impl Function {
-    /// How many arguments it takes, in words.
+    /// The accepted number of arguments, for messages.
     pub fn takes(&self) -> String {
         match self.most {
             Some(most) if most == self.least => format!("{most}"),
@@ -51,7 +51,7 @@ const fn of(
     Function { name, least, most, call }
 }
 
-/// All of them, sorted by name.
+/// All functions, sorted by name.
 pub static ALL: &[Function] = &[
     of("add", 0, None, number::add),
     of("add1", 1, Some(1), number::add1),
@@ -167,9 +167,9 @@ pub static ALL: &[Function] = &[
     of("wrapWith", 3, Some(3), text::wrap_with),
 ];
 
-/// One of them by name.
+/// Finds a function by name.
 pub fn find(name: &str) -> Option<&'static Function> {
-    ALL.binary_search_by(|function| function.name.cmp(name)).ok().map(|place| &ALL[place])
+    ALL.binary_search_by(|function| function.name.cmp(name)).ok().map(|index| &ALL[index])
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
     use super::ALL;
 
     #[test]
-    fn functions_are_sorted_so_that_each_is_found() {
+    fn functions_are_sorted_by_name() {
         assert!(ALL.is_sorted_by(|before, after| before.name < after.name));
     }
 }

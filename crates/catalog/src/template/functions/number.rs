@@ -1,4 +1,4 @@
-//! Arithmetic: sprig's, on whole numbers that wrap around as Go's do.
+//! Arithmetic as in sprig, on integers that wrap around as in Go.
 
 use super::argument::int;
 use super::convert::{as_float, as_int};
@@ -34,7 +34,7 @@ pub fn mul(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 /// `div`.
 pub fn div(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     match as_int(&arguments[1]) {
-        0 => Err("a division by zero".into()),
+        0 => Err("division by zero".into()),
         divisor => Ok(Value::Int(as_int(&arguments[0]).wrapping_div(divisor))),
     }
 }
@@ -42,7 +42,7 @@ pub fn div(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
 /// `mod`.
 pub fn modulo(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     match as_int(&arguments[1]) {
-        0 => Err("a division by zero".into()),
+        0 => Err("division by zero".into()),
         divisor => Ok(Value::Int(as_int(&arguments[0]).wrapping_rem(divisor))),
     }
 }
@@ -67,13 +67,13 @@ pub fn ceil(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::Float(as_float(&arguments[0]).ceil()))
 }
 
-/// `round`: to so many places; a third argument says from which fraction on it goes up.
+/// `round`: to this many decimal places; a third argument is the fraction from which it rounds up.
 pub fn round(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let places = int(&arguments[1])? as f64;
     let mut up_from = 0.5;
     for argument in &arguments[2..] {
         if !matches!(argument, Value::Float(_) | Value::Int(_)) {
-            return Err(format!("a number is needed here, not {}", a(argument)).into());
+            return Err(format!("expected a number, got {}", a(argument)).into());
         }
     }
     if let Some(argument) = arguments.get(2) {

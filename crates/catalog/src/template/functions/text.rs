@@ -1,4 +1,4 @@
-//! Text: sprig's functions, in sprig's order of arguments.
+//! Functions on text as in sprig, with its order of arguments.
 
 use super::argument::{as_text, int, text as take};
 use super::list::texts;
@@ -6,14 +6,14 @@ use crate::template::print::{printed, quoted};
 use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
 
-/// `cat`: all of them with spaces between.
+/// `cat`: all arguments, separated by spaces.
 pub fn cat(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let present = arguments.iter().filter(|argument| !matches!(argument, Value::Nil));
     let words = present.map(|argument| printed(argument, &context.budget)).collect::<Result<Vec<_>, _>>()?;
     Ok(Value::text(words.join(" ")))
 }
 
-/// `quote`: each in double quotes.
+/// `quote`: each argument in double quotes.
 pub fn quote(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut words = Vec::new();
     for argument in arguments.iter().filter(|argument| !matches!(argument, Value::Nil)) {
@@ -22,7 +22,7 @@ pub fn quote(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, 
     Ok(Value::text(words.join(" ")))
 }
 
-/// `squote`: each in single quotes, as it is.
+/// `squote`: each argument in single quotes, without escapes.
 pub fn squote(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut words = Vec::new();
     for argument in arguments.iter().filter(|argument| !matches!(argument, Value::Nil)) {
@@ -72,7 +72,7 @@ pub fn has_suffix(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, S
     Ok(Value::Bool(text.ends_with(suffix)))
 }
 
-/// `nospace`: without white space. Sprig garbles characters beyond ASCII here; we do not.
+/// `nospace`: without white space. Unlike sprig, it does not corrupt characters beyond ASCII.
 pub fn nospace(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let kept: String = take(&arguments[0])?.chars().filter(|character| !character.is_whitespace()).collect();
     Ok(Value::text(kept))
@@ -81,12 +81,12 @@ pub fn nospace(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop
 /// `repeat`.
 pub fn repeat(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let (count, text) = (int(&arguments[0])?, take(&arguments[1])?);
-    let count = usize::try_from(count).map_err(|_| format!("{count} times is not possible"))?;
+    let count = usize::try_from(count).map_err(|_| format!("cannot repeat {count} times"))?;
     context.budget.text(count.saturating_mul(text.len()))?;
     Ok(Value::text(text.repeat(if text.is_empty() { 0 } else { count })))
 }
 
-/// `replace`: the first by the second, everywhere in the third.
+/// `replace`: replaces the first argument with the second in the third.
 pub fn replace(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let (old, new, text) = (take(&arguments[0])?, take(&arguments[1])?, take(&arguments[2])?);
     let places = text.matches(old).count();
@@ -94,13 +94,13 @@ pub fn replace(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value
     Ok(Value::text(text.replace(old, new)))
 }
 
-/// `plural`: the first for one, else the second.
+/// `plural`: the first argument for one, otherwise the second.
 pub fn plural(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let (one, many) = (take(&arguments[0])?, take(&arguments[1])?);
     Ok(Value::text(if int(&arguments[2])? == 1 { one } else { many }))
 }
 
-/// `indent`: every line, the first too, begins with so many spaces.
+/// `indent`: indents every line, including the first, by this many spaces.
 pub fn indent(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     Ok(Value::text(indented("", context, arguments)?))
 }
@@ -112,27 +112,27 @@ pub fn nindent(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value
 
 fn indented(before: &str, context: &RenderContext<'_>, arguments: &[Value]) -> Result<String, Stop> {
     let (spaces, text) = (int(&arguments[0])?, take(&arguments[1])?);
-    let spaces = usize::try_from(spaces).map_err(|_| format!("{spaces} spaces are not possible"))?;
+    let spaces = usize::try_from(spaces).map_err(|_| format!("cannot indent by {spaces} spaces"))?;
     let lines = text.matches('\n').count() + 1;
     context.budget.text(text.len().saturating_add(lines.saturating_mul(spaces)))?;
     let pad = " ".repeat(spaces);
     Ok(format!("{before}{pad}{}", text.replace('\n', &format!("\n{pad}"))))
 }
 
-/// `substr`: from one byte up to another. A character is never cut in two.
+/// `substr`: the text between two bytes; it never splits a character.
 pub fn substr(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let (start, end, text) = (int(&arguments[0])?, int(&arguments[1])?, take(&arguments[2])?);
-    let place = |number: i64| usize::try_from(number).ok();
+    let position = |number: i64| usize::try_from(number).ok();
     let part = if start < 0 {
-        place(end).and_then(|end| text.get(..end))
-    } else if end < 0 || place(end).is_none_or(|end| end > text.len()) {
-        place(start).and_then(|start| text.get(start..))
+        position(end).and_then(|end| text.get(..end))
+    } else if end < 0 || position(end).is_none_or(|end| end > text.len()) {
+        position(start).and_then(|start| text.get(start..))
     } else {
-        place(start).zip(place(end)).and_then(|(start, end)| text.get(start..end))
+        position(start).zip(position(end)).and_then(|(start, end)| text.get(start..end))
     };
     match part {
         Some(part) => Ok(Value::text(part)),
-        None => Err(format!("{start} to {end} is not within the text, or cuts a character in two").into()),
+        None => Err(format!("{start} to {end} is out of range of the text, or splits a character").into()),
     }
 }
 
@@ -161,12 +161,12 @@ pub fn to_strings(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Va
     Ok(Value::texts(texts(&arguments[0], &context.budget)?))
 }
 
-/// `wrap`: lines of about so many bytes, broken at spaces only.
+/// `wrap`: lines of about this many bytes, broken only at spaces.
 pub fn wrap(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     wrapped(context, int(&arguments[0])?, "\n", take(&arguments[1])?, false)
 }
 
-/// `wrapWith`: lines of at most so many bytes with this between them; long words are broken.
+/// `wrapWith`: lines of at most this many bytes, joined with this separator; long words are broken.
 pub fn wrap_with(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let between = take(&arguments[1])?;
     let between = if between.is_empty() { "\n" } else { between };
@@ -184,7 +184,7 @@ fn wrapped(
     let bytes = text.as_bytes();
     context.budget.text(text.len().saturating_add((text.len() / width + 1).saturating_mul(between.len())))?;
     let mut out = crate::template::budget::Text::new(&context.budget);
-    let cut = |start: usize, end: usize| text.get(start..end).ok_or("a character would be cut in two".to_owned());
+    let cut = |start: usize, end: usize| text.get(start..end).ok_or("a character would be split".to_owned());
     let mut at = 0;
     while bytes.len() - at > width {
         if bytes[at] == b' ' {

@@ -1,19 +1,19 @@
-//! Walks down an object and tells of every position whether it may be touched.
+//! Walks down an object and decides for every position whether users may patch it.
 
 use super::Allowed;
 use crate::fields::pattern::Progress;
 use std::collections::BTreeMap;
 
-/// A walk. Places that no rule tells apart are one position, and a step that was taken once is known, so a large object of few kinds of
-/// fields costs little.
+/// A walk through an object. Paths that no rule distinguishes share one position and steps are cached, so a large object with few
+/// different fields is cheap.
 pub(crate) struct RuleWalk<'a> {
     allowed: &'a Allowed,
     positions: Vec<VisitedPosition>,
-    /// Places by how far every pattern has come.
+    /// Positions by the progress of every pattern.
     numbers: BTreeMap<Vec<(usize, Progress)>, Position>,
 }
 
-/// A position, as far as rules go.
+/// The index of a visited position.
 pub(crate) type Position = usize;
 
 struct VisitedPosition {
@@ -23,17 +23,17 @@ struct VisitedPosition {
 }
 
 impl<'a> RuleWalk<'a> {
-    /// The top of an object.
+    /// The root of an object.
     pub(crate) const TOP: Position = 0;
 
-    /// From the top.
+    /// Starts at the root.
     pub(crate) fn new(allowed: &'a Allowed) -> RuleWalk<'a> {
         let mut walk = RuleWalk { allowed, positions: Vec::new(), numbers: BTreeMap::new() };
         walk.visit(allowed.patterns.iter().map(|(pattern, _)| pattern.start()).enumerate().collect());
         walk
     }
 
-    /// One step further down.
+    /// Moves one step down.
     pub(crate) fn step(&mut self, position: Position, name: &str) -> Position {
         if let Some(known) = self.positions[position].below.get(name) {
             return *known;
@@ -48,7 +48,7 @@ impl<'a> RuleWalk<'a> {
         next
     }
 
-    /// Whether this very position may be touched; an error says why it is closed, where there is more to say than that it is not open.
+    /// Whether this position may be patched; the error is the reason why it is closed, or `None` if no open path matches.
     pub(crate) fn judge(&self, position: Position) -> Result<(), Option<&'static str>> {
         self.positions[position].verdict
     }
@@ -60,7 +60,7 @@ impl<'a> RuleWalk<'a> {
         let accepted = progress.iter().map(|(index, progress)| (&self.allowed.patterns[*index], progress));
         let mut accepted =
             accepted.filter(|((pattern, _), progress)| pattern.accepts(progress)).map(|((_, why), _)| why);
-        // What is closed stands first, so the first that fits decides.
+        // Closed patterns come first, so the first match decides.
         let verdict = match accepted.next() {
             Some(None) => Ok(()),
             Some(why) => Err(*why),
