@@ -40,7 +40,7 @@ fn is_int(word: &str) -> bool {
 fn is_float(word: &str) -> bool {
     let word = word.strip_prefix(['-', '+']).unwrap_or(word);
     let (number, exponent) = match word.find(['e', 'E']) {
-        Some(place) => (&word[..place], Some(&word[place + 1..])),
+        Some(position) => (&word[..position], Some(&word[position + 1..])),
         None => (word, None),
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -85,7 +85,7 @@ fn is_timestamp(word: &str) -> bool {
         return false;
     }
     let (date, time) = match rest.find(['T', 't', ' ']) {
-        Some(place) => (&rest[..place], Some(&rest[place..])),
+        Some(position) => (&rest[..position], Some(&rest[position..])),
         None => (rest, None),
     };
     let Some((month, day)) = date.split_once('-') else { return false };
@@ -112,7 +112,7 @@ fn is_time(text: &str) -> bool {
     let (mark, time) = text.split_at(1);
     let zone_at = time.find(['Z', '+', '-']);
     let (clock, zone) = match zone_at {
-        Some(place) => (&time[..place], Some(&time[place..])),
+        Some(position) => (&time[..position], Some(&time[position..])),
         None => (time, None),
     };
     let zone_is_valid = match (mark, zone) {

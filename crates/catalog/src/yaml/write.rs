@@ -183,10 +183,10 @@ impl Writer<'_> {
         let mut after_space = false;
         let mut after_break = false;
         let mut characters = text.char_indices().peekable();
-        while let Some((place, character)) = characters.next() {
+        while let Some((position, character)) = characters.next() {
             if character == ' ' {
                 let next = characters.peek().map(|(_, next)| *next);
-                let is_inside = !is_quoted || (place > 0 && next.is_some());
+                let is_inside = !is_quoted || (position > 0 && next.is_some());
                 if !is_key && !after_space && self.column > WIDTH && is_inside && next != Some(' ') {
                     self.go_to_indent()?;
                 } else {
@@ -220,13 +220,13 @@ impl Writer<'_> {
         let begins_with_mark = text.starts_with('\u{feff}');
         let mut after_space = false;
         let mut characters = text.char_indices().peekable();
-        while let Some((place, character)) = characters.next() {
+        while let Some((position, character)) = characters.next() {
             if !is_printable(character) || begins_with_mark || is_break(character) || matches!(character, '"' | '\\') {
                 self.put(&escaped(character))?;
                 after_space = false;
             } else if character == ' ' {
                 let next = characters.peek().map(|(_, next)| *next);
-                if !is_key && !after_space && self.column > WIDTH && place > 0 && next.is_some() {
+                if !is_key && !after_space && self.column > WIDTH && position > 0 && next.is_some() {
                     self.go_to_indent()?;
                     if next == Some(' ') {
                         self.put("\\")?;
@@ -281,10 +281,10 @@ impl Writer<'_> {
 fn natural(left: &str, right: &str) -> Ordering {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
-    let Some(place) = left.iter().zip(&right).position(|(left, right)| left != right) else {
+    let Some(position) = left.iter().zip(&right).position(|(left, right)| left != right) else {
         return left.len().cmp(&right.len());
     };
-    let (from_left, from_right) = (left[place], right[place]);
+    let (from_left, from_right) = (left[position], right[position]);
     match (from_left.is_alphabetic(), from_right.is_alphabetic()) {
         (true, true) => return from_left.cmp(&from_right),
         (true, false) => return Ordering::Greater,
@@ -294,11 +294,11 @@ fn natural(left: &str, right: &str) -> Ordering {
     // In `a10` and `a1b`, the number begins before the first difference.
     let mut start = 0;
     if from_left == '0' || from_right == '0' {
-        let before = left[..place].iter().rev().take_while(|character| character.is_ascii_digit());
+        let before = left[..position].iter().rev().take_while(|character| character.is_ascii_digit());
         start = i64::from(before.into_iter().any(|digit| *digit != '0'));
     }
     let number = |characters: &[char]| {
-        let digits = characters[place..].iter().take_while(|character| character.is_ascii_digit());
+        let digits = characters[position..].iter().take_while(|character| character.is_ascii_digit());
         digits.fold((start, 0), |(number, length), digit| {
             let digit = i64::from(u32::from(*digit) - u32::from('0'));
             (number.wrapping_mul(10).wrapping_add(digit), length + 1)

@@ -73,13 +73,13 @@ impl Claim {
     /// The atomic field that a pointer leads into, such as a selector: nothing below it can have another owner.
     pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
         let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        let (mut node, mut way) = (&fields, String::new());
+        let (mut node, mut path) = (&fields, String::new());
         for step in pointer.steps() {
-            if !way.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
-                return Some(way);
+            if !path.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
+                return Some(path);
             }
             node = node.get(format!("f:{step}"))?;
-            way.push_str(&format!("/{}", escape(step)));
+            path.push_str(&format!("/{}", escape(step)));
         }
         None
     }

@@ -73,17 +73,17 @@ impl PathPattern {
     }
 
     /// Adds the positions behind `**`, which also matches no step at all.
-    fn closed(&self, mut places: Vec<usize>) -> Progress {
+    fn closed(&self, mut positions: Vec<usize>) -> Progress {
         let mut index = 0;
-        while let Some(at) = places.get(index).copied() {
-            if self.0.get(at) == Some(&StepPattern::Deep) && !places.contains(&(at + 1)) {
-                places.push(at + 1);
+        while let Some(at) = positions.get(index).copied() {
+            if self.0.get(at) == Some(&StepPattern::Deep) && !positions.contains(&(at + 1)) {
+                positions.push(at + 1);
             }
             index += 1;
         }
-        places.sort_unstable();
-        places.dedup();
-        Progress(places)
+        positions.sort_unstable();
+        positions.dedup();
+        Progress(positions)
     }
 }
 

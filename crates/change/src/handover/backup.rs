@@ -55,7 +55,8 @@ pub fn secret(object: &Value, namespace: &str) -> Result<Value, TooLarge> {
     let id = short_id(&key);
     let word = |key: &str| metadata[key].as_str().unwrap_or_default();
     let version = hex(&format!("{}/{}", word("uid"), word("resourceVersion")), 8);
-    let place = if key.namespace.is_empty() { key.name.clone() } else { format!("{}/{}", key.namespace, key.name) };
+    let qualified_name =
+        if key.namespace.is_empty() { key.name.clone() } else { format!("{}/{}", key.namespace, key.name) };
     Ok(json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -64,7 +65,7 @@ pub fn secret(object: &Value, namespace: &str) -> Result<Value, TooLarge> {
             "namespace": namespace,
             "labels": {api::BACKUP_OF: id},
             "annotations": {
-                api::annotation::BACKUP_OBJECT: format!("{} {} {place}", key.kind.api_version(), key.kind.kind),
+                api::annotation::BACKUP_OBJECT: format!("{} {} {qualified_name}", key.kind.api_version(), key.kind.kind),
             },
         },
         "immutable": true,
@@ -81,8 +82,8 @@ pub fn selector(key: &Key) -> String {
 /// The key of the object in a backup, from the metadata of the Secret.
 pub fn key(secret: &Value) -> Option<Key> {
     let mut words = secret["metadata"]["annotations"][api::annotation::BACKUP_OBJECT].as_str()?.split(' ');
-    let (api_version, kind, place) = (words.next()?, words.next()?, words.next()?);
-    let (namespace, name) = place.split_once('/').unwrap_or(("", place));
+    let (api_version, kind, qualified_name) = (words.next()?, words.next()?, words.next()?);
+    let (namespace, name) = qualified_name.split_once('/').unwrap_or(("", qualified_name));
     Some(Key { kind: Kind::new(api_version, kind), namespace: namespace.into(), name: name.into() })
 }
 

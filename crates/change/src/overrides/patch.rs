@@ -70,20 +70,19 @@ impl Patch {
         let mut operations = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let operation = Operation::parse(item, guards).map_err(|why| format!("operation {}: {why}", index + 1))?;
-            for place in operation.changes().filter(|_| guards.enabled(OverrideGuard::Operations)) {
-                allowed.judge(place).map_err(|why| format!("operation {}: {why}", index + 1))?;
+            for path in operation.changes().filter(|_| guards.enabled(OverrideGuard::Operations)) {
+                allowed.judge(path).map_err(|why| format!("operation {}: {why}", index + 1))?;
             }
             operations.push(operation);
         }
         Ok(Patch { operations, allowed: Some(allowed), guards })
     }
 
-    /// What the patch makes of an object. Whatever the operations were, the result may differ from the object only in what users may
-    /// patch, and must be the same object.
+    /// Applies the patch to an object. The result may differ only in fields that users may patch, and keeps the identity of the object.
     pub fn apply(&self, object: &Value) -> Result<Value, String> {
         let Some(allowed) = &self.allowed else { return Ok(object.clone()) };
         let mut patched = with_own_maps(object.clone());
-        // What was brought in counts also when it was taken away again: it had to be copied.
+        // Inserted values count even if a later operation removes them, because they are copied.
         let (mut written, mut values) = (size(&patched), count(&patched));
         for (index, operation) in self.operations.iter().enumerate() {
             if let Some((path, value)) = operation.inserts(&patched, self.guards) {

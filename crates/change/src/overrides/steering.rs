@@ -24,9 +24,9 @@ pub enum Pause {
     No,
     /// Paused until somebody removes the annotation.
     UntilRemoved,
-    /// Until this time.
+    /// Paused until this time.
     Until(Timestamp),
-    /// Until a time that cannot be read; that counts as paused.
+    /// The value cannot be parsed, which counts as paused.
     Unclear(String),
 }
 

@@ -80,8 +80,9 @@ pub fn as_float(value: &Value) -> f64 {
 fn parse_float(text: &str) -> Option<f64> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     let bytes = text.as_bytes();
-    let is_between = |place: usize| place > 0 && is_digit(bytes.get(place - 1)) && is_digit(bytes.get(place + 1));
-    if !text.match_indices('_').all(|(place, _)| is_between(place)) {
+    let is_between =
+        |position: usize| position > 0 && is_digit(bytes.get(position - 1)) && is_digit(bytes.get(position + 1));
+    if !text.match_indices('_').all(|(position, _)| is_between(position)) {
         return None;
     }
     let number: f64 = text.replace('_', "").parse().ok()?;

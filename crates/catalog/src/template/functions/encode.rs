@@ -39,8 +39,8 @@ pub fn b64enc(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop>
 /// `b64dec`: like sprig, it returns the text of an error.
 pub fn b64dec(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
-    if let Some(place) = first_wrong(text.as_bytes()) {
-        return Ok(Value::text(format!("illegal base64 data at input byte {place}")));
+    if let Some(position) = first_wrong(text.as_bytes()) {
+        return Ok(Value::text(format!("illegal base64 data at input byte {position}")));
     }
     let characters: Vec<u8> = text.bytes().filter(|byte| !is_line_end(*byte)).collect();
     match LENIENT.decode(characters) {
@@ -55,12 +55,12 @@ fn is_line_end(byte: u8) -> bool {
 
 /// The position in Go's error, if Go would fail; Go skips line breaks.
 fn first_wrong(text: &[u8]) -> Option<usize> {
-    let next = |from: usize| (from..text.len()).find(|place| !is_line_end(text[*place]));
+    let next = |from: usize| (from..text.len()).find(|position| !is_line_end(text[*position]));
     let mut in_group = 0;
     let mut at = 0;
-    while let Some(place) = next(at) {
-        at = place + 1;
-        match text[place] {
+    while let Some(position) = next(at) {
+        at = position + 1;
+        match text[position] {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' => in_group = (in_group + 1) % 4,
             b'=' if in_group == 3 => return next(at),
             b'=' if in_group == 2 => {
@@ -70,7 +70,7 @@ fn first_wrong(text: &[u8]) -> Option<usize> {
                     Some(second) => Some(second - 1),
                 };
             }
-            _ => return Some(place),
+            _ => return Some(position),
         }
     }
     (in_group > 0).then_some(text.len() - in_group)
@@ -84,9 +84,9 @@ pub fn b32enc(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop>
         five[..group.len()].copy_from_slice(group);
         let bits = five.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
         let characters = (group.len() * 8).div_ceil(5);
-        for place in 0..8 {
-            let index = (bits >> (35 - 5 * place)) & 31;
-            out.push(if place < characters { char::from(BASE32[index as usize]) } else { '=' });
+        for position in 0..8 {
+            let index = (bits >> (35 - 5 * position)) & 31;
+            out.push(if position < characters { char::from(BASE32[index as usize]) } else { '=' });
         }
     }
     Ok(Value::text(out))
@@ -97,7 +97,7 @@ pub fn b32dec(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop>
     let text: Vec<u8> = take(&arguments[0])?.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     Ok(match base32_decoded(&text) {
         Ok(decoded) => text_or_bytes(decoded),
-        Err(place) => Value::text(format!("illegal base32 data at input byte {place}")),
+        Err(position) => Value::text(format!("illegal base32 data at input byte {position}")),
     })
 }
 
@@ -109,19 +109,19 @@ fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
         let mut bits = 0u64;
         let mut characters = 0;
         while characters < 8 {
-            let place = start + characters;
-            let byte = *text.get(place).ok_or(start)?;
-            let behind = &text[place + 1..];
+            let position = start + characters;
+            let byte = *text.get(position).ok_or(start)?;
+            let behind = &text[position + 1..];
             if byte == b'=' && characters >= 2 && behind.len() < 8 {
                 if behind.len() + characters < 7 {
                     return Err(text.len());
                 }
                 if let Some(wrong) = behind.iter().take(7 - characters).position(|byte| *byte != b'=') {
-                    return Err(place + wrong);
+                    return Err(position + wrong);
                 }
                 break;
             }
-            let value = BASE32.iter().position(|character| *character == byte).ok_or(place)?;
+            let value = BASE32.iter().position(|character| *character == byte).ok_or(position)?;
             bits |= (value as u64) << (35 - 5 * characters);
             characters += 1;
         }

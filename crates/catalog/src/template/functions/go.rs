@@ -101,13 +101,16 @@ pub fn index(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
     let mut item = first.clone();
     for index in indexes {
         item = match (&item, index) {
-            (Value::List(list), Value::Int(place)) => {
-                let found = usize::try_from(*place).ok().and_then(|place| list.0.get(place));
-                found.cloned().ok_or_else(|| format!("{place} is out of range of a list of {} items", list.0.len()))?
+            (Value::List(list), Value::Int(position)) => {
+                let found = usize::try_from(*position).ok().and_then(|position| list.0.get(position));
+                found
+                    .cloned()
+                    .ok_or_else(|| format!("{position} is out of range of a list of {} items", list.0.len()))?
             }
-            (Value::Text(text), Value::Int(place)) => {
-                let found = usize::try_from(*place).ok().and_then(|place| text.as_bytes().get(place));
-                let byte = found.ok_or_else(|| format!("{place} is out of range of a text of {} bytes", text.len()))?;
+            (Value::Text(text), Value::Int(position)) => {
+                let found = usize::try_from(*position).ok().and_then(|position| text.as_bytes().get(position));
+                let byte =
+                    found.ok_or_else(|| format!("{position} is out of range of a text of {} bytes", text.len()))?;
                 Value::Int(i64::from(*byte))
             }
             (Value::Map(map), Value::Text(key)) => match map.entries.borrow().get(key) {
@@ -125,9 +128,9 @@ pub fn index(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
 pub fn print(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut out = String::new();
     let mut after_text = true;
-    for (place, argument) in arguments.iter().enumerate() {
+    for (position, argument) in arguments.iter().enumerate() {
         let is_text = matches!(argument, Value::Text(_));
-        if place > 0 && !is_text && !after_text {
+        if position > 0 && !is_text && !after_text {
             out.push(' ');
         }
         out.push_str(&printed(argument, &context.budget)?);
@@ -149,10 +152,10 @@ pub fn printf(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value,
     let mut call = "{{printf .format".to_owned();
     let mut data = BTreeMap::new();
     let mut longest = 0;
-    for (place, argument) in arguments.iter().enumerate().skip(1) {
+    for (position, argument) in arguments.iter().enumerate().skip(1) {
         let text = printed(argument, &context.budget)?;
         longest = longest.max(text.len());
-        let value = match verbs.get(place - 1) {
+        let value = match verbs.get(position - 1) {
             Some((at, verb)) if is_ours(*verb, argument) => {
                 format.replace_range(at..&(at + 1), "s");
                 let printed = if matches!((verb, argument), ('d', Value::Float(_))) {
@@ -164,8 +167,8 @@ pub fn printf(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value,
             }
             _ => foreign(argument, &context.budget, DEPTH)?,
         };
-        let _ = write!(call, " .a{place}");
-        data.insert(Arc::from(format!("a{place}")), value);
+        let _ = write!(call, " .a{position}");
+        data.insert(Arc::from(format!("a{position}")), value);
     }
     // A verb with a width produces up to 65535 characters of padding.
     let has_widths = format.contains(|character: char| character.is_ascii_digit() || character == '*');

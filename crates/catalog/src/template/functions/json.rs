@@ -86,8 +86,8 @@ fn write(value: &Value, text: &mut Text<'_>, style: Style, depth: usize) -> Resu
         Value::Bytes(_) => Err("bytes are not text: pass them through b64enc".into()),
         Value::List(list) => {
             text.push("[")?;
-            for (place, item) in list.0.iter().enumerate() {
-                separate(text, style, place > 0, depth + 1)?;
+            for (position, item) in list.0.iter().enumerate() {
+                separate(text, style, position > 0, depth + 1)?;
                 write(item, text, style, depth + 1)?;
             }
             end(text, style, list.0.is_empty(), depth, "]")
@@ -95,8 +95,8 @@ fn write(value: &Value, text: &mut Text<'_>, style: Style, depth: usize) -> Resu
         Value::Map(map) => {
             let entries = map.entries.borrow();
             text.push("{")?;
-            for (place, (key, item)) in entries.iter().enumerate() {
-                separate(text, style, place > 0, depth + 1)?;
+            for (position, (key, item)) in entries.iter().enumerate() {
+                separate(text, style, position > 0, depth + 1)?;
                 string(key, text, style)?;
                 text.push(if style.is_pretty { ": " } else { ":" })?;
                 write(item, text, style, depth + 1)?;

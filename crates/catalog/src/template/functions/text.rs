@@ -122,13 +122,13 @@ fn indented(before: &str, context: &RenderContext<'_>, arguments: &[Value]) -> R
 /// `substr`: the text between two bytes; it never splits a character.
 pub fn substr(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let (start, end, text) = (int(&arguments[0])?, int(&arguments[1])?, take(&arguments[2])?);
-    let place = |number: i64| usize::try_from(number).ok();
+    let position = |number: i64| usize::try_from(number).ok();
     let part = if start < 0 {
-        place(end).and_then(|end| text.get(..end))
-    } else if end < 0 || place(end).is_none_or(|end| end > text.len()) {
-        place(start).and_then(|start| text.get(start..))
+        position(end).and_then(|end| text.get(..end))
+    } else if end < 0 || position(end).is_none_or(|end| end > text.len()) {
+        position(start).and_then(|start| text.get(start..))
     } else {
-        place(start).zip(place(end)).and_then(|(start, end)| text.get(start..end))
+        position(start).zip(position(end)).and_then(|(start, end)| text.get(start..end))
     };
     match part {
         Some(part) => Ok(Value::text(part)),
