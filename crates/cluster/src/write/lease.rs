@@ -49,9 +49,14 @@ impl Election {
         self.permit.clone()
     }
 
-    /// Waits until this replica leads.
-    pub async fn acquire(&mut self) {
-        while !matches!(self.step().await, Ok(None)) {
+    /// Waits until this replica leads; every failed attempt is reported.
+    pub async fn acquire(&mut self, mut report: impl FnMut(&Failure)) {
+        loop {
+            match self.step().await {
+                Ok(None) => return,
+                Ok(Some(_)) => {}
+                Err(failure) => report(&failure),
+            }
             tokio::time::sleep(POLL).await;
         }
     }
