@@ -1,6 +1,7 @@
-//! The connection to the API server.
+//! Connects to the API server.
 
-use crate::server::{CONNECTIONS, Patience, Server};
+use crate::server::{Server, Timeouts, WATCH_CONNECTIONS};
+use change::Identity;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
@@ -10,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tower::{BoxError, ServiceExt};
 
-/// A server that does not take a connection, or does not answer a ping, for so long is not there.
+/// A server that takes longer to accept a connection, or to answer a ping, is unreachable.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How often the server is asked whether it is still there: a connection can die without a word.
-const ASK_EVERY: Duration = Duration::from_secs(30);
+/// How often an idle connection is pinged: it can die without notice.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -26,11 +27,11 @@ pub enum Error {
         /// Why.
         source: kube::config::KubeconfigError,
     },
-    /// There is no kubeconfig, and this is no pod.
+    /// There is no kubeconfig, and this is not a pod.
     #[error(
         "found no cluster: neither --kubeconfig nor KUBECONFIG is given, and this is not a pod with a service account"
     )]
-    Nowhere(#[source] kube::config::InferConfigError),
+    NoCluster(#[source] kube::config::InferConfigError),
     /// The client cannot be made.
     #[error("could not make a client for {server}")]
     Client {
@@ -41,34 +42,34 @@ pub enum Error {
     },
 }
 
-/// The server by a kubeconfig, or as KUBECONFIG or the pod's service account say.
+/// The server named by a kubeconfig, or else by KUBECONFIG or the pod's service account.
 ///
-/// It never retries by itself: a write that hangs for minutes could outlive the right to make it.
-pub async fn connect(kubeconfig: Option<&Path>, patience: Patience) -> Result<Server, Error> {
+/// The client never retries: a write that is retried for minutes could outlive the permit for it.
+pub async fn connect(kubeconfig: Option<&Path>, timeouts: Timeouts, identity: Identity) -> Result<Server, Error> {
     let config = match kubeconfig {
         Some(path) => {
             let wrong = |source| Error::Kubeconfig { path: path.to_owned(), source };
             let file = Kubeconfig::read_from(path).map_err(wrong)?;
             Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(wrong)?
         }
-        None => Config::infer().await.map_err(Error::Nowhere)?,
+        None => Config::infer().await.map_err(Error::NoCluster)?,
     };
-    let server = config.cluster_url.to_string();
-    let make = || client(config.clone()).map_err(|source| Error::Client { server: server.clone(), source });
-    // A connection that nobody uses is never made.
-    let watching = (0..CONNECTIONS).map(|_| make()).collect::<Result<_, _>>()?;
-    Ok(Server { client: make()?, watching, patience, address: server })
+    let address = config.cluster_url.to_string();
+    let make = || client(config.clone()).map_err(|source| Error::Client { server: address.clone(), source });
+    // A connection is opened by its first request, so unused ones cost nothing.
+    let watch_clients = (0..WATCH_CONNECTIONS).map(|_| make()).collect::<Result<_, _>>()?;
+    Ok(Server { client: make()?, watch_clients, timeouts, identity, address })
 }
 
 fn client(mut config: Config) -> kube::Result<Client> {
     if config.proxy_url.is_some() {
-        // kube knows about proxies, and says so if this binary does not.
+        // kube supports proxies, or returns an error if it was built without them.
         config.default_retry = false;
         return Client::try_from(config);
     }
     let mut http = HttpConnector::new();
     http.enforce_http(false);
-    // The last letters of a handshake and the first of a request would else wait 40 ms for each other.
+    // Without it the end of the handshake and the first request wait 40 ms for each other.
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     let mut tls =
@@ -77,11 +78,11 @@ fn client(mut config: Config) -> kube::Result<Client> {
         let name = name.try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
         tls = tls.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
-    // One connection for all watches and writes, where the server can.
+    // HTTP/2 where the server has it: requests share one connection.
     let connection = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .http2_keep_alive_interval(ASK_EVERY)
+        .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(CONNECT)
         .http2_keep_alive_while_idle(true)
         .build::<_, kube::client::Body>(tls.enable_all_versions().wrap_connector(http));

@@ -1,22 +1,18 @@
-//! The Kubernetes API: what there is, what changes, and the one place that writes.
+//! The Kubernetes API: reads, watches, and the only writer. It knows no product: names come from a [`change::Identity`].
 
-pub mod act;
-pub mod answer;
-pub mod backup;
+pub mod backoff;
 pub mod connect;
-pub mod event;
-pub mod facts;
-pub mod kinds;
-pub mod lease;
-pub mod list;
-pub mod live;
-pub mod permit;
+pub mod read;
 pub mod request;
 pub mod server;
 pub mod watch;
+pub mod write;
 
-pub use act::{Act, Acted};
+pub use backoff::Backoff;
 pub use connect::connect;
-pub use kinds::Kinds;
-pub use permit::Permit;
-pub use server::{Patience, Server};
+pub use read::{discovery, list, live, preview, query};
+pub use request::Failure;
+pub use server::{Server, Timeouts};
+pub use watch::{Report, Watch};
+pub use write::permit::Permit;
+pub use write::{act, backup, event, lease, permit};

@@ -1,61 +1,57 @@
-//! One request to the API server and as much of the answer as is needed.
+//! One request to the API server, and its answer as text.
 
 use crate::server::Server;
 use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 use kube::client::Body;
 use std::time::Duration;
 
-/// Asks for metadata alone: it carries managedFields and annotations.
+/// Metadata only: it carries managedFields and annotations.
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// The same for a list.
 pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// The whole object.
 pub(crate) const WHOLE: &str = "application/json";
 
-/// Why there is no answer that helps.
+/// Why a request failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Failure {
-    /// The server said no.
-    #[error("{words}")]
+    /// The server answered with an error.
+    #[error("{message}")]
     Answered {
         /// The HTTP status.
         code: u16,
-        /// The server's words.
-        words: String,
+        /// The server's message.
+        message: String,
     },
-    /// Nobody answered, or not in a way that can be read.
+    /// There was no answer, or none that can be read.
     #[error("{0}")]
     Unanswered(String),
 }
 
 impl Failure {
-    /// Whether asking again cannot help: only another object or another right can.
+    /// Whether the same request fails again: only another object or another permission helps.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Failure::Answered { code: 400 | 401 | 403 | 404 | 405 | 413 | 415 | 422, .. })
+    }
+
+    /// Whether the server answers that there is no such object or no such kind.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Failure::Answered { code: 404, .. })
+    }
+
+    pub(crate) fn timeout() -> Failure {
+        Failure::Unanswered("no answer in time".into())
     }
 }
 
 impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Failure {
         match error {
-            kube::Error::Api(status) => Failure::Answered { code: status.code, words: status.message },
-            other => Failure::Unanswered(whole(&other)),
+            kube::Error::Api(status) => Failure::Answered { code: status.code, message: status.message },
+            other => Failure::Unanswered(chain(&other)),
         }
     }
-}
-
-/// An error with everything that led to it, each thing once.
-fn whole(error: &dyn std::error::Error) -> String {
-    let (mut words, mut cause) = (error.to_string(), error.source());
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        cause = error.source();
-    }
-    words
 }
 
 impl From<serde_json::Error> for Failure {
@@ -64,23 +60,37 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// What is sent.
-pub(crate) struct Sent<'a> {
+/// An error with its causes, each text once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let (mut message, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !message.contains(&more) {
+            message = format!("{message}: {more}");
+        }
+        cause = error.source();
+    }
+    message
+}
+
+/// One request.
+pub(crate) struct Request {
     pub(crate) method: Method,
-    pub(crate) url: &'a str,
+    pub(crate) url: String,
     pub(crate) accept: &'static str,
     pub(crate) content_type: &'static str,
     pub(crate) body: Vec<u8>,
 }
 
-impl Sent<'_> {
-    /// A question.
-    pub(crate) fn get<'a>(url: &'a str, accept: &'static str) -> Sent<'a> {
-        Sent { method: Method::GET, url, accept, content_type: "application/json", body: Vec::new() }
+impl Request {
+    /// A read.
+    pub(crate) fn get(url: &str, accept: &'static str) -> Request {
+        let (method, content_type) = (Method::GET, "application/json");
+        Request { method, url: url.to_owned(), accept, content_type, body: Vec::new() }
     }
 
-    pub(crate) fn request(self) -> Result<Request<Vec<u8>>, Failure> {
-        Request::builder()
+    pub(crate) fn into_http(self) -> Result<http::Request<Vec<u8>>, Failure> {
+        http::Request::builder()
             .method(self.method)
             .uri(self.url)
             .header("accept", self.accept)
@@ -90,32 +100,41 @@ impl Sent<'_> {
     }
 }
 
-/// Sends and waits for the whole answer.
-pub(crate) async fn send(server: &Server, sent: Sent<'_>) -> Result<String, Failure> {
-    send_within(server.patience.request, server, sent).await
+/// Sends a request and waits for the whole answer.
+pub(crate) async fn send(server: &Server, request: Request) -> Result<String, Failure> {
+    send_within(server.timeouts.request, server, request).await
 }
 
-/// The same with another patience.
-pub(crate) async fn send_within(patience: Duration, server: &Server, sent: Sent<'_>) -> Result<String, Failure> {
-    match tokio::time::timeout(patience, server.client.request_text(sent.request()?)).await {
+/// The same with another timeout.
+pub(crate) async fn send_within(timeout: Duration, server: &Server, request: Request) -> Result<String, Failure> {
+    match tokio::time::timeout(timeout, server.client.request_text(request.into_http()?)).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(Failure::Unanswered("no answer in time".into())),
+        Err(_) => Err(Failure::timeout()),
     }
 }
 
-/// The same for an answer that may be known: `None` if the server still gives it this tag, else the new one with its own.
+/// Reads one object or nothing, if it does not exist.
+pub(crate) async fn send_opt(server: &Server, request: Request) -> Result<Option<String>, Failure> {
+    match send(server, request).await {
+        Ok(text) => Ok(Some(text)),
+        Err(failure) if failure.is_not_found() => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Sends a conditional request: nothing if the answer still has this tag, else the new answer and its tag.
 pub(crate) async fn send_unless(
     server: &Server,
-    sent: Sent<'_>,
+    request: Request,
     tag: &str,
 ) -> Result<Option<(String, String)>, Failure> {
-    let mut request = sent.request()?;
+    let mut request = request.into_http()?;
     if let Ok(tag) = HeaderValue::from_str(tag)
         && !tag.is_empty()
     {
         request.headers_mut().insert(IF_NONE_MATCH, tag);
     }
-    let ask = async {
+    let answer = async {
         let response = server.client.send(request.map(Body::from)).await?;
         let (status, headers) = (response.status(), response.headers());
         let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
@@ -127,10 +146,10 @@ pub(crate) async fn send_unless(
         if status.is_success() {
             return Ok(Some((text, tag)));
         }
-        Err(Failure::Answered { code: status.as_u16(), words: text })
+        Err(Failure::Answered { code: status.as_u16(), message: text })
     };
-    match tokio::time::timeout(server.patience.request, ask).await {
+    match tokio::time::timeout(server.timeouts.request, answer).await {
         Ok(answer) => answer,
-        Err(_) => Err(Failure::Unanswered("no answer in time".into())),
+        Err(_) => Err(Failure::timeout()),
     }
 }

@@ -1,47 +1,55 @@
-//! The API server as we know it: a connection, and how patient we are with it.
+//! The API server: its connections, its timeouts, and the identity under which it is used.
 
+use change::Identity;
 use kube::Client;
 use std::time::Duration;
 
 /// The API server.
 #[derive(Clone)]
 pub struct Server {
-    /// Where it is.
+    /// Its URL.
     pub address: String,
-    /// The connection for everything that is answered at once.
+    /// The connection for everything but watches.
     pub client: Client,
-    /// Connections for watches: a server lets only so many requests share one, and no write may wait for a watch to end.
-    pub(crate) watching: Vec<Client>,
-    /// How patient we are.
-    pub patience: Patience,
+    /// Connections for watches: a server limits the requests of one connection, and no write may wait for a watch to end.
+    pub(crate) watch_clients: Vec<Client>,
+    /// How long to wait for what.
+    pub timeouts: Timeouts,
+    /// The names of the product that uses it.
+    pub identity: Identity,
 }
 
-/// A server takes 100 requests over one connection at a time, kube-apiserver unless it is told otherwise.
-const WATCHES_A_CONNECTION: usize = 80;
-/// More kinds than four connections can carry are watched by nobody; the last one takes the rest.
-pub(crate) const CONNECTIONS: usize = 4;
+/// kube-apiserver serves 100 requests on one connection at a time, by default.
+const WATCHES_PER_CONNECTION: usize = 80;
+/// No product watches more kinds than four connections can carry; the last one takes the rest.
+pub(crate) const WATCH_CONNECTIONS: usize = 4;
 
 impl Server {
+    /// A server behind this client, which also carries the watches.
+    pub fn new(address: String, client: Client, timeouts: Timeouts, identity: Identity) -> Server {
+        Server { address, client, watch_clients: Vec::new(), timeouts, identity }
+    }
+
     /// The connection for a watch, by its number.
-    pub(crate) fn watching(&self, number: usize) -> &Client {
-        self.watching.get(number / WATCHES_A_CONNECTION).or(self.watching.last()).unwrap_or(&self.client)
+    pub(crate) fn watch_client(&self, number: usize) -> &Client {
+        self.watch_clients.get(number / WATCHES_PER_CONNECTION).or(self.watch_clients.last()).unwrap_or(&self.client)
     }
 }
 
-/// How long we wait for what.
+/// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// A request that is not answered by then has failed; everything we send is safe to send again.
+pub struct Timeouts {
+    /// A request that is not answered by then has failed; every request is safe to send again.
     pub request: Duration,
     /// The server sends a bookmark about once a minute; a watch without a byte for longer than this is dead.
     pub silence: Duration,
-    /// How often everything is listed again, in case a watch has kept something to itself.
+    /// How often everything is listed again, in case a watch has missed something.
     pub verify: Duration,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience {
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
             request: Duration::from_secs(10),
             silence: Duration::from_secs(75),
             verify: Duration::from_secs(24 * 3600),

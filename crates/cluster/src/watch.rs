@@ -1,287 +1,229 @@
-//! One watch of one kind, metadata only where that is all we need.
+//! Lists and watches one target, or only lists it.
 
-use crate::kinds::Served;
-use crate::live::Object;
-use crate::request::{Failure, METADATA, METADATA_LIST, Sent, WHOLE, send};
+use crate::backoff::Backoff;
+use crate::read::live::Object;
+use crate::read::pages::Pages;
+use crate::request::{Failure, METADATA, METADATA_LIST, Request, WHOLE};
 use crate::server::Server;
 use catalog::Part;
-use change::Live;
 use futures::{AsyncBufReadExt, StreamExt};
+use protocol::{Body, Content, Served, WatchEvent, WatchTarget};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Few enough that a page never costs much memory.
-const PAGE: u32 = 100;
-/// Some six watch requests an hour; that the server is still there is told by its bookmarks.
+/// Some six watch requests an hour; bookmarks show that the server is still there.
 const WATCH_SECONDS: u32 = 590;
-/// A fresh CRD refuses its first watch and is ready tens of milliseconds later.
-const FIRST_RETRY: Duration = Duration::from_millis(30);
-/// A server that is gone is not asked more often than this.
-const LAST_RETRY: Duration = Duration::from_secs(5);
-/// A watch that lived so long was one.
-const LIVED: Duration = Duration::from_secs(5);
-/// The first and the longest wait after a refusal: only somebody else can help, so it is not asked often.
-const RETRY_REFUSED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// A fresh CRD refuses its first watch and is ready tens of milliseconds later; an unreachable server is asked every 5 s.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(30), Duration::from_secs(5));
+/// After a refusal only a person or another controller can help, so it is asked less often.
+const RETRY_REFUSED: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(60));
+/// A watch that lasted this long worked.
+const WORKED: Duration = Duration::from_secs(5);
+/// So often a listing without a watch is tried while a fresh CRD is not ready.
+const LIST_ATTEMPTS: u32 = 5;
 
-/// How much of each object is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
-    /// Metadata: it carries managedFields and annotations.
-    Metadata,
-    /// Names and versions; the rest is dropped as soon as it comes.
-    Names,
-    /// Of a kind that facts are read from: as little as anything depends on.
-    Part,
-    /// Everything.
-    Whole,
-}
-
-impl Content {
-    fn is_metadata(self) -> bool {
-        matches!(self, Content::Metadata | Content::Names)
-    }
-}
-
-/// What of an object is told beside its metadata.
-#[derive(Debug)]
-pub enum Body {
-    /// Nothing.
-    None,
-    /// As much as facts depend on.
-    Part(Part),
-    /// All of it.
-    Whole(Value),
-}
-
-/// What a watch saw.
-#[derive(Debug)]
-pub enum Seen {
-    /// An object as it is now.
-    Present {
-        /// Its namespace, or nothing.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// Its metadata.
-        live: Live,
-        /// How often its spec was changed.
-        generation: i64,
-        /// As much of the rest as was asked for.
-        body: Body,
-    },
-    /// An object is gone.
-    Gone {
-        /// Its namespace, or nothing.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// The version in which it is.
-        version: String,
-    },
-    /// Everything there is was told; what was not named does not exist.
-    Listed {
-        /// Namespace and name of all there is.
-        all: BTreeSet<(String, String)>,
-        /// The version in which that is so.
-        version: String,
-    },
-    /// The server cannot be asked now: nothing is known until the next `Listed`.
-    Lost {
-        /// Why.
-        why: String,
-        /// Whether it says that it does not serve this at all.
-        is_unserved: bool,
-    },
-}
-
-/// One kind, in one namespace or in all; `P` is what the listener calls it.
-pub struct Watch<P> {
+/// One watch.
+pub struct Watch {
     /// The server.
     pub server: Server,
-    /// The kind.
+    /// How the server serves the kind.
     pub served: Served,
-    /// Empty for all.
-    pub namespace: String,
+    /// What is watched.
+    pub target: WatchTarget,
     /// How much of each object.
     pub content: Content,
-    /// The lowest number that no other watch has: it chooses the connection.
+    /// The lowest number that no other open watch has: it selects the connection.
     pub number: usize,
-    /// What it is called.
-    pub place: P,
-    /// Who listens.
-    pub tell: mpsc::Sender<(P, Seen)>,
+    /// Tells its reports from those of another watch of the same target.
+    pub epoch: u64,
+    /// Where its reports go.
+    pub sender: mpsc::Sender<Report>,
 }
 
-impl<P: Clone + Send + Sync + 'static> Watch<P> {
-    /// Watches until nobody listens any more.
-    pub async fn run(self) {
-        let (mut pause, mut refused) = (FIRST_RETRY, RETRY_REFUSED.0);
+/// What a watch sends.
+#[derive(Debug)]
+pub struct Report {
+    /// What is watched.
+    pub target: WatchTarget,
+    /// Which watch of it.
+    pub epoch: u64,
+    /// What it reports.
+    pub event: WatchEvent,
+}
+
+/// Nobody receives the reports any more.
+struct Closed;
+
+impl Watch {
+    /// Lists and watches until nobody receives its reports any more.
+    pub async fn follow(self) {
+        let (mut retry, mut retry_refused) = (RETRY, RETRY_REFUSED);
         loop {
             match self.list().await {
                 Ok(version) => {
-                    refused = RETRY_REFUSED.0;
+                    retry_refused.reset();
                     let listed = Instant::now();
-                    // Not all at the same moment.
-                    let verify = self.server.patience.verify;
+                    // Spread, so that not all targets are listed again at the same time.
+                    let verify = self.server.timeouts.verify;
                     let spread = verify / 64 * u32::try_from(self.number % 16).unwrap_or_default();
-                    let _ = tokio::time::timeout(verify + spread, self.follow(version)).await;
-                    if listed.elapsed() > LIVED {
-                        pause = FIRST_RETRY;
+                    let _ = tokio::time::timeout(verify + spread, self.stream(version)).await;
+                    if listed.elapsed() > WORKED {
+                        retry.reset();
                     }
                 }
                 Err(failure) => {
-                    // What the server says it serves and does not find is about to come, or to go.
-                    let is_unserved = matches!(failure, Failure::Answered { code: 404, .. });
-                    let is_refusal = failure.is_refusal() && !is_unserved;
-                    if self.say(Seen::Lost { why: failure.to_string(), is_unserved }).await.is_err() {
+                    // A kind that discovery names and the server does not find is about to be served, or to go.
+                    let is_refusal = failure.is_refusal() && !failure.is_not_found();
+                    if self.report_lost(&failure).await.is_err() {
                         return;
                     }
                     if is_refusal {
-                        tokio::time::sleep(refused).await;
-                        refused = (refused * 2).min(RETRY_REFUSED.1);
+                        retry_refused.wait().await;
                         continue;
                     }
                 }
             }
-            if self.tell.is_closed() {
+            if self.sender.is_closed() {
                 return;
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_RETRY);
+            retry.wait().await;
         }
     }
 
-    /// Tells everything there is; returns the version from which to follow.
-    pub(crate) async fn list(&self) -> Result<String, Failure> {
-        let base = format!("{}?limit={PAGE}", self.served.url(&self.namespace, ""));
-        let accept = if self.content.is_metadata() { METADATA_LIST } else { WHOLE };
-        let (mut all, mut url) = (BTreeSet::new(), base.clone());
-        loop {
-            let text = send(&self.server, Sent::get(&url, accept)).await?;
-            let page: Page<'_> = serde_json::from_str(&text)?;
-            for item in page.items.unwrap_or_default() {
-                let seen = self.present(item.get())?;
-                if let Seen::Present { namespace, name, .. } = &seen {
+    /// Lists once: reports `Listed` at the end, or `Lost` if the target cannot be listed.
+    pub async fn list_once(self) {
+        let mut retry = RETRY;
+        for attempt in 1.. {
+            match self.list().await {
+                Ok(_) => return,
+                Err(Failure::Answered { code: 429, .. }) if attempt < LIST_ATTEMPTS => retry.wait().await,
+                Err(failure) => {
+                    let _ = self.report_lost(&failure).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reports every object; returns the version from which to watch.
+    async fn list(&self) -> Result<String, Failure> {
+        let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
+        let mut pages = Pages::new(&self.server, &self.served.url(&self.target.namespace, ""), "", accept);
+        let mut all = BTreeSet::new();
+        while let Some(page) = pages.fetch().await? {
+            for item in pages.items(&page)? {
+                let event = self.present(item.get())?;
+                if let WatchEvent::Present { namespace, name, .. } = &event {
                     all.insert((namespace.clone(), name.clone()));
                 }
-                let _ = self.say(seen).await;
+                let _ = self.report(event).await;
             }
-            if page.metadata.more.is_empty() {
-                let version = page.metadata.resource_version;
-                let _ = self.say(Seen::Listed { all, version: version.clone() }).await;
-                return Ok(version);
-            }
-            // A token of the server's own: letters, digits, - and _.
-            url = format!("{base}&continue={}", page.metadata.more);
         }
+        let version = pages.version;
+        let _ = self.report(WatchEvent::Listed { all, version: version.clone() }).await;
+        Ok(version)
     }
 
-    /// Tells what changes; returns when a new list is needed.
-    async fn follow(&self, mut version: String) {
-        let accept = if self.content.is_metadata() { METADATA } else { WHOLE };
-        let mut pause = FIRST_RETRY;
+    /// Reports changes; returns when a new list is needed.
+    async fn stream(&self, mut version: String) {
+        let accept = if self.is_metadata() { METADATA } else { WHOLE };
+        let mut retry = RETRY;
         loop {
             let url = format!(
                 "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",
-                self.served.url(&self.namespace, "")
+                self.served.url(&self.target.namespace, "")
             );
-            let Ok(request) = Sent::get(&url, accept).request() else { return };
+            let Ok(request) = Request::get(&url, accept).into_http() else { return };
             let opened = tokio::time::timeout(
-                self.server.patience.request,
-                self.server.watching(self.number).request_stream(request),
+                self.server.timeouts.request,
+                self.server.watch_client(self.number).request_stream(request),
             )
             .await;
             let stream = match opened {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(kube::Error::Api(status))) if status.code == 410 => return,
-                // A list says whether anybody is there at all.
-                _ if pause > LAST_RETRY => return,
+                // A list finds out whether the server can be reached at all.
+                _ if retry.is_longest() => return,
                 _ => {
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
+                    retry.wait().await;
                     continue;
                 }
             };
             let opened = Instant::now();
             let mut lines = pin!(stream.lines());
-            while let Ok(Some(Ok(line))) = tokio::time::timeout(self.server.patience.silence, lines.next()).await {
-                // A line that cannot be read leaves us with less than we should know: everything is asked anew.
-                let Ok(event) = serde_json::from_str::<Event<'_>>(&line) else { return };
-                let Ok(Object { metadata }) = serde_json::from_str::<Object<'_>>(event.object.get()) else { return };
+            while let Ok(Some(Ok(line))) = tokio::time::timeout(self.server.timeouts.silence, lines.next()).await {
+                // After a line that cannot be read, only a new list is complete.
+                let Ok(change) = serde_json::from_str::<Change<'_>>(&line) else { return };
+                let Ok(Object { metadata }) = serde_json::from_str::<Object<'_>>(change.object.get()) else { return };
                 version = metadata.resource_version;
-                let seen = match event.kind {
-                    "ADDED" | "MODIFIED" => match self.present(event.object.get()) {
-                        Ok(seen) => seen,
+                let event = match change.kind {
+                    "ADDED" | "MODIFIED" => match self.present(change.object.get()) {
+                        Ok(event) => event,
                         Err(_) => return,
                     },
-                    "DELETED" => {
-                        Seen::Gone { namespace: metadata.namespace, name: metadata.name, version: version.clone() }
-                    }
+                    "DELETED" => WatchEvent::Gone {
+                        namespace: metadata.namespace,
+                        name: metadata.name,
+                        version: version.clone(),
+                    },
                     "BOOKMARK" => continue,
                     _ => return,
                 };
-                if self.say(seen).await.is_err() {
+                if self.report(event).await.is_err() {
                     return;
                 }
             }
-            if self.tell.is_closed() || pause > LAST_RETRY {
+            if self.sender.is_closed() || retry.is_longest() {
                 return;
             }
-            if opened.elapsed() > LIVED {
-                pause = FIRST_RETRY;
+            if opened.elapsed() > WORKED {
+                retry.reset();
             } else {
-                // One that ends as soon as it has begun is not opened again at once.
-                tokio::time::sleep(pause).await;
-                pause *= 2;
+                // A watch that ends right after it was opened is not opened again at once.
+                retry.wait().await;
             }
         }
     }
 
-    async fn say(&self, seen: Seen) -> Result<(), mpsc::error::SendError<(P, Seen)>> {
-        self.tell.send((self.place.clone(), seen)).await
+    async fn report_lost(&self, failure: &Failure) -> Result<(), Closed> {
+        self.report(WatchEvent::Lost { why: failure.to_string(), is_unserved: failure.is_not_found() }).await
     }
 
-    fn present(&self, text: &str) -> Result<Seen, Failure> {
+    async fn report(&self, event: WatchEvent) -> Result<(), Closed> {
+        let report = Report { target: self.target.clone(), epoch: self.epoch, event };
+        self.sender.send(report).await.map_err(|_| Closed)
+    }
+
+    fn is_metadata(&self) -> bool {
+        matches!(self.content, Content::Metadata | Content::Names)
+    }
+
+    fn present(&self, text: &str) -> Result<WatchEvent, Failure> {
         let Object { metadata } = serde_json::from_str(text)?;
+        let kind = &self.served.kind().kind;
         let body = match self.content {
             Content::Metadata | Content::Names => Body::None,
-            Content::Part => Body::Part(Part::read(&self.served.kind().kind, text)?),
+            Content::Part => Body::Part(Part::read(kind, text)?),
             Content::Whole => Body::Whole(serde_json::from_str(text)?),
         };
         let (namespace, name, generation) = (metadata.namespace.clone(), metadata.name.clone(), metadata.generation);
-        // Nodes and definitions are many, large and never ours.
         let live = match self.content {
-            Content::Names => metadata.name_and_version(),
-            Content::Part if self.served.kind().kind == "Node" => metadata.name_and_version(),
-            Content::Metadata | Content::Whole | Content::Part => metadata.live(),
+            Content::Names => metadata.identity_and_version(),
+            // Nodes are many and large, and no product manages them.
+            Content::Part if kind == "Node" => metadata.identity_and_version(),
+            Content::Metadata | Content::Whole | Content::Part => metadata.live(&self.server.identity),
         };
-        Ok(Seen::Present { namespace, name, live, generation, body })
+        Ok(WatchEvent::Present { namespace, name, live, generation, body })
     }
 }
 
+/// One line of a watch.
 #[derive(Deserialize)]
-struct Page<'a> {
-    metadata: PageMetadata,
-    /// An empty list is null on the wire.
-    #[serde(default, borrow)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMetadata {
-    resource_version: String,
-    #[serde(default, rename = "continue")]
-    more: String,
-}
-
-#[derive(Deserialize)]
-struct Event<'a> {
+struct Change<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(borrow)]

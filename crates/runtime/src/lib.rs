@@ -1,1 +1,27 @@
-//! The hands all products share.
+//! The hands all products share: they carry out what a core asks for and decide nothing.
+//!
+//! [`run`] and [`evaluate`] drive a [`protocol::Core`]. The writer, the publisher, leading, probes and the stop signal are
+//! also usable on their own, for products that are ordinary controllers.
+
+pub mod clock;
+pub mod health;
+pub mod journal;
+pub mod lead;
+pub mod once;
+pub mod publisher;
+mod reads;
+pub mod run;
+pub mod stop;
+#[cfg(test)]
+mod test_server;
+mod watches;
+mod workers;
+pub mod writer;
+
+pub use clock::Clock;
+pub use journal::{Discard, Journal, Publication};
+pub use lead::lead;
+pub use once::{Unlisted, evaluate};
+pub use publisher::EventPublisher;
+pub use run::{Hands, run};
+pub use stop::Stop;

@@ -1,0 +1,8 @@
+//! Reads: nothing here needs a permit.
+
+pub mod discovery;
+pub mod list;
+pub mod live;
+pub(crate) mod pages;
+pub mod preview;
+pub mod query;

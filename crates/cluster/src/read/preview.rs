@@ -1,0 +1,37 @@
+//! Previews an apply: the object as it would become, by a server-side dry run.
+
+use crate::request::{Request, WHOLE, send};
+use crate::server::Server;
+use crate::write::act::{APPLY, apply_url, explain};
+use change::{Key, Precondition};
+use http::Method;
+use protocol::{Served, WriteError};
+use serde_json::Value;
+
+/// The whole object as an apply of `object` would make it. Nothing is written, so no permit is needed.
+pub async fn preview(
+    server: &Server,
+    field_manager: &str,
+    served: &Served,
+    key: &Key,
+    object: Value,
+    precondition: &Precondition,
+    force: bool,
+) -> Result<Value, WriteError> {
+    let answer = send(server, request(field_manager, served, key, object, precondition, force)).await;
+    let read = answer.and_then(|text| Ok(serde_json::from_str(&text)?));
+    read.map_err(|failure| explain(failure, key))
+}
+
+fn request(
+    field_manager: &str,
+    served: &Served,
+    key: &Key,
+    mut object: Value,
+    precondition: &Precondition,
+    force: bool,
+) -> Request {
+    precondition.stamp(&mut object);
+    let url = format!("{}&dryRun=All", apply_url(served, key, field_manager, force));
+    Request { method: Method::PATCH, url, accept: WHOLE, content_type: APPLY, body: object.to_string().into_bytes() }
+}

@@ -1,0 +1,212 @@
+//! The loop of a core: events in, commands out, until it is stopped.
+
+use crate::clock::Clock;
+use crate::journal::Journal;
+use crate::publisher::EventPublisher;
+use crate::watches::AfterList;
+use crate::workers::{Announcement, Workers};
+use change::Moment;
+use cluster::{Permit, Server};
+use protocol::{Command, Core, Event};
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// On stop the writes in flight get this long; a pod is killed some 30 seconds after it was told to stop.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+
+/// What a core is run with.
+pub struct Hands {
+    /// The API server.
+    pub server: Server,
+    /// Permission to write.
+    pub permit: Permit,
+    /// The clocks.
+    pub clock: Clock,
+    /// The pod's name: it is the reporting instance of events.
+    pub instance: String,
+    /// What the product waits for, as `/readyz` answers it; nothing means ready.
+    pub readiness: watch::Sender<Vec<String>>,
+}
+
+/// Runs a core until `stop` resolves. Writes in flight are then finished; a task that panics ends the run with an error.
+pub async fn run<C: Core>(
+    hands: Hands,
+    mut core: C,
+    journal: &impl Journal<C::Notice>,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let Hands { server, permit, clock, instance, readiness } = hands;
+    let mut stop = pin!(stop);
+    let (backlog, backlog_reader) = watch::channel(0);
+    let publisher = EventPublisher::start(server.clone(), instance, backlog_reader);
+    let mut workers = Workers::new(server, Some(permit), AfterList::Follow);
+    let record = |notice| {
+        if let Some(publication) = journal.record(notice) {
+            publisher.publish(publication, clock.now().wall);
+        }
+    };
+    let mut events = vec![Event::Tick];
+    loop {
+        if !events.is_empty() {
+            for command in core.handle(std::mem::take(&mut events), clock.now()) {
+                match workers.start(command)? {
+                    Some(Announcement::Notice(notice)) => record(notice),
+                    Some(Announcement::Readiness(missing)) => {
+                        readiness.send_replace(missing);
+                    }
+                    None => {}
+                }
+            }
+            let now = core.backlog();
+            backlog.send_if_modified(|before| std::mem::replace(before, now) != now);
+        }
+        tokio::select! {
+            next = workers.next() => events = next?,
+            () = expire(clock, core.wake_at()) => {
+                events.push(Event::Tick);
+                workers.add_ready(&mut events)?;
+            }
+            () = &mut stop => break,
+        }
+    }
+    workers.stop_reading();
+    let finish_writes = async {
+        while let Some(written) = workers.next_written().await? {
+            for command in core.handle(vec![written], clock.now()) {
+                // Nothing new is started any more.
+                if let Command::Notify(notice) = command {
+                    record(notice);
+                }
+            }
+        }
+        anyhow::Ok(())
+    };
+    let finished = tokio::time::timeout(LAST_WRITES, finish_writes).await.unwrap_or_else(|_| {
+        tracing::warn!("stopped without the answers to {} writes", workers.writes_in_flight());
+        Ok(())
+    });
+    backlog.send_replace(0);
+    publisher.close().await;
+    finished
+}
+
+/// Waits for a timer, or for ever if there is none.
+async fn expire(clock: Clock, wake_at: Option<Moment>) {
+    match wake_at {
+        Some(moment) => tokio::time::sleep(clock.until(moment)).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hands, run};
+    use crate::clock::Clock;
+    use crate::journal::{Journal, Publication};
+    use crate::test_server::{self, Answer, config_maps, key};
+    use change::{Effect, Moment, Now, Precondition};
+    use cluster::{Server, lease};
+    use protocol::{Command, Core, Event, Write};
+    use serde_json::json;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+    use tokio::sync::{Notify, watch};
+
+    /// Writes once on the first tick, and asks for another write after every answer.
+    #[derive(Default)]
+    struct Writer {
+        is_started: bool,
+        wake_at: Option<Moment>,
+    }
+
+    fn write() -> Command<String> {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "n"}});
+        let effect = Effect::Apply { object, precondition: Precondition::None, force: true };
+        let (key, served) = (key("x"), config_maps());
+        Command::Write(Box::new(Write { key, served, effect, attempt: 0, record: None, backup: None }))
+    }
+
+    impl Core for Writer {
+        type Notice = String;
+
+        fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<String>> {
+            let mut commands = Vec::new();
+            for event in events {
+                match event {
+                    Event::Tick if !self.is_started => {
+                        self.is_started = true;
+                        self.wake_at = Some(now.monotonic.after(Duration::from_millis(1)));
+                        commands.push(Command::Readiness(Vec::new()));
+                    }
+                    Event::Tick => {
+                        self.wake_at = None;
+                        commands.push(write());
+                    }
+                    Event::Written(key, outcome) => {
+                        commands.push(write());
+                        commands.push(Command::Notify(format!("{key}: {}", outcome.is_ok())));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            commands
+        }
+
+        fn wake_at(&self) -> Option<Moment> {
+            self.wake_at
+        }
+
+        fn backlog(&self) -> usize {
+            1
+        }
+    }
+
+    /// Remembers notices and publishes each.
+    #[derive(Default)]
+    struct Notices(Mutex<Vec<String>>);
+
+    impl Journal<String> for Notices {
+        fn record(&self, notice: String) -> Option<Publication> {
+            self.0.lock().unwrap().push(notice.clone());
+            let event = cluster::event::Event { warning: false, reason: "Applied".into(), about: None, note: notice };
+            Some(Publication { regarding: key("x"), uid: "u".into(), event })
+        }
+    }
+
+    fn hands(server: Server, readiness: watch::Sender<Vec<String>>) -> Hands {
+        let (permit, clock) = (lease::without_election(), Clock::start());
+        Hands { server, permit, clock, instance: "pod".into(), readiness }
+    }
+
+    const WRITTEN: &str = r#"{"metadata":{"name":"x","namespace":"n","uid":"u","resourceVersion":"2"}}"#;
+
+    #[tokio::test]
+    async fn a_write_in_flight_is_finished_and_reported_on_stop_and_nothing_new_is_started() {
+        let (requests, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
+        let (seen, stopper) = (requests.clone(), stop.clone());
+        let server = test_server::answering(move |method, url, _| {
+            seen.lock().unwrap().push(format!("{method} {}", url.split('?').next().unwrap_or_default()));
+            // The stop arrives while the server is still busy with the write.
+            stopper.notify_one();
+            Answer { after: Duration::from_millis(50), code: 200, body: WRITTEN.into() }
+        });
+        let (notices, (readiness, missing)) = (Notices::default(), watch::channel(vec!["something".to_owned()]));
+        run(hands(server, readiness), Writer::default(), &notices, stop.notified()).await.unwrap();
+        assert_eq!(*notices.0.lock().unwrap(), ["ConfigMap n/x: true"]);
+        let requests = requests.lock().unwrap();
+        assert_eq!(
+            *requests,
+            ["PATCH /api/v1/namespaces/n/configmaps/x", "POST /apis/events.k8s.io/v1/namespaces/n/events"]
+        );
+        assert!(missing.borrow().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_ends_the_run_with_an_error() {
+        let server = test_server::answering(|_, _, _| panic!("a mistake in a task"));
+        let (hands, notices) = (hands(server, watch::channel(Vec::new()).0), Notices::default());
+        let ran = run(hands, Writer::default(), &notices, std::future::pending());
+        assert_eq!(ran.await.unwrap_err().to_string(), "a write ended unexpectedly");
+    }
+}

@@ -1,0 +1,120 @@
+//! The tasks that carry out commands, and the events they answer with.
+
+use crate::reads;
+use crate::watches::{AfterList, Watches};
+use crate::writer::write;
+use anyhow::{Context, bail};
+use cluster::{Permit, Report, Server};
+use protocol::{Command, Event};
+use tokio::task::JoinSet;
+
+/// A core takes at most about so many events at a time, so that its commands do not wait for an endless burst.
+const LARGEST_BATCH: usize = 1_024;
+
+/// All tasks of one core.
+pub(crate) struct Workers {
+    server: Server,
+    /// Nothing if the core must not write.
+    permit: Option<Permit>,
+    watches: Watches,
+    reads: JoinSet<Event>,
+    writes: JoinSet<Event>,
+}
+
+/// A command that starts no task: it is the caller's.
+pub(crate) enum Announcement<N> {
+    /// Something to report.
+    Notice(N),
+    /// What the product waits for.
+    Readiness(Vec<String>),
+}
+
+impl Workers {
+    pub(crate) fn new(server: Server, permit: Option<Permit>, after_list: AfterList) -> Workers {
+        let watches = Watches::new(server.clone(), after_list);
+        Workers { server, permit, watches, reads: JoinSet::new(), writes: JoinSet::new() }
+    }
+
+    /// Starts what a command asks for, or returns what is to be announced.
+    pub(crate) fn start<N>(&mut self, command: Command<N>) -> anyhow::Result<Option<Announcement<N>>> {
+        let server = self.server.clone();
+        match command {
+            Command::Watch { target, served, content } => self.watches.open(target, served, content),
+            Command::Unwatch(target) => self.watches.close(&target),
+            Command::Discover { tag } => self.read(reads::discover(server, tag)),
+            Command::Query { query, served } => self.read(reads::query(server, query, served)),
+            Command::Refetch { key, served } => self.read(reads::refetch(server, key, served)),
+            Command::Inspect { key, served } => self.read(reads::inspect(server, key, served)),
+            Command::Search { search, served } => self.read(reads::search(server, search, served)),
+            Command::Write(asked) => {
+                let Some(permit) = self.permit.clone() else {
+                    bail!("a core that must not write asked to write {}", asked.key);
+                };
+                self.writes.spawn(async move {
+                    let key = asked.key.clone();
+                    Event::Written(key, write(&server, &permit, *asked).await)
+                });
+            }
+            Command::Notify(notice) => return Ok(Some(Announcement::Notice(notice))),
+            Command::Readiness(missing) => return Ok(Some(Announcement::Readiness(missing))),
+        }
+        Ok(None)
+    }
+
+    fn read(&mut self, task: impl Future<Output = Event> + Send + 'static) {
+        self.reads.spawn(task);
+    }
+
+    /// Waits for an event and returns it with all others that are ready; nothing if the last watch has ended.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Vec<Event>> {
+        let first = tokio::select! {
+            report = self.watches.next() => report?.map(watched),
+            Some(read) = self.reads.join_next() => Some(read.context("a read ended unexpectedly")?),
+            Some(written) = self.writes.join_next() => Some(written.context("a write ended unexpectedly")?),
+        };
+        let mut events = Vec::from_iter(first);
+        self.add_ready(&mut events)?;
+        Ok(events)
+    }
+
+    /// Adds all events that are ready.
+    pub(crate) fn add_ready(&mut self, events: &mut Vec<Event>) -> anyhow::Result<()> {
+        while let Some(read) = self.reads.try_join_next() {
+            events.push(read.context("a read ended unexpectedly")?);
+        }
+        while let Some(written) = self.writes.try_join_next() {
+            events.push(written.context("a write ended unexpectedly")?);
+        }
+        while events.len() < LARGEST_BATCH
+            && let Some(report) = self.watches.try_next()
+        {
+            events.push(watched(report));
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty() && self.watches.is_idle()
+    }
+
+    /// Ends everything but writes.
+    pub(crate) fn stop_reading(&mut self) {
+        self.watches.close_all();
+        self.reads.abort_all();
+    }
+
+    /// How many writes are in flight.
+    pub(crate) fn writes_in_flight(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Waits for the answer to a write; nothing if none is in flight.
+    pub(crate) async fn next_written(&mut self) -> anyhow::Result<Option<Event>> {
+        self.writes.join_next().await.transpose().context("a write ended unexpectedly")
+    }
+}
+
+fn watched(report: Report) -> Event {
+    Event::Watched(report.target, report.event)
+}
