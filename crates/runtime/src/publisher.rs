@@ -52,3 +52,36 @@ impl EventPublisher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::EventPublisher;
+    use crate::journal::Publication;
+    use crate::test_server::{self, Answer, key};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+    use tokio::sync::watch;
+
+    #[tokio::test]
+    async fn events_wait_for_the_backlog_and_are_published_before_the_end() {
+        let published = Arc::new(AtomicUsize::new(0));
+        let count = published.clone();
+        let server = test_server::answering(move |_, _, _| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Answer::now(201, "{}")
+        });
+        let (backlog, backlog_reader) = watch::channel(1);
+        let publisher = EventPublisher::start(server, "pod".into(), backlog_reader);
+        for note in ["one", "two"] {
+            let (reason, note) = ("Tested".into(), note.into());
+            let event = cluster::event::Event { warning: false, reason, about: None, note };
+            publisher.publish(Publication { regarding: key("x"), uid: "u".into(), event }, jiff::Timestamp::UNIX_EPOCH);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(published.load(Ordering::SeqCst), 0, "a write is due");
+        backlog.send_replace(0);
+        publisher.close().await;
+        assert_eq!(published.load(Ordering::SeqCst), 2);
+    }
+}

@@ -1,0 +1,118 @@
+//! Writes, backups, previews and events, each sent to a real server.
+
+use super::{IDENTITY, config_map, desired, start};
+use change::{Effect, Key, Kind, Precondition};
+use cluster::{Permit, Server, discovery, event, lease, list, live, preview};
+use protocol::{Backup, Kinds, Write, WriteError, Written};
+use serde_json::{Value, json};
+
+struct Stage {
+    server: Server,
+    kinds: Kinds,
+    permit: Permit,
+}
+
+impl Stage {
+    async fn write(&self, write: Write) -> Result<Written, WriteError> {
+        runtime::writer::write(&self.server, &self.permit, write).await
+    }
+
+    fn one(&self, key: &Key, effect: Effect) -> Write {
+        let served = self.kinds.find(&key.kind).unwrap();
+        Write { key: key.clone(), served, effect, attempt: 0, record: None, backup: None }
+    }
+
+    async fn whole(&self, key: &Key) -> Value {
+        live::whole(&self.server, &self.kinds.find(&key.kind).unwrap(), key).await.unwrap().unwrap()
+    }
+}
+
+fn apply(value: &str, precondition: Precondition, force: bool) -> Effect {
+    Effect::Apply { object: desired("x", value), precondition, force }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_is_guarded_recorded_and_backed_up() {
+    let (_playground, server) = start().await;
+    let kinds = discovery::discover(&server).await.unwrap();
+    let stage = Stage { server, kinds, permit: lease::without_election() };
+    let key = config_map("x");
+
+    // It is created only where it does not exist.
+    let created = stage.write(stage.one(&key, apply("1", Precondition::Absent, true))).await.unwrap().live.unwrap();
+    assert!(created.labelled && created.managed_fields.claim("tester").is_some());
+    let again = stage.write(stage.one(&key, apply("1", Precondition::Absent, true))).await;
+    assert!(matches!(again, Err(WriteError::Stale(_))), "{again:?}");
+
+    // A preview shows the change and makes none.
+    let served = stage.kinds.find(&key.kind).unwrap();
+    let precondition =
+        Precondition::Present { uid: created.uid.clone(), resource_version: created.resource_version.clone() };
+    let object = desired("x", "2");
+    let shown = preview::preview(&stage.server, "tester", &served, &key, object, &precondition, true);
+    assert_eq!(shown.await.unwrap()["data"]["a"], "2");
+    assert_eq!(stage.whole(&key).await["data"]["a"], "1");
+
+    // What another manager applies is taken only by force.
+    let field_manager = "somebody";
+    let theirs = apply("3", Precondition::None, true);
+    cluster::act::act(&stage.server, &stage.permit, field_manager, &served, &key, theirs, 0).await.unwrap();
+    let refused = stage.write(stage.one(&key, apply("4", Precondition::None, false))).await;
+    assert!(matches!(refused, Err(WriteError::Refused { code: 409, .. })), "{refused:?}");
+    assert_eq!(stage.whole(&key).await["data"]["a"], "3");
+
+    // A write first makes its record and its backup.
+    let mut write = stage.one(&key, apply("4", Precondition::None, true));
+    let record = config_map("record");
+    let effect = Effect::Apply { object: desired("record", "kept"), precondition: Precondition::None, force: true };
+    write.record = Some((record.clone(), served.clone(), effect));
+    let secrets = stage.kinds.find(&Kind::new("v1", "Secret")).unwrap();
+    write.backup = Some(Backup { secrets: secrets.clone(), namespace: "default".into() });
+    let written = stage.write(write).await.unwrap();
+    assert_eq!(written.before.unwrap()["data"]["a"], "3");
+    assert_eq!(stage.whole(&key).await["data"]["a"], "4");
+    assert_eq!(stage.whole(&record).await["data"]["a"], "kept");
+    let backups = list::metadata(&stage.server, &secrets, "default", &change::backup::selector(&key)).await.unwrap();
+    assert_eq!(backups.len(), 1);
+
+    // Without a backup the object is left as it is, and what is gone needs none.
+    let mut write = stage.one(&key, apply("5", Precondition::None, true));
+    write.backup = Some(Backup { secrets: secrets.clone(), namespace: "does-not-exist".into() });
+    let unsaved = stage.write(write).await;
+    assert!(matches!(unsaved, Err(WriteError::NoBackup { .. })), "{unsaved:?}");
+    assert_eq!(stage.whole(&key).await["data"]["a"], "4");
+    let mut write = stage.one(&config_map("missing"), apply("5", Precondition::None, true));
+    write.backup = Some(Backup { secrets, namespace: "default".into() });
+    assert!(matches!(stage.write(write).await, Err(WriteError::Stale(_))));
+
+    // Objects are found by the label of the identity.
+    let found = list::lives(&stage.server, &served, "", &IDENTITY.selector()).await.unwrap();
+    assert_eq!(found.iter().map(|(key, _)| key.name.as_str()).collect::<Vec<_>>(), ["record", "x"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_is_applied_and_events_are_published_wherever_an_object_lives() {
+    let (_playground, server) = start().await;
+    let kinds = discovery::discover(&server).await.unwrap();
+    let stage = Stage { server, kinds, permit: lease::without_election() };
+    let namespace = Key { kind: Kind::new("v1", "Namespace"), namespace: String::new(), name: "default".into() };
+    let condition = json!({"type": "Tested", "status": "True", "reason": "Test", "message": "it works"});
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "default"},
+        "status": {"conditions": [condition]},
+    });
+    stage.write(stage.one(&namespace, Effect::ApplyStatus { object })).await.unwrap();
+    assert_eq!(stage.whole(&namespace).await["status"]["conditions"][0]["message"], "it works");
+
+    let event = event::Event {
+        warning: true,
+        reason: "Tested".into(),
+        about: Some(config_map("x")),
+        note: "\u{e9}".repeat(2_000),
+    };
+    for regarding in [namespace, config_map("x")] {
+        event::publish(&stage.server, &regarding, "u", "pod", &event, jiff::Timestamp::now()).await.unwrap();
+    }
+}
