@@ -1,16 +1,16 @@
 //! The autopilot at work, told step by step. Each step is checked: a story that does not come true is an error.
 
-use super::say;
+use super::print;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use playground::deployment::{self, objects};
-use playground::{Playground, Trouble};
+use playground::{Playground, UserError};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const SERVICE: &str = "virt-platform-autopilot-metrics";
 const SWAP: &str = "90-worker-swap-online";
 /// Long enough for a very busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the story plays with.
 struct Stage {
@@ -21,8 +21,8 @@ struct Stage {
 }
 
 /// Starts the operator under its own service account and tells what it does.
-pub(super) async fn tell(playground: &mut Playground, hco_version: &str) -> Result<(), Trouble> {
-    say("\nThe autopilot, on this cluster:\n")?;
+pub(super) async fn run(playground: &mut Playground, hco_version: &str) -> Result<(), UserError> {
+    print("\nThe autopilot, on this cluster:\n")?;
     let account = deployment::grant(playground).await?;
     deployment::start(playground, &account)?;
     let here = Some(deployment::NAMESPACE);
@@ -39,11 +39,11 @@ pub(super) async fn tell(playground: &mut Playground, hco_version: &str) -> Resu
     stage.leaves_an_ignored_field().await?;
     stage.pauses_a_fight().await?;
     stage.lets_go_and_takes_over().await?;
-    say("\nIt all came true.\n\n")
+    print("\nIt all came true.\n\n")
 }
 
 impl Stage {
-    async fn appears(&self) -> Result<(), Trouble> {
+    async fn appears(&self) -> Result<(), UserError> {
         until("the metrics Service appears", async || exists(&self.services, SERVICE).await).await?;
         told(
             "It was installed without a word from anybody: what restarts nothing is applied.",
@@ -51,7 +51,7 @@ impl Stage {
         )
     }
 
-    async fn waits_for_a_yes(&self) -> Result<(), Trouble> {
+    async fn waits_for_a_yes(&self) -> Result<(), UserError> {
         let asked = until("an approval is asked for", async || self.event("ApprovalRequired").await).await?;
         told("What restarts nodes waits for a yes.", &asked)?;
         check(exists(&self.machine_configs, SWAP).await.is_none(), "the MachineConfig was written without a yes")?;
@@ -61,7 +61,7 @@ impl Stage {
         told("Somebody says yes to exactly that.", &format!("MachineConfig {SWAP} exists"))
     }
 
-    async fn undoes_a_hand_edit(&self) -> Result<(), Trouble> {
+    async fn undoes_a_hand_edit(&self) -> Result<(), UserError> {
         let bare = self.bare_patch().await?;
         let begun = Instant::now();
         edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": "changed-by-hand"}}})).await?;
@@ -73,7 +73,7 @@ impl Stage {
         told("A hand edit is undone.", &format!("{told_as} ({times})"))
     }
 
-    async fn honours_and_refuses_patches(&self) -> Result<(), Trouble> {
+    async fn honours_and_refuses_patches(&self) -> Result<(), UserError> {
         let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
         annotate(&self.services, SERVICE, "patch", Some(patch)).await?;
         until("the patch is honoured", async || self.affinity_is("ClientIP").await).await?;
@@ -84,7 +84,7 @@ impl Stage {
         annotate(&self.machine_configs, SWAP, "patch", None).await
     }
 
-    async fn leaves_an_ignored_field(&self) -> Result<(), Trouble> {
+    async fn leaves_an_ignored_field(&self) -> Result<(), UserError> {
         annotate(&self.services, SERVICE, "ignore-fields", Some("/spec/sessionAffinity")).await?;
         let theirs = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE}, "spec": {"sessionAffinity": "None"}});
         // Without force: it succeeds as soon as the field is nobody's.
@@ -102,7 +102,7 @@ impl Stage {
         )
     }
 
-    async fn pauses_a_fight(&self) -> Result<(), Trouble> {
+    async fn pauses_a_fight(&self) -> Result<(), UserError> {
         for round in 0..200 {
             edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": format!("rogue-{round}")}}})).await?;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -113,17 +113,17 @@ impl Stage {
                 return told("The annotation is removed, and it is kept again.", "spec.selector is ours");
             }
         }
-        Err(Trouble::new("a fight was never paused", "this is a bug, please report it"))
+        Err(UserError::new("a fight was never paused", "this is a bug, please report it"))
     }
 
-    async fn lets_go_and_takes_over(&self) -> Result<(), Trouble> {
+    async fn lets_go_and_takes_over(&self) -> Result<(), UserError> {
         annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable")).await?;
         let pruned = until("it is deleted", async || self.event("Pruned").await).await?;
         told("Only some are named: what we made and nobody wants goes, in this version and no other.", &pruned)?;
         let theirs =
             json!({"metadata": {"name": SERVICE}, "spec": {"selector": {"app": "theirs"}, "ports": [{"port": 8080}]}});
-        let theirs =
-            serde_json::from_value(theirs).map_err(|error| Trouble::new("a step is wrong", "report it").from(error))?;
+        let theirs = serde_json::from_value(theirs)
+            .map_err(|error| UserError::new("a step is wrong", "report it").with_source(error))?;
         self.services.create(&PostParams::default(), &theirs).await.map_err(|error| failed(&error))?;
         annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable, metrics-service")).await?;
         let adopted = until("it is adopted", async || self.event("Adopted").await).await?;
@@ -135,7 +135,7 @@ impl Stage {
     }
 
     /// What a write costs that only does what is necessary: the median of five.
-    async fn bare_patch(&self) -> Result<Duration, Trouble> {
+    async fn bare_patch(&self) -> Result<Duration, UserError> {
         let mut times = Vec::new();
         for round in 0..5 {
             let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bare"},
@@ -174,42 +174,42 @@ async fn exists(api: &Api<DynamicObject>, name: &str) -> Option<()> {
     api.get_opt(name).await.ok().flatten().map(|_| ())
 }
 
-async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) -> Result<(), Trouble> {
+async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) -> Result<(), UserError> {
     edit(api, name, &json!({"metadata": {"annotations": {format!("{}{key}", api::annotation::PREFIX): value}}})).await
 }
 
 /// Changes an object as somebody else would.
-async fn edit(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), Trouble> {
+async fn edit(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), UserError> {
     let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
     api.patch(name, &params, &Patch::Merge(patch)).await.map(|_| ()).map_err(|error| failed(&error))
 }
 
-async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> Result<T, Trouble> {
+async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> Result<T, UserError> {
     let begun = Instant::now();
     loop {
         if let Some(found) = look().await {
             return Ok(found);
         }
-        check(begun.elapsed() < PATIENCE, &format!("after {} s it is still not so: {what}", PATIENCE.as_secs()))?;
+        check(begun.elapsed() < TIMEOUT, &format!("after {} s it is still not so: {what}", TIMEOUT.as_secs()))?;
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-fn check(holds: bool, what: &str) -> Result<(), Trouble> {
+fn check(holds: bool, what: &str) -> Result<(), UserError> {
     if holds {
         Ok(())
     } else {
-        Err(Trouble::new(what, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)"))
+        Err(UserError::new(what, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)"))
     }
 }
 
-fn failed(error: &kube::Error) -> Trouble {
-    Trouble::new("the API server refused a step of the story", "this is a bug, please report it")
-        .because(playground::trouble::server_words(error))
+fn failed(error: &kube::Error) -> UserError {
+    UserError::new("the API server refused a step of the story", "this is a bug, please report it")
+        .with_detail(playground::user_error::server_message(error))
 }
 
-fn told(what: &str, shown: &str) -> Result<(), Trouble> {
-    say(&format!("  ✓ {what}\n      {shown}\n"))
+fn told(what: &str, shown: &str) -> Result<(), UserError> {
+    print(&format!("  ✓ {what}\n      {shown}\n"))
 }
 
 fn millis(time: Duration) -> f64 {

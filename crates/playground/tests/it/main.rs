@@ -1,27 +1,27 @@
-//! What the playground promises, on a real control plane.
+//! Integration tests of the playground, on a real control plane.
 
-// Clippy takes only functions marked as tests for tests.
+// Clippy allows these in test functions only, not in their helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bad_input;
-mod counter;
 mod crds;
-mod death;
 mod faults;
 mod isolation;
-mod marked;
+mod marked_process;
+mod process_cleanup;
+mod request_counter;
 mod scenes;
 mod terminal;
 
 use playground::{Options, Playground, Progress, Scene};
 
-/// A clean cluster with a preset's scene.
+/// A new cluster with a preset scene.
 async fn start(scene: &str) -> Playground {
     start_scene(Scene::preset(scene).unwrap()).await
 }
 
-/// A clean cluster with this scene.
+/// A new cluster with this scene.
 async fn start_scene(scene: Scene) -> Playground {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Playground::start(&Options::for_test(scene), Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"))
+    Playground::start(&Options::for_test(scene), Progress::Silent).await.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,4 +1,4 @@
-//! The reference page about foreign CRDs, from the table that fetches them.
+//! The reference page of third-party CRDs, generated from `tools/crds`.
 
 use super::File;
 use crate::workspace::Workspace;

@@ -15,7 +15,7 @@ pub(super) fn file(workspace: &Workspace) -> anyhow::Result<File> {
     for layer in LAYERS.iter().filter(|layer| names.contains(&layer.name)) {
         let existing: Vec<&str> = layer.may_use.iter().copied().filter(|name| names.contains(name)).collect();
         let may_use = if existing.is_empty() { "-".to_owned() } else { existing.join(", ") };
-        table.push_str(&format!("| `{}` | {} | {may_use} | {} |\n", layer.name, layer.role.word(), layer.what));
+        table.push_str(&format!("| `{}` | {} | {may_use} | {} |\n", layer.name, layer.role.label(), layer.what));
     }
     let old = workspace.read(PATH)?;
     let (before, rest) = old.split_once(BEGIN).with_context(|| format!("{PATH} has no line {BEGIN:?}"))?;
