@@ -19,12 +19,12 @@ fn without_a_terminal_up_runs_the_printed_commands_and_exits() {
 }
 
 #[test]
-fn the_story_of_the_demo_comes_true() {
+fn every_step_of_the_demo_succeeds() {
     let mark = ProcessMark::new("story");
     let output = run(mark.program(virtpilot()).args(["up", "--story", "--hco", "v1beta1"]));
     assert_eq!(output.code, Some(0), "{}\n{}", output.out, output.err);
     assert_eq!(output.out.matches("  ✓ ").count(), 12, "{}", output.out);
-    assert!(output.out.contains("It all came true."), "{}", output.out);
+    assert!(output.out.contains("All steps succeeded."), "{}", output.out);
     mark.expect_gone();
 }
 
