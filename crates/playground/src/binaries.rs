@@ -1,6 +1,7 @@
 //! The programs of the control plane, from `KUBEBUILDER_ASSETS`, from the cache or built from source.
 
 use crate::cache::{Cache, Key};
+use crate::files;
 use crate::go::{Go, OutputLine};
 use crate::progress::Progress;
 use crate::tools::{Tools, required_version};
@@ -116,12 +117,8 @@ async fn build(
 ) -> Result<(), UserError> {
     let names = programs.iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
     let staging = cache.staging_folder("control-plane")?;
-    let write = |name: &str, text: &str| {
-        let path = staging.path().join(name);
-        std::fs::write(&path, text).map_err(|error| user_error::io("write", &path, error))
-    };
-    write("go.mod", &tools.control_plane_mod)?;
-    write("go.sum", &tools.control_plane_sum)?;
+    files::write(&staging.path().join("go.mod"), &tools.control_plane_mod)?;
+    files::write(&staging.path().join("go.sum"), &tools.control_plane_sum)?;
     let go = Go::find(staging.path(), &format!("to build {names} (KUBEBUILDER_ASSETS does not have them)"))?;
 
     let mut step = progress.step("Go modules of the control plane");

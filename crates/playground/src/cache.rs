@@ -1,6 +1,7 @@
 //! The cache of built and downloaded files, outside any clone.
 
 use crate::owned_folder::{self, OwnedFolder};
+use crate::poll;
 use crate::user_error::{self, UserError};
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
@@ -71,19 +72,19 @@ impl Cache {
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let file = File::create(&path).map_err(failed)?;
         let mut waiting = Some(waiting);
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-                // Polled, so that Ctrl-C is handled meanwhile.
-                Err(TryLockError::WouldBlock) => {
-                    if let Some(notify) = waiting.take() {
-                        notify();
-                    }
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+        // Polled instead of blocking, so that Ctrl-C is handled meanwhile.
+        poll::until_some(Duration::from_millis(100), async || match file.try_lock() {
+            Ok(()) => Ok(Some(())),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+            Err(TryLockError::WouldBlock) => {
+                if let Some(notify) = waiting.take() {
+                    notify();
                 }
+                Ok(None)
             }
-        }
+        })
+        .await?;
+        Ok(file)
     }
 
     /// A folder to create an entry in, on the same file system so that `install` is one rename.

@@ -1,16 +1,17 @@
 //! The certificate authority of a playground, and the keys and certificates it issues.
 
-use crate::user_error::{self, UserError};
+use crate::files;
+use crate::user_error::UserError;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The administrator's user and group; RBAC grants this group everything.
-const ADMIN: (&str, &str) = ("playground-admin", "system:masters");
+const ADMIN: (&str, &str) = (ADMIN_USER, "system:masters");
+/// The administrator's user name in the audit log.
+pub const ADMIN_USER: &str = "playground-admin";
 /// The controller manager's user, to which RBAC binds its role.
 const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "");
 
@@ -96,13 +97,6 @@ fn name(common: &str, organization: &str) -> DistinguishedName {
 
 fn write(folder: &Path, name: &str, text: &str, mode: u32) -> Result<PathBuf, UserError> {
     let path = folder.join(name);
-    std::fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(mode)
-        .open(&path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| user_error::io("write", &path, error))?;
+    files::write_with_mode(&path, text, mode)?;
     Ok(path)
 }

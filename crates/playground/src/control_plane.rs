@@ -3,7 +3,9 @@
 use crate::binaries::Binaries;
 use crate::certificates::Certificates;
 use crate::components::{self, API_SERVER, CONTROLLER_MANAGER, ETCD, Layout};
+use crate::files;
 use crate::kubeconfig::{self, Credential};
+use crate::poll;
 use crate::port;
 use crate::process::{Report, SupervisorHandle};
 use crate::run_folder;
@@ -12,7 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// An idle machine needs three seconds; a very busy one has needed half a minute.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -148,8 +150,7 @@ async fn start_on(launch: &Launch<'_>, port: u16) -> Result<ControlPlane, StartE
         crate::seed::copy(seed, &layout.data())?;
     }
     let certificates = Certificates::create(&layout.folder)?;
-    let policy = layout.audit_policy();
-    std::fs::write(&policy, components::AUDIT_POLICY).map_err(|error| user_error::io("write", &policy, error))?;
+    files::write(&layout.audit_policy(), components::AUDIT_POLICY)?;
     let address = format!("https://127.0.0.1:{port}");
     let authority = &certificates.authority;
     kubeconfig::write(&layout.kubeconfig(), &address, authority, &Credential::Certificate(&certificates.admin))?;
@@ -169,8 +170,7 @@ async fn start_on(launch: &Launch<'_>, port: u16) -> Result<ControlPlane, StartE
 
 impl ControlPlane {
     async fn wait_until_ready(&mut self) -> Result<(), StartError> {
-        let started = Instant::now();
-        loop {
+        let ready = poll::with_timeout(Duration::from_millis(25), TIMEOUT, async || {
             while let Some(report) = self.supervisor.poll()? {
                 if let Some(error) = self.failure_in(&report) {
                     let log = std::fs::read_to_string(self.layout.log(API_SERVER)).unwrap_or_default();
@@ -179,15 +179,12 @@ impl ControlPlane {
                 }
             }
             let request = http::Request::get("/readyz").body(Vec::new()).map_err(|error| internal(&error))?;
-            if let Ok(Ok(text)) = tokio::time::timeout(Duration::from_secs(2), self.client.request_text(request)).await
-                && text == "ok"
-            {
-                return Ok(());
-            }
-            if started.elapsed() > TIMEOUT {
-                return Err(program_failed(&self.layout, API_SERVER, "is not ready").into());
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
+            let response = tokio::time::timeout(Duration::from_secs(2), self.client.request_text(request)).await;
+            Ok(matches!(response, Ok(Ok(text)) if text == "ok").then_some(()))
+        });
+        match ready.await? {
+            Some(()) => Ok(()),
+            None => Err(program_failed(&self.layout, API_SERVER, "is not ready").into()),
         }
     }
 }

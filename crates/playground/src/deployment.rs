@@ -2,9 +2,10 @@
 
 use crate::playground::Playground;
 use crate::service_account::Account;
-use crate::user_error::{UserError, server_message};
+use crate::user_error::{self, UserError, server_message};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// The operator's namespace.
 pub const NAMESPACE: &str = api::hco::NAMESPACE;
@@ -35,12 +36,31 @@ pub async fn grant_for(playground: &Playground, role: &str) -> Result<Account, U
 
 /// Starts the operator binary beside this program; it ends with the playground.
 pub fn start(playground: &mut Playground, account: &Account) -> Result<(), UserError> {
-    let own = std::env::current_exe()
-        .map_err(|error| UserError::new("could not find the path of this program", "run again").with_source(error))?;
-    let mut arguments =
-        vec!["run".to_owned(), "--metrics-bind-address=0".into(), "--health-probe-bind-address=0".into()];
-    arguments.extend(["--kubeconfig".into(), account.kubeconfig.display().to_string()]);
-    playground.start_program("virtpilot", &own.with_file_name("virtpilot"), arguments)
+    playground.start_program("virtpilot", &binary()?, arguments(account))
+}
+
+/// The operator binary beside this program.
+pub fn binary() -> Result<PathBuf, UserError> {
+    std::env::current_exe()
+        .map(|own| own.with_file_name("virtpilot"))
+        .map_err(|error| UserError::new("could not find the path of this program", "run again").with_source(error))
+}
+
+/// The arguments that run the operator with this account and without its HTTP servers.
+pub fn arguments(account: &Account) -> Vec<String> {
+    let kubeconfig = account.kubeconfig.display().to_string();
+    ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig", &kubeconfig]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// Changes an object as another field manager would, for example a user with kubectl.
+pub async fn edit(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), UserError> {
+    let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
+    api.patch_metadata(name, &params, &Patch::Merge(patch))
+        .await
+        .map(|_| ())
+        .map_err(|error| user_error::refused(&error))
 }
 
 /// An untyped API with administrator rights for a kind, in a namespace or cluster-wide.

@@ -1,11 +1,12 @@
 //! Writes kubeconfig files.
 
 use crate::certificates::Identity;
+use crate::files;
 use crate::user_error::{self, UserError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::os::unix::fs::OpenOptionsExt;
+
 use std::path::Path;
 
 /// A user's credential.
@@ -53,15 +54,7 @@ pub fn redirect(from: &Path, to: &Path, address: &str) -> Result<(), UserError> 
 
 fn save(path: &Path, config: &Value) -> Result<(), UserError> {
     // JSON is valid YAML, so every client reads it.
-    let text = format!("{config:#}\n");
-    std::fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
-        .map_err(|error| user_error::io("write the kubeconfig", path, error))
+    files::write_with_mode(path, format!("{config:#}\n"), 0o600)
 }
 
 fn encoded(path: &Path) -> Result<String, UserError> {

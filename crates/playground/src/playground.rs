@@ -11,10 +11,10 @@ use crate::scene::{self, Scene};
 use crate::service_account::{self, Account};
 use crate::slot::Slot;
 use crate::tools::Tools;
-use crate::user_error::{self, UserError};
-use crate::{owned_folder, run_folder, seed};
+use crate::user_error::UserError;
+use crate::{files, owned_folder, run_folder, seed};
 use kube::Client;
-use std::os::unix::fs::PermissionsExt;
+
 use std::path::{Path, PathBuf};
 
 /// How to start a playground.
@@ -33,6 +33,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// For a benchmark: with fsync, as on a real cluster, and without waiting for a slot.
+    pub fn for_bench(scene: Option<Scene>) -> Options {
+        Options { scene, fsync: true, port: None, keep: false, wait_for_slot: false }
+    }
+
     /// For a test: with this scene, without fsync, limited to the number of cores.
     pub fn for_test(scene: Scene) -> Options {
         Options { scene: Some(scene), fsync: false, port: None, keep: false, wait_for_slot: true }
@@ -142,10 +147,7 @@ impl Playground {
     }
 
     fn write_script(&self, name: &str, command: &str) -> Result<(), UserError> {
-        let path = self.folder().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\nexec {command} \"$@\"\n"))
-            .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
-            .map_err(|error| user_error::io("write", &path, error))
+        files::write_with_mode(&self.folder().join(name), format!("#!/bin/sh\nexec {command} \"$@\"\n"), 0o755)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Limits how many control planes run at a time on one machine, so that tests do not starve each other.
 
 use crate::cache::Cache;
+use crate::poll;
 use crate::user_error::{self, UserError};
 use std::fs::File;
 use std::time::Duration;
@@ -17,15 +18,16 @@ impl Slot {
         let slots = std::thread::available_parallelism().map_or(1, usize::from);
         let folder = cache.folder().join("slots");
         std::fs::create_dir_all(&folder).map_err(|error| user_error::io("create", &folder, error))?;
-        loop {
+        poll::until_some(Duration::from_millis(50), async || {
             for slot in 0..slots {
                 let path = folder.join(slot.to_string());
                 let file = File::create(&path).map_err(|error| user_error::io("open", &path, error))?;
                 if file.try_lock().is_ok() {
-                    return Ok(Slot { _lock: file });
+                    return Ok(Some(Slot { _lock: file }));
                 }
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            Ok(None)
+        })
+        .await
     }
 }

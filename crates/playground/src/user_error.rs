@@ -72,6 +72,12 @@ pub fn disk_full(path: &std::path::Path) -> UserError {
     )
 }
 
+/// The error for a request of the demo or a benchmark that should have succeeded.
+pub fn refused(error: &kube::Error) -> UserError {
+    UserError::new("the API server refused a request", "this is a bug, please report it")
+        .with_detail(server_message(error))
+}
+
 /// The message of an API error, without the rest of the Status.
 pub fn server_message(error: &kube::Error) -> String {
     match error {

@@ -16,6 +16,15 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
+/// A Markdown table.
+fn markdown_table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String; COLUMNS]]) -> String {
+    let mut text = format!("| {} |\n|{}\n", header.join(" | "), "---|".repeat(COLUMNS));
+    for row in rows {
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
+    }
+    text
+}
+
 /// Every generated file with its expected content.
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];

@@ -73,6 +73,19 @@ impl Workspace {
         self.files.iter().map(String::as_str).filter(move |file| file.ends_with(suffix))
     }
 
+    /// The violations that a check finds in the files with this suffix.
+    pub(crate) fn check_files(
+        &self,
+        suffix: &str,
+        check: impl Fn(&str, &str) -> Vec<String>,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut violations = Vec::new();
+        for path in self.files_ending(suffix) {
+            violations.extend(check(path, &self.read(path)?));
+        }
+        Ok(violations)
+    }
+
     /// The normal dependencies of a package, one per line.
     pub(crate) fn normal_tree(&self, package: &str) -> anyhow::Result<String> {
         let args = ["tree", "--locked", "--edges=normal", "--prefix=none", "--format={p}", "--package", package];

@@ -4,6 +4,7 @@ use super::EarlyExit;
 use jiff::{SignedDuration, Timestamp};
 use playground::UserError;
 use playground::audit::{AuditLog, Kind, Mark, Requests};
+use playground::text_table::{self, Align};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -63,16 +64,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), EarlyExit> {
 }
 
 fn print_text(requests: &Requests) -> Result<(), EarlyExit> {
+    let (users, mut rows): (Vec<String>, Vec<[String; 4]>) = requests
+        .table()
+        .into_iter()
+        .map(|(row, count)| (row.user, [count.to_string(), label(row.kind).to_owned(), row.verb, row.resource]))
+        .unzip();
+    rows.push([requests.count().to_string(), "total".to_owned(), String::new(), String::new()]);
+    let lines = text_table::lines([Align::Right, Align::Left, Align::Left, Align::Left], &rows);
     let mut out = std::io::stdout().lock();
-    let mut user = String::new();
-    for (row, count) in requests.table() {
-        if row.user != user {
-            writeln!(out, "{}", row.user)?;
-            user.clone_from(&row.user);
+    for (index, line) in lines.iter().enumerate() {
+        // The rows are sorted by user; the last one, the total, has none.
+        if let Some(user) = users.get(index)
+            && (index == 0 || *user != users[index - 1])
+        {
+            writeln!(out, "{user}")?;
         }
-        writeln!(out, "{count:>7}  {:<8} {:<17} {}", label(row.kind), row.verb, row.resource)?;
+        writeln!(out, "  {line}")?;
     }
-    writeln!(out, "{:>7}  total", requests.count())?;
     Ok(())
 }
 

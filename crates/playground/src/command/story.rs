@@ -2,9 +2,10 @@
 
 use super::print;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use playground::deployment::{self, objects};
-use playground::{Playground, UserError};
-use serde_json::{Value, json};
+use playground::deployment::{self, edit, objects};
+use playground::user_error::refused;
+use playground::{Playground, UserError, poll};
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 const SERVICE: &str = "virt-platform-autopilot-metrics";
@@ -132,7 +133,7 @@ impl Demo {
         let users_service = serde_json::from_value(users_service).map_err(|error| {
             UserError::new("an object of the demo is invalid", "this is a bug, please report it").with_source(error)
         })?;
-        self.services.create(&PostParams::default(), &users_service).await.map_err(|error| failed(&error))?;
+        self.services.create(&PostParams::default(), &users_service).await.map_err(|error| refused(&error))?;
         annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable, metrics-service")).await?;
         let adopted = until("the Service is adopted", async || self.event("Adopted").await).await?;
         print_step(
@@ -155,7 +156,7 @@ impl Demo {
             self.services
                 .patch("baseline", &PatchParams::apply("baseline").force(), &Patch::Apply(&object))
                 .await
-                .map_err(|error| failed(&error))?;
+                .map_err(|error| refused(&error))?;
             times.push(started.elapsed());
         }
         let _ = self.services.delete("baseline", &kube::api::DeleteParams::default()).await;
@@ -189,35 +190,18 @@ async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option
     edit(api, name, &json!({"metadata": {"annotations": {format!("{}{key}", api::annotation::PREFIX): value}}})).await
 }
 
-/// Changes an object as another field manager.
-async fn edit(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), UserError> {
-    let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
-    api.patch(name, &params, &Patch::Merge(patch)).await.map(|_| ()).map_err(|error| failed(&error))
-}
-
 /// Polls until there is a result, or fails after the timeout.
-async fn until<T>(what: &str, poll: impl AsyncFn() -> Option<T>) -> Result<T, UserError> {
-    let started = Instant::now();
-    loop {
-        if let Some(found) = poll().await {
-            return Ok(found);
-        }
-        check(started.elapsed() < TIMEOUT, &format!("timed out after {} s waiting until {what}", TIMEOUT.as_secs()))?;
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+async fn until<T>(what: &str, attempt: impl AsyncFn() -> Option<T>) -> Result<T, UserError> {
+    let found = poll::with_timeout(Duration::from_millis(2), TIMEOUT, async || Ok(attempt().await)).await?;
+    found.ok_or_else(|| step_failed(&format!("timed out after {} s waiting until {what}", TIMEOUT.as_secs())))
 }
 
 fn check(holds: bool, message: &str) -> Result<(), UserError> {
-    if holds {
-        Ok(())
-    } else {
-        Err(UserError::new(message, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)"))
-    }
+    if holds { Ok(()) } else { Err(step_failed(message)) }
 }
 
-fn failed(error: &kube::Error) -> UserError {
-    UserError::new("the API server refused a request of the demo", "this is a bug, please report it")
-        .with_detail(playground::user_error::server_message(error))
+fn step_failed(message: &str) -> UserError {
+    UserError::new(message, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)")
 }
 
 fn print_step(claim: &str, evidence: &str) -> Result<(), UserError> {

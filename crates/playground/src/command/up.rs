@@ -2,6 +2,7 @@
 
 use super::requests::Format;
 use super::{EarlyExit, print, shutdown_requested, story, unless_interrupted};
+use playground::certificates::ADMIN_USER;
 use playground::scene::{PRESETS, Pool};
 use playground::{Options, Playground, Progress, Scene, UserError};
 use serde_json::json;
@@ -130,7 +131,7 @@ fn sample_commands(playground: &Playground) -> [String; 3] {
     [
         format!("{folder}/kubectl get nodes"),
         format!("{folder}/kubectl get machineconfigpools,hyperconvergeds --all-namespaces"),
-        format!("{folder}/requests --user playground-admin"),
+        format!("{folder}/requests --user {ADMIN_USER}"),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Installs CRDs and waits until they are established.
 
+use crate::poll;
 use crate::user_error::{UserError, server_message};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -7,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// More concurrent requests only slow the server down.
 const CONCURRENCY: usize = 8;
@@ -41,21 +42,19 @@ pub async fn install(client: &Client, crds: &[Value]) -> Result<(), UserError> {
         .try_collect::<Vec<()>>()
         .await?;
     let wanted: BTreeSet<&str> = crds.iter().filter_map(|crd| crd["metadata"]["name"].as_str()).collect();
-    let started = Instant::now();
-    loop {
+    let mut waiting = Vec::new();
+    let done = poll::with_timeout(Duration::from_millis(50), TIMEOUT, async || {
         let ready = established(client).await?;
-        let waiting: Vec<&str> = wanted.iter().filter(|name| !ready.contains(**name)).copied().collect();
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        if started.elapsed() > TIMEOUT {
-            return Err(UserError::new(
-                format!("these CRDs are not established after {} s: {}", TIMEOUT.as_secs(), waiting.join(", ")),
-                "the machine is too busy or the CRDs conflict: check their status conditions",
-            ));
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        waiting = wanted.iter().filter(|name| !ready.contains(**name)).copied().collect();
+        Ok(waiting.is_empty().then_some(()))
+    });
+    if done.await?.is_some() {
+        return Ok(());
     }
+    Err(UserError::new(
+        format!("these CRDs are not established after {} s: {}", TIMEOUT.as_secs(), waiting.join(", ")),
+        "the machine is too busy or the CRDs conflict: check their status conditions",
+    ))
 }
 
 /// The names of all established CRDs.

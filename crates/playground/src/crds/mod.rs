@@ -11,6 +11,7 @@ pub use install::{established, install};
 pub use table::{Row, Source, Table};
 
 use crate::cache::{Cache, Key};
+use crate::files;
 use crate::progress::Progress;
 use crate::tools::Tools;
 use crate::user_error::{self, UserError};
@@ -106,10 +107,7 @@ impl Crds {
 }
 
 async fn fetch(table: &Table, tools: &Tools, folder: &Path, step: &mut crate::progress::Step) -> Result<(), UserError> {
-    let save = |row: &Row, crd: &Value| {
-        let path = folder.join(row.file_name());
-        std::fs::write(&path, crd.to_string()).map_err(|error| user_error::io("write", &path, error))
-    };
+    let save = |row: &Row, crd: &Value| files::write(&folder.join(row.file_name()), crd.to_string());
     modules::fetch(table, tools, step, |row, crd| save(&row, &crd)).await?;
     sdist::fetch(table, folder, step, |row, crd| save(&row, &crd)).await?;
     for stub in &table.stubs {

@@ -1,6 +1,7 @@
 //! CRDs that a pinned Go module contains as YAML.
 
 use super::table::{Row, Source, Table};
+use crate::files;
 use crate::go::{Go, OutputLine};
 use crate::progress::Step;
 use crate::tools::{Tools, required_version};
@@ -27,8 +28,7 @@ pub(super) async fn fetch(
     let folder =
         tempfile::tempdir().map_err(|error| user_error::io("create a folder in", &std::env::temp_dir(), error))?;
     for (name, text) in [("go.mod", &tools.crds_mod), ("go.sum", &tools.crds_sum)] {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).map_err(|error| user_error::io("write", &path, error))?;
+        files::write(&folder.path().join(name), text)?;
     }
     let go = Go::find(folder.path(), "to download the modules that contain third-party CRDs")?;
     for (index, module) in table.modules.iter().enumerate() {

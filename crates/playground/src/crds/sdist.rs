@@ -3,6 +3,7 @@
 use super::table::{Row, Sdist, Table};
 use super::{descheduler, from_schema};
 use crate::cache::hex;
+use crate::files;
 use crate::go::which;
 use crate::process::{Output, Start, run_to_end};
 use crate::progress::Step;
@@ -60,7 +61,7 @@ async fn download(sdist: &Sdist, staging: &Path) -> Result<Vec<u8>, UserError> {
     let folder = tempfile::tempdir_in(staging).map_err(|error| user_error::io("create a folder in", staging, error))?;
     let requirements = folder.path().join("requirements.txt");
     let line = format!("{}=={} --hash=sha256:{}\n", sdist.package, sdist.version, sdist.sha256);
-    std::fs::write(&requirements, line).map_err(|error| user_error::io("write", &requirements, error))?;
+    files::write(&requirements, line)?;
     write_build_backend_stub(sdist, folder.path())?;
     let mut printed = Vec::new();
     let args = [
@@ -116,10 +117,9 @@ fn write_build_backend_stub(sdist: &Sdist, folder: &Path) -> Result<(), UserErro
          file.write('Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n')\n    return '{info}'\n"
     );
     let module = folder.join("hatchling");
-    let failed = |error| user_error::io("write", &module, error);
-    std::fs::create_dir(&module).map_err(failed)?;
-    std::fs::write(module.join("__init__.py"), "").map_err(failed)?;
-    std::fs::write(module.join("build.py"), code).map_err(failed)
+    std::fs::create_dir(&module).map_err(|error| user_error::io("create", &module, error))?;
+    files::write(&module.join("__init__.py"), "")?;
+    files::write(&module.join("build.py"), code)
 }
 
 fn wrong_checksum(sdist: &Sdist) -> UserError {

@@ -1,9 +1,10 @@
 //! The active plan: which fault applies to which request, and which faults have been injected.
 
+use super::lock;
 use super::plan::{Fault, Plan};
 use super::request_info::RequestInfo;
 use crate::user_error::UserError;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// A fault that has been injected.
@@ -65,7 +66,7 @@ impl ActivePlan {
     }
 
     pub(super) fn on_kill(&self, kill: Kill) {
-        *self.kill.lock().unwrap_or_else(PoisonError::into_inner) = Some(kill);
+        *lock(&self.kill) = Some(kill);
     }
 
     /// Counts a request and returns the fault to inject, if any, and the plan's generation.
@@ -104,7 +105,7 @@ impl ActivePlan {
 
     /// Kills the program under test; its unforwarded requests are dropped with its connections.
     pub(super) fn kill(&self) {
-        let kill = self.kill.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kill = lock(&self.kill).clone();
         if let Some(kill) = kill {
             kill();
         }
@@ -149,7 +150,7 @@ impl ActivePlan {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The first response to every list, for the fault `stale`.
 
+use super::lock;
 use super::request_info::RequestInfo;
 use bytes::Bytes;
 use http::{HeaderMap, Response, header::ACCEPT};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 #[derive(Default)]
 pub(super) struct ListCache(Mutex<HashMap<String, Response<Bytes>>>);
@@ -12,12 +13,12 @@ pub(super) struct ListCache(Mutex<HashMap<String, Response<Bytes>>>);
 impl ListCache {
     /// Stores a response unless there is an earlier one.
     pub(super) fn store(&self, key: String, response: &Response<Bytes>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_insert_with(|| response.clone());
+        lock(&self.0).entry(key).or_insert_with(|| response.clone());
     }
 
     /// The first response.
     pub(super) fn first(&self, key: &str) -> Option<Response<Bytes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        lock(&self.0).get(key).cloned()
     }
 }
 

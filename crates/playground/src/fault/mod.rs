@@ -24,7 +24,7 @@ use list_cache::ListCache;
 use record::Records;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use upstream::Server;
@@ -131,6 +131,11 @@ impl Proxy {
     pub fn requests(&self) -> Vec<Line> {
         self.shared.records.all()
     }
+}
+
+/// Locks a mutex even if another thread has panicked while holding it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Proxy {

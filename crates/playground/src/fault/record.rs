@@ -1,5 +1,6 @@
 //! Records every request: in memory for the test, and as a line of JSON in a file.
 
+use super::lock;
 use super::request_info::RequestInfo;
 use super::resource_version;
 use crate::user_error::{self, UserError};
@@ -8,7 +9,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// One request. The user is in the audit log; headers are not recorded, so no token is stored.
@@ -60,14 +61,14 @@ impl Records {
     }
 
     pub(super) fn all(&self) -> Vec<Line> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.lines).clone()
     }
 
     /// Starts the record of a request; dropping the returned value finishes it.
     pub(super) fn begin(self: &Arc<Records>, request: &RequestInfo, body: &[u8]) -> Recording {
         let parameter = |key| request.parameter(key).map(str::to_owned);
         let in_body = || if body.is_empty() { None } else { resource_version::of_object(body) };
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.lines);
         let index = lines.len();
         lines.push(Line {
             seq: index as u64 + 1,
@@ -104,7 +105,7 @@ impl Recording {
 
     /// Changes the record.
     pub(super) fn update(&self, change: impl FnOnce(&mut Line)) {
-        let mut lines = self.records.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.records.lines);
         if let Some(line) = lines.get_mut(self.index) {
             change(line);
         }
@@ -120,6 +121,6 @@ impl Drop for Recording {
             written = serde_json::to_string(line).unwrap_or_default() + "\n";
         });
         // The record is still in memory, and a full disk is reported by the control plane.
-        let _ = self.records.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(written.as_bytes());
+        let _ = lock(&self.records.file).write_all(written.as_bytes());
     }
 }

@@ -1,11 +1,11 @@
 //! Failures are reported in one message with a fix, and the next run continues.
 
-use crate::marked_process::{CommandOutput, ProcessMark, run, start_until};
+use crate::marked_process::{CommandOutput, ProcessMark, kill, run, start_until};
 use playground::binaries::Binaries;
 use playground::cache::Cache;
 use playground::tools::Tools;
 use playground::{Progress, UserError};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::net::TcpListener;
 use std::path::Path;
 
@@ -165,7 +165,7 @@ fn ctrl_c_during_the_build_is_reported_and_the_next_run_continues() {
     while count_files(go_cache.path()) < 100 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    kill(child.id(), Signal::INT);
     let status = child.wait().unwrap();
     let printed = rest.join().unwrap();
     assert_eq!(status.code(), Some(130), "{printed}");

@@ -1,10 +1,10 @@
 //! Every fault of the proxy has its documented effect, and all other requests are forwarded unchanged.
 
-use crate::start;
+use crate::{admin_account, eventually, start};
 use futures::{Stream, StreamExt};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -37,17 +37,7 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Fixture {
         let playground = start("single-node").await;
-        let account = playground.account(NAMESPACE, "test").await.unwrap();
-        let binding: ClusterRoleBinding = serde_json::from_value(json!({
-            "metadata": {"name": "test"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": "test", "namespace": NAMESPACE}],
-        }))
-        .unwrap();
-        Api::all(playground.client()).create(&PostParams::default(), &binding).await.unwrap();
-        let nodes: Api<Node> = Api::all(account.client.clone());
-        // The authorizer sees the binding with a delay.
-        while nodes.list(&ListParams::default()).await.is_err() {}
+        let account = admin_account(&playground, "test").await;
         let proxy = Proxy::start(&playground, &account).unwrap();
         Fixture { proxy, account, playground }
     }
@@ -104,6 +94,16 @@ fn code<T: std::fmt::Debug>(result: kube::Result<T>) -> u16 {
         kube::Error::Api(status) => status.code,
         _ => 0,
     }
+}
+
+/// Sends a create request and checks that the fault is injected and no response arrives.
+async fn create_without_response(fixture: &Fixture, maps: &Api<ConfigMap>, name: &str) {
+    let mut response = Box::pin(create(maps, name));
+    tokio::select! {
+        result = &mut response => panic!("{result:?}"),
+        () = fixture.until_fired() => {}
+    }
+    assert!(is_silent(&mut response).await);
 }
 
 async fn is_silent(future: impl Future) -> bool {
@@ -213,14 +213,8 @@ async fn check_kill_after_commit(fixture: &Fixture) {
 async fn check_blind_timeout(fixture: &Fixture) {
     let maps = fixture.maps().await;
     fixture.plan("{match: {verb: create}, fault: blind-timeout}");
-    let mut waiting = Box::pin(create(&maps, "silent"));
-    tokio::select! {
-        result = &mut waiting => panic!("{result:?}"),
-        () = fixture.until_fired() => {}
-    }
+    create_without_response(fixture, &maps, "silent").await;
     assert!(fixture.exists("silent").await);
-    assert!(is_silent(&mut waiting).await);
-    drop(waiting);
     assert_eq!(fixture.fired(), ["blind-timeout"]);
     fixture.plan("{match: {verb: create}, fault: {blind-timeout: {close: true}}}");
     assert_eq!(code(create(&maps, "closed").await), 0);
@@ -231,12 +225,7 @@ async fn check_blind_timeout(fixture: &Fixture) {
 async fn check_block_and_reset(fixture: &Fixture) {
     let maps = fixture.maps().await;
     fixture.plan("{match: {verb: create}, fault: block}");
-    let mut waiting = Box::pin(create(&maps, "blocked"));
-    tokio::select! {
-        result = &mut waiting => panic!("{result:?}"),
-        () = fixture.until_fired() => {}
-    }
-    assert!(is_silent(&mut waiting).await);
+    create_without_response(fixture, &maps, "blocked").await;
     fixture.plan("{match: {verb: create}, fault: reset}");
     assert_eq!(code(create(&maps, "reset").await), 0);
     assert_eq!(fixture.fired(), ["reset"]);
@@ -359,11 +348,8 @@ impl Fixture {
 
     /// Waits until no request is unfinished, so that a plan for open watches does not affect those of the previous check.
     async fn wait_until_idle(&self) {
-        let started = Instant::now();
-        while self.proxy.requests().iter().any(|line| line.latency_ms.is_none()) {
-            assert!(started.elapsed() < TIMEOUT, "unfinished requests: {:?}", self.proxy.requests());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let is_idle = async || self.proxy.requests().iter().all(|line| line.latency_ms.is_some());
+        eventually("no request is unfinished", is_idle).await;
     }
 
     async fn create(&self, check: &str, names: &[&str]) {
@@ -481,11 +467,8 @@ async fn check_disconnected_client(fixture: &Fixture) {
     };
     assert!(!ended("abandoned") && !ended("silenced"));
     drop((abandoned, silent));
-    let started = Instant::now();
-    while !ended("abandoned") || !ended("silenced") {
-        assert!(started.elapsed() < TIMEOUT, "the server still serves a watch whose client has disconnected");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let both_ended = async || ended("abandoned") && ended("silenced");
+    eventually("the server ends the watches whose client has disconnected", both_ended).await;
     fixture.wait_until_idle().await;
 }
 

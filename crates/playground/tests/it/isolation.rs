@@ -1,12 +1,11 @@
 //! Playgrounds are isolated from each other.
 
 use crate::marked_process::{ProcessMark, run};
-use crate::start;
+use crate::{eventually, start};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
 use playground::{Options, Playground, Progress, Scene};
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_concurrent_playgrounds_are_isolated() {
@@ -101,15 +100,4 @@ async fn namespace_token_and_garbage_collection_controllers_work() {
 
     namespaces.delete("test", &DeleteParams::default()).await.unwrap();
     eventually("the namespace is deleted", async || namespaces.get_opt("test").await.unwrap().is_none()).await;
-}
-
-/// Polls a condition for up to a minute: the controllers are asynchronous, and the machine may be busy.
-async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..600 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("timed out after a minute waiting until {what}");
 }

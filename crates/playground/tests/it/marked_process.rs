@@ -1,5 +1,6 @@
 //! Runs commands whose processes can be found by a variable in their environment.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -56,6 +57,11 @@ impl ProcessMark {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(id: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(id).unwrap()).unwrap(), signal).unwrap();
 }
 
 /// The operator binary.

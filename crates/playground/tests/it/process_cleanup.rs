@@ -1,21 +1,12 @@
 //! Child processes, ports and files never outlive the playground.
 
-use crate::marked_process::ProcessMark;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::marked_process::{ProcessMark, kill};
+use playground::pseudo_random::PseudoRandom;
+use rustix::process::Signal;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-fn kill(id: u32, signal: Signal) {
-    kill_process(Pid::from_raw(i32::try_from(id).unwrap()).unwrap(), signal).unwrap();
-}
-
-/// The next number between 0 and 1 of a fixed pseudo-random sequence.
-fn pseudo_random(seed: &mut u64) -> f64 {
-    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    f64::from(u32::try_from(*seed >> 32).unwrap()) / f64::from(u32::MAX)
-}
 
 /// A port outside the kernel's ephemeral range, so that no other process takes it by chance.
 fn unused_port(round: u32) -> u16 {
@@ -47,14 +38,14 @@ fn a_playground_killed_at_any_moment_leaves_no_process_port_or_file() {
     let started = Instant::now();
     assert!(up(&ProcessMark::new("measure"), temporary_folder().path(), &[]).status().unwrap().success());
     let startup = started.elapsed();
-    let mut seed = 20_261_115;
+    let mut random = PseudoRandom::new(20_261_115);
     let mut had_children = 0;
     for round in 0..20 {
         let mark = ProcessMark::new(&format!("killed-{round}"));
         let temporary = temporary_folder();
         let port = unused_port(round);
         let mut parent = up(&mark, temporary.path(), &["--stay", "--port", &port.to_string()]).spawn().unwrap();
-        let delay = startup.mul_f64(1.2 * pseudo_random(&mut seed));
+        let delay = startup.mul_f64(1.2 * random.fraction());
         std::thread::sleep(delay);
         had_children += usize::from(mark.alive().len() > 2);
         kill(parent.id(), Signal::KILL);

@@ -1,13 +1,14 @@
 //! The request counter over the audit log agrees with clients that count their own requests.
 
-use crate::start;
+use crate::{admin_account, start};
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use playground::audit::{Kind, Row};
+use playground::pseudo_random::PseudoRandom;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ impl CountingClient {
     }
 
     /// Sends the kind of request selected by `choice`; a failed request counts as well.
-    async fn send(&mut self, choice: u64, round: usize) {
+    async fn send(&mut self, choice: usize, round: usize) {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), NAMESPACE);
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE);
         let events: Api<Event> = Api::namespaced(self.client.clone(), NAMESPACE);
@@ -103,26 +104,16 @@ fn event(round: usize) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_request_counter_agrees_with_clients_that_count_their_requests() {
     let playground = start("small").await;
-    let admin = playground.account(NAMESPACE, "admin").await.unwrap();
+    let admin = admin_account(&playground, "admin").await;
     let unprivileged = playground.account(NAMESPACE, "unprivileged").await.unwrap();
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": "admin"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "admin", "namespace": NAMESPACE}],
-    }))
-    .unwrap();
-    Api::all(playground.client()).create(&PostParams::default(), &binding).await.unwrap();
-    let nodes: Api<Node> = Api::all(admin.client.clone());
-    // The authorizer sees the binding with a delay; wait for it before the window starts.
-    while nodes.get("worker-0").await.is_err() {}
 
     let before = playground.audit_log().mark().unwrap();
     // One may do everything, the other almost nothing: refused requests count, too. They run concurrently.
-    let send = |client: Client, user: String, mut seed: u64| async move {
+    let send = |client: Client, user: String, seed: u64| async move {
+        let mut random = PseudoRandom::new(seed);
         let mut counting = CountingClient { client, user, counted: BTreeMap::new() };
         for round in 0..500 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            counting.send((seed >> 33) % 12, round).await;
+            counting.send(random.below(12), round).await;
         }
         counting.counted
     };

@@ -2,23 +2,20 @@
 
 use crate::{start, start_scene};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::api::{Api, DynamicObject, ListParams};
+use playground::deployment::objects;
 use playground::scene::Pool;
 use playground::{Playground, Scene};
 use serde_json::Value;
 
 async fn get(playground: &Playground, group: &str, version: &str, kind: &str, name: &str) -> Value {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> = match kind {
-        "HyperConverged" => Api::namespaced_with(playground.client(), "openshift-cnv", &resource),
-        _ => Api::all_with(playground.client(), &resource),
-    };
+    let namespace = (kind == "HyperConverged").then_some("openshift-cnv");
+    let api = objects(playground, &format!("{group}/{version}"), kind, namespace);
     serde_json::to_value(api.get(name).await.unwrap_or_else(|error| panic!("{kind} {name}: {error}"))).unwrap()
 }
 
 async fn pools(playground: &Playground) -> Vec<(String, i64)> {
-    let kind = GroupVersionKind::gvk("machineconfiguration.openshift.io", "v1", "MachineConfigPool");
-    let api: Api<DynamicObject> = Api::all_with(playground.client(), &ApiResource::from_gvk(&kind));
+    let api = objects(playground, "machineconfiguration.openshift.io/v1", "MachineConfigPool", None);
     let list = api.list(&ListParams::default()).await.unwrap();
     let line = |pool: &DynamicObject| {
         assert_eq!(pool.data["status"]["conditions"][0]["type"], "Updated");

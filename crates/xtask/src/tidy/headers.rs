@@ -6,11 +6,7 @@ use crate::workspace::Workspace;
 const MAX_LINES: usize = 600;
 
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
-    let mut violations = Vec::new();
-    for path in workspace.files_ending(".rs") {
-        violations.extend(of_text(path, &workspace.read(path)?));
-    }
-    Ok(violations)
+    workspace.check_files(".rs", of_text)
 }
 
 fn of_text(path: &str, text: &str) -> Vec<String> {

@@ -6,11 +6,7 @@ use std::path::Path;
 const MEANINGLESS: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "manager", "types"];
 
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
-    let mut violations = Vec::new();
-    for path in workspace.files_ending(".rs") {
-        violations.extend(of_file(path, &workspace.read(path)?));
-    }
-    Ok(violations)
+    workspace.check_files(".rs", of_file)
 }
 
 fn of_file(path: &str, text: &str) -> Vec<String> {

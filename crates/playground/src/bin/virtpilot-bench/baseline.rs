@@ -1,8 +1,9 @@
 //! The baseline: a client that only sends the necessary requests.
 
-use super::pack::{Bench, LABEL, Object, refused};
+use super::pack::{Bench, LABEL, Object};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use playground::UserError;
+use playground::user_error::refused;
 use serde_json::{Value, json};
 
 /// An unmanaged copy of an object of the pack, under another name.

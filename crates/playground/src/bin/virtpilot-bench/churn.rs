@@ -4,30 +4,33 @@ use super::Arguments;
 use super::churn_pack::{self, GPU, GROUP, KINDS};
 use super::measure::Measure;
 use super::operator_process::OperatorProcess;
-use super::pack::{Bench, OPERATOR, between, check_timeout, refused};
+use super::pack::{Bench, OPERATOR, TIMEOUT, between, poll_until, timed_out};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use playground::audit::Kind;
+use playground::certificates::ADMIN_USER;
 use playground::deployment::{self, objects};
+use playground::pseudo_random::PseudoRandom;
+use playground::user_error::refused;
 use playground::{Options, Playground, Progress, Scene, UserError, crds};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// About as many CRDs as one operator installs.
 const AT_ONCE: usize = 20;
 /// How many CRDs or nodes are created concurrently.
 const CONCURRENCY: usize = 8;
+/// How often the state of the cluster is polled.
+const INTERVAL: Duration = Duration::from_millis(20);
 /// How often a node with a GPU joins.
 const JOINS: usize = 10;
-const ADMIN: &str = "playground-admin";
 
 pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Measure>, UserError> {
-    let scene = Some(Scene::preset("small")?);
-    let options = Options { scene, fsync: true, port: None, keep: false, wait_for_slot: false };
+    let options = Options::for_bench(Some(Scene::preset("small")?));
     let playground = Playground::start(&options, Progress::Silent).await?;
     let pack = churn_pack::write(playground.folder())?;
     deployment::grant_for(&playground, &churn_pack::role()).await?;
@@ -73,9 +76,8 @@ async fn install(bench: &Bench<'_>) -> Result<Timestamp, UserError> {
     let mut events = api.watch(&params, "0").await.map_err(|error| refused(&error))?.boxed();
     let definitions: Vec<Value> = (0..AT_ONCE).map(churn_pack::crd).collect();
     let watched = async {
-        let (mut ready, started) = (BTreeSet::new(), Instant::now());
+        let mut ready = BTreeSet::new();
         while ready.len() < AT_ONCE {
-            check_timeout(started)?;
             let Some(Ok(WatchEvent::Added(crd) | WatchEvent::Modified(crd))) = events.next().await else { continue };
             let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
             let is_ready =
@@ -84,8 +86,9 @@ async fn install(bench: &Bench<'_>) -> Result<Timestamp, UserError> {
                 ready.insert(crd.metadata.name);
             }
         }
-        Ok(Timestamp::now())
+        Timestamp::now()
     };
+    let watched = async { tokio::time::timeout(TIMEOUT, watched).await.map_err(|_| timed_out()) };
     futures::future::try_join(crds::install(&client, &definitions), watched).await.map(|(_, established)| established)
 }
 
@@ -97,12 +100,12 @@ async fn reinstall_repeatedly(
     measures: &mut Vec<Measure>,
 ) -> Result<(), UserError> {
     let (before, memory) = (all_objects(bench).await?, operator.pss()?);
-    let mut seed = 42;
+    let mut random = PseudoRandom::new(42);
     for round in 0..rounds {
         eprint!("\r{}: round {} of {rounds}   ", bench.name, round + 1);
         let mut order: Vec<usize> = (0..KINDS).collect();
         for index in (1..KINDS).rev() {
-            order.swap(index, pseudo_random(&mut seed) % (index + 1));
+            order.swap(index, random.below(index + 1));
         }
         let reinstall_one = async |number: usize| reinstall(bench, number).await;
         stream::iter(order).map(reinstall_one).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
@@ -131,13 +134,8 @@ async fn reinstall(bench: &Bench<'_>, number: usize) -> Result<(), UserError> {
     let object: DynamicObject = serde_json::from_value(definition).map_err(|error| {
         UserError::new("a CRD of the benchmark is invalid", "this is a bug, please report it").with_source(error)
     })?;
-    let started = Instant::now();
     // The server refuses the new CRD while the old one is being deleted.
-    while api.create(&PostParams::default(), &object).await.is_err() {
-        check_timeout(started)?;
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
+    poll_until(INTERVAL, async || Ok(api.create(&PostParams::default(), &object).await.ok().map(|_| ()))).await
 }
 
 /// Waits until every object exists and returns their specs and labels.
@@ -145,14 +143,9 @@ async fn all_objects(bench: &Bench<'_>) -> Result<Vec<Value>, UserError> {
     let mut all = Vec::new();
     for number in 0..KINDS {
         let api = objects(&bench.playground, &format!("{GROUP}/v1"), &format!("Thing{number}"), None);
-        let started = Instant::now();
-        all.push(loop {
-            if let Ok(object) = api.get(&churn_pack::name(number)).await {
-                break json!({"labels": object.metadata.labels, "spec": object.data["spec"]});
-            }
-            check_timeout(started)?;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        });
+        let name = churn_pack::name(number);
+        let object = poll_until(INTERVAL, async || Ok(api.get(&name).await.ok())).await?;
+        all.push(json!({"labels": object.metadata.labels, "spec": object.data["spec"]}));
     }
     Ok(all)
 }
@@ -170,7 +163,7 @@ async fn join_nodes(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> Result<()
         let status = |requests: &playground::audit::Requests| {
             requests.filter(|request| request.resource == "nodes/status").0.iter().map(|request| request.ended).max()
         };
-        let joined = status(&bench.all(mark)?.by(ADMIN)).unwrap_or_default();
+        let joined = status(&bench.all(mark)?.by(ADMIN_USER)).unwrap_or_default();
         let applied = bench.own(mark)?.of(Kind::Write).0.first().map(|request| request.ended).unwrap_or_default();
         times.push(between(joined, applied));
         nodes.delete("bench-gpu", &DeleteParams::default()).await.map_err(|error| refused(&error))?;
@@ -199,10 +192,4 @@ async fn join(nodes: &Api<Node>, name: &str, gpus: &str) -> Result<(), UserError
     let status = json!({"status": {"capacity": {"cpu": "8", "nvidia.com/gpu": gpus}}});
     let patched = nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await;
     patched.map(|_| ()).map_err(|error| refused(&error))
-}
-
-/// The next number of a fixed pseudo-random sequence.
-fn pseudo_random(seed: &mut usize) -> usize {
-    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *seed >> 33
 }

@@ -1,6 +1,6 @@
 //! An asset pack of kinds that no playground serves, and one object that requires a GPU.
 
-use playground::{UserError, user_error};
+use playground::{UserError, files, user_error};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,7 @@ pub(crate) fn write(folder: &Path) -> Result<PathBuf, UserError> {
     let pack = folder.join("changing-pack");
     let active = pack.join("active");
     std::fs::create_dir_all(&active).map_err(|error| user_error::io("create", &active, error))?;
-    let save = |name: &str, text: &str| {
-        let path = active.join(name);
-        std::fs::write(&path, text).map_err(|error| user_error::io("write", &path, error))
-    };
+    let save = |name: &str, text: &str| files::write(&active.join(name), text);
     let (mut assets, mut names) = ("assets:\n".to_owned(), Vec::new());
     for number in 0..KINDS {
         let name = name(number);

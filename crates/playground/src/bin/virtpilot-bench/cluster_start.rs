@@ -14,7 +14,7 @@ pub(super) async fn measure(arguments: &Arguments) -> Result<Vec<Measure>, UserE
         ("new cluster as in tests: small, no fsync", Some("small"), false),
     ] {
         let scene = scene.map(Scene::preset).transpose()?;
-        let options = Options { scene, fsync, port: None, keep: false, wait_for_slot: false };
+        let options = Options { fsync, ..Options::for_bench(scene) };
         let mut seconds = Vec::new();
         for round in 0..arguments.rounds {
             eprint!("\r{name}: {} of {}   ", round + 1, arguments.rounds);

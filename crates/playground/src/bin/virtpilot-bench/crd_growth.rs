@@ -2,12 +2,13 @@
 
 use super::measure::Measure;
 use super::operator_process::OperatorProcess;
-use super::pack::{Bench, refused};
+use super::pack::Bench;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use playground::UserError;
 use playground::audit::Kind;
+use playground::user_error::refused;
 use serde_json::{Value, json};
 
 pub(crate) async fn measure(

@@ -2,11 +2,13 @@
 
 use super::baseline::{self, UnmanagedCopy};
 use super::measure::{Measure, count};
-use super::pack::{Bench, Object, between, refused};
+use super::pack::{Bench, Object, between};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::DeleteParams;
 use playground::UserError;
 use playground::audit::{Kind, Requests};
+use playground::certificates::ADMIN_USER;
+use playground::user_error::refused;
 
 /// As many as the operator writes concurrently.
 const CONCURRENCY: usize = 8;
@@ -26,7 +28,7 @@ pub(crate) async fn measure(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> R
         .try_collect::<Vec<()>>()
         .await?;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    let baseline = span(&bench.all(mark)?, |requests| requests.by("playground-admin"));
+    let baseline = span(&bench.all(mark)?, |requests| requests.by(ADMIN_USER));
 
     bench.wait_until_idle().await?;
     let mark = bench.mark()?;

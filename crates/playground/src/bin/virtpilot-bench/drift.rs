@@ -2,12 +2,13 @@
 
 use super::baseline::{self, UnmanagedCopy};
 use super::measure::{Measure, count};
-use super::pack::{Bench, between, edit};
+use super::pack::{Bench, Object, between, poll_until};
 use jiff::Timestamp;
 use playground::UserError;
-use playground::audit::{Kind, Request};
-
-const ADMIN: &str = "playground-admin";
+use playground::audit::{Kind, Request, Requests};
+use playground::certificates::ADMIN_USER;
+use playground::deployment::edit;
+use std::time::Duration;
 
 pub(crate) async fn measure(bench: &Bench<'_>, rounds: usize, measures: &mut Vec<Measure>) -> Result<(), UserError> {
     let copies = baseline::copies(bench).await?;
@@ -18,13 +19,8 @@ pub(crate) async fn measure(bench: &Bench<'_>, rounds: usize, measures: &mut Vec
         let (object, copy) = &copies[round % copies.len()];
         let group = usize::from(!copy.object.is_core);
         baseline[group].push(baseline_correction(bench, copy).await?);
-        let mark = bench.mark()?;
-        edit(&object.api, &object.name, &baseline::manual_edit()).await?;
-        bench.wait_for(mark, Kind::Event, 1).await?;
-        let all = bench.all(mark)?;
-        let own = bench.own(mark)?;
-        operator[group]
-            .push(between(ended(all.by(ADMIN).of(Kind::Write).0.first()), ended(own.of(Kind::Write).0.first())));
+        let (took, own) = correction(bench, object).await?;
+        operator[group].push(took);
         requests.push(count(own.count() - own.of(Kind::Watch).count()));
     }
     eprintln!();
@@ -39,18 +35,26 @@ pub(crate) async fn measure(bench: &Bench<'_>, rounds: usize, measures: &mut Vec
     Ok(())
 }
 
+/// Edits an object and returns the milliseconds until its correction, and the operator's requests meanwhile.
+pub(super) async fn correction(bench: &Bench<'_>, object: &Object) -> Result<(f64, Requests), UserError> {
+    let mark = bench.mark()?;
+    edit(&object.api, &object.name, &baseline::manual_edit()).await?;
+    bench.wait_for(mark, Kind::Event, 1).await?;
+    let (all, own) = (bench.all(mark)?, bench.own(mark)?);
+    let (edited, corrected) = (all.by(ADMIN_USER).of(Kind::Write), own.of(Kind::Write));
+    Ok((between(ended(edited.0.first()), ended(corrected.0.first())), own))
+}
+
 /// Edits an unmanaged copy and corrects it immediately.
 async fn baseline_correction(bench: &Bench<'_>, copy: &UnmanagedCopy) -> Result<f64, UserError> {
     let mark = bench.mark()?;
     edit(&copy.object.api, &copy.object.name, &baseline::manual_edit()).await?;
     copy.apply().await?;
-    let writes = loop {
-        let writes = bench.all(mark)?.by(ADMIN).of(Kind::Write).0;
-        if writes.len() >= 2 {
-            break writes;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    };
+    let writes = poll_until(Duration::from_millis(5), async || {
+        let writes = bench.all(mark)?.by(ADMIN_USER).of(Kind::Write).0;
+        Ok((writes.len() >= 2).then_some(writes))
+    })
+    .await?;
     Ok(between(ended(writes.first()), ended(writes.get(1))))
 }
 

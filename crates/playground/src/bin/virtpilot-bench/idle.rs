@@ -1,9 +1,9 @@
 //! Measures the operator's cost while nothing changes.
 
-use super::baseline;
+use super::drift;
 use super::measure::{Measure, count};
 use super::operator_process::OperatorProcess;
-use super::pack::{Bench, between, edit};
+use super::pack::Bench;
 use playground::UserError;
 use playground::audit::Kind;
 use std::time::Duration;
@@ -30,12 +30,7 @@ pub(crate) async fn measure(
     measures.push(Measure::one(bench.named("CPU time while idle"), "ms per hour", (operator.cpu()? - cpu) / hours));
     // The operator still reacts.
     let Some(object) = bench.objects.first() else { return Ok(()) };
-    let mark = bench.mark()?;
-    edit(&object.api, &object.name, &baseline::manual_edit()).await?;
-    bench.wait_for(mark, Kind::Event, 1).await?;
-    let all = bench.all(mark)?;
-    let ended = |by: &str| all.by(by).of(Kind::Write).0.first().map(|request| request.ended).unwrap_or_default();
-    let took = between(ended("playground-admin"), ended("openshift-cnv/virt-platform-autopilot"));
+    let (took, _) = drift::correction(bench, object).await?;
     measures.push(Measure::one(bench.named("a drift right after that, edit to correction"), "ms", took));
     Ok(())
 }

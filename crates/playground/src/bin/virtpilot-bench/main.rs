@@ -14,7 +14,7 @@ mod operator_start;
 mod pack;
 
 use clap::Parser;
-use playground::{Playground, Progress, UserError, user_error};
+use playground::{Playground, Progress, UserError, files};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -87,8 +87,10 @@ async fn run(arguments: &Arguments) -> Result<(), UserError> {
         measures.extend(cluster_start::measure(arguments).await?);
     }
     let json = serde_json::to_string_pretty(&measures).unwrap_or_default();
-    std::fs::write(&arguments.json, json).map_err(|error| user_error::io("write", &arguments.json, error))?;
-    print!("{}", measure::table(&measures));
+    files::write(&arguments.json, json)?;
+    for line in measure::table(&measures) {
+        println!("{line}");
+    }
     println!("\nJSON: {}", arguments.json.display());
     Ok(())
 }

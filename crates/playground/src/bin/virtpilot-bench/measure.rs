@@ -1,5 +1,6 @@
 //! The result of one measurement, of one or many samples.
 
+use playground::text_table::{self, Align};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -53,14 +54,15 @@ pub(crate) fn count(number: usize) -> f64 {
 }
 
 /// Formats the measurements as a table.
-pub(crate) fn table(measures: &[Measure]) -> String {
-    let mut text = format!("{:<72} {:>6} {:>9} {:>9} {:>9} {:>9}\n", "", "rounds", "p50", "p90", "p99", "max");
+pub(crate) fn table(measures: &[Measure]) -> Vec<String> {
+    let mut rows = vec![["", "rounds", "p50", "p90", "p99", "max"].map(str::to_owned)];
     for Measure { name, unit, rounds, p50, p90, p99, max } in measures {
-        let row = format!("{:<72} {rounds:>6} {p50:>9.2}", format!("{name}, {unit}"));
-        text.push_str(&match rounds {
-            1 => format!("{row}\n"),
-            _ => format!("{row} {p90:>9.2} {p99:>9.2} {max:>9.2}\n"),
-        });
+        let number = |value: f64| format!("{value:.2}");
+        // One sample has no percentiles.
+        let spread = |value: f64| if *rounds == 1 { String::new() } else { number(value) };
+        let name = format!("{name}, {unit}");
+        rows.push([name, rounds.to_string(), number(*p50), spread(*p90), spread(*p99), spread(*max)]);
     }
-    text
+    let right = Align::Right;
+    text_table::lines([Align::Left, right, right, right, right, right], &rows)
 }

@@ -1,5 +1,6 @@
 //! The operator process under test, with its own service account.
 
+use playground::deployment;
 use playground::service_account::Account;
 use playground::{Playground, UserError, user_error};
 use serde_json::Value;
@@ -10,7 +11,7 @@ pub(crate) struct OperatorProcess(Child);
 
 /// The objects of a pack as the operator renders them for this cluster.
 pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Result<Value, UserError> {
-    let mut command = tokio::process::Command::new(binary()?);
+    let mut command = tokio::process::Command::new(deployment::binary()?);
     command.args(["render", "--output", "json", "--kubeconfig"]).arg(playground.kubeconfig());
     if let Some(pack) = pack {
         command.arg("--assets-dir").arg(pack);
@@ -22,22 +23,13 @@ pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Resu
     serde_json::from_slice(&output.stdout).map_err(|_| failed(String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// The operator binary beside this one.
-fn binary() -> Result<PathBuf, UserError> {
-    let own = std::env::current_exe();
-    Ok(own
-        .map_err(|error| UserError::new("could not find the path of this program", "run again").with_source(error))?
-        .with_file_name("virtpilot"))
-}
-
 impl OperatorProcess {
     /// Starts the operator.
     pub(crate) fn start(account: &Account, pack: Option<&Path>, log: &Path) -> Result<OperatorProcess, UserError> {
         let log = std::fs::File::create(log).map_err(|error| user_error::io("write", log, error))?;
-        let mut command = Command::new(binary()?);
-        command.args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"]);
+        let mut command = Command::new(deployment::binary()?);
         command
-            .arg(&account.kubeconfig)
+            .args(deployment::arguments(account))
             .env("LOG_LEVEL", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -4,19 +4,22 @@ use super::measure::Measure;
 use super::operator_process::{self, OperatorProcess};
 use super::{Arguments, crd_growth, deletion, drift, idle, operator_start};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{Api, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, GroupVersionKind};
 use kube::discovery::Discovery;
 use playground::audit::{Kind, Mark, Requests};
-use playground::deployment::{self, objects};
+use playground::deployment::{self, edit, objects};
 use playground::service_account::Account;
-use playground::{Options, Playground, Progress, Scene, UserError, user_error};
+use playground::user_error::refused;
+use playground::{Options, Playground, Progress, Scene, UserError, poll, user_error};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) const OPERATOR: &str = "openshift-cnv/virt-platform-autopilot";
 /// Only an overloaded machine needs longer.
-const TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+/// The operator is idle if it sends no request for this long.
+const IDLE: Duration = Duration::from_millis(500);
 /// Every managed object has this label, so every object can be changed in it.
 pub(crate) const LABEL: &str = "platform.kubevirt.io/managed-by";
 
@@ -41,8 +44,7 @@ pub(crate) struct Object {
 }
 
 pub(crate) async fn measure(arguments: &Arguments, pack: Option<&PathBuf>) -> Result<Vec<Measure>, UserError> {
-    let scene = Some(Scene::preset("small")?);
-    let options = Options { scene, fsync: true, port: None, keep: false, wait_for_slot: false };
+    let options = Options::for_bench(Some(Scene::preset("small")?));
     let playground = Playground::start(&options, Progress::Silent).await?;
     let account = match pack {
         None => deployment::grant(&playground).await?,
@@ -100,28 +102,22 @@ impl Bench<'_> {
         Ok(self.all(since)?.by(OPERATOR))
     }
 
-    /// Waits until the operator has sent no request for half a second.
+    /// Waits until the operator is idle.
     pub(crate) async fn wait_until_idle(&self) -> Result<(), UserError> {
-        let started = Instant::now();
-        loop {
-            let mark = self.mark()?;
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            if self.own(mark)?.count() == 0 {
-                return Ok(());
-            }
-            check_timeout(started)?;
-        }
+        let mut mark = self.mark()?;
+        tokio::time::sleep(IDLE).await;
+        poll_until(IDLE, async || {
+            let since = std::mem::replace(&mut mark, self.mark()?);
+            Ok((self.own(since)?.count() == 0).then_some(()))
+        })
+        .await
     }
 
     /// Waits until the operator has sent this many requests of a kind.
     pub(crate) async fn wait_for(&self, since: Mark, kind: Kind, count: usize) -> Result<(), UserError> {
-        let started = Instant::now();
-        while self.own(since)?.of(kind).count() < count {
-            check_timeout(started)?;
-            // Reading the log takes CPU time from what is being measured.
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(())
+        // Reading the log takes CPU time from what is being measured, so not more often than this.
+        let interval = Duration::from_millis(20);
+        poll_until(interval, async || Ok((self.own(since)?.of(kind).count() >= count).then_some(()))).await
     }
 
     /// Finds the objects of the pack by letting the operator render them.
@@ -150,25 +146,19 @@ impl Bench<'_> {
     }
 }
 
-pub(crate) fn check_timeout(started: Instant) -> Result<(), UserError> {
-    if started.elapsed() < TIMEOUT {
-        return Ok(());
-    }
-    Err(UserError::new(
+/// Repeats an attempt until it returns a value, or fails after the timeout.
+pub(crate) async fn poll_until<T>(
+    interval: Duration,
+    attempt: impl AsyncFnMut() -> Result<Option<T>, UserError>,
+) -> Result<T, UserError> {
+    poll::with_timeout(interval, TIMEOUT, attempt).await?.ok_or_else(timed_out)
+}
+
+pub(crate) fn timed_out() -> UserError {
+    UserError::new(
         format!("the benchmark timed out after {} s", TIMEOUT.as_secs()),
         "read virtpilot.log in the playground's folder",
-    ))
-}
-
-/// Changes an object as another field manager.
-pub(crate) async fn edit(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), UserError> {
-    let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
-    api.patch_metadata(name, &params, &Patch::Merge(patch)).await.map(|_| ()).map_err(|error| refused(&error))
-}
-
-pub(crate) fn refused(error: &kube::Error) -> UserError {
-    UserError::new("the API server refused a request of the benchmark", "this is a bug, please report it")
-        .with_detail(user_error::server_message(error))
+    )
 }
 
 pub(crate) fn millis(time: SignedDuration) -> f64 {
