@@ -1,9 +1,9 @@
-# Two commands for a newcomer: `make demo` and `make test`. Both fetch and build what they need, and are fast the second time.
+# Start with `make demo` and `make test`. Both download and build what they need; later runs are fast.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench faults fuzz needs
 
-# Outside the clone, so that another clone on this machine starts warm.
+# Outside the clone, so that all clones on this machine share it.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 
@@ -34,8 +34,8 @@ faults: needs
 fuzz: needs
 	@$(LOCKED) locked-fuzz
 
-# Cargo cannot tell two clones apart in one target folder and would take the other's newer build for its own. So one clone at a
-# time uses it; what is ours is built anew when the clone has changed, everything else is kept.
+# Cargo does not distinguish two clones that share a target folder and would use the other's newer build. So only one clone at a
+# time uses it, and the workspace crates are rebuilt when the clone has changed; dependencies are kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
@@ -46,7 +46,7 @@ own:
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
 	fi
 
-# Always the whole workspace: another selection has other features and would build everything anew.
+# Always the whole workspace: another selection of packages enables other features and would rebuild everything.
 build: own
 	cargo build --workspace --locked
 

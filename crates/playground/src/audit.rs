@@ -1,6 +1,6 @@
-//! Counts requests from the API server's own record of them.
+//! Counts API requests from the API server's audit log.
 
-use crate::trouble::{self, Trouble};
+use crate::user_error::{self, UserError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,61 +8,61 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// The audit log of one API server.
+/// The audit log of an API server.
 #[derive(Debug, Clone)]
 pub struct AuditLog {
     path: PathBuf,
 }
 
-/// A place in the log: a window begins or ends here.
+/// A position in the log, where a window begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// Where every log begins.
+    /// The beginning of the log.
     pub const BEGINNING: Mark = Mark(0);
 }
 
-/// What kind of traffic a request is. Each request is of exactly one kind; the first that fits counts.
+/// The category of a request. Every request has exactly one: the first of these that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// It asked what would happen and changed nothing.
+    /// A dry run.
     DryRun,
-    /// It opened a watch.
+    /// A watch.
     Watch,
-    /// It was about a Lease.
+    /// Any other request for a Lease.
     Lease,
-    /// It was about an Event.
+    /// Any other request for an Event.
     Event,
-    /// It read.
+    /// A read.
     Read,
-    /// It wrote.
+    /// A write.
     Write,
 }
 
-/// One request somebody made.
+/// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Who made it.
+    /// The user who made it.
     pub user: String,
-    /// Kubernetes' verb: get, list, watch, create, update, patch, delete, deletecollection.
+    /// The Kubernetes verb: get, list, watch, create, update, patch, delete, deletecollection.
     pub verb: String,
-    /// `resource[/subresource][.group]`, or the path where it was about no resource.
+    /// `resource[/subresource][.group]`, or the path of a non-resource request.
     pub resource: String,
-    /// The object's name, if it was about one.
+    /// The object's name; empty if there is none.
     pub name: String,
-    /// What kind of traffic it is.
+    /// Its category.
     pub kind: Kind,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub code: u16,
     /// When the server received it.
     pub at: Timestamp,
-    /// When it was answered.
+    /// When the server finished the response.
     pub ended: Timestamp,
 }
 
-/// The requests of a window.
+/// The requests of a window of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests(pub Vec<Request>);
 
@@ -72,60 +72,60 @@ impl AuditLog {
         AuditLog { path: path.into() }
     }
 
-    /// This moment. The server writes a request down before its answer ends, so whatever was answered lies before the mark.
-    pub fn mark(&self) -> Result<Mark, Trouble> {
+    /// The current end of the log. The server logs a request before its response ends, so every finished request is before it.
+    pub fn mark(&self) -> Result<Mark, UserError> {
         match std::fs::metadata(&self.path) {
-            Ok(about) => Ok(Mark(about.len())),
+            Ok(metadata) => Ok(Mark(metadata.len())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mark::BEGINNING),
-            Err(error) => Err(trouble::io("read the audit log", &self.path, error)),
+            Err(error) => Err(user_error::io("read the audit log", &self.path, error)),
         }
     }
 
-    /// What was answered since a mark.
-    pub fn since(&self, from: Mark) -> Result<Requests, Trouble> {
+    /// The requests finished since a mark.
+    pub fn since(&self, from: Mark) -> Result<Requests, UserError> {
         self.between(from, Mark(u64::MAX))
     }
 
-    /// What was answered between two marks.
-    pub fn between(&self, from: Mark, to: Mark) -> Result<Requests, Trouble> {
-        let (mut requests, mut begun) = (Vec::new(), BTreeSet::new());
-        self.read(from, to, |entry| requests.extend(entry.request(&mut begun)))?;
+    /// The requests finished between two marks.
+    pub fn between(&self, from: Mark, to: Mark) -> Result<Requests, UserError> {
+        let (mut requests, mut started) = (Vec::new(), BTreeSet::new());
+        self.read(from, to, |entry| requests.extend(entry.request(&mut started)))?;
         Ok(Requests(requests))
     }
 
-    /// The watches that have begun and not ended yet.
-    pub fn open_watches(&self) -> Result<Requests, Trouble> {
+    /// The watches that are open.
+    pub fn open_watches(&self) -> Result<Requests, UserError> {
         let mut open = BTreeMap::new();
         self.read(Mark::BEGINNING, Mark(u64::MAX), |entry| {
-            let (id, begins) = (entry.audit_id.clone(), entry.stage == "ResponseStarted");
+            let (id, starts) = (entry.audit_id.clone(), entry.stage == "ResponseStarted");
             match entry.request(&mut BTreeSet::new()) {
-                Some(watch) if begins && watch.code < 400 => open.insert(id, watch),
+                Some(watch) if starts && watch.code < 400 => open.insert(id, watch),
                 _ => open.remove(&id),
             };
         })?;
         Ok(Requests(open.into_values().collect()))
     }
 
-    fn read(&self, from: Mark, to: Mark, mut take: impl FnMut(Entry)) -> Result<(), Trouble> {
-        let failed = |error| trouble::io("read the audit log", &self.path, error);
+    fn read(&self, from: Mark, to: Mark, mut take: impl FnMut(Entry)) -> Result<(), UserError> {
+        let failed = |error| user_error::io("read the audit log", &self.path, error);
         let mut file = File::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(from.0)).map_err(failed)?;
         let mut lines = BufReader::new(file);
-        let mut place = from.0;
+        let mut position = from.0;
         let mut line = String::new();
-        while place < to.0 {
+        while position < to.0 {
             line.clear();
             let length = lines.read_line(&mut line).map_err(failed)?;
             if !line.ends_with('\n') {
                 break;
             }
-            place += length as u64;
+            position += length as u64;
             let entry: Entry = serde_json::from_str(&line).map_err(|error| {
-                Trouble::new(
-                    format!("{} has a line that is no audit record", self.path.display()),
-                    "name the audit log of a playground",
+                UserError::new(
+                    format!("{} contains a line that is not an audit event", self.path.display()),
+                    "pass the audit log of a playground",
                 )
-                .from(error)
+                .with_source(error)
             })?;
             take(entry);
         }
@@ -134,7 +134,7 @@ impl AuditLog {
 }
 
 impl Requests {
-    /// Only those of one user; a service account may be given as `namespace/name`.
+    /// The requests of one user; a service account may be given as `namespace/name`.
     #[must_use]
     pub fn by(&self, user: &str) -> Requests {
         let user = match user.split_once('/') {
@@ -144,30 +144,30 @@ impl Requests {
         self.filter(|request| request.user == user)
     }
 
-    /// Only those of one kind.
+    /// The requests of one kind.
     #[must_use]
     pub fn of(&self, kind: Kind) -> Requests {
         self.filter(|request| request.kind == kind)
     }
 
-    /// Only those received at or after a moment.
+    /// The requests received at or after this time.
     #[must_use]
-    pub fn after(&self, moment: Timestamp) -> Requests {
-        self.filter(|request| request.at >= moment)
+    pub fn after(&self, time: Timestamp) -> Requests {
+        self.filter(|request| request.at >= time)
     }
 
-    /// Only those that fit.
+    /// The requests that satisfy a predicate.
     #[must_use]
-    pub fn filter(&self, fits: impl Fn(&Request) -> bool) -> Requests {
-        Requests(self.0.iter().filter(|request| fits(request)).cloned().collect())
+    pub fn filter(&self, predicate: impl Fn(&Request) -> bool) -> Requests {
+        Requests(self.0.iter().filter(|request| predicate(request)).cloned().collect())
     }
 
-    /// How many.
+    /// The number of requests.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// How many of each: user, kind, verb and resource.
+    /// The number of requests by user, kind, verb and resource.
     pub fn table(&self) -> BTreeMap<Row, usize> {
         let mut table = BTreeMap::new();
         for Request { user, kind, verb, resource, .. } in self.0.iter().cloned() {
@@ -177,20 +177,20 @@ impl Requests {
     }
 }
 
-/// What is counted together.
+/// What requests are grouped by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Row {
-    /// Who.
+    /// The user.
     pub user: String,
-    /// What kind of traffic.
+    /// The category.
     pub kind: Kind,
-    /// Which verb.
+    /// The Kubernetes verb.
     pub verb: String,
-    /// On what.
+    /// The resource, as in [`Request::resource`].
     pub resource: String,
 }
 
-/// One line of the log, as far as it is of interest.
+/// The fields used of one audit event.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -231,21 +231,21 @@ struct Status {
 }
 
 impl Entry {
-    /// A watch is written down when it begins and again when it ends: it counts when it begins. One that is refused may be
-    /// written down as ended alone; it counts then, unless its beginning is among those in `begun`.
-    fn request(self, begun: &mut BTreeSet<String>) -> Option<Request> {
-        let begins = self.stage == "ResponseStarted";
-        let long = self.verb == "watch" || begins;
-        if begins {
-            begun.insert(self.audit_id);
-        } else if long && (self.response_status.code < 400 || begun.contains(&self.audit_id)) {
+    /// A watch is logged when it starts and again when it ends; it is counted when it starts. A refused watch may be logged only
+    /// when it ends; it is counted then, unless its start is in `started`.
+    fn request(self, started: &mut BTreeSet<String>) -> Option<Request> {
+        let starts = self.stage == "ResponseStarted";
+        let is_long_running = self.verb == "watch" || starts;
+        if starts {
+            started.insert(self.audit_id);
+        } else if is_long_running && (self.response_status.code < 400 || started.contains(&self.audit_id)) {
             return None;
         }
         let (path, query) = self.uri.split_once('?').unwrap_or((&self.uri, ""));
         let dry_run = query.split('&').any(|pair| pair.strip_prefix("dryRun=").is_some_and(|value| !value.is_empty()));
         let kind = if dry_run {
             Kind::DryRun
-        } else if long {
+        } else if is_long_running {
             Kind::Watch
         } else if self.object_ref.resource == "leases" {
             Kind::Lease
@@ -261,9 +261,9 @@ impl Entry {
         if resource.is_empty() {
             path.clone_into(&mut resource);
         }
-        for (mark, part) in [("/", &object.subresource), (".", &object.api_group)] {
+        for (separator, part) in [("/", &object.subresource), (".", &object.api_group)] {
             if !part.is_empty() {
-                resource.push_str(mark);
+                resource.push_str(separator);
                 resource.push_str(part);
             }
         }
@@ -297,18 +297,18 @@ mod tests {
         )
     }
 
-    fn log(lines: &[String], torn: &str) -> (tempfile::NamedTempFile, AuditLog) {
+    fn log(lines: &[String], unfinished: &str) -> (tempfile::NamedTempFile, AuditLog) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         for line in lines {
             writeln!(file, "{line}").unwrap();
         }
-        write!(file, "{torn}").unwrap();
+        write!(file, "{unfinished}").unwrap();
         let audit = AuditLog::at(file.path());
         (file, audit)
     }
 
     #[test]
-    fn every_request_is_of_one_kind_and_a_watch_counts_once() {
+    fn every_request_has_one_kind_and_a_watch_is_counted_once() {
         let lines = [
             line("a", "ResponseComplete", "get", "/apis", "", 200),
             line("b", "ResponseComplete", "patch", "/x?fieldManager=m&dryRun=All", "things", 200),
@@ -345,11 +345,11 @@ mod tests {
         assert_eq!(audit.open_watches().unwrap().count(), 0);
         let (_file, audit) = log(&lines[..4], "");
         assert_eq!(audit.open_watches().unwrap().count(), 1);
-        assert_eq!(all.by("somebody").count(), 0);
+        assert_eq!(all.by("other").count(), 0);
     }
 
     #[test]
-    fn a_window_has_what_lies_between_its_marks() {
+    fn a_window_contains_the_requests_between_its_marks() {
         let one = line("a", "ResponseComplete", "get", "/a", "things", 200);
         let (mut file, audit) = log(std::slice::from_ref(&one), "");
         let from = audit.mark().unwrap();

@@ -1,21 +1,22 @@
-//! The programs of the control plane: taken from `KUBEBUILDER_ASSETS`, from the cache, or built.
+//! The programs of the control plane, from `KUBEBUILDER_ASSETS`, from the cache or built from source.
 
 use crate::cache::{Cache, Key};
-use crate::go::{Go, Line};
+use crate::files;
+use crate::go::{Go, OutputLine};
 use crate::progress::Progress;
 use crate::tools::{Tools, required_version};
-use crate::trouble::{self, Trouble};
+use crate::user_error::{self, UserError};
 use std::path::PathBuf;
 use std::time::{Instant, UNIX_EPOCH};
 
-/// Part of the cache's key: a change here makes another binary.
-const RECIPE: &str = "1";
+/// Part of the cache key; increase it when the build changes.
+const FORMAT_VERSION: &str = "1";
 
-/// One program and the Go package it is built from.
+/// A program and its Go package.
 struct Program {
     name: &'static str,
     package: &'static str,
-    /// What `go build` calls it.
+    /// The file name that `go build` gives it.
     built_as: &'static str,
 }
 
@@ -30,7 +31,7 @@ const PROGRAMS: [Program; 4] = [
     Program { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl", built_as: "kubectl" },
 ];
 
-/// Where each program is.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     /// etcd
@@ -44,30 +45,32 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds all programs and builds those that are nowhere.
-    pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<Binaries, Trouble> {
-        let ready_made = ready_made_folder()?;
-        let key = Key::of([RECIPE, &tools.control_plane_mod, &tools.control_plane_sum]);
+    /// Finds all programs and builds the missing ones.
+    pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<Binaries, UserError> {
+        let prebuilt = prebuilt_folder()?;
+        let key = Key::of([FORMAT_VERSION, &tools.control_plane_mod, &tools.control_plane_sum]);
         let built = cache.entry("control-plane", &key);
         let locate = |name: &str| {
-            let given = ready_made.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-            given.or_else(|| Some(built.join(name)).filter(|path| path.is_file()))
+            let found = prebuilt.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+            found.or_else(|| Some(built.join(name)).filter(|path| path.is_file()))
         };
         let missing = || PROGRAMS.iter().filter(|program| locate(program.name).is_none()).collect::<Vec<_>>();
         if !missing().is_empty() {
             let mut step = progress.step("control plane");
-            let _lock = cache.lock("control-plane", &key, || step.say("another run is building it, waiting")).await?;
-            // Whoever held the lock before us may have built it.
-            let wanted = missing();
-            if !wanted.is_empty() {
-                build(&wanted, tools, cache, &key, progress).await?;
+            let _lock = cache
+                .lock("control-plane", &key, || step.message("waiting for another run that is building it"))
+                .await?;
+            // The previous holder of the lock may have built them.
+            let missing = missing();
+            if !missing.is_empty() {
+                build(&missing, tools, cache, &key, progress).await?;
             }
         }
         let find = |name: &str| {
             locate(name).ok_or_else(|| {
-                Trouble::new(
-                    format!("{name} was built and is gone from {}", built.display()),
-                    "something cleans that folder while we use it; run again",
+                UserError::new(
+                    format!("{name} was built but is no longer in {}", built.display()),
+                    "another process removes files from that folder; run again",
                 )
             })
         };
@@ -79,28 +82,28 @@ impl Binaries {
         })
     }
 
-    /// Tells these programs from others: an etcd folder filled by one set is not given to another.
+    /// Identifies these programs, so that etcd data written by one set is not used with another.
     pub fn fingerprint(&self) -> String {
         let one = |path: &PathBuf| {
-            let about = std::fs::metadata(path).ok();
-            let time = about.as_ref().and_then(|about| about.modified().ok()?.duration_since(UNIX_EPOCH).ok());
-            format!("{} {:?} {time:?}", path.display(), about.map(|about| about.len()))
+            let metadata = std::fs::metadata(path).ok();
+            let time = metadata.as_ref().and_then(|metadata| metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok());
+            format!("{} {:?} {time:?}", path.display(), metadata.map(|metadata| metadata.len()))
         };
         format!("{}\n{}", one(&self.etcd), one(&self.apiserver))
     }
 }
 
-fn ready_made_folder() -> Result<Option<PathBuf>, Trouble> {
+fn prebuilt_folder() -> Result<Option<PathBuf>, UserError> {
     let Some(folder) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from)
     else {
         return Ok(None);
     };
     if folder.is_dir() {
-        // Programs are started in another folder, where a relative path would lead elsewhere.
-        return std::path::absolute(&folder).map(Some).map_err(|error| trouble::io("use", &folder, error));
+        // Programs run in another working directory, so the path must be absolute.
+        return std::path::absolute(&folder).map(Some).map_err(|error| user_error::io("use", &folder, error));
     }
-    Err(Trouble::new(
-        format!("KUBEBUILDER_ASSETS names {}, which is not a folder", folder.display()),
+    Err(UserError::new(
+        format!("KUBEBUILDER_ASSETS is {}, which is not a folder", folder.display()),
         "unset it, or set it to a folder with etcd, kube-apiserver, kube-controller-manager and kubectl",
     ))
 }
@@ -111,49 +114,45 @@ async fn build(
     cache: &Cache,
     key: &Key,
     progress: Progress,
-) -> Result<(), Trouble> {
+) -> Result<(), UserError> {
     let names = programs.iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
-    let bench = cache.workbench("control-plane")?;
-    let write = |name: &str, text: &str| {
-        let path = bench.path().join(name);
-        std::fs::write(&path, text).map_err(|error| trouble::io("write", &path, error))
-    };
-    write("go.mod", &tools.control_plane_mod)?;
-    write("go.sum", &tools.control_plane_sum)?;
-    let go = Go::find(bench.path(), &format!("to build {names} (KUBEBUILDER_ASSETS does not have them)"))?;
+    let staging = cache.staging_folder("control-plane")?;
+    files::write(&staging.path().join("go.mod"), &tools.control_plane_mod)?;
+    files::write(&staging.path().join("go.sum"), &tools.control_plane_sum)?;
+    let go = Go::find(staging.path(), &format!("to build {names} (KUBEBUILDER_ASSETS does not have them)"))?;
 
     let mut step = progress.step("Go modules of the control plane");
     let mut fetched = 0;
     go.run(&["mod", "download", "-x"], |line| {
-        if let Line::Err(text) = line
+        if let OutputLine::Err(text) = line
             && text.contains(".zip: 200")
         {
             fetched += 1;
-            step.update(format_args!("{fetched} fetched"));
+            step.update(format_args!("{fetched} downloaded"));
         }
     })
     .await?;
-    step.done(format_args!("{fetched} fetched"));
+    step.done(format_args!("{fetched} downloaded"));
 
     let packages: Vec<&str> = programs.iter().map(|program| program.package).collect();
     let mut total = 0;
     go.run(&[&["list", "-deps"], &packages[..]].concat(), |_| total += 1).await?;
 
     let mut step = progress.step("building the control plane");
-    step.say(format_args!("{names}, once, some minutes"));
-    let output = bench.path().join("out");
-    std::fs::create_dir(&output).map_err(|error| trouble::io("create", &output, error))?;
+    step.message(format_args!("{names}; takes several minutes the first time"));
+    let output = staging.path().join("out");
+    std::fs::create_dir(&output).map_err(|error| user_error::io("create", &output, error))?;
     let target = format!("{}/", output.display());
     let flags = linker_flags(tools)?;
     let command = ["build", "-v", "-trimpath", "-ldflags", &flags, "-o", &target];
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut compiled = 0;
     go.run(&[&command, &packages[..]].concat(), |line| {
-        if let Line::Err(package) = line {
+        if let OutputLine::Err(package) = line {
             compiled += 1;
             step.update(format_args!(
                 "{compiled} of at most {total} packages ({} s), {package}",
-                begun.elapsed().as_secs()
+                started.elapsed().as_secs()
             ));
         }
     })
@@ -161,30 +160,30 @@ async fn build(
     step.done(format_args!("{compiled} packages compiled"));
 
     for program in programs {
-        let made = output.join(program.built_as);
-        std::fs::rename(&made, bench.path().join(program.name))
-            .map_err(|error| trouble::io("find the built", &made, error))?;
+        let built = output.join(program.built_as);
+        std::fs::rename(&built, staging.path().join(program.name))
+            .map_err(|error| user_error::io("find the built", &built, error))?;
     }
-    // A folder of an earlier, smaller build may be there: its programs are kept.
-    let place = cache.entry("control-plane", key);
-    if place.is_dir() {
+    // An earlier build of fewer programs may exist: its programs are kept.
+    let entry = cache.entry("control-plane", key);
+    if entry.is_dir() {
         for program in programs {
-            let path = place.join(program.name);
-            std::fs::rename(bench.path().join(program.name), &path)
-                .map_err(|error| trouble::io("install", &path, error))?;
+            let path = entry.join(program.name);
+            std::fs::rename(staging.path().join(program.name), &path)
+                .map_err(|error| user_error::io("install", &path, error))?;
         }
         return Ok(());
     }
-    std::fs::remove_dir_all(&output).map_err(|error| trouble::io("remove", &output, error))?;
-    cache.install(bench, "control-plane", key).map(|_| ())
+    std::fs::remove_dir_all(&output).map_err(|error| user_error::io("remove", &output, error))?;
+    cache.install(staging, "control-plane", key).map(|_| ())
 }
 
-/// Without its version the server calls itself v0.0.0, and clients choke on that.
-fn linker_flags(tools: &Tools) -> Result<String, Trouble> {
+/// Sets the version: without it the server reports v0.0.0, which clients reject.
+fn linker_flags(tools: &Tools) -> Result<String, UserError> {
     let version = required_version(&tools.control_plane_mod, "k8s.io/kubernetes").unwrap_or_default();
     let mut numbers = version.trim_start_matches('v').split('.');
     let (Some(major), Some(minor)) = (numbers.next().filter(|text| !text.is_empty()), numbers.next()) else {
-        return Err(Trouble::new(
+        return Err(UserError::new(
             "tools/control-plane/go.mod requires no version of k8s.io/kubernetes",
             "add a line such as `require k8s.io/kubernetes v1.36.3`",
         ));

@@ -1,14 +1,15 @@
-//! The folder outside any clone where what took long to make is kept.
+//! The cache of built and downloaded files, outside any clone.
 
-use crate::abandoned::{self, Owned};
-use crate::trouble::{self, Trouble};
+use crate::owned_folder::{self, OwnedFolder};
+use crate::poll;
+use crate::user_error::{self, UserError};
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is kept between runs, each thing under a key of what it was made from.
+/// A folder kept between runs; every entry is stored under a hash of its inputs.
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
@@ -16,34 +17,34 @@ pub struct Cache {
 
 impl Cache {
     /// `VIRTPILOT_CACHE`, else `virtpilot` in the user's cache folder.
-    pub fn open() -> Result<Cache, Trouble> {
+    pub fn open() -> Result<Cache, UserError> {
         let folder = match std::env::var_os("VIRTPILOT_CACHE") {
             Some(folder) => PathBuf::from(folder),
             None => match (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
                 (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache).join("virtpilot"),
                 (_, Some(home)) => PathBuf::from(home).join(".cache/virtpilot"),
                 _ => {
-                    return Err(Trouble::new(
-                        "there is no place for the cache: neither HOME nor XDG_CACHE_HOME is set",
+                    return Err(UserError::new(
+                        "the cache has no location: neither HOME nor XDG_CACHE_HOME is set",
                         "set VIRTPILOT_CACHE to a folder with about 1 GB of space",
                     ));
                 }
             },
         };
-        let folder = std::path::absolute(&folder).map_err(|error| trouble::io("use", &folder, error))?;
+        let folder = std::path::absolute(&folder).map_err(|error| user_error::io("use", &folder, error))?;
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&folder)
-            .map_err(|error| trouble::io("create the cache folder", &folder, error))?;
-        let about =
-            std::fs::metadata(&folder).map_err(|error| trouble::io("look at the cache folder", &folder, error))?;
-        // Programs in it are run: nobody else may have put them there.
-        if about.uid() != rustix::process::getuid().as_raw() || about.mode() & 0o022 != 0 {
-            return Err(Trouble::new(
-                format!("the cache folder {} belongs to somebody else, or others may write to it", folder.display()),
+            .map_err(|error| user_error::io("create the cache folder", &folder, error))?;
+        let metadata =
+            std::fs::metadata(&folder).map_err(|error| user_error::io("read the cache folder", &folder, error))?;
+        // Programs in it are executed, so no other user may be able to write there.
+        if metadata.uid() != rustix::process::getuid().as_raw() || metadata.mode() & 0o022 != 0 {
+            return Err(UserError::new(
+                format!("the cache folder {} belongs to another user or is writable by others", folder.display()),
                 format!(
-                    "make it yours (`chmod go-w {}`), or set VIRTPILOT_CACHE to a folder of your own",
+                    "restrict it (`chmod go-w {}`), or set VIRTPILOT_CACHE to a folder that you own",
                     folder.display()
                 ),
             ));
@@ -51,74 +52,74 @@ impl Cache {
         Ok(Cache { folder })
     }
 
-    /// Where it is.
+    /// The cache folder's path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The folder of one thing: `kind/key`.
+    /// The folder of one entry: `kind/key`.
     pub fn entry(&self, kind: &str, key: &Key) -> PathBuf {
         self.folder.join(kind).join(&key.0)
     }
 
-    /// Lets one process at a time make a thing; the others wait and then find it made.
+    /// Lets one process at a time create an entry; the others wait and then find it.
     ///
-    /// The lock goes with the process that holds it, so a killed build never blocks the next one.
-    pub async fn lock(&self, kind: &str, key: &Key, waiting: impl FnOnce()) -> Result<File, Trouble> {
+    /// The kernel releases the lock with the process, so a killed build never blocks the next one.
+    pub async fn lock(&self, kind: &str, key: &Key, waiting: impl FnOnce()) -> Result<File, UserError> {
         let folder = self.folder.join(kind);
         let path = folder.join(format!("{}.lock", key.0));
-        let failed = |error| trouble::io("lock", &path, error);
+        let failed = |error| user_error::io("lock", &path, error);
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let file = File::create(&path).map_err(failed)?;
         let mut waiting = Some(waiting);
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-                // Asked again and again, so that Ctrl-C is heard meanwhile.
-                Err(TryLockError::WouldBlock) => {
-                    if let Some(say) = waiting.take() {
-                        say();
-                    }
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+        // Polled instead of blocking, so that Ctrl-C is handled meanwhile.
+        poll::until_some(Duration::from_millis(100), async || match file.try_lock() {
+            Ok(()) => Ok(Some(())),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+            Err(TryLockError::WouldBlock) => {
+                if let Some(notify) = waiting.take() {
+                    notify();
                 }
+                Ok(None)
             }
-        }
+        })
+        .await?;
+        Ok(file)
     }
 
-    /// A folder to make a thing in, beside its place so that `install` is one rename.
-    pub fn workbench(&self, kind: &str) -> Result<Workbench, Trouble> {
-        const PREFIX: &str = ".making-";
+    /// A folder to create an entry in, on the same file system so that `install` is one rename.
+    pub fn staging_folder(&self, kind: &str) -> Result<StagingFolder, UserError> {
+        const PREFIX: &str = ".staging-";
         let folder = self.folder.join(kind);
-        // Those that a killed build has left.
-        abandoned::sweep(&folder, PREFIX);
-        Owned::create(&folder, PREFIX).map(|owned| Workbench { owned: Some(owned) })
+
+        owned_folder::remove_abandoned(&folder, PREFIX);
+        OwnedFolder::create(&folder, PREFIX).map(|owned| StagingFolder { owned: Some(owned) })
     }
 
-    /// Puts a finished folder in its place in one step: a thing in the cache is always whole.
-    pub fn install(&self, mut made: Workbench, kind: &str, key: &Key) -> Result<PathBuf, Trouble> {
-        let place = self.entry(kind, key);
-        if let Some(owned) = made.owned.take() {
-            owned.rename(&place)?;
+    /// Moves a finished folder to its entry with one rename: an entry is complete or absent.
+    pub fn install(&self, mut staging: StagingFolder, kind: &str, key: &Key) -> Result<PathBuf, UserError> {
+        let entry = self.entry(kind, key);
+        if let Some(owned) = staging.owned.take() {
+            owned.rename(&entry)?;
         }
-        Ok(place)
+        Ok(entry)
     }
 }
 
-/// A folder in which something is being made; dropped before it is finished, it is removed.
+/// A folder for an unfinished entry; dropped before `install`, it is removed.
 #[derive(Debug)]
-pub struct Workbench {
-    owned: Option<Owned>,
+pub struct StagingFolder {
+    owned: Option<OwnedFolder>,
 }
 
-impl Workbench {
-    /// Where it is.
+impl StagingFolder {
+    /// The folder's path.
     pub fn path(&self) -> &Path {
-        self.owned.as_ref().map_or(Path::new(""), Owned::path)
+        self.owned.as_ref().map_or(Path::new(""), OwnedFolder::path)
     }
 }
 
-impl Drop for Workbench {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         if let Some(owned) = self.owned.take() {
             let _ = owned.remove();
@@ -126,12 +127,12 @@ impl Drop for Workbench {
     }
 }
 
-/// What a thing was made from, as a short fingerprint.
+/// A short hash of an entry's inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// The fingerprint of these parts, in this order.
+    /// The hash of these parts, in this order.
     pub fn of<Part: AsRef<[u8]>>(parts: impl IntoIterator<Item = Part>) -> Key {
         let mut hash = Sha256::new();
         for part in parts {
@@ -142,7 +143,7 @@ impl Key {
         Key(hex(&hash.finalize()[..8]))
     }
 
-    /// As it stands in paths.
+    /// The key as it appears in paths.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -158,7 +159,7 @@ mod tests {
     use super::Key;
 
     #[test]
-    fn a_key_tells_where_one_part_ends_and_the_next_begins() {
+    fn a_key_depends_on_where_one_part_ends_and_the_next_begins() {
         assert_eq!(Key::of(["ab", "c"]), Key::of(["ab", "c"]));
         assert_ne!(Key::of(["ab", "c"]), Key::of(["a", "bc"]));
         assert_eq!(Key::of(["ab"]).as_str().len(), 16);

@@ -1,49 +1,50 @@
-//! A certificate authority of one playground, and the keys and certificates it hands out.
+//! The certificate authority of a playground, and the keys and certificates it issues.
 
-use crate::trouble::{self, Trouble};
+use crate::files;
+use crate::user_error::UserError;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The user and group that RBAC lets do everything.
-const ADMIN: (&str, &str) = ("playground-admin", "system:masters");
-/// What the controller manager calls itself; RBAC knows the name.
+/// The administrator's user and group; RBAC grants this group everything.
+const ADMIN: (&str, &str) = (ADMIN_USER, "system:masters");
+/// The administrator's user name in the audit log.
+pub const ADMIN_USER: &str = "playground-admin";
+/// The controller manager's user, to which RBAC binds its role.
 const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "");
 
-/// Files with everything that identifies the parts of one control plane.
+/// The key and certificate files of one control plane.
 #[derive(Debug)]
 pub struct Certificates {
     /// The authority's certificate.
     pub authority: PathBuf,
-    /// The API server's.
+    /// The API server's certificate.
     pub server: Identity,
-    /// Whoever started the playground.
+    /// The administrator's certificate.
     pub admin: Identity,
-    /// The controller manager.
+    /// The controller manager's certificate.
     pub controller_manager: Identity,
-    /// What service account tokens are signed with.
+    /// The key pair that signs service account tokens.
     pub tokens: Identity,
 }
 
-/// A key and what proves it: a certificate, or the public half.
+/// A private key and its certificate or public key.
 #[derive(Debug)]
 pub struct Identity {
-    /// The public file.
+    /// The certificate or public key.
     pub public: PathBuf,
-    /// The private file, readable by its owner alone.
+    /// The private key, readable only by its owner.
     pub private: PathBuf,
 }
 
 impl Certificates {
-    /// Makes them all in a folder.
-    pub fn make(folder: &Path) -> Result<Certificates, Trouble> {
+    /// Creates all of them in a folder.
+    pub fn create(folder: &Path) -> Result<Certificates, UserError> {
         let failed = |error: rcgen::Error| {
-            Trouble::new("could not make the certificates of the control plane", "this is a bug, please report it")
-                .from(error)
+            UserError::new("could not create the certificates of the control plane", "this is a bug, please report it")
+                .with_source(error)
         };
         let authority_key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
@@ -62,7 +63,7 @@ impl Certificates {
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
             let certificate = params.signed_by(&key, &issuer).map_err(failed)?;
-            Ok::<_, Trouble>(Identity {
+            Ok::<_, UserError>(Identity {
                 public: write(folder, &format!("{file}.crt"), &certificate.pem(), 0o644)?,
                 private: write(folder, &format!("{file}.key"), &key.serialize_pem(), 0o600)?,
             })
@@ -94,15 +95,8 @@ fn name(common: &str, organization: &str) -> DistinguishedName {
     name
 }
 
-fn write(folder: &Path, name: &str, text: &str, mode: u32) -> Result<PathBuf, Trouble> {
+fn write(folder: &Path, name: &str, text: &str, mode: u32) -> Result<PathBuf, UserError> {
     let path = folder.join(name);
-    std::fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(mode)
-        .open(&path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| trouble::io("write", &path, error))?;
+    files::write_with_mode(&path, text, mode)?;
     Ok(path)
 }

@@ -1,18 +1,18 @@
-//! How etcd, the API server and the controller manager are started.
+//! The command lines of etcd, the API server and the controller manager.
 
 use crate::binaries::Binaries;
 use crate::certificates::Certificates;
 use crate::process::{Output, Start};
 use std::path::{Path, PathBuf};
 
-/// The names of the programs in reports and logs.
+/// The name of etcd in reports and logs.
 pub const ETCD: &str = "etcd";
-/// See [`ETCD`].
+/// The name of the API server in reports and logs.
 pub const API_SERVER: &str = "kube-apiserver";
-/// See [`ETCD`].
+/// The name of the controller manager in reports and logs.
 pub const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
-/// The files of one control plane, all in a folder that only its owner can enter.
+/// The files of one control plane, in a folder with mode 0700.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// The folder.
@@ -20,22 +20,22 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// etcd's data.
+    /// etcd's data folder.
     pub fn data(&self) -> PathBuf {
         self.folder.join("etcd")
     }
 
-    /// Where etcd listens. A socket in a private folder needs no port, no certificate, and cannot clash.
+    /// etcd's socket. In a private folder it needs no port and no certificate, and cannot conflict.
     pub fn socket(&self) -> PathBuf {
         self.folder.join("etcd.sock")
     }
 
-    /// The API server's record of every request.
+    /// The API server's audit log.
     pub fn audit_log(&self) -> PathBuf {
         self.folder.join("audit.log")
     }
 
-    /// What decides what is recorded.
+    /// The API server's audit policy.
     pub fn audit_policy(&self) -> PathBuf {
         self.folder.join("audit-policy.yaml")
     }
@@ -50,12 +50,12 @@ impl Layout {
         self.folder.join("controller-manager.kubeconfig")
     }
 
-    /// What a program printed.
+    /// The output of a program.
     pub fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// How a program is started here: in this folder, with a log in it.
+    /// A program that runs in this folder and logs to it.
     pub fn start(&self, name: &str, program: &Path, args: Vec<String>) -> Start {
         Start {
             name: name.to_owned(),
@@ -68,11 +68,10 @@ impl Layout {
     }
 }
 
-/// etcd with one member. Without `fsync` a crash of the machine may lose data, which is what tests want.
+/// etcd with one member. Without `fsync` it is faster, and a crash of the machine may lose data.
 pub fn etcd(binaries: &Binaries, layout: &Layout, fsync: bool) -> Start {
     let socket = format!("unix://{}", layout.socket().display());
-    // Nobody ever connects to the only member's peer address; etcd wants one all the same and listens on an
-    // unnamed socket.
+    // etcd requires a peer address although the only member has no peers; it listens on a socket instead.
     let peer = "http://127.0.0.1:2380";
     let mut args = vec![
         format!("--data-dir={}", layout.data().display()),
@@ -112,14 +111,14 @@ pub fn api_server(binaries: &Binaries, layout: &Layout, certificates: &Certifica
         "--profiling=false".into(),
         file("audit-policy-file", &layout.audit_policy()),
         file("audit-log-path", &layout.audit_log()),
-        // A request is on record before its answer ends, so a count is exact; and the log is never rotated away.
+        // Blocking mode logs a request before its response ends, so counts are exact; the size prevents rotation.
         "--audit-log-mode=blocking".into(),
         "--audit-log-maxsize=1000000".into(),
     ];
     layout.start(API_SERVER, &binaries.apiserver, args)
 }
 
-/// The controllers that a cluster without nodes still needs: garbage collection, namespaces, service accounts and tokens.
+/// The controller manager with the controllers that a cluster without kubelets needs.
 pub fn controller_manager(binaries: &Binaries, layout: &Layout, certificates: &Certificates) -> Start {
     let kubeconfig = layout.controller_manager_kubeconfig().display().to_string();
     let controllers = [
@@ -135,7 +134,7 @@ pub fn controller_manager(binaries: &Binaries, layout: &Layout, certificates: &C
         format!("--controllers={}", controllers.join(",")),
         format!("--service-account-private-key-file={}", certificates.tokens.private.display()),
         format!("--root-ca-file={}", certificates.authority.display()),
-        // Each controller acts under its own name and with its own rights, as on a real cluster.
+        // Every controller uses its own service account and role, as on a real cluster.
         "--use-service-account-credentials=true".into(),
         "--leader-elect=false".into(),
         "--secure-port=0".into(),

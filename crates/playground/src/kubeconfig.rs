@@ -1,14 +1,15 @@
-//! Kubeconfig files: who one is, and where the API server is.
+//! Writes kubeconfig files.
 
 use crate::certificates::Identity;
-use crate::trouble::{self, Trouble};
+use crate::files;
+use crate::user_error::{self, UserError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::os::unix::fs::OpenOptionsExt;
+
 use std::path::Path;
 
-/// How one proves who one is.
+/// A user's credential.
 #[derive(Debug)]
 pub enum Credential<'a> {
     /// A client certificate.
@@ -17,9 +18,9 @@ pub enum Credential<'a> {
     Token(&'a str),
 }
 
-/// Writes a kubeconfig that needs no other file.
-pub fn write(path: &Path, address: &str, authority: &Path, who: &Credential<'_>) -> Result<(), Trouble> {
-    let user = match who {
+/// Writes a self-contained kubeconfig.
+pub fn write(path: &Path, address: &str, authority: &Path, credential: &Credential<'_>) -> Result<(), UserError> {
+    let user = match credential {
         Credential::Token(token) => json!({"token": token}),
         Credential::Certificate(identity) => json!({
             "client-certificate-data": encoded(&identity.public)?,
@@ -40,30 +41,22 @@ pub fn write(path: &Path, address: &str, authority: &Path, who: &Credential<'_>)
     save(path, &config)
 }
 
-/// Writes a kubeconfig that is another one in all but the server's address.
-pub fn redirect(from: &Path, to: &Path, address: &str) -> Result<(), Trouble> {
-    let text = std::fs::read(from).map_err(|error| trouble::io("read the kubeconfig", from, error))?;
+/// Copies a kubeconfig and replaces the server's address.
+pub fn redirect(from: &Path, to: &Path, address: &str) -> Result<(), UserError> {
+    let text = std::fs::read(from).map_err(|error| user_error::io("read the kubeconfig", from, error))?;
     let mut config: Value = serde_json::from_slice(&text).map_err(|error| {
-        let what = format!("the kubeconfig {} is not one of a playground", from.display());
-        Trouble::new(what, "name one that a playground wrote").from(error)
+        let message = format!("the kubeconfig {} was not written by a playground", from.display());
+        UserError::new(message, "pass a kubeconfig that a playground wrote").with_source(error)
     })?;
     config["clusters"][0]["cluster"]["server"] = address.into();
     save(to, &config)
 }
 
-fn save(path: &Path, config: &Value) -> Result<(), Trouble> {
-    // JSON is YAML, and every client reads it.
-    let text = format!("{config:#}\n");
-    std::fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
-        .map_err(|error| trouble::io("write the kubeconfig", path, error))
+fn save(path: &Path, config: &Value) -> Result<(), UserError> {
+    // JSON is valid YAML, so every client reads it.
+    files::write_with_mode(path, format!("{config:#}\n"), 0o600)
 }
 
-fn encoded(path: &Path) -> Result<String, Trouble> {
-    std::fs::read(path).map(|bytes| STANDARD.encode(bytes)).map_err(|error| trouble::io("read", path, error))
+fn encoded(path: &Path) -> Result<String, UserError> {
+    std::fs::read(path).map(|bytes| STANDARD.encode(bytes)).map_err(|error| user_error::io("read", path, error))
 }

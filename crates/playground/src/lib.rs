@@ -1,6 +1,5 @@
-//! A real control plane on this machine that looks like a small OpenShift: for the demo, the tests and the benches.
+//! A real Kubernetes control plane on this machine, populated like a small OpenShift cluster, for the demo, tests and benchmarks.
 
-pub mod abandoned;
 pub mod audit;
 pub mod binaries;
 pub mod cache;
@@ -10,21 +9,26 @@ pub mod control_plane;
 pub mod crds;
 pub mod deployment;
 pub mod fault;
+pub mod files;
 mod go;
 mod kubeconfig;
+pub mod owned_folder;
 mod playground;
+pub mod poll;
 mod port;
 pub mod process;
 pub mod progress;
+pub mod pseudo_random;
 pub mod run_folder;
 pub mod scene;
 pub mod seed;
 pub mod service_account;
+mod slot;
+pub mod text_table;
 pub mod tools;
-pub mod trouble;
-mod turn;
+pub mod user_error;
 
 pub use playground::{Options, Playground};
 pub use progress::Progress;
 pub use scene::Scene;
-pub use trouble::Trouble;
+pub use user_error::UserError;

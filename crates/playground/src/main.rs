@@ -1,15 +1,15 @@
-//! The playground's own binary: starts a control plane, counts requests, and supervises what it started.
+//! The playground binary: starts a control plane, counts API requests and supervises child processes.
 
 mod command;
 
 use clap::{Parser, Subcommand};
-use command::Ended;
-use playground::Trouble;
+use command::EarlyExit;
+use playground::UserError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A real control plane on this machine that looks like a small OpenShift.
+/// A real Kubernetes control plane on this machine, populated like a small OpenShift cluster.
 #[derive(Parser)]
 #[command(version, name = "virtpilot-playground", max_term_width = 110)]
 struct Arguments {
@@ -19,15 +19,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a playground and keep it until Ctrl-C
+    /// Start a playground and keep it running until Ctrl-C
     Up(command::up::Arguments),
-    /// Build and fetch everything a playground is made of, and start nothing
+    /// Build and fetch everything a playground needs without starting one
     Prepare,
-    /// Count the requests of a running playground, from its audit log
+    /// Count the API requests of a running playground, from its audit log
     Requests(command::requests::Arguments),
-    /// List the foreign CRDs and where they come from
+    /// List the third-party CRDs and their sources
     Crds,
-    /// Own programs and end them when standard input closes
+    /// Run child processes and kill them when standard input closes
     #[command(hide = true)]
     Supervise {
         #[arg(long)]
@@ -35,7 +35,7 @@ enum Command {
         #[arg(long)]
         keep: bool,
     },
-    /// Become a program that ends with its parent
+    /// Replace this process with a program that is killed when its parent dies
     #[command(hide = true)]
     Tether {
         #[arg(long)]
@@ -47,7 +47,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
-    // These two run on the main thread and without the rest: the kernel ties a program to the thread that started it.
+    // Both must run on the main thread: the parent-death signal follows the thread that started the child.
     match command {
         Command::Tether { parent, command } => {
             eprintln!("{}", playground::process::tether(parent, &command));
@@ -58,20 +58,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn supervise(place: Option<&Path>, keep: bool) -> ExitCode {
+fn supervise(folder_in: Option<&Path>, keep: bool) -> ExitCode {
     let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(playground::process::supervise(place, keep)),
-        Err(error) => Err(Trouble::new("could not start the supervisor", "run again").from(error)),
+        Ok(runtime) => runtime.block_on(playground::process::supervise(folder_in, keep)),
+        Err(error) => Err(UserError::new("could not start the supervisor", "run again").with_source(error)),
     };
-    if let Err(trouble) = &result {
-        eprintln!("error: {trouble}");
+    if let Err(error) = &result {
+        eprintln!("error: {error}");
     }
-    // At once: a read of standard input may still be under way in a thread and must not hold us up.
+    // Exit at once: a blocking read of standard input may still be pending in another thread.
     std::process::exit(i32::from(result.is_err()));
 }
 
 fn run(command: Command) -> ExitCode {
-    // The only TLS provider of the tree; a second installation is refused and harmless.
+    // Installing the provider a second time fails and is harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
@@ -81,7 +81,7 @@ fn run(command: Command) -> ExitCode {
         }
     };
     let result = runtime.block_on(async {
-        command::listen()?;
+        command::install_signal_handlers()?;
         match command {
             Command::Up(arguments) => command::up::run(arguments).await,
             Command::Prepare => command::prepare::run().await,
@@ -92,16 +92,16 @@ fn run(command: Command) -> ExitCode {
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::Trouble(trouble)) => {
-            eprintln!("error: {trouble}");
+        Err(EarlyExit::Failed(error)) => {
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
-        Err(Ended::Interrupted) => {
+        Err(EarlyExit::Interrupted) => {
             eprintln!(
-                "\ninterrupted: what was fetched and built so far is kept\n  fix: run the same command again to continue"
+                "\ninterrupted: everything fetched and built so far is kept\n  fix: run the same command again to continue"
             );
             ExitCode::from(130)
         }
-        Err(Ended::PipeClosed) => ExitCode::SUCCESS,
+        Err(EarlyExit::PipeClosed) => ExitCode::SUCCESS,
     }
 }

@@ -1,54 +1,54 @@
-//! Ports on the loopback interface, asked from the kernel.
+//! TCP ports on the loopback interface.
 
-use crate::trouble::Trouble;
+use crate::user_error::UserError;
 use std::net::{Ipv4Addr, TcpListener};
 
-/// A port that nobody listens on at this moment.
-pub fn free() -> Result<u16, Trouble> {
+/// A port that is free at this moment.
+pub fn free() -> Result<u16, UserError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
         .map_err(|error| {
-            Trouble::new("the kernel gave us no free port on 127.0.0.1", "end what holds so many connections")
-                .from(error)
+            UserError::new("there is no free port on 127.0.0.1", "close some of the connections open on this machine")
+                .with_source(error)
         })
 }
 
-/// A port that somebody asked for by number, if it is free.
-pub fn wanted(port: u16) -> Result<u16, Trouble> {
+/// The requested port, if it is free.
+pub fn requested(port: u16) -> Result<u16, UserError> {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
         Ok(_) => Ok(port),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(taken(port)),
-        Err(error) => Err(Trouble::new(
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(in_use(port)),
+        Err(error) => Err(UserError::new(
             format!("port {port} on 127.0.0.1 cannot be used"),
-            "choose a --port of 1024 or more, or leave --port out: then a free one is taken",
+            "choose a --port of 1024 or more, or omit --port to use a free one",
         )
-        .from(error)),
+        .with_source(error)),
     }
 }
 
-/// The message about a port that somebody else holds.
-pub fn taken(port: u16) -> Trouble {
-    Trouble::new(
-        format!("port {port} on 127.0.0.1 is taken"),
+/// The error for a port that another process listens on.
+pub fn in_use(port: u16) -> UserError {
+    UserError::new(
+        format!("port {port} on 127.0.0.1 is already in use"),
         format!(
-            "end what listens there (`ss -ltnp 'sport = :{port}'` shows it), choose another --port, or leave --port out: \
-             then a free one is taken"
+            "stop the process that listens there (`ss -ltnp 'sport = :{port}'` shows it), choose another --port, or omit --port \
+             to use a free one"
         ),
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{free, wanted};
+    use super::{free, requested};
     use std::net::TcpListener;
 
     #[test]
-    fn a_port_somebody_listens_on_is_refused_with_a_remedy() {
+    fn a_port_in_use_is_refused_with_a_fix() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let trouble = wanted(port).unwrap_err().to_string();
-        assert!(trouble.starts_with(&format!("port {port} on 127.0.0.1 is taken")), "{trouble}");
+        let error = requested(port).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("port {port} on 127.0.0.1 is already in use")), "{error}");
         assert!(free().unwrap() > 0);
     }
 }

@@ -1,70 +1,70 @@
-//! Shows on standard error what takes time: one moving line in a terminal, a line now and then elsewhere.
+//! Progress of slow steps on standard error: one updated line in a terminal, occasional lines in a log.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Often enough to see that something moves, seldom enough for a log.
+/// Often enough to show progress, rarely enough for a log.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-/// As fast as an eye reads.
+/// Faster than the eye can read is wasted.
 const DRAW_EVERY: Duration = Duration::from_millis(80);
 
 /// Where progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// One line that moves.
+    /// One line that is redrawn.
     Terminal,
-    /// Lines, for a log.
+    /// Separate lines, for a log.
     Log,
-    /// Nowhere.
+    /// No output.
     Silent,
 }
 
 impl Progress {
-    /// Terminal or log, by what standard error is.
+    /// Terminal or log, depending on standard error.
     pub fn detect() -> Progress {
         if std::io::stderr().is_terminal() { Progress::Terminal } else { Progress::Log }
     }
 
-    /// Begins something that takes time.
+    /// Starts a slow step.
     pub fn step(self, title: impl Into<String>) -> Step {
-        let step = Step { progress: self, title: title.into(), begun: Instant::now(), shown: None };
+        let step = Step { progress: self, title: title.into(), started: Instant::now(), shown: None };
         step.show(&"", false);
         step
     }
 }
 
-/// Something that takes time; dropped without `done` it leaves its last line behind.
+/// A slow step; dropped without `done`, its last line stays.
 #[derive(Debug)]
 pub struct Step {
     progress: Progress,
     title: String,
-    begun: Instant,
+    started: Instant,
     shown: Option<Instant>,
 }
 
 impl Step {
-    /// Says something that must be seen now.
-    pub fn say(&mut self, detail: impl Display) {
+    /// Shows a message now.
+    pub fn message(&mut self, detail: impl Display) {
         self.shown = Some(Instant::now());
         self.show(&detail, false);
     }
 
-    /// Says how far it is.
+    /// Shows how far the step has come, at most at the interval of the output.
     pub fn update(&mut self, detail: impl Display) {
         let every = if self.progress == Progress::Terminal { DRAW_EVERY } else { LOG_EVERY };
         if self.shown.is_none_or(|shown| shown.elapsed() >= every) {
-            self.say(detail);
+            self.message(detail);
         }
     }
 
-    /// Says that it is done.
+    /// Shows that the step is done.
     pub fn done(self, detail: impl Display) {
         self.show(&detail, true);
     }
 
     fn show(&self, detail: &dyn Display, last: bool) {
-        let seconds = self.begun.elapsed().as_secs_f32();
+        let seconds = self.started.elapsed().as_secs_f32();
         let mut line = format!("{} {}", if last { "✓" } else { "…" }, self.title);
         let detail = detail.to_string();
         if !detail.is_empty() {
@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// A line that wraps cannot be drawn over.
+/// Shortens a line to the terminal's width: a line that wraps cannot be redrawn.
 fn clip(line: &str, width: usize) -> String {
     if line.chars().count() < width { line.to_owned() } else { line.chars().take(width - 2).chain(['…']).collect() }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::clip;
 
     #[test]
-    fn a_long_line_is_clipped_to_what_can_be_drawn_over() {
+    fn a_long_line_is_clipped_to_the_width_of_the_terminal() {
         assert_eq!(clip("short", 80), "short");
         assert_eq!(clip(&"é".repeat(300), 80).chars().count(), 79);
     }

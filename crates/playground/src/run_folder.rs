@@ -1,21 +1,21 @@
-//! Where the folders of running playgrounds are.
+//! Where the folders of running playgrounds are created.
 
-use crate::trouble::Trouble;
+use crate::user_error::UserError;
 use std::path::PathBuf;
 
-/// What they begin with.
+/// The prefix of their names.
 pub const PREFIX: &str = "virtpilot-";
-/// A socket's path may not be longer than 107 bytes; this leaves room for a folder and a name in it.
-const LONGEST: usize = 70;
+/// A Unix socket path is limited to 107 bytes; this leaves room for the folder's and the socket's name.
+const MAX_LENGTH: usize = 70;
 
-/// The system's temporary folder. Sockets in it must have short paths, so it is not the cache.
-pub fn place() -> Result<PathBuf, Trouble> {
-    let place = std::env::temp_dir();
-    match std::path::absolute(&place) {
-        Ok(place) if place.as_os_str().len() <= LONGEST => Ok(place),
-        _ => Err(Trouble::new(
-            format!("{} is too long a path for the sockets of a control plane", place.display()),
-            format!("set TMPDIR to a folder whose path has at most {LONGEST} bytes, such as /tmp"),
+/// The system's temporary folder; not the cache, whose path may be too long for sockets.
+pub fn parent() -> Result<PathBuf, UserError> {
+    let parent = std::env::temp_dir();
+    match std::path::absolute(&parent) {
+        Ok(parent) if parent.as_os_str().len() <= MAX_LENGTH => Ok(parent),
+        _ => Err(UserError::new(
+            format!("the path {} is too long for the sockets of a control plane", parent.display()),
+            format!("set TMPDIR to a folder whose path has at most {MAX_LENGTH} bytes, such as /tmp"),
         )),
     }
 }

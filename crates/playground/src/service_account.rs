@@ -1,35 +1,35 @@
-//! Service accounts with bound tokens: how an operator runs here, so that the audit log names it.
+//! Service accounts with bound tokens, so that the audit log names the operator.
 
 use crate::control_plane::{self, ControlPlane};
 use crate::kubeconfig::{self, Credential};
-use crate::trouble::Trouble;
+use crate::user_error::UserError;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use std::path::PathBuf;
 
-/// Longer than any test or bench runs.
+/// Longer than any test or benchmark.
 const TOKEN_SECONDS: i64 = 24 * 3600;
 
 /// A service account and its kubeconfig.
 pub struct Account {
-    /// As the audit log names it.
+    /// Its user name in the audit log.
     pub user: String,
-    /// A kubeconfig that is this account.
+    /// A kubeconfig with its token.
     pub kubeconfig: PathBuf,
-    /// A client that is this account.
+    /// A client with its token.
     pub client: Client,
 }
 
-/// Makes sure that the account exists and asks for a token of it.
-pub async fn account(control_plane: &ControlPlane, namespace: &str, name: &str) -> Result<Account, Trouble> {
+/// Creates the service account if it does not exist and requests a token for it.
+pub async fn account(control_plane: &ControlPlane, namespace: &str, name: &str) -> Result<Account, UserError> {
     let failed = |error: kube::Error| {
-        Trouble::new(
-            format!("could not make the service account {namespace}/{name}"),
+        UserError::new(
+            format!("could not create the service account {namespace}/{name}"),
             "check that its namespace is part of the scene",
         )
-        .from(error)
+        .with_source(error)
     };
     let api: Api<ServiceAccount> = Api::namespaced(control_plane.client(), namespace);
     let account = ServiceAccount {
@@ -45,8 +45,8 @@ pub async fn account(control_plane: &ControlPlane, namespace: &str, name: &str) 
         spec: Some(TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() }),
         ..TokenRequest::default()
     };
-    let answer = api.create_token_request(name, &PostParams::default(), &request).await.map_err(failed)?;
-    let token = answer.status.and_then(|status| status.token).unwrap_or_default();
+    let response = api.create_token_request(name, &PostParams::default(), &request).await.map_err(failed)?;
+    let token = response.status.and_then(|status| status.token).unwrap_or_default();
     let kubeconfig = control_plane.layout().folder.join(format!("{namespace}.{name}.kubeconfig"));
     let authority = &control_plane.certificates().authority;
     kubeconfig::write(&kubeconfig, control_plane.address(), authority, &Credential::Token(&token))?;

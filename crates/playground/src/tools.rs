@@ -1,6 +1,6 @@
-//! The pinned recipes of the control plane and of the foreign CRDs: compiled in, or read from a folder.
+//! The pinned sources of the control plane and of the third-party CRDs, compiled in or read from a folder.
 
-use crate::trouble::{self, Trouble};
+use crate::user_error::{self, UserError};
 use std::path::{Path, PathBuf};
 
 /// The text of the files under `tools/`.
@@ -19,8 +19,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// The recipes this program was built with, or those in the folder `VIRTPILOT_TOOLS` (to try other versions).
-    pub fn load() -> Result<Tools, Trouble> {
+    /// The files this program was built with, or those in the folder `VIRTPILOT_TOOLS` (to try other versions).
+    pub fn load() -> Result<Tools, UserError> {
         match std::env::var_os("VIRTPILOT_TOOLS") {
             Some(folder) => Tools::read(&PathBuf::from(folder)),
             None => Ok(Tools {
@@ -33,10 +33,10 @@ impl Tools {
         }
     }
 
-    fn read(folder: &Path) -> Result<Tools, Trouble> {
+    fn read(folder: &Path) -> Result<Tools, UserError> {
         let read = |name: &str| {
             let path = folder.join(name);
-            std::fs::read_to_string(&path).map_err(|error| trouble::io("read the recipe", &path, error))
+            std::fs::read_to_string(&path).map_err(|error| user_error::io("read", &path, error))
         };
         Ok(Tools {
             control_plane_mod: read("control-plane/go.mod")?,
@@ -48,11 +48,11 @@ impl Tools {
     }
 }
 
-/// The version a `go.mod` requires of a module.
+/// The version of a module that a `go.mod` requires.
 pub fn required_version<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
     go_mod.lines().find_map(|line| {
-        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
-        (words.next() == Some(module)).then(|| words.next()).flatten().filter(|version| version.starts_with('v'))
+        let mut fields = line.trim().trim_start_matches("require ").split_whitespace();
+        (fields.next() == Some(module)).then(|| fields.next()).flatten().filter(|version| version.starts_with('v'))
     })
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask gen-pack`: an asset pack of a real platform's size, for benches and tests on a real API server.
+//! `cargo xtask gen-pack`: an asset pack of realistic size, for benchmarks and tests on a real API server.
 
 mod attachments;
 mod catalogue;
@@ -13,11 +13,11 @@ use std::path::Path;
 
 const CATALOGUE: &str = "active/metadata.yaml";
 
-/// Writes the pack, and beside it the role with which an operator can keep it. A pack somebody else made is left alone.
+/// Writes the pack and the operator's role for it. A pack that was not written by this command is never overwritten.
 pub(crate) fn write(folder: &Path) -> anyhow::Result<()> {
-    let old = folder.join(CATALOGUE);
-    if old.exists() && !std::fs::read_to_string(&old).is_ok_and(|text| text.starts_with(catalogue::MARK)) {
-        bail!("{} is of another pack: name a folder that is empty or does not exist", old.display());
+    let existing = folder.join(CATALOGUE);
+    if existing.exists() && !std::fs::read_to_string(&existing).is_ok_and(|text| text.starts_with(catalogue::HEADER)) {
+        bail!("{} belongs to another pack: use a folder that is empty or does not exist", existing.display());
     }
     for (path, text) in files()? {
         let path = folder.join(path);
@@ -28,12 +28,12 @@ pub(crate) fn write(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every file by its path from the folder.
+/// All files by their path in the folder.
 fn files() -> anyhow::Result<BTreeMap<String, String>> {
     let mut files = attachments::files();
     files.insert(CATALOGUE.to_owned(), catalogue::text());
     for kind in &KINDS {
-        // One file per asset although four are alike: parsing them is part of what a start costs.
+        // One file per asset although four are identical: parsing them is part of the operator's start.
         files.extend((0..EACH).map(|object| (catalogue::path(kind, object), kind.template.to_owned())));
     }
     let catalog = pack::load(files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())).collect())?;

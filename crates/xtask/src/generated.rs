@@ -1,4 +1,4 @@
-//! The files that are derived from others; nobody edits them.
+//! The generated files, which are never edited by hand.
 
 mod crd_table;
 mod layer_table;
@@ -8,15 +8,24 @@ pub(crate) mod role;
 use crate::layers;
 use crate::workspace::Workspace;
 
-/// A derived file.
+/// A generated file.
 pub(crate) struct File {
-    /// From the root.
+    /// The path from the root.
     pub(crate) path: String,
-    /// What it has to contain.
+    /// The expected content.
     pub(crate) text: String,
 }
 
-/// Every derived file with what it has to contain now.
+/// A Markdown table.
+fn markdown_table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String; COLUMNS]]) -> String {
+    let mut text = format!("| {} |\n|{}\n", header.join(" | "), "---|".repeat(COLUMNS));
+    for row in rows {
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
+    }
+    text
+}
+
+/// Every generated file with its expected content.
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];
     files.extend(role::files(workspace)?);
@@ -27,6 +36,6 @@ pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     Ok(files)
 }
 
-/// The rules of a pure crate, for the test that shows each of them at work.
+/// The clippy rules of a pure crate, for the test that exercises each of them.
 #[cfg(test)]
 pub(crate) use pure_clippy::{METHODS, TYPES, text as pure_clippy_text};

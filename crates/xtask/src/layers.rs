@@ -1,22 +1,22 @@
-//! Which crate is of which kind, and which of our crates each may use.
+//! The role of every crate, and which workspace crates it may depend on.
 
 /// What a crate may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// Names what users write.
+    /// Defines the user-facing API types.
     Nouns,
-    /// Decides, and touches nothing.
+    /// Decides, without I/O.
     Think,
-    /// Touches the world, and decides nothing.
+    /// Performs I/O, without deciding.
     Do,
-    /// Shows and tests; never part of the product.
+    /// Used for the demo and tests; never part of the product.
     Demo,
     /// Works on this repository.
     Tool,
 }
 
 impl Role {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Role::Nouns => "NOUNS",
             Role::Think => "THINK",
@@ -26,22 +26,22 @@ impl Role {
         }
     }
 
-    /// Whether its crates must be free of I/O, clock, environment, randomness and logging.
+    /// Whether its crates may not use I/O, the clock, the environment, randomness or logging.
     pub(crate) fn is_pure(self) -> bool {
         matches!(self, Role::Nouns | Role::Think)
     }
 }
 
-/// One crate's place.
+/// The rules for one crate.
 pub(crate) struct Layer {
     pub(crate) name: &'static str,
     pub(crate) role: Role,
-    /// Our crates it may use in a normal or build dependency. Tests may use `playground` besides.
+    /// Workspace crates allowed as normal or build dependencies; `playground` is also allowed as a dev-dependency.
     pub(crate) may_use: &'static [&'static str],
     pub(crate) what: &'static str,
 }
 
-/// Every crate the design knows; those that have nothing in them yet do not exist.
+/// Every crate of the design, including crates that do not exist yet.
 pub(crate) const LAYERS: [Layer; 14] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
@@ -105,7 +105,7 @@ pub(crate) const LAYERS: [Layer; 14] = [
     },
 ];
 
-/// A crate's place by its name.
+/// The rules for the crate with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Layer> {
     LAYERS.iter().find(|layer| layer.name == name)
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask gen` writes what is derived, `tidy` checks what the architecture promises, `gen-pack` makes a pack for benches, `fuzz`
-//! tries properties for a while.
+//! Repository tasks: `gen` writes generated files, `tidy` checks the architecture, `gen-pack` writes a benchmark asset pack, `fuzz`
+//! runs property tests for a given time.
 
 mod bench_pack;
 mod fuzz;
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use workspace::Workspace;
 
-const USAGE: &str = "usage: cargo xtask gen            write every derived file
-       cargo xtask tidy           check what the architecture promises
-       cargo xtask gen-pack DIR   write an asset pack of a real platform's size, for benches and tests
-       cargo xtask fuzz SECONDS   try every property test of the crates that think for so long";
+const USAGE: &str = "usage: cargo xtask gen            write all generated files
+       cargo xtask tidy           check the rules of ARCHITECTURE.md
+       cargo xtask gen-pack DIR   write an asset pack of realistic size, for benchmarks and tests
+       cargo xtask fuzz SECONDS   run every property test of the THINK crates for this long";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,13 +45,13 @@ fn run(arguments: &[&str]) -> anyhow::Result<()> {
             Ok(())
         }
         ["tidy"] => {
-            let complaints = tidy::all(&Workspace::load()?)?;
-            for complaint in &complaints {
-                eprintln!("{complaint}");
+            let violations = tidy::all(&Workspace::load()?)?;
+            for violation in &violations {
+                eprintln!("{violation}");
             }
-            match complaints.len() {
+            match violations.len() {
                 0 => Ok(()),
-                count => bail!("{count} things are not as ARCHITECTURE.md promises"),
+                count => bail!("{count} violations of the rules of ARCHITECTURE.md"),
             }
         }
         ["gen-pack", folder] => bench_pack::write(Path::new(folder)),

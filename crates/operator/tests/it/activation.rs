@@ -98,8 +98,8 @@ async fn every_word_in_the_annotation_creates_holds_and_prunes_what_it_says_and_
     // A yes to exactly that deletes it.
     let asked =
         running.events("ApprovalRequired").await.into_iter().find(|note| note.contains("it is deleted")).unwrap();
-    let digest = asked.split_whitespace().find_map(|word| word.find("sha256:").map(|at| &word[at..])).unwrap();
-    running.annotate_hco("approved", Some(digest.trim_end_matches(['.', ';']))).await;
+    let digest = digest_in(&asked).unwrap();
+    running.annotate_hco("approved", Some(digest)).await;
     let machines = objects(&running, "MachineConfig");
     eventually("it is deleted", async || machines.get_opt("99-worker-life").await.unwrap().is_none().then_some(()))
         .await;
@@ -127,7 +127,7 @@ async fn nothing_is_deleted_that_we_did_not_make_or_that_was_made_anew() {
         running.events("LeftBehind").await.into_iter().find(|note| note.contains("life-old"))
     })
     .await;
-    let digest = waits.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap();
+    let digest = digest_in(&waits).unwrap();
     maps.delete("life-old", &DeleteParams::default()).await.unwrap();
     make_under_our_name(&maps, &labelled("life-old", None)).await;
     annotate(&objects(&running, "HyperConverged"), api::hco::NAME, "approved", Some(digest)).await;

@@ -33,7 +33,7 @@ async fn a_person_sees_what_is_held_says_yes_and_sees_it_kept() {
     let held = state("swap-enable");
     assert_eq!(held["state"], "held");
     let digest =
-        held["why"].as_str().unwrap().split_whitespace().find(|word| word.starts_with("sha256:")).unwrap().to_owned();
+        digest_in(held["why"].as_str().unwrap()).unwrap().to_owned();
     assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).out, format!("approved {digest}\n"));
     assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).out, format!("{digest} was approved before\n"));
     eventually("both are kept", async || {

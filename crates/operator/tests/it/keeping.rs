@@ -26,7 +26,7 @@ async fn an_install_applies_what_restarts_nothing_and_asks_for_the_rest() {
         "{asked}"
     );
     assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none());
-    let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap();
+    let digest = digest_in(&asked).unwrap();
     running.annotate_hco("approved", Some(digest)).await;
     eventually("the approved MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap())
         .await;

@@ -65,7 +65,7 @@ async fn moving_over_from_the_predecessor_restarts_and_deletes_nothing_and_tells
     let service = services.get(SERVICE).await.unwrap();
     assert!(!service.metadata.annotations.unwrap().contains_key(api::annotation::ORIGIN), "nobody knows who made it");
     // A yes to exactly that goes ahead.
-    let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:"));
+    let digest = digest_in(&asked);
     running.annotate_hco("approved", digest).await;
     eventually("it is written", async || {
         let found = machines.get(SWAP).await.unwrap();
@@ -145,7 +145,7 @@ async fn what_the_next_version_changes_waits_where_it_restarts_nodes_and_follows
     quiet(&running).await;
     assert_eq!(first().await.unwrap(), "life=1");
     // What the user changes under one version goes ahead: they said so.
-    let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:"));
+    let digest = digest_in(&asked);
     let hco = deployment::objects(&running.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
     annotate(&hco, api::hco::NAME, "approved", digest).await;
     eventually("with a yes it follows", async || first().await.filter(|first| first == "life=2")).await;

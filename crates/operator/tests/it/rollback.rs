@@ -2,11 +2,11 @@
 
 use crate::commands::virtpilot;
 use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, eventually, playground, quiet};
-use change::{Key, Kind};
-use cluster::kinds::Served;
-use cluster::{Act, Kinds, Patience, Permit, Server, act, backup, list};
+use change::{Effect, Key, Kind};
+use cluster::{Permit, Server, Timeouts, backup, discovery, list, live};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use playground::{Playground, deployment};
+use protocol::{Kinds, Served, WriteError};
 use serde_json::{Value, json};
 
 /// A pack of ten kinds and its rights.
@@ -25,8 +25,8 @@ struct Stage {
 impl Stage {
     async fn set() -> Stage {
         let playground = playground().await;
-        let server = cluster::connect(Some(&playground.kubeconfig()), Patience::default()).await.unwrap();
-        let kinds = Kinds::discover(&server).await.unwrap();
+        let server = cluster::connect(Some(&playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY).await.unwrap();
+        let kinds = discovery::discover(&server).await.unwrap();
         Stage { playground, server, kinds }
     }
 
@@ -45,7 +45,7 @@ impl Stage {
 
     /// As the server sends it.
     async fn look(&self, key: &Key) -> Value {
-        list::whole(&self.server, &self.served(key), key).await.unwrap().unwrap()
+        live::whole(&self.server, &self.served(key), key).await.unwrap().unwrap()
     }
 
     async fn apply(&self, manager: &str, key: &Key, object: &Value) {
@@ -85,7 +85,7 @@ impl Stage {
     }
 
     async fn back_up(&self, key: &Key) -> Value {
-        let (permit, secrets) = (Permit::person(), self.secrets());
+        let (permit, secrets) = (Permit::typed_command(), self.secrets());
         backup::take(&self.server, &permit, &secrets, NAMESPACE, &self.served(key), key).await.unwrap()
     }
 
@@ -260,7 +260,7 @@ async fn backups_are_made_once_a_version_and_the_last_three_are_kept() {
     // Too large for a Secret of ours: it says so, and makes none.
     let large = json!({"data": {"a": "x".repeat(600_000)}});
     stage.edit("editor", &key, large).await;
-    let (permit, served) = (Permit::person(), stage.served(&key));
+    let (permit, served) = (Permit::typed_command(), stage.served(&key));
     let error = backup::take(&stage.server, &permit, &stage.secrets(), NAMESPACE, &served, &key).await.unwrap_err();
     assert!(matches!(error, backup::Error::TooLarge { bytes, .. } if bytes > 600_000), "{error}");
 }
@@ -309,22 +309,24 @@ async fn a_write_goes_only_to_the_object_it_was_decided_for() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": NAMESPACE}, "data": {"a": "1"}});
     let key = stage.make(&object).await;
     let served = stage.served(&key);
-    let act = async |act| act::act(&stage.server, &Permit::person(), &served, &key, act, 0).await;
-    let delete = |uid: &str, version: &str| Act::Delete { uid: uid.into(), resource_version: version.into() };
+    let act = async |effect| {
+        cluster::act::act(&stage.server, &Permit::typed_command(), api::FIELD_MANAGER, &served, &key, effect, 0).await
+    };
+    let delete = |uid: &str, version: &str| Effect::Delete { uid: uid.into(), resource_version: version.into() };
     let live = cluster::live::read(&stage.server, &served, &key).await.unwrap().unwrap();
     let (uid, version) = (live.uid.as_str(), live.resource_version.as_str());
-    assert!(matches!(act(delete("another", version)).await, Err(act::Error::Stale(_))));
-    assert!(matches!(act(delete(uid, "1")).await, Err(act::Error::Stale(_))));
-    assert!(act(Act::Create(object.clone())).await.unwrap().live.is_none(), "it exists");
+    assert!(matches!(act(delete("another", version)).await, Err(WriteError::Stale(_))));
+    assert!(matches!(act(delete(uid, "1")).await, Err(WriteError::Stale(_))));
+    assert!(act(Effect::Create { object: object.clone() }).await.unwrap().live.is_none(), "it exists");
     stage.edit("editor", &key, json!({"metadata": {"finalizers": ["example.com/wait"]}})).await;
-    assert!(matches!(act(delete(uid, version)).await, Err(act::Error::Stale(_))), "it was changed");
-    assert!(matches!(act(Act::HandBack(change::handback::patch(&live))).await, Err(act::Error::Stale(_))));
+    assert!(matches!(act(delete(uid, version)).await, Err(WriteError::Stale(_))), "it was changed");
+    assert!(matches!(act(Effect::HandBack { patch: change::handback::patch(&live) }).await, Err(WriteError::Stale(_))));
     let live = cluster::live::read(&stage.server, &served, &key).await.unwrap().unwrap();
     let deleting = act(delete(uid, &live.resource_version)).await.unwrap().live.unwrap();
     assert!(deleting.deleting.is_some(), "somebody has to let go of it first");
     stage.edit("editor", &key, json!({"metadata": {"finalizers": null}})).await;
     assert!(act(delete(uid, version)).await.unwrap().live.is_none(), "gone is gone");
-    let made = act(Act::Create(object)).await.unwrap().live.unwrap();
+    let made = act(Effect::Create { object }).await.unwrap().live.unwrap();
     assert!(act(delete(&made.uid, &made.resource_version)).await.unwrap().live.is_none());
     assert!(cluster::live::read(&stage.server, &served, &key).await.unwrap().is_none());
 }
@@ -358,7 +360,8 @@ async fn what_is_handed_back_keeps_every_value_and_belongs_to_whoever_applies_it
         let served = stage.served(&key);
         let live = cluster::live::read(&stage.server, &served, &key).await.unwrap().unwrap();
         let patch = change::handback::patch(&live);
-        act::act(&stage.server, &Permit::person(), &served, &key, Act::HandBack(patch), 0).await.unwrap();
+        let effect = Effect::HandBack { patch };
+        cluster::act::act(&stage.server, &Permit::typed_command(), api::FIELD_MANAGER, &served, &key, effect, 0).await.unwrap();
         let after = stage.look(&key).await;
         assert_eq!(
             (&after["data"], &after["metadata"]["labels"]),
@@ -434,15 +437,15 @@ async fn a_rollback_beside_a_running_operator_stays() {
     eventually("it is kept", async || maps.get_opt("scene-settings").await.unwrap()).await;
     running.stop();
     maps.delete("scene-settings", &DeleteParams::default()).await.unwrap();
-    let server = cluster::connect(Some(&running.playground.kubeconfig()), Patience::default()).await.unwrap();
-    let kinds = Kinds::discover(&server).await.unwrap();
+    let server = cluster::connect(Some(&running.playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY).await.unwrap();
+    let kinds = discovery::discover(&server).await.unwrap();
     let metadata = json!({"name": "scene-settings", "namespace": NAMESPACE, "labels": {"app": "mine"}});
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"first": "mine", "third": "3"}});
     let key = Key::of(&object).unwrap();
     maps.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     let (served, secrets) = (kinds.find(&key.kind).unwrap(), kinds.find(&Kind::new("v1", "Secret")).unwrap());
-    let before = backup::take(&server, &Permit::person(), &secrets, NAMESPACE, &served, &key).await.unwrap();
+    let before = backup::take(&server, &Permit::typed_command(), &secrets, NAMESPACE, &served, &key).await.unwrap();
     running.restart();
     eventually("it is taken over", async || {
         (maps.get("scene-settings").await.unwrap().data["data"]["first"] == "one").then_some(())
@@ -451,7 +454,7 @@ async fn a_rollback_beside_a_running_operator_stays() {
     let said = virtpilot(Some(&running.playground.kubeconfig()), &["rollback", "ConfigMap", "scene-settings"]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     quiet(&running).await;
-    let after = list::whole(&server, &served, &key).await.unwrap().unwrap();
+    let after = live::whole(&server, &served, &key).await.unwrap().unwrap();
     assert_eq!(plain(after), plain(before));
 }
 

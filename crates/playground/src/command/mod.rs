@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The subcommands.
 
 pub(crate) mod crds;
 pub(crate) mod prepare;
@@ -6,7 +6,7 @@ pub(crate) mod requests;
 mod story;
 pub(crate) mod up;
 
-use playground::Trouble;
+use playground::UserError;
 use std::future::Future;
 use std::io::Write;
 use std::sync::OnceLock;
@@ -14,69 +14,71 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Why a command ended early.
-pub(crate) enum Ended {
-    /// Something could not be done.
-    Trouble(Trouble),
-    /// Somebody asked us to stop.
+pub(crate) enum EarlyExit {
+    /// It failed.
+    Failed(UserError),
+    /// A signal requested shutdown.
     Interrupted,
-    /// Whoever read our output has had enough.
+    /// The reader of our output closed the pipe.
     PipeClosed,
 }
 
-impl From<Trouble> for Ended {
-    fn from(trouble: Trouble) -> Self {
-        Ended::Trouble(trouble)
+impl From<UserError> for EarlyExit {
+    fn from(error: UserError) -> Self {
+        EarlyExit::Failed(error)
     }
 }
 
-impl From<std::io::Error> for Ended {
+impl From<std::io::Error> for EarlyExit {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Ended::PipeClosed,
-            _ => Trouble::new("could not write the output", "check where it goes").from(error).into(),
+            std::io::ErrorKind::BrokenPipe => EarlyExit::PipeClosed,
+            _ => output_failed(error).into(),
         }
     }
 }
 
-/// Set once, when somebody asks this process to end: a signal between two things we do is not lost.
-static ENDED: OnceLock<watch::Receiver<bool>> = OnceLock::new();
+/// Becomes true with the first signal, so that a signal between two awaits is not lost.
+static SHUTDOWN: OnceLock<watch::Receiver<bool>> = OnceLock::new();
 
-/// Listens, from now on, for Ctrl-C, `kill` and a closed terminal.
-pub(crate) fn listen() -> std::io::Result<()> {
-    let (tell, told) = watch::channel(false);
+/// Handles SIGINT, SIGTERM and SIGHUP from now on.
+pub(crate) fn install_signal_handlers() -> std::io::Result<()> {
+    let (sender, receiver) = watch::channel(false);
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-        let (mut signal, tell) = (signal(kind)?, tell.clone());
+        let (mut signal, sender) = (signal(kind)?, sender.clone());
         tokio::spawn(async move {
             signal.recv().await;
-            tell.send_replace(true);
+            sender.send_replace(true);
         });
     }
-    let _ = ENDED.set(told);
+    let _ = SHUTDOWN.set(receiver);
     Ok(())
 }
 
-/// Returns when somebody asks this process to end, or has asked before.
-pub(crate) async fn asked_to_end() {
-    match ENDED.get() {
-        Some(told) => drop(told.clone().wait_for(|ended| *ended).await),
+/// Returns once a signal has requested shutdown.
+pub(crate) async fn shutdown_requested() {
+    match SHUTDOWN.get() {
+        Some(receiver) => drop(receiver.clone().wait_for(|requested| *requested).await),
         None => std::future::pending().await,
     }
 }
 
-/// Prints, and minds no reader that has had enough.
-fn say(text: &str) -> Result<(), Trouble> {
+/// Prints a text; a closed pipe is not an error.
+fn print(text: &str) -> Result<(), UserError> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Trouble::new("could not write the output", "check where it goes").from(error))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(output_failed(error)),
         _ => Ok(()),
     }
 }
 
-/// Does something that takes time, unless somebody asks us to end; then it is dropped with all its processes.
-pub(crate) async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Ended> {
+fn output_failed(error: std::io::Error) -> UserError {
+    UserError::new("could not write the output", "check where standard output is redirected to").with_source(error)
+}
+
+/// Runs a future until it completes or shutdown is requested; then it is dropped together with its processes.
+pub(crate) async fn unless_interrupted<T>(work: impl Future<Output = Result<T, UserError>>) -> Result<T, EarlyExit> {
     tokio::select! {
-        done = work => done.map_err(Ended::Trouble),
-        () = asked_to_end() => Err(Ended::Interrupted),
+        done = work => done.map_err(EarlyExit::Failed),
+        () = shutdown_requested() => Err(EarlyExit::Interrupted),
     }
 }

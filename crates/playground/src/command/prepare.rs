@@ -1,10 +1,10 @@
-//! `prepare`: everything into the cache, nothing started for good.
+//! `prepare`: fills the cache without starting a playground.
 
-use super::{Ended, unless_interrupted};
+use super::{EarlyExit, unless_interrupted};
 use playground::{Playground, Progress};
 use std::io::Write;
 
-pub(crate) async fn run() -> Result<(), Ended> {
+pub(crate) async fn run() -> Result<(), EarlyExit> {
     let (cache, ..) = unless_interrupted(Playground::prepare(None, Progress::detect())).await?;
     writeln!(std::io::stdout().lock(), "ready in {}", cache.folder().display())?;
     Ok(())

@@ -1,34 +1,35 @@
-//! `requests`: who asked what of a playground's API server.
+//! `requests`: counts the API requests of a playground by user, verb and resource.
 
-use super::Ended;
+use super::EarlyExit;
 use jiff::{SignedDuration, Timestamp};
-use playground::Trouble;
+use playground::UserError;
 use playground::audit::{AuditLog, Kind, Mark, Requests};
+use playground::text_table::{self, Align};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The playground's folder (`up` prints it), or an audit log
+    /// The playground's folder (printed by `up`) or an audit log
     folder: PathBuf,
-    /// Only this user; a service account as NAMESPACE/NAME
+    /// Only requests of this user; a service account as NAMESPACE/NAME
     #[arg(long)]
     user: Option<String>,
-    /// Only what the server received in the last while, such as 30s or 5m
+    /// Only requests received within this time, such as 30s or 5m
     #[arg(long, value_name = "TIME")]
     since: Option<SignedDuration>,
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For a person
+    /// A table
     #[default]
     Text,
-    /// For a program
+    /// JSON
     Json,
 }
 
@@ -39,12 +40,12 @@ struct Counted {
     count: usize,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Ended> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), EarlyExit> {
     let path = if arguments.folder.is_dir() { arguments.folder.join("audit.log") } else { arguments.folder.clone() };
     if !path.is_file() {
-        return Err(Trouble::new(
-            format!("{} is no audit log", path.display()),
-            "name the folder that `virtpilot up` printed, while that playground runs",
+        return Err(UserError::new(
+            format!("{} is not an audit log", path.display()),
+            "pass the folder printed by `virtpilot up` while that playground is running",
         )
         .into());
     }
@@ -53,8 +54,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ended> {
         requests = requests.by(user);
     }
     if let Some(since) = arguments.since {
-        let begin = Timestamp::now().checked_sub(since).unwrap_or(Timestamp::MIN);
-        requests = requests.after(begin);
+        let start = Timestamp::now().checked_sub(since).unwrap_or(Timestamp::MIN);
+        requests = requests.after(start);
     }
     match arguments.output {
         Format::Text => print_text(&requests),
@@ -62,28 +63,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Ended> {
     }
 }
 
-fn print_text(requests: &Requests) -> Result<(), Ended> {
+fn print_text(requests: &Requests) -> Result<(), EarlyExit> {
+    let (users, mut rows): (Vec<String>, Vec<[String; 4]>) = requests
+        .table()
+        .into_iter()
+        .map(|(row, count)| (row.user, [count.to_string(), label(row.kind).to_owned(), row.verb, row.resource]))
+        .unzip();
+    rows.push([requests.count().to_string(), "total".to_owned(), String::new(), String::new()]);
+    let lines = text_table::lines([Align::Right, Align::Left, Align::Left, Align::Left], &rows);
     let mut out = std::io::stdout().lock();
-    let mut user = String::new();
-    for (row, count) in requests.table() {
-        if row.user != user {
-            writeln!(out, "{}", row.user)?;
-            user.clone_from(&row.user);
+    for (index, line) in lines.iter().enumerate() {
+        // The rows are sorted by user; the last one, the total, has none.
+        if let Some(user) = users.get(index)
+            && (index == 0 || *user != users[index - 1])
+        {
+            writeln!(out, "{user}")?;
         }
-        writeln!(out, "{count:>7}  {:<8} {:<17} {}", word(row.kind), row.verb, row.resource)?;
+        writeln!(out, "  {line}")?;
     }
-    writeln!(out, "{:>7}  in all", requests.count())?;
     Ok(())
 }
 
-fn print_json(requests: &Requests) -> Result<(), Ended> {
+fn print_json(requests: &Requests) -> Result<(), EarlyExit> {
     let rows: Vec<Counted> = requests.table().into_iter().map(|(row, count)| Counted { row, count }).collect();
     let text = serde_json::to_string_pretty(&rows).map_err(std::io::Error::from)?;
     writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
 }
 
-fn word(kind: Kind) -> &'static str {
+fn label(kind: Kind) -> &'static str {
     match kind {
         Kind::DryRun => "dry run",
         Kind::Watch => "watch",

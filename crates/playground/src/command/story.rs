@@ -1,172 +1,186 @@
-//! The autopilot at work, told step by step. Each step is checked: a story that does not come true is an error.
+//! The demo of the autopilot in twelve steps. Every step is checked, and the first that fails ends the demo with an error.
 
-use super::say;
+use super::print;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use playground::deployment::{self, objects};
-use playground::{Playground, Trouble};
-use serde_json::{Value, json};
+use playground::deployment::{self, edit, objects};
+use playground::user_error::refused;
+use playground::{Playground, UserError, poll};
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 const SERVICE: &str = "virt-platform-autopilot-metrics";
 const SWAP: &str = "90-worker-swap-online";
+/// The length of `sha256:` and 64 hexadecimal digits.
+const DIGEST: usize = 71;
 /// Long enough for a very busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the story plays with.
-struct Stage {
+/// The APIs that the demo uses.
+struct Demo {
     services: Api<DynamicObject>,
     machine_configs: Api<DynamicObject>,
     hco: Api<DynamicObject>,
     events: Api<DynamicObject>,
 }
 
-/// Starts the operator under its own service account and tells what it does.
-pub(super) async fn tell(playground: &mut Playground, hco_version: &str) -> Result<(), Trouble> {
-    say("\nThe autopilot, on this cluster:\n")?;
+/// Starts the operator with its own service account and demonstrates what it does.
+pub(super) async fn run(playground: &mut Playground, hco_version: &str) -> Result<(), UserError> {
+    print("\nThe autopilot on this cluster:\n")?;
     let account = deployment::grant(playground).await?;
     deployment::start(playground, &account)?;
-    let here = Some(deployment::NAMESPACE);
-    let stage = Stage {
-        services: objects(playground, "v1", "Service", here),
+    let namespace = Some(deployment::NAMESPACE);
+    let demo = Demo {
+        services: objects(playground, "v1", "Service", namespace),
         machine_configs: objects(playground, "machineconfiguration.openshift.io/v1", "MachineConfig", None),
-        hco: objects(playground, &format!("{}/{hco_version}", api::hco::GROUP), api::hco::KIND, here),
-        events: objects(playground, "events.k8s.io/v1", "Event", here),
+        hco: objects(playground, &format!("{}/{hco_version}", api::hco::GROUP), api::hco::KIND, namespace),
+        events: objects(playground, "events.k8s.io/v1", "Event", namespace),
     };
-    stage.appears().await?;
-    stage.waits_for_a_yes().await?;
-    stage.undoes_a_hand_edit().await?;
-    stage.honours_and_refuses_patches().await?;
-    stage.leaves_an_ignored_field().await?;
-    stage.pauses_a_fight().await?;
-    stage.lets_go_and_takes_over().await?;
-    say("\nIt all came true.\n\n")
+    demo.install().await?;
+    demo.approve().await?;
+    demo.revert_manual_edit().await?;
+    demo.patch().await?;
+    demo.ignore_field().await?;
+    demo.pause_edit_war().await?;
+    demo.prune_adopt_and_hand_back().await?;
+    print("\nAll steps succeeded.\n\n")
 }
 
-impl Stage {
-    async fn appears(&self) -> Result<(), Trouble> {
-        until("the metrics Service appears", async || exists(&self.services, SERVICE).await).await?;
-        told(
-            "It was installed without a word from anybody: what restarts nothing is applied.",
+impl Demo {
+    async fn install(&self) -> Result<(), UserError> {
+        until("the metrics Service exists", async || exists(&self.services, SERVICE).await).await?;
+        print_step(
+            "The autopilot is installed with default settings: low-impact objects are applied.",
             &format!("Service {SERVICE} exists"),
         )
     }
 
-    async fn waits_for_a_yes(&self) -> Result<(), Trouble> {
-        let asked = until("an approval is asked for", async || self.event("ApprovalRequired").await).await?;
-        told("What restarts nodes waits for a yes.", &asked)?;
-        check(exists(&self.machine_configs, SWAP).await.is_none(), "the MachineConfig was written without a yes")?;
-        let digest = asked.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap_or_default();
+    async fn approve(&self) -> Result<(), UserError> {
+        let message = until("an approval is requested", async || self.event("ApprovalRequired").await).await?;
+        print_step("What restarts nodes waits for approval.", &message)?;
+        check(exists(&self.machine_configs, SWAP).await.is_none(), "the MachineConfig was applied without approval")?;
+        let digest = message.find("sha256:").and_then(|at| message.get(at..at + DIGEST)).unwrap_or_default();
         annotate(&self.hco, api::hco::NAME, "approved", Some(digest)).await?;
-        until("the MachineConfig appears", async || exists(&self.machine_configs, SWAP).await).await?;
-        told("Somebody says yes to exactly that.", &format!("MachineConfig {SWAP} exists"))
+        until("the MachineConfig exists", async || exists(&self.machine_configs, SWAP).await).await?;
+        print_step("An administrator approves exactly that change.", &format!("MachineConfig {SWAP} exists"))
     }
 
-    async fn undoes_a_hand_edit(&self) -> Result<(), Trouble> {
-        let bare = self.bare_patch().await?;
-        let begun = Instant::now();
-        edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": "changed-by-hand"}}})).await?;
-        until("the hand edit is undone", async || self.selector_is_ours().await).await?;
-        let took = begun.elapsed();
-        let told_as = until("the correction is told", async || self.event("DriftCorrected").await).await?;
+    async fn revert_manual_edit(&self) -> Result<(), UserError> {
+        let baseline = self.single_patch().await?;
+        let started = Instant::now();
+        edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": "manual-edit"}}})).await?;
+        until("the manual edit is reverted", async || self.selector_is_managed().await).await?;
+        let took = started.elapsed();
+        let message = until("the correction is reported", async || self.event("DriftCorrected").await).await?;
         let times =
-            format!("{:.0} ms from the edit to its end; one bare PATCH takes {:.0} ms", millis(took), millis(bare));
-        told("A hand edit is undone.", &format!("{told_as} ({times})"))
+            format!("{:.0} ms from edit to correction; a single PATCH takes {:.0} ms", millis(took), millis(baseline));
+        print_step("A manual edit is reverted.", &format!("{message} ({times})"))
     }
 
-    async fn honours_and_refuses_patches(&self) -> Result<(), Trouble> {
+    async fn patch(&self) -> Result<(), UserError> {
         let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
         annotate(&self.services, SERVICE, "patch", Some(patch)).await?;
-        until("the patch is honoured", async || self.affinity_is("ClientIP").await).await?;
-        told("A user's JSON patch on the Service is honoured.", "spec.sessionAffinity is ClientIP")?;
+        until("the patch is applied", async || self.affinity_is("ClientIP").await).await?;
+        print_step("A user's JSON patch on the Service is applied.", "spec.sessionAffinity is ClientIP")?;
         annotate(&self.machine_configs, SWAP, "patch", Some(patch)).await?;
         let refused = until("the patch is refused", async || self.event("InvalidPatch").await).await?;
-        told("One on the MachineConfig is refused.", &refused)?;
+        print_step("A JSON patch on the MachineConfig is refused.", &refused)?;
         annotate(&self.machine_configs, SWAP, "patch", None).await
     }
 
-    async fn leaves_an_ignored_field(&self) -> Result<(), Trouble> {
+    async fn ignore_field(&self) -> Result<(), UserError> {
         annotate(&self.services, SERVICE, "ignore-fields", Some("/spec/sessionAffinity")).await?;
-        let theirs = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE}, "spec": {"sessionAffinity": "None"}});
-        // Without force: it succeeds as soon as the field is nobody's.
-        until("the user's own apply needs no force", async || {
-            self.services.patch(SERVICE, &PatchParams::apply("a-user"), &Patch::Apply(&theirs)).await.ok().map(|_| ())
+        let users_apply = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE}, "spec": {"sessionAffinity": "None"}});
+        // Without force the apply succeeds only once no other manager owns the field.
+        until("the user's apply succeeds without force", async || {
+            self.services
+                .patch(SERVICE, &PatchParams::apply("a-user"), &Patch::Apply(&users_apply))
+                .await
+                .ok()
+                .map(|_| ())
         })
         .await?;
-        // Once a later edit is undone, this one has been looked at, too.
+        // Once a later edit is reverted, the operator has also processed the user's apply.
         edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": "later"}}})).await?;
-        until("a later edit is undone", async || self.selector_is_ours().await).await?;
-        check(self.affinity_is("None").await.is_some(), "an ignored field was changed")?;
-        told(
-            "An ignored field is the user's: their own apply needs no force and stays.",
+        until("a later edit is reverted", async || self.selector_is_managed().await).await?;
+        check(self.affinity_is("None").await.is_some(), "an ignored field was reverted")?;
+        print_step(
+            "An ignored field belongs to the user: their apply needs no force and is not reverted.",
             "spec.sessionAffinity is None",
         )
     }
 
-    async fn pauses_a_fight(&self) -> Result<(), Trouble> {
+    async fn pause_edit_war(&self) -> Result<(), UserError> {
         for round in 0..200 {
             edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": format!("rogue-{round}")}}})).await?;
             tokio::time::sleep(Duration::from_millis(100)).await;
             if let Some(paused) = self.event("ThrashingDetected").await {
-                told("A rogue writer is named and the object paused.", &paused)?;
+                print_step("In an edit war the object is paused and the other writer is named.", &paused)?;
                 annotate(&self.services, SERVICE, "reconcile-paused", None).await?;
-                until("it is kept again", async || self.selector_is_ours().await).await?;
-                return told("The annotation is removed, and it is kept again.", "spec.selector is ours");
+                until("the Service is managed again", async || self.selector_is_managed().await).await?;
+                return print_step(
+                    "The annotation is removed, and the object is managed again.",
+                    "spec.selector is restored",
+                );
             }
         }
-        Err(Trouble::new("a fight was never paused", "this is a bug, please report it"))
+        Err(UserError::new("an edit war was never paused", "this is a bug, please report it"))
     }
 
-    async fn lets_go_and_takes_over(&self) -> Result<(), Trouble> {
+    async fn prune_adopt_and_hand_back(&self) -> Result<(), UserError> {
         annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable")).await?;
-        let pruned = until("it is deleted", async || self.event("Pruned").await).await?;
-        told("Only some are named: what we made and nobody wants goes, in this version and no other.", &pruned)?;
-        let theirs =
-            json!({"metadata": {"name": SERVICE}, "spec": {"selector": {"app": "theirs"}, "ports": [{"port": 8080}]}});
-        let theirs =
-            serde_json::from_value(theirs).map_err(|error| Trouble::new("a step is wrong", "report it").from(error))?;
-        self.services.create(&PostParams::default(), &theirs).await.map_err(|error| failed(&error))?;
+        let pruned = until("the Service is pruned", async || self.event("Pruned").await).await?;
+        print_step("Only another asset stays enabled: an object that the autopilot created is pruned.", &pruned)?;
+        let users_service =
+            json!({"metadata": {"name": SERVICE}, "spec": {"selector": {"app": "users"}, "ports": [{"port": 8080}]}});
+        let users_service = serde_json::from_value(users_service).map_err(|error| {
+            UserError::new("an object of the demo is invalid", "this is a bug, please report it").with_source(error)
+        })?;
+        self.services.create(&PostParams::default(), &users_service).await.map_err(|error| refused(&error))?;
         annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable, metrics-service")).await?;
-        let adopted = until("it is adopted", async || self.event("Adopted").await).await?;
-        told("It is named again, but somebody else has made it: a copy, then it is ours.", &adopted)?;
+        let adopted = until("the Service is adopted", async || self.event("Adopted").await).await?;
+        print_step(
+            "The asset is enabled again, but a user has created the object: it is backed up and adopted.",
+            &adopted,
+        )?;
         annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable")).await?;
-        let back = until("it is given back", async || self.event("HandedBack").await).await?;
-        check(exists(&self.services, SERVICE).await.is_some(), "somebody else's Service was deleted")?;
-        told("What was somebody else's is given back and never deleted.", &back)
+        let handed_back = until("the Service is handed back", async || self.event("HandedBack").await).await?;
+        check(exists(&self.services, SERVICE).await.is_some(), "a user's Service was deleted")?;
+        print_step("The asset is disabled: an adopted object is handed back and never deleted.", &handed_back)
     }
 
-    /// What a write costs that only does what is necessary: the median of five.
-    async fn bare_patch(&self) -> Result<Duration, Trouble> {
+    /// The median duration of five single apply requests, for comparison.
+    async fn single_patch(&self) -> Result<Duration, UserError> {
         let mut times = Vec::new();
         for round in 0..5 {
-            let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "bare"},
+            let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "baseline"},
                 "spec": {"selector": {"round": round.to_string()}, "ports": [{"port": 1}]}});
-            let begun = Instant::now();
+            let started = Instant::now();
             self.services
-                .patch("bare", &PatchParams::apply("bare").force(), &Patch::Apply(&object))
+                .patch("baseline", &PatchParams::apply("baseline").force(), &Patch::Apply(&object))
                 .await
-                .map_err(|error| failed(&error))?;
-            times.push(begun.elapsed());
+                .map_err(|error| refused(&error))?;
+            times.push(started.elapsed());
         }
-        let _ = self.services.delete("bare", &kube::api::DeleteParams::default()).await;
+        let _ = self.services.delete("baseline", &kube::api::DeleteParams::default()).await;
         times.sort();
         Ok(times[2])
     }
 
-    async fn selector_is_ours(&self) -> Option<()> {
+    async fn selector_is_managed(&self) -> Option<()> {
         let service = self.services.get(SERVICE).await.ok()?;
         (service.data["spec"]["selector"]["app"] == "virt-platform-autopilot").then_some(())
     }
 
-    async fn affinity_is(&self, wanted: &str) -> Option<()> {
+    async fn affinity_is(&self, expected: &str) -> Option<()> {
         let service = self.services.get(SERVICE).await.ok()?;
-        (service.data["spec"]["sessionAffinity"] == wanted).then_some(())
+        (service.data["spec"]["sessionAffinity"] == expected).then_some(())
     }
 
     /// The last event with this reason.
     async fn event(&self, reason: &str) -> Option<String> {
         let list = self.events.list(&ListParams::default()).await.ok()?;
-        let fits = list.items.iter().filter(|event| event.data["reason"] == reason);
-        fits.filter_map(|event| event.data["note"].as_str()).next_back().map(str::to_owned)
+        let matching = list.items.iter().filter(|event| event.data["reason"] == reason);
+        matching.filter_map(|event| event.data["note"].as_str()).next_back().map(str::to_owned)
     }
 }
 
@@ -174,42 +188,26 @@ async fn exists(api: &Api<DynamicObject>, name: &str) -> Option<()> {
     api.get_opt(name).await.ok().flatten().map(|_| ())
 }
 
-async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) -> Result<(), Trouble> {
+async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) -> Result<(), UserError> {
     edit(api, name, &json!({"metadata": {"annotations": {format!("{}{key}", api::annotation::PREFIX): value}}})).await
 }
 
-/// Changes an object as somebody else would.
-async fn edit(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<(), Trouble> {
-    let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
-    api.patch(name, &params, &Patch::Merge(patch)).await.map(|_| ()).map_err(|error| failed(&error))
+/// Polls until there is a result, or fails after the timeout.
+async fn until<T>(what: &str, attempt: impl AsyncFn() -> Option<T>) -> Result<T, UserError> {
+    let found = poll::with_timeout(Duration::from_millis(2), TIMEOUT, async || Ok(attempt().await)).await?;
+    found.ok_or_else(|| step_failed(&format!("timed out after {} s waiting until {what}", TIMEOUT.as_secs())))
 }
 
-async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> Result<T, Trouble> {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look().await {
-            return Ok(found);
-        }
-        check(begun.elapsed() < PATIENCE, &format!("after {} s it is still not so: {what}", PATIENCE.as_secs()))?;
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+fn check(holds: bool, message: &str) -> Result<(), UserError> {
+    if holds { Ok(()) } else { Err(step_failed(message)) }
 }
 
-fn check(holds: bool, what: &str) -> Result<(), Trouble> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Trouble::new(what, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)"))
-    }
+fn step_failed(message: &str) -> UserError {
+    UserError::new(message, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)")
 }
 
-fn failed(error: &kube::Error) -> Trouble {
-    Trouble::new("the API server refused a step of the story", "this is a bug, please report it")
-        .because(playground::trouble::server_words(error))
-}
-
-fn told(what: &str, shown: &str) -> Result<(), Trouble> {
-    say(&format!("  ✓ {what}\n      {shown}\n"))
+fn print_step(claim: &str, evidence: &str) -> Result<(), UserError> {
+    print(&format!("  ✓ {claim}\n      {evidence}\n"))
 }
 
 fn millis(time: Duration) -> f64 {

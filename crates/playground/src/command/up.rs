@@ -1,52 +1,53 @@
-//! `up`: a playground, and three things to try on it.
+//! `up`: starts a playground and prints how to use it.
 
 use super::requests::Format;
-use super::{Ended, asked_to_end, say, story, unless_interrupted};
+use super::{EarlyExit, print, shutdown_requested, story, unless_interrupted};
+use playground::certificates::ADMIN_USER;
 use playground::scene::{PRESETS, Pool};
-use playground::{Options, Playground, Progress, Scene, Trouble};
+use playground::{Options, Playground, Progress, Scene, UserError};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What the cluster looks like
+    /// The cluster to set up
     #[arg(long, default_value = "small", value_parser = PRESETS)]
     scene: String,
-    /// How many workers, instead of the scene's
+    /// Number of workers; overrides the scene
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// How many masters, instead of the scene's
+    /// Number of masters; overrides the scene
     #[arg(long, value_name = "N")]
     masters: Option<usize>,
-    /// A further pool of machines, such as infra=2; may be given several times
+    /// An additional machine config pool, such as infra=2; may be repeated
     #[arg(long, value_name = "NAME=NODES", value_parser = parse_pool)]
     pool: Vec<Pool>,
-    /// The HyperConverged version the cluster serves
+    /// The served HyperConverged version
     #[arg(long, default_value = "v1", value_parser = ["v1", "v1beta1"])]
     hco: String,
-    /// The line of the descheduler operator
+    /// The release of the descheduler operator
     #[arg(long, default_value = "5.2", value_parser = ["5.1", "5.2", "5.3"])]
     descheduler: String,
-    /// The API server's port; by default one that is free
+    /// The API server's port; by default a free one
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Let etcd wait for the disk, as on a real cluster
+    /// Let etcd call fsync, as on a real cluster
     #[arg(long)]
     fsync: bool,
-    /// Leave the folder with all logs behind
+    /// Keep the folder with all logs
     #[arg(long)]
     keep: bool,
-    /// Stay up until Ctrl-C although there is no terminal
+    /// Keep running until Ctrl-C even without a terminal
     #[arg(long, conflicts_with = "once")]
     stay: bool,
-    /// Show what there is and end although there is a terminal
+    /// Run the sample commands and exit even in a terminal
     #[arg(long)]
     once: bool,
-    /// Let the autopilot show what it does, and check every step
+    /// Demonstrate the autopilot step by step and check every step
     #[arg(long, conflicts_with = "output")]
     story: bool,
-    /// How to print where it is
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -57,7 +58,7 @@ fn parse_pool(text: &str) -> Result<Pool, String> {
     Ok(Pool { name: name.to_owned(), nodes, gpu: false })
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Result<(), Ended> {
+pub(crate) async fn run(arguments: Arguments) -> Result<(), EarlyExit> {
     let stay = arguments.stay || (std::io::stdin().is_terminal() && !arguments.once);
     let mut scene = Scene::preset(&arguments.scene)?;
     scene.workers = arguments.workers.unwrap_or(scene.workers);
@@ -71,15 +72,15 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Ended> {
         fsync: arguments.fsync,
         port: arguments.port,
         keep: arguments.keep,
-        in_turn: false,
+        wait_for_slot: false,
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut playground = unless_interrupted(Playground::start(&options, Progress::detect())).await?;
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = started.elapsed().as_secs_f64();
     let version = unless_interrupted(server_version(&playground)).await?;
     match arguments.output {
         Format::Json => {
-            let about = json!({
+            let description = json!({
                 "address": playground.address(),
                 "folder": playground.folder(),
                 "kubeconfig": playground.kubeconfig(),
@@ -87,7 +88,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Ended> {
                 "scene": scene,
                 "seconds": (seconds * 10.0).round() / 10.0,
             });
-            writeln!(std::io::stdout().lock(), "{about:#}")?;
+            writeln!(std::io::stdout().lock(), "{description:#}")?;
         }
         Format::Text => {
             let kubeconfig = playground.kubeconfig();
@@ -97,68 +98,70 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Ended> {
             writeln!(out, "  kubeconfig  {}", kubeconfig.display())?;
             writeln!(out, "  scene       {}", scene.summary())?;
             writeln!(out, "\nTry:\n")?;
-            for command in things_to_try(&playground) {
+            for command in sample_commands(&playground) {
                 writeln!(out, "  {command}")?;
             }
             writeln!(out)?;
         }
     }
     if arguments.story {
-        unless_interrupted(story::tell(&mut playground, &scene.hco)).await?;
+        unless_interrupted(story::run(&mut playground, &scene.hco)).await?;
     }
     if stay {
-        eprintln!("It stays up until Ctrl-C.");
+        eprintln!("The playground runs until Ctrl-C.");
         tokio::select! {
-            () = asked_to_end() => {}
-            trouble = playground.broken() => return Err(trouble.into()),
+            () = shutdown_requested() => {}
+            error = playground.wait_for_failure() => return Err(error.into()),
         }
         drop(playground);
         eprintln!(
-            "\nIt is gone: no process, no port{}.",
-            if arguments.keep { ", only the kept folder" } else { ", no file" }
+            "\nThe playground has stopped: no process, no port{}.",
+            if arguments.keep { "; its folder is kept" } else { " and no file is left" }
         );
         return Ok(());
     }
     match arguments.output {
         Format::Json => Ok(()),
-        Format::Text => unless_interrupted(show(&playground)).await,
+        Format::Text => unless_interrupted(run_sample_commands(&playground)).await,
     }
 }
 
-fn things_to_try(playground: &Playground) -> [String; 3] {
+fn sample_commands(playground: &Playground) -> [String; 3] {
     let folder = playground.folder().display();
     [
         format!("{folder}/kubectl get nodes"),
         format!("{folder}/kubectl get machineconfigpools,hyperconvergeds --all-namespaces"),
-        format!("{folder}/requests --user playground-admin"),
+        format!("{folder}/requests --user {ADMIN_USER}"),
     ]
 }
 
-/// Without a terminal nobody can type: the three things are tried here, exactly as printed.
-async fn show(playground: &Playground) -> Result<(), Trouble> {
-    for command in things_to_try(playground) {
-        say(&format!("$ {command}\n"))?;
+/// Runs the sample commands exactly as printed; used without a terminal.
+async fn run_sample_commands(playground: &Playground) -> Result<(), UserError> {
+    for command in sample_commands(playground) {
+        print(&format!("$ {command}\n"))?;
         let status = tokio::process::Command::new("sh").args(["-c", &command]).kill_on_drop(true).status().await;
-        say("\n")?;
+        print("\n")?;
         match status {
             Ok(status) if status.success() => {}
             Ok(status) => {
-                return Err(Trouble::new(
+                return Err(UserError::new(
                     format!("`{command}` ended with {status}"),
                     "this is a bug, please report it",
                 ));
             }
             Err(error) => {
-                return Err(Trouble::new(format!("`{command}` cannot be run"), "install a POSIX shell").from(error));
+                return Err(
+                    UserError::new(format!("`{command}` cannot be run"), "install a POSIX shell").with_source(error)
+                );
             }
         }
     }
     Ok(())
 }
 
-async fn server_version(playground: &Playground) -> Result<String, Trouble> {
+async fn server_version(playground: &Playground) -> Result<String, UserError> {
     let info = playground.client().apiserver_version().await;
-    let info =
-        info.map_err(|error| Trouble::new("could not ask the API server for its version", "run again").from(error))?;
+    let info = info
+        .map_err(|error| UserError::new("could not read the API server's version", "run again").with_source(error))?;
     Ok(info.git_version)
 }

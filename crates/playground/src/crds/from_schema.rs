@@ -1,16 +1,16 @@
-//! Makes a CRD from the OpenAPI schema of a kind.
+//! Creates a CRD from the OpenAPI schema of a kind.
 
 use super::table::{Stub, plural_and_group};
 use serde_json::{Map, Value, json};
 
-/// Whether a schema is of this group, kind and version.
-pub(super) fn is_of(schema: &Value, crd: &str, kind: &str, version: &str) -> bool {
+/// Whether a schema describes this group, kind and version.
+pub(super) fn describes(schema: &Value, crd: &str, kind: &str, version: &str) -> bool {
     let (_, group) = plural_and_group(crd);
     let wanted = json!({"group": group, "kind": kind, "version": version});
     schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&wanted))
 }
 
-/// The CRD whose only version has this schema.
+/// A CRD with this schema for its only version.
 pub(super) fn crd(schema: &Value, crd: &str, kind: &str, version: &str) -> Value {
     let namespaced = schema["namespaced"].as_bool().unwrap_or(true);
     let mut schema = schema.clone();
@@ -19,7 +19,7 @@ pub(super) fn crd(schema: &Value, crd: &str, kind: &str, version: &str) -> Value
         top.remove("namespaced");
     }
     if let Some(properties) = schema["properties"].as_object_mut() {
-        // The server owns the shape of these three and refuses another.
+        // The API server defines these three itself and rejects any other schema for them.
         properties.insert("metadata".into(), json!({"type": "object"}));
         properties.insert("apiVersion".into(), json!({"type": "string"}));
         properties.insert("kind".into(), json!({"type": "string"}));
@@ -62,11 +62,11 @@ fn definition(crd: &str, kind: &str, version: &str, scope: &str, schema: &Value)
     })
 }
 
-/// What a published OpenAPI has lost is put back so that the server accepts it as a structural schema: references become
-/// free-form objects, and a missing type is inferred from what stands beside it.
+/// Restores what publishing as OpenAPI has lost, so that the server accepts a structural schema: references become
+/// free-form objects, and a missing type is inferred from the other keywords.
 fn make_structural(schema: &mut Value) {
     let Some(node) = schema.as_object_mut() else { return };
-    if node.contains_key("$ref") || (node.contains_key("allOf") && refers(&node["allOf"])) {
+    if node.contains_key("$ref") || (node.contains_key("allOf") && has_reference(&node["allOf"])) {
         *node = free_form(node);
         return;
     }
@@ -79,7 +79,7 @@ fn make_structural(schema: &mut Value) {
         } else if node.contains_key("enum") || node.contains_key("pattern") {
             "string"
         } else {
-            // The publishing server drops the whole content of what may be null, and rules on it mean nothing any more.
+            // Publishing drops the whole content of a nullable field, so its validation rules no longer apply.
             *node = free_form(node);
             return;
         };
@@ -87,7 +87,7 @@ fn make_structural(schema: &mut Value) {
     }
     if let Some(properties) = node.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, property) in properties {
-            // The one list among what was dropped that way.
+            // The only list among the dropped fields.
             if name == "tolerations" && property.get("type").is_none() {
                 *property = json!({"type": "array", "items": free_form(&Map::new())});
             }
@@ -95,28 +95,28 @@ fn make_structural(schema: &mut Value) {
         }
     }
     for key in ["items", "additionalProperties"] {
-        if let Some(below) = node.get_mut(key) {
-            make_structural(below);
+        if let Some(child) = node.get_mut(key) {
+            make_structural(child);
         }
     }
 }
 
-/// An object with any content; of the lost one only its description is kept.
-fn free_form(lost: &Map<String, Value>) -> Map<String, Value> {
+/// An object with any content and the description of the original.
+fn free_form(original: &Map<String, Value>) -> Map<String, Value> {
     let mut free = Map::new();
     free.insert("type".into(), json!("object"));
     free.insert("x-kubernetes-preserve-unknown-fields".into(), json!(true));
-    free.extend(lost.get("description").map(|text| ("description".to_owned(), text.clone())));
+    free.extend(original.get("description").map(|text| ("description".to_owned(), text.clone())));
     free
 }
 
-fn refers(all_of: &Value) -> bool {
+fn has_reference(all_of: &Value) -> bool {
     all_of.as_array().is_some_and(|parts| parts.iter().any(|part| part.get("$ref").is_some()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{crd, is_of, make_structural};
+    use super::{crd, describes, make_structural};
     use serde_json::json;
 
     #[test]
@@ -152,13 +152,13 @@ mod tests {
             "x-kubernetes-group-version-kind": [{"group": "g.io", "kind": "Kind", "version": "v1"}],
             "properties": {"metadata": {"$ref": "#/meta"}, "spec": {"type": "object"}},
         });
-        assert!(is_of(&schema, "kinds.g.io", "Kind", "v1"));
-        assert!(!is_of(&schema, "kinds.g.io", "Kind", "v2"));
-        let made = crd(&schema, "kinds.g.io", "Kind", "v1");
-        assert_eq!(made["spec"]["scope"], "Cluster");
-        assert_eq!(made["spec"]["names"]["plural"], "kinds");
-        let made = &made["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        assert_eq!(made["properties"]["metadata"], json!({"type": "object"}));
-        assert!(made.get("namespaced").is_none());
+        assert!(describes(&schema, "kinds.g.io", "Kind", "v1"));
+        assert!(!describes(&schema, "kinds.g.io", "Kind", "v2"));
+        let created = crd(&schema, "kinds.g.io", "Kind", "v1");
+        assert_eq!(created["spec"]["scope"], "Cluster");
+        assert_eq!(created["spec"]["names"]["plural"], "kinds");
+        let created = &created["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        assert_eq!(created["properties"]["metadata"], json!({"type": "object"}));
+        assert!(created.get("namespaced").is_none());
     }
 }

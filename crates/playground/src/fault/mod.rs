@@ -1,35 +1,35 @@
-//! A proxy between a program and the real API server that lets chosen requests go wrong.
+//! A proxy between a program and the real API server that injects faults into chosen requests.
 
-mod answer;
-mod asked;
-mod in_force;
-mod lists;
+mod active_plan;
+mod list_cache;
 mod plan;
 mod record;
+mod request_info;
+mod resource_version;
+mod response;
 mod serve;
-mod stream;
 mod upstream;
-mod version;
+mod watch_stream;
 
-pub use in_force::Fired;
+pub use active_plan::Fired;
 pub use plan::{Fault, Match, Plan, Rule, Verb};
 pub use record::Line;
 
 use crate::kubeconfig;
 use crate::playground::Playground;
 use crate::service_account::Account;
-use crate::trouble::Trouble;
-use in_force::InForce;
-use lists::Lists;
+use crate::user_error::UserError;
+use active_plan::ActivePlan;
+use list_cache::ListCache;
 use record::Records;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use upstream::Server;
 
-/// A proxy on 127.0.0.1 that lives as long as this value, in a thread of its own: a test may block while it works.
+/// A proxy on 127.0.0.1 that runs until this value is dropped, in a thread of its own so that a test may block.
 pub struct Proxy {
     shared: Arc<Shared>,
     kubeconfig: PathBuf,
@@ -37,20 +37,21 @@ pub struct Proxy {
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
-/// What all its connections know.
+/// State shared by all connections.
 struct Shared {
     server: Arc<Server>,
-    in_force: InForce,
+    active_plan: ActivePlan,
     records: Arc<Records>,
-    lists: Lists,
+    list_cache: ListCache,
 }
 
 impl Proxy {
-    /// Starts one in front of a playground's API server, for whoever has the account's token. It passes everything.
-    pub fn start(playground: &Playground, account: &Account) -> Result<Proxy, Trouble> {
+    /// Starts a proxy in front of a playground's API server for the given account; without a plan it forwards everything.
+    pub fn start(playground: &Playground, account: &Account) -> Result<Proxy, UserError> {
         let (server, acceptor) = upstream::tls(playground.address(), playground.certificates())?;
-        let failed =
-            |error: std::io::Error| Trouble::new("the proxy cannot listen on 127.0.0.1", "run again").from(error);
+        let failed = |error: std::io::Error| {
+            UserError::new("the fault proxy cannot listen on 127.0.0.1", "run again").with_source(error)
+        };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
@@ -63,15 +64,19 @@ impl Proxy {
         let kubeconfig = playground.folder().join(format!("proxy-{port}.kubeconfig"));
         let records = Records::create(&log)?;
         kubeconfig::redirect(&account.kubeconfig, &kubeconfig, &format!("https://127.0.0.1:{port}"))?;
-        let shared =
-            Shared { server: Arc::new(server), in_force: InForce::nothing(), records, lists: Lists::default() };
+        let shared = Shared {
+            server: Arc::new(server),
+            active_plan: ActivePlan::empty(),
+            records,
+            list_cache: ListCache::default(),
+        };
         let shared = Arc::new(shared);
         let (stop, stopped) = oneshot::channel();
-        let listening = serve::listen(listener, acceptor, Arc::clone(&shared));
+        let serving = serve::listen(listener, acceptor, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("fault-proxy".into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = listening => {}
+                    () = serving => {}
                     _ = stopped => {}
                 }
             });
@@ -79,53 +84,58 @@ impl Proxy {
         Ok(Proxy { shared, kubeconfig, log, running: Some((stop, thread.map_err(failed)?)) })
     }
 
-    /// A kubeconfig that is the account, at this proxy.
+    /// A kubeconfig with the account's credentials and the proxy's address.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Where every request is written down as one line of JSON when it is over; see [`Line`].
+    /// The log file: one line of JSON for every finished request; see [`Line`].
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Puts another plan in force, at once and from the beginning: nothing is counted and nothing has fired. A rule about
-    /// the events of every watch is also about those that are open; their events count from here.
+    /// Replaces the plan at once and resets all counters and fired faults. A rule that matches every watch also applies to the
+    /// watches that are already open; their events are counted from here.
     pub fn set(&self, plan: Plan) {
-        self.shared.in_force.set(plan);
+        self.shared.active_plan.set(plan);
     }
 
-    /// Passes everything from here on.
+    /// Removes the plan: from here on everything is forwarded.
     pub fn clear(&self) {
         self.set(Plan::default());
     }
 
-    /// How the program under test is killed. It is called in the proxy's thread, before anything else is sent; then all
-    /// connections opened before are closed. Without it, they are closed and nobody is killed.
+    /// Sets how the program under test is killed. The callback runs in the proxy's thread before anything else is sent; then
+    /// all open connections are closed. Without a callback they are only closed.
     pub fn on_kill(&self, kill: impl Fn() + Send + Sync + 'static) {
-        self.shared.in_force.on_kill(Arc::new(kill));
+        self.shared.active_plan.on_kill(Arc::new(kill));
     }
 
-    /// The faults that came true since the plan was set. A fault is here before its effect can be seen.
+    /// The faults injected since the plan was set. A fault is listed here before its effect can be observed.
     pub fn fired(&self) -> Vec<Fired> {
-        self.shared.in_force.fired()
+        self.shared.active_plan.fired()
     }
 
-    /// Waits until so many have.
+    /// Waits until this many faults have been injected.
     pub async fn until_fired(&self, times: usize) {
-        // It ends with the proxy, which outlives this call.
-        let _ = self.shared.in_force.count().wait_for(|count| *count >= times).await;
+        // The sender lives as long as the proxy, which outlives this call.
+        let _ = self.shared.active_plan.count().wait_for(|count| *count >= times).await;
     }
 
-    /// That every rule of the plan came true at least once; a test whose fault never happened proves nothing.
-    pub fn proof(&self) -> Result<(), Trouble> {
-        self.shared.in_force.proof()
+    /// Fails if a rule of the plan was never applied: a test whose fault never happened proves nothing.
+    pub fn check_all_fired(&self) -> Result<(), UserError> {
+        self.shared.active_plan.check_all_fired()
     }
 
-    /// Every request so far in the order of arrival, those under way included.
+    /// Every request so far in the order of arrival, including unfinished ones.
     pub fn requests(&self) -> Vec<Line> {
         self.shared.records.all()
     }
+}
+
+/// Locks a mutex even if another thread has panicked while holding it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Proxy {
@@ -134,7 +144,7 @@ impl Drop for Proxy {
             let _ = stop.send(());
             let _ = thread.join();
         }
-        // It holds a token. The folder may be gone already.
+        // It holds a token. The folder may have been removed already.
         let _ = std::fs::remove_file(&self.kubeconfig);
     }
 }

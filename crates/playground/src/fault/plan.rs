@@ -1,47 +1,47 @@
-//! Plans are data: which requests, and what goes wrong with them.
+//! Fault plans as data: which requests are affected, and how.
 
-use super::asked::Asked;
-use crate::trouble::{self, Trouble};
+use super::request_info::RequestInfo;
+use crate::user_error::{self, UserError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::num::NonZeroU64;
 use std::path::Path;
 
-/// The rules in force together. Of the rules that are due for a request the first is applied.
+/// A list of rules. For each request, the first rule that matches it is applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Plan {
-    /// Written as a list, or as the only rule itself.
+    /// In text form a list, or a single rule.
     pub rules: Vec<Rule>,
 }
 
-/// One fault and the requests it is for.
+/// A fault and the requests it applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Which requests.
     #[serde(rename = "match", default)]
     pub matching: Match,
-    /// What happens to them.
+    /// The fault to inject.
     pub fault: Fault,
 }
 
-/// Which requests; what is left out does not matter.
+/// Which requests; a condition that is left out matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Match {
-    /// What they do.
+    /// The Kubernetes verb.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<Verb>,
-    /// A part of their path; with a `*` in it, the whole path with anything in place of each `*`.
+    /// A substring of the path or, if it contains `*`, a pattern for the whole path in which `*` matches anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Only the n-th of them since the plan was set, counted from 1.
+    /// Only the n-th matching request since the plan was set, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<NonZeroU64>,
 }
 
-/// Kubernetes' verbs, and one word for all that write.
+/// The Kubernetes verbs, and `write` for all requests that change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -54,50 +54,50 @@ pub enum Verb {
     Patch,
     Delete,
     DeleteCollection,
-    /// Whatever changes something: no dry run; Events and Leases only where the path names them.
+    /// Every change except dry runs; Events and Leases only if the path names them.
     Write,
 }
 
-/// What can go wrong. A fault without settings may be written as its name alone.
+/// The faults. One without settings may be written as its name alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Fault {
-    /// The program is killed, and the request never reaches the server.
+    /// The program is killed and the request is not forwarded.
     KillBefore {},
-    /// The server answers, then the program is killed; the answer reaches nobody.
+    /// The program is killed after the server has responded; the response is discarded.
     KillAfterCommit {},
-    /// The server answers, and the client hears nothing until it gives up.
+    /// The server handles the request, and the client receives no response until it times out.
     BlindTimeout {
-        /// Close the connection instead of keeping it open in silence.
+        /// Close the connection instead of keeping it open.
         #[serde(default)]
         close: bool,
     },
-    /// The request never reaches the server, and the client hears nothing until it gives up.
+    /// The request is not forwarded, and the client receives no response until it times out.
     Block {},
-    /// The request never reaches the server, and the connection is closed.
+    /// The request is not forwarded, and the connection is closed.
     Reset {},
-    /// The first half of the server's answer arrives, then the connection is closed.
+    /// The client receives the first half of the response, then the connection is closed.
     Truncate {},
-    /// The proxy answers with a Kubernetes Status in place of the server.
+    /// The proxy responds with a Kubernetes Status instead of forwarding the request.
     Status {
         /// The HTTP status.
         code: u16,
-        /// How many seconds a client is told to wait; one where a 429 says nothing.
+        /// The value of Retry-After in seconds; a 429 without it gets 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<u32>,
     },
-    /// The request waits before it is forwarded.
+    /// The request is delayed before it is forwarded.
     Delay {
-        /// How long.
+        /// The delay in milliseconds.
         ms: u64,
     },
-    /// From this event of a watch on, or at once, no byte is forwarded; the connection stays open.
+    /// From this event of a watch on, or at once, nothing is forwarded; the connection stays open.
     CutSilently {
-        /// Which event, counted from 1; bookmarks do not count.
+        /// Which event, counted from 1 without bookmarks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         event: Option<NonZeroU64>,
     },
-    /// In place of this event of a watch, or at once, the connection is closed.
+    /// The connection is closed instead of forwarding this event of a watch, or at once.
     Cut {
         /// Which event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,36 +113,36 @@ pub enum Fault {
         /// Which event.
         event: NonZeroU64,
     },
-    /// In place of this event of a watch, or at once, an ERROR event says 410, and the watch ends.
+    /// The watch ends with an ERROR event (410) instead of this event, or at once.
     Gone {
         /// Which event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         event: Option<NonZeroU64>,
     },
-    /// A list is answered with what the same list gave the first time, old resourceVersion included.
+    /// A list gets the first response to the same list again, including its resourceVersion.
     Stale {},
-    /// A list that continues another is told that its token is too old.
+    /// A list with a continue token gets 410.
     ExpiredContinue {},
 }
 
 impl Plan {
-    /// Reads one rule or a list of rules, in YAML or JSON.
-    pub fn parse(text: &str) -> Result<Plan, Trouble> {
-        let value: Value = serde_saphyr::from_str(text).map_err(|error| refused("").because(error.to_string()))?;
+    /// Parses a rule or a list of rules, in YAML or JSON.
+    pub fn parse(text: &str) -> Result<Plan, UserError> {
+        let value: Value = serde_saphyr::from_str(text).map_err(|error| invalid("").with_detail(error.to_string()))?;
         let (values, listed) = match value {
             Value::Array(values) => (values, true),
             value => (vec![value], false),
         };
         let rules = values.into_iter().enumerate().map(|(index, value)| {
-            let which = if listed { format!("rule {}", index + 1) } else { String::new() };
-            rule(value).map_err(|words| refused(&which).because(words))
+            let name = if listed { format!("rule {}", index + 1) } else { String::new() };
+            parse_rule(value).map_err(|message| invalid(&name).with_detail(message))
         });
         Ok(Plan { rules: rules.collect::<Result<_, _>>()? })
     }
 
-    /// Reads a file.
-    pub fn read(path: &Path) -> Result<Plan, Trouble> {
-        Plan::parse(&std::fs::read_to_string(path).map_err(|error| trouble::io("read the plan", path, error))?)
+    /// Reads a plan from a file.
+    pub fn read(path: &Path) -> Result<Plan, UserError> {
+        Plan::parse(&std::fs::read_to_string(path).map_err(|error| user_error::io("read the plan", path, error))?)
     }
 }
 
@@ -152,16 +152,16 @@ impl From<Rule> for Plan {
     }
 }
 
-fn refused(which: &str) -> Trouble {
-    let which = if which.is_empty() { String::new() } else { format!(": {which}") };
-    Trouble::new(
-        format!("the plan cannot be used{which}"),
-        "write {match: {verb, path, nth}, fault: ...}; docs/playground.md has all faults",
+fn invalid(rule: &str) -> UserError {
+    let rule = if rule.is_empty() { String::new() } else { format!(": {rule}") };
+    UserError::new(
+        format!("the fault plan is invalid{rule}"),
+        "write {match: {verb, path, nth}, fault: ...}; docs/playground.md lists all faults",
     )
 }
 
-fn rule(mut value: Value) -> Result<Rule, String> {
-    // A name alone means the fault without settings.
+fn parse_rule(mut value: Value) -> Result<Rule, String> {
+    // A name alone is the fault without settings.
     if let Some(fault) = value.get_mut("fault")
         && let Value::String(name) = fault
     {
@@ -169,43 +169,46 @@ fn rule(mut value: Value) -> Result<Rule, String> {
     }
     let rule: Rule = serde_json::from_value(value).map_err(|error| error.to_string())?;
     let (name, verb) = (rule.fault.name(), rule.matching.verb);
-    if let Some(only) = rule.fault.only_for()
-        && verb.is_some_and(|verb| verb != only)
+    if let Some(required) = rule.fault.required_verb()
+        && verb.is_some_and(|verb| verb != required)
     {
-        return Err(format!("{name} is for the verb {} alone", format!("{only:?}").to_lowercase()));
+        return Err(format!("{name} applies only to the verb {}", required.name()));
     }
     if rule.fault == (Fault::Truncate {}) && verb == Some(Verb::Watch) {
-        return Err(format!("{name} is for answers that have an end; for a watch use cut"));
+        return Err(format!("{name} does not apply to a watch; use cut"));
     }
     if let Fault::Status { code, .. } = rule.fault
         && !(400..=599).contains(&code)
     {
-        return Err(format!("{name}: code {code} is no failure, use 400 to 599"));
+        return Err(format!("{name}: code {code} is not an error; use 400 to 599"));
     }
     Ok(rule)
 }
 
 impl Rule {
-    /// Whether it is about such a request, whichever of them.
-    pub(super) fn covers(&self, asked: &Asked) -> bool {
+    /// Whether it matches this request, regardless of `nth`.
+    pub(super) fn matches(&self, request: &RequestInfo) -> bool {
         let Match { verb, path, .. } = &self.matching;
-        let path_fits = path.as_deref().is_none_or(|pattern| fits(pattern, &asked.path));
-        let named = path.as_deref().is_some_and(|path| path.contains("events") || path.contains("leases"));
-        let verb_fits = |verb: Verb| match verb {
-            Verb::Write => asked.changes() && (named || !asked.is_small_talk()),
-            verb => verb.word() == asked.verb,
+        let path_applies = path.as_deref().is_none_or(|pattern| path_matches(pattern, &request.path));
+        let names_them = path.as_deref().is_some_and(|path| path.contains("events") || path.contains("leases"));
+        let verb_applies = |verb: Verb| match verb {
+            Verb::Write => request.is_write() && (names_them || !request.is_event_or_lease()),
+            verb => verb.name() == request.verb,
         };
-        let fault_fits = match self.fault {
-            Fault::ExpiredContinue {} => asked.parameter("continue").is_some(),
-            Fault::Truncate {} => asked.verb != "watch",
+        let fault_applies = match self.fault {
+            Fault::ExpiredContinue {} => request.parameter("continue").is_some(),
+            Fault::Truncate {} => request.verb != "watch",
             _ => true,
         };
-        path_fits && verb.is_none_or(verb_fits) && self.fault.only_for().is_none_or(verb_fits) && fault_fits
+        path_applies
+            && verb.is_none_or(verb_applies)
+            && self.fault.required_verb().is_none_or(verb_applies)
+            && fault_applies
     }
 }
 
 impl Verb {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Verb::Get => "get",
             Verb::List => "list",
@@ -221,7 +224,7 @@ impl Verb {
 }
 
 impl Fault {
-    /// What a plan calls it.
+    /// Its name in a plan.
     pub fn name(&self) -> &'static str {
         match self {
             Fault::KillBefore {} => "kill-before",
@@ -242,8 +245,8 @@ impl Fault {
         }
     }
 
-    /// The one verb it makes sense for, if it does not for all.
-    fn only_for(&self) -> Option<Verb> {
+    /// The only verb it applies to, if there is one.
+    fn required_verb(&self) -> Option<Verb> {
         match self {
             Fault::CutSilently { .. }
             | Fault::Cut { .. }
@@ -255,17 +258,17 @@ impl Fault {
         }
     }
 
-    /// Whether it happens to an answer of the server.
-    pub(super) fn spoils_answer(&self) -> bool {
+    /// Whether it changes the server's response.
+    pub(super) fn applies_to_response(&self) -> bool {
         matches!(self, Fault::KillAfterCommit {} | Fault::BlindTimeout { .. } | Fault::Truncate {})
     }
 
-    /// Whether it happens to the events of a watch and not to its request.
-    pub(super) fn is_in_stream(&self) -> bool {
-        self.only_for() == Some(Verb::Watch)
+    /// Whether it changes the events of a watch and not the request.
+    pub(super) fn applies_to_events(&self) -> bool {
+        self.required_verb() == Some(Verb::Watch)
     }
 
-    /// The event of a watch at which it happens; none means at once.
+    /// The event of a watch at which it is injected; `None` means at once.
     pub(super) fn event(&self) -> Option<u64> {
         match self {
             Fault::CutSilently { event } | Fault::Cut { event } | Fault::Gone { event } => event.map(NonZeroU64::get),
@@ -275,8 +278,8 @@ impl Fault {
     }
 }
 
-/// Whether a path has these words in it, or is as this pattern says.
-fn fits(pattern: &str, path: &str) -> bool {
+/// Whether a path contains this substring or, with a `*`, matches this pattern.
+fn path_matches(pattern: &str, path: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return path.contains(pattern) };
     let Some(mut left) = path.strip_prefix(first) else { return false };
     let mut pieces: Vec<&str> = rest.split('*').collect();
@@ -290,10 +293,10 @@ fn fits(pattern: &str, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::asked::asked;
-    use super::{Fault, Plan, fits};
+    use super::super::request_info::request_info;
+    use super::{Fault, Plan, path_matches};
 
-    fn refusal(text: &str) -> String {
+    fn error_of(text: &str) -> String {
         Plan::parse(text).unwrap_err().to_string()
     }
 
@@ -313,8 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_plan_is_refused_naming_the_key() {
-        for (text, words) in [
+    fn an_invalid_plan_is_refused_and_the_wrong_key_is_named() {
+        for (text, expected) in [
             ("{match: {verbs: patch}, fault: cut}", "unknown field `verbs`"),
             ("{mach: {verb: patch}, fault: cut}", "unknown field `mach`"),
             ("{match: {verb: paint}, fault: cut}", "unknown variant `paint`"),
@@ -325,44 +328,45 @@ mod tests {
             ("{match: {}, fault: delay}", "missing field `ms`"),
             ("{match: {}}", "missing field `fault`"),
             ("{match: {nth: 0}, fault: cut}", "nonzero"),
-            ("{match: {verb: patch}, fault: cut}", "cut is for the verb watch alone"),
-            ("{match: {verb: get}, fault: stale}", "stale is for the verb list alone"),
+            ("{match: {verb: patch}, fault: cut}", "cut applies only to the verb watch"),
+            ("{match: {verb: get}, fault: stale}", "stale applies only to the verb list"),
             ("{match: {verb: watch}, fault: truncate}", "use cut"),
-            ("{fault: {status: {code: 200}}}", "code 200 is no failure"),
+            ("{fault: {status: {code: 200}}}", "code 200 is not an error"),
             ("[{fault: cut}, {fault: {drop: {}}}]", "rule 2"),
             ("just words", "invalid type"),
-            ("{", "the plan cannot be used"),
+            ("{", "the fault plan is invalid"),
         ] {
-            let said = refusal(text);
-            assert!(said.contains(words) && said.contains("fix: "), "{text}: {said}");
+            let error = error_of(text);
+            assert!(error.contains(expected) && error.contains("fix: "), "{text}: {error}");
         }
     }
 
     #[test]
-    fn a_path_is_matched_by_a_part_or_by_a_pattern() {
-        assert!(fits("/configmaps", "/api/v1/configmaps/a"));
-        assert!(!fits("/secrets", "/api/v1/configmaps/a"));
-        assert!(fits("/api/*/configmaps/*", "/api/v1/namespaces/b/configmaps/a"));
-        assert!(fits("*configmaps", "/api/v1/configmaps"));
-        assert!(!fits("*/configmaps", "/api/v1/configmaps/a"));
-        assert!(!fits("api*", "/api/v1"));
-        assert!(!fits("/ab*ba", "/aba"));
+    fn a_path_is_matched_by_a_substring_or_by_a_pattern() {
+        assert!(path_matches("/configmaps", "/api/v1/configmaps/a"));
+        assert!(!path_matches("/secrets", "/api/v1/configmaps/a"));
+        assert!(path_matches("/api/*/configmaps/*", "/api/v1/namespaces/b/configmaps/a"));
+        assert!(path_matches("*configmaps", "/api/v1/configmaps"));
+        assert!(!path_matches("*/configmaps", "/api/v1/configmaps/a"));
+        assert!(!path_matches("api*", "/api/v1"));
+        assert!(!path_matches("/ab*ba", "/aba"));
     }
 
     #[test]
-    fn a_rule_covers_what_its_match_and_its_fault_are_about() {
-        let covers =
-            |rule: &str, method: &str, uri: &str| Plan::parse(rule).unwrap().rules[0].covers(&asked(method, uri));
+    fn a_rule_matches_by_its_conditions_and_by_its_fault() {
+        let matches = |rule: &str, method: &str, uri: &str| {
+            Plan::parse(rule).unwrap().rules[0].matches(&request_info(method, uri))
+        };
         let write = "{match: {verb: write}, fault: reset}";
-        assert!(covers(write, "DELETE", "/api/v1/nodes/a"));
-        assert!(covers(write, "POST", "/api/v1/nodes"));
-        assert!(!covers(write, "GET", "/api/v1/nodes"));
-        assert!(!covers(write, "PATCH", "/api/v1/nodes/a?dryRun=All"));
-        assert!(!covers(write, "POST", "/api/v1/namespaces/a/events"));
-        assert!(covers("{match: {verb: write, path: /events}, fault: reset}", "POST", "/api/v1/namespaces/a/events"));
-        assert!(covers("{fault: cut}", "GET", "/api/v1/nodes?watch=true"));
-        assert!(!covers("{fault: cut}", "GET", "/api/v1/nodes"));
-        assert!(!covers("{fault: expired-continue}", "GET", "/api/v1/nodes?limit=1"));
-        assert!(covers("{fault: expired-continue}", "GET", "/api/v1/nodes?limit=1&continue=x"));
+        assert!(matches(write, "DELETE", "/api/v1/nodes/a"));
+        assert!(matches(write, "POST", "/api/v1/nodes"));
+        assert!(!matches(write, "GET", "/api/v1/nodes"));
+        assert!(!matches(write, "PATCH", "/api/v1/nodes/a?dryRun=All"));
+        assert!(!matches(write, "POST", "/api/v1/namespaces/a/events"));
+        assert!(matches("{match: {verb: write, path: /events}, fault: reset}", "POST", "/api/v1/namespaces/a/events"));
+        assert!(matches("{fault: cut}", "GET", "/api/v1/nodes?watch=true"));
+        assert!(!matches("{fault: cut}", "GET", "/api/v1/nodes"));
+        assert!(!matches("{fault: expired-continue}", "GET", "/api/v1/nodes?limit=1"));
+        assert!(matches("{fault: expired-continue}", "GET", "/api/v1/nodes?limit=1&continue=x"));
     }
 }

@@ -1,83 +1,84 @@
-//! One record of every request: in memory for the test, and as a line of JSON in a file.
+//! Records every request: in memory for the test, and as a line of JSON in a file.
 
-use super::asked::Asked;
-use super::version;
-use crate::trouble::{self, Trouble};
+use super::lock;
+use super::request_info::RequestInfo;
+use super::resource_version;
+use crate::user_error::{self, UserError};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// One request. Whom it came from is in the audit log; no header is kept, so no token is.
+/// One request. The user is in the audit log; headers are not recorded, so no token is stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
-    /// Its place in the order in which requests arrived, counted from 1.
+    /// Its number in the order of arrival, counted from 1.
     pub seq: u64,
     /// When it arrived.
     pub at: Timestamp,
-    /// Kubernetes' verb.
+    /// Its Kubernetes verb.
     pub verb: &'static str,
     /// Its path.
     pub path: String,
-    /// Its query, as it was sent.
+    /// Its query string as it was sent.
     pub query: String,
-    /// Whether it only asked what would happen.
+    /// Whether it is a dry run.
     pub dry_run: bool,
-    /// In whose name it writes.
+    /// Its field manager.
     pub field_manager: Option<String>,
-    /// The version it asked for, or that its body carried.
+    /// The resourceVersion in its query or its body.
     pub resource_version_in: Option<String>,
-    /// The version the server answered with; for a watch, that of the last event forwarded.
+    /// The resourceVersion in the response; for a watch, that of the last forwarded event.
     pub resource_version_out: Option<String>,
-    /// The HTTP status of the answer, the proxy's own included; nothing while there is none.
+    /// The HTTP status of the response, including the proxy's own; `None` before there is one.
     pub status: Option<u16>,
-    /// The bytes of its body.
+    /// The size of its body.
     pub bytes_in: u64,
-    /// The bytes of the answer's body that were handed to the client.
+    /// How many bytes of the response body were forwarded to the client.
     pub bytes_out: u64,
-    /// The events of a watch that were handed to the client; bookmarks do not count.
+    /// How many events of a watch were forwarded to the client, without bookmarks.
     pub events: u64,
-    /// How long it took; nothing while it is under way.
+    /// How long it took; `None` while it is unfinished.
     pub latency_ms: Option<f64>,
-    /// What went wrong with it on purpose.
+    /// The fault that was injected.
     pub fault: Option<&'static str>,
 }
 
-/// All requests of one proxy.
+/// All requests of a proxy.
 pub(super) struct Records {
     lines: Mutex<Vec<Line>>,
     file: Mutex<File>,
 }
 
 impl Records {
-    pub(super) fn create(path: &Path) -> Result<Arc<Records>, Trouble> {
-        let file = File::create(path).map_err(|error| trouble::io("write", path, error))?;
+    pub(super) fn create(path: &Path) -> Result<Arc<Records>, UserError> {
+        let file = File::create(path).map_err(|error| user_error::io("write", path, error))?;
         Ok(Arc::new(Records { lines: Mutex::default(), file: Mutex::new(file) }))
     }
 
     pub(super) fn all(&self) -> Vec<Line> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.lines).clone()
     }
 
-    /// Begins a record: it ends with the value that is returned.
-    pub(super) fn begin(self: &Arc<Records>, asked: &Asked, body: &[u8]) -> Recording {
-        let parameter = |key| asked.parameter(key).map(str::to_owned);
-        let carried = || if body.is_empty() { None } else { version::of_object(body) };
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Starts the record of a request; dropping the returned value finishes it.
+    pub(super) fn begin(self: &Arc<Records>, request: &RequestInfo, body: &[u8]) -> Recording {
+        let parameter = |key| request.parameter(key).map(str::to_owned);
+        let in_body = || if body.is_empty() { None } else { resource_version::of_object(body) };
+        let mut lines = lock(&self.lines);
         let index = lines.len();
         lines.push(Line {
             seq: index as u64 + 1,
             at: Timestamp::now(),
-            verb: asked.verb,
-            path: asked.path.clone(),
-            query: asked.query.clone(),
-            dry_run: asked.parameter("dryRun").is_some(),
+            verb: request.verb,
+            path: request.path.clone(),
+            query: request.query.clone(),
+            dry_run: request.parameter("dryRun").is_some(),
             field_manager: parameter("fieldManager"),
-            resource_version_in: parameter("resourceVersion").or_else(carried),
+            resource_version_in: parameter("resourceVersion").or_else(in_body),
             resource_version_out: None,
             status: None,
             bytes_in: body.len() as u64,
@@ -86,15 +87,15 @@ impl Records {
             latency_ms: None,
             fault: None,
         });
-        Recording { records: Arc::clone(self), index, begun: Instant::now() }
+        Recording { records: Arc::clone(self), index, started: Instant::now() }
     }
 }
 
-/// The record of a request under way; it is complete when this is dropped.
+/// The record of an unfinished request; it is finished when this is dropped.
 pub(super) struct Recording {
     records: Arc<Records>,
     index: usize,
-    begun: Instant,
+    started: Instant,
 }
 
 impl Recording {
@@ -102,9 +103,9 @@ impl Recording {
         self.index as u64 + 1
     }
 
-    /// Adds what became known.
-    pub(super) fn note(&self, change: impl FnOnce(&mut Line)) {
-        let mut lines = self.records.lines.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Changes the record.
+    pub(super) fn update(&self, change: impl FnOnce(&mut Line)) {
+        let mut lines = lock(&self.records.lines);
         if let Some(line) = lines.get_mut(self.index) {
             change(line);
         }
@@ -113,13 +114,13 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let elapsed = self.begun.elapsed().as_secs_f64() * 1000.0;
+        let elapsed = self.started.elapsed().as_secs_f64() * 1000.0;
         let mut written = String::new();
-        self.note(|line| {
+        self.update(|line| {
             line.latency_ms = Some((elapsed * 1000.0).round() / 1000.0);
             written = serde_json::to_string(line).unwrap_or_default() + "\n";
         });
-        // The test still has it in memory; a full disk is told by the control plane soon enough.
-        let _ = self.records.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(written.as_bytes());
+        // The record is still in memory, and a full disk is reported by the control plane.
+        let _ = lock(&self.records.file).write_all(written.as_bytes());
     }
 }

@@ -1,8 +1,8 @@
-//! The way to the real API server: one connection for each of the client's, so that whoever leaves takes it along.
+//! Connections to the real API server: one for each client connection, closed together with it.
 
-use super::answer::HungUp;
+use super::response::ConnectionClosed;
 use crate::certificates::Certificates;
-use crate::trouble::Trouble;
+use crate::user_error::UserError;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
@@ -18,20 +18,20 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// Where the server is, and how to know it.
+/// The API server's address and TLS settings.
 pub(super) struct Server {
     address: SocketAddr,
     connector: TlsConnector,
-    /// What requests call it.
+    /// The Host header of forwarded requests.
     pub(super) host: HeaderValue,
 }
 
-/// How the proxy speaks TLS to both sides. To clients it shows the server's own certificate, which is valid on 127.0.0.1
-/// whatever the port: for them it is the server.
-pub(super) fn tls(address: &str, certificates: &Certificates) -> Result<(Server, TlsAcceptor), Trouble> {
+/// Sets up TLS for both sides. Clients see the server's own certificate, which is valid for 127.0.0.1 on any port, so they
+/// cannot tell the proxy from the server.
+pub(super) fn tls(address: &str, certificates: &Certificates) -> Result<(Server, TlsAcceptor), UserError> {
     let unusable = |error: &dyn std::error::Error| {
-        Trouble::new("the proxy cannot use the playground's certificates", "start the playground again")
-            .because(error.to_string())
+        UserError::new("the fault proxy cannot use the playground's certificates", "start the playground again")
+            .with_detail(error.to_string())
     };
     let host = address.trim_start_matches("https://");
     let address: SocketAddr = host.parse().map_err(|error| unusable(&error))?;
@@ -53,19 +53,19 @@ pub(super) fn tls(address: &str, certificates: &Certificates) -> Result<(Server,
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(|error| unusable(&error))?;
-    // One request at a time on a connection, in an order that can be counted.
+    // HTTP/1.1 has one request at a time per connection, so requests can be counted in order.
     client.alpn_protocols = vec![b"http/1.1".to_vec()];
     server.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok((Server { address, connector: Arc::new(client).into(), host }, Arc::new(server).into()))
 }
 
-/// A connection to the server, made when it is needed.
+/// A connection to the server, opened when it is needed.
 pub(super) struct Upstream {
     server: Arc<Server>,
     open: Option<(SendRequest<Full<Bytes>>, Driver)>,
 }
 
-/// Ends the task that moves the bytes of a connection.
+/// Aborts the task that drives a connection.
 struct Driver(AbortHandle);
 
 impl Drop for Driver {
@@ -79,18 +79,21 @@ impl Upstream {
         Upstream { server, open: None }
     }
 
-    /// Sends a request; it is sent again only where not a byte of it had left.
-    pub(super) async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, HungUp> {
+    /// Sends a request; it is retried only if nothing of it was sent.
+    pub(super) async fn send(
+        &mut self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ConnectionClosed> {
         if let Some((sender, _)) = &mut self.open
             && sender.ready().await.is_ok()
         {
             match sender.try_send_request(request).await {
-                Ok(answer) => return Ok(answer),
-                Err(mut error) => request = error.take_message().ok_or(HungUp)?,
+                Ok(response) => return Ok(response),
+                Err(mut error) => request = error.take_message().ok_or(ConnectionClosed)?,
             }
         }
-        let (sender, _) = self.open.insert(connect(&self.server).await.map_err(|_| HungUp)?);
-        sender.send_request(request).await.map_err(|_| HungUp)
+        let (sender, _) = self.open.insert(connect(&self.server).await.map_err(|_| ConnectionClosed)?);
+        sender.send_request(request).await.map_err(|_| ConnectionClosed)
     }
 }
 

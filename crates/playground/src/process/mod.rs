@@ -1,11 +1,11 @@
-//! Child processes that end with us, however we end.
+//! Child processes that never outlive this process, even if it is killed.
 
-mod family;
+mod handle;
 mod protocol;
 mod supervisor;
 mod tether;
 
-pub use family::{Family, run_to_end};
+pub use handle::{SupervisorHandle, run_to_end};
 pub use protocol::{Output, Report, Start};
 pub use supervisor::supervise;
 pub use tether::tether;

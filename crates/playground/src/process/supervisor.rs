@@ -1,9 +1,9 @@
-//! The process that starts our programs and ends them all when its standard input closes.
+//! The process that runs child processes and kills them all when its standard input closes.
 
-use super::protocol::{Order, Output, Report, Start};
-use crate::abandoned::Owned;
+use super::protocol::{Output, Report, Request, Start};
+use crate::owned_folder::OwnedFolder;
 use crate::run_folder;
-use crate::trouble::{self, Trouble};
+use crate::user_error::{self, UserError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,39 +14,39 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// How the supervisor's own loop is told that a program has ended.
-struct Ended {
+/// A program that has ended.
+struct Exit {
     name: String,
     status: std::io::Result<ExitStatus>,
 }
 
-/// Carries out orders until standard input closes or a signal asks us to end; then kills what still runs and removes the
-/// folder it has made in `place` for this family, unless that is to be kept.
+/// Serves requests until standard input closes or a signal arrives; then kills the running programs and removes the
+/// folder it has created in `folder_in`, unless `keep` is set.
 ///
-/// It has to run on the main thread: the kernel's parent-death signal follows the thread that started a program.
-pub async fn supervise(place: Option<&Path>, keep: bool) -> Result<(), Trouble> {
-    let folder = place.map(|place| Owned::create(place, run_folder::PREFIX)).transpose()?;
+/// Must run on the main thread: the kernel's parent-death signal follows the thread that started a program.
+pub async fn supervise(folder_in: Option<&Path>, keep: bool) -> Result<(), UserError> {
+    let folder = folder_in.map(|parent| OwnedFolder::create(parent, run_folder::PREFIX)).transpose()?;
     if let Some(folder) = &folder {
         report(&Report::Folder(folder.path().to_owned()));
     }
-    let deaf = |error| Trouble::new("could not listen for signals", "run again").from(error);
-    let mut orders = BufReader::new(tokio::io::stdin()).lines();
-    let mut terminate = signal(SignalKind::terminate()).map_err(deaf)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(deaf)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(deaf)?;
-    let (ended_sender, mut ended) = mpsc::unbounded_channel::<Ended>();
+    let failed = |error| UserError::new("could not install a signal handler", "run again").with_source(error);
+    let mut requests = BufReader::new(tokio::io::stdin()).lines();
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let (exit_sender, mut exits) = mpsc::unbounded_channel::<Exit>();
     let mut running: BTreeMap<String, Pid> = BTreeMap::new();
     loop {
         tokio::select! {
-            line = orders.next_line() => match line {
+            line = requests.next_line() => match line {
                 Ok(Some(line)) => match serde_json::from_str(&line) {
-                    Ok(Order::Start(order)) => start(order, &mut running, &ended_sender),
-                    Ok(Order::Stop(name)) => { if let Some(pid) = running.get(&name) { let _ = kill_process_group(*pid, Signal::TERM); } }
+                    Ok(Request::Start(request)) => start(request, &mut running, &exit_sender),
+                    Ok(Request::Stop(name)) => { if let Some(pid) = running.get(&name) { let _ = kill_process_group(*pid, Signal::TERM); } }
                     Err(error) => report(&Report::Failed { name: "supervisor".into(), error: error.to_string() }),
                 },
                 Ok(None) | Err(_) => break,
             },
-            Some(end) = ended.recv() => tell_end(&mut running, end),
+            Some(exit) = exits.recv() => report_exit(&mut running, exit),
             _ = terminate.recv() => break,
             _ = hangup.recv() => break,
             _ = interrupt.recv() => break,
@@ -56,34 +56,34 @@ pub async fn supervise(place: Option<&Path>, keep: bool) -> Result<(), Trouble> 
         let _ = kill_process_group(*pid, Signal::KILL);
     }
     while !running.is_empty() {
-        match ended.recv().await {
-            Some(end) => tell_end(&mut running, end),
+        match exits.recv().await {
+            Some(exit) => report_exit(&mut running, exit),
             None => break,
         }
     }
     let Some(folder) = folder else { return Ok(()) };
     let path = folder.path().to_owned();
-    let ended = if keep { folder.keep() } else { folder.remove() };
-    ended.map_err(|error| trouble::io("remove", &path, error))
+    let result = if keep { folder.keep() } else { folder.remove() };
+    result.map_err(|error| user_error::io("remove", &path, error))
 }
 
-fn start(order: Start, running: &mut BTreeMap<String, Pid>, ended: &mpsc::UnboundedSender<Ended>) {
-    let name = order.name.clone();
-    match spawn(order) {
+fn start(request: Start, running: &mut BTreeMap<String, Pid>, exits: &mpsc::UnboundedSender<Exit>) {
+    let name = request.name.clone();
+    match spawn(request) {
         Ok(child) => {
             let pid = child.id().unwrap_or_default();
             if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
                 running.insert(name.clone(), pid);
             }
             report(&Report::Started { name: name.clone(), pid });
-            tokio::spawn(attend(name, child, ended.clone()));
+            tokio::spawn(forward_output(name, child, exits.clone()));
         }
         Err(error) => report(&Report::Failed { name, error: error.to_string() }),
     }
 }
 
-fn spawn(order: Start) -> std::io::Result<Child> {
-    let (out, err) = match &order.output {
+fn spawn(request: Start) -> std::io::Result<Child> {
+    let (out, err) = match &request.output {
         Output::Lines => (Stdio::piped(), Stdio::piped()),
         Output::File(path) => {
             let file = std::fs::File::create(path)?;
@@ -92,10 +92,10 @@ fn spawn(order: Start) -> std::io::Result<Child> {
     };
     Command::new(std::env::current_exe()?)
         .args(["tether", "--parent", &std::process::id().to_string(), "--"])
-        .arg(order.program)
-        .args(order.args)
-        .envs(order.env)
-        .current_dir(order.folder)
+        .arg(request.program)
+        .args(request.args)
+        .envs(request.env)
+        .current_dir(request.folder)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(out)
@@ -103,36 +103,36 @@ fn spawn(order: Start) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Passes a program's lines on and, after the last one, says that it has ended.
-async fn attend(name: String, mut child: Child, ended: mpsc::UnboundedSender<Ended>) {
+/// Reports a program's output line by line and, after the last line, its exit.
+async fn forward_output(name: String, mut child: Child, exits: mpsc::UnboundedSender<Exit>) {
     let out = child.stdout.take();
     let err = child.stderr.take();
     tokio::join!(
-        pass_on(out, |text| report(&Report::Out { name: name.clone(), text })),
-        pass_on(err, |text| report(&Report::Err { name: name.clone(), text })),
+        forward_lines(out, |text| report(&Report::Out { name: name.clone(), text })),
+        forward_lines(err, |text| report(&Report::Err { name: name.clone(), text })),
     );
     let status = child.wait().await;
-    let _ = ended.send(Ended { name, status });
+    let _ = exits.send(Exit { name, status });
 }
 
-async fn pass_on(stream: Option<impl AsyncRead + Unpin>, tell: impl Fn(String)) {
+async fn forward_lines(stream: Option<impl AsyncRead + Unpin>, forward: impl Fn(String)) {
     let Some(stream) = stream else { return };
     let mut lines = BufReader::new(stream).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        tell(line);
+        forward(line);
     }
 }
 
-fn tell_end(running: &mut BTreeMap<String, Pid>, end: Ended) {
-    running.remove(&end.name);
-    let (success, status) = match end.status {
+fn report_exit(running: &mut BTreeMap<String, Pid>, exit: Exit) {
+    running.remove(&exit.name);
+    let (success, status) = match exit.status {
         Ok(status) => (status.success(), status.to_string()),
         Err(error) => (false, error.to_string()),
     };
-    report(&Report::Ended { name: end.name, success, status });
+    report(&Report::Ended { name: exit.name, success, status });
 }
 
-/// The parent may be gone already; then nobody minds that this is lost.
+/// Writes a report; a failure is ignored because the parent may have exited already.
 fn report(report: &Report) {
     if let Ok(line) = serde_json::to_string(report) {
         let mut out = std::io::stdout().lock();

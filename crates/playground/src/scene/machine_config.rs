@@ -1,4 +1,4 @@
-//! Machine config pools and what they run, as the machine config operator leaves them when all is well.
+//! Machine config pools and their rendered MachineConfigs, as the machine config operator leaves them on a healthy cluster.
 
 use super::{Scene, Topology};
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 const API: &str = "machineconfiguration.openshift.io/v1";
 const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
 
-/// A hosted control plane has no pools: its nodes are configured from outside.
+/// The pools of a scene; with a hosted control plane there are none.
 pub(super) fn pools(scene: &Scene) -> Vec<Value> {
     if scene.topology == Topology::External {
         return Vec::new();
     }
-    // On a compact cluster the worker pool exists and is empty: masters stay in their own pool.
+    // On a compact cluster the worker pool is empty: masters are only in their own pool.
     let plain = [("master", scene.masters), ("worker", scene.workers)]
         .into_iter()
         .map(|(name, nodes)| (name, nodes, vec![name]));

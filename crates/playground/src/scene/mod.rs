@@ -1,70 +1,70 @@
-//! What a playground looks like: nodes, pools and the cluster-wide objects of an OpenShift.
+//! The objects a playground is populated with: nodes, pools and the cluster-wide objects of OpenShift.
 
+mod apply;
 mod machine_config;
 mod node;
 mod platform;
 mod preset;
-mod stage;
 
+pub use apply::apply;
 pub use preset::PRESETS;
-pub use stage::stage;
 
 use crate::crds::Variants;
-use crate::trouble::Trouble;
+use crate::user_error::UserError;
 use serde::Serialize;
 use serde_json::Value;
 
-/// More than this only fills the memory of one machine.
-const MOST_NODES: usize = 2_000;
+/// More nodes only fill the memory of one machine.
+const MAX_NODES: usize = 2_000;
 
-/// A cluster to be set up.
+/// The cluster to set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scene {
-    /// What it is called.
+    /// The scene's name.
     pub name: String,
-    /// Nodes of the control plane.
+    /// The number of control plane nodes.
     pub masters: usize,
-    /// Nodes that only work.
+    /// The number of nodes that are only workers.
     pub workers: usize,
-    /// Further pools, whose nodes are workers too.
+    /// Custom pools, whose nodes are also workers.
     pub pools: Vec<Pool>,
-    /// Whether masters take workloads.
+    /// Whether workloads are scheduled on masters.
     pub schedulable_masters: bool,
     /// Where the control plane runs.
     pub topology: Topology,
-    /// OpenShift's name of the infrastructure: `BareMetal`, `AWS`, `None` ...
+    /// OpenShift's infrastructure type: `BareMetal`, `AWS`, `None` ...
     pub platform: String,
-    /// The HyperConverged version this cluster serves.
+    /// The served HyperConverged version.
     pub hco: String,
-    /// The line of the descheduler operator's CRD.
+    /// The release of the descheduler operator's CRD.
     pub descheduler: String,
 }
 
-/// A custom pool of machines.
+/// A custom machine config pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pool {
-    /// Its name and its nodes' role.
+    /// Its name, also the role of its nodes.
     pub name: String,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Whether each has GPUs and everything to pass them through.
+    /// Whether each node has GPUs and supports passthrough.
     pub gpu: bool,
 }
 
-/// OpenShift's word for where the control plane runs.
+/// OpenShift's control plane topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Topology {
     /// On several nodes of the cluster.
     HighlyAvailable,
-    /// On one.
+    /// On one node.
     SingleReplica,
     /// Elsewhere: a hosted control plane.
     External,
 }
 
 impl Topology {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Topology::HighlyAvailable => "HighlyAvailable",
             Topology::SingleReplica => "SingleReplica",
@@ -74,66 +74,73 @@ impl Topology {
 }
 
 impl Scene {
-    /// One of the presets by its name.
-    pub fn preset(name: &str) -> Result<Scene, Trouble> {
+    /// The preset with this name.
+    pub fn preset(name: &str) -> Result<Scene, UserError> {
         preset::find(name)
     }
 
-    /// Says what is wrong with a scene that somebody has put together.
-    pub fn check(&self) -> Result<(), Trouble> {
-        let wrong = |what: String| Err(Trouble::new(what, "change --masters, --workers or --pool"));
+    /// Validates a customised scene.
+    pub fn check(&self) -> Result<(), UserError> {
+        let invalid = |message: String| Err(UserError::new(message, "change --masters, --workers or --pool"));
         let counts = [self.masters, self.workers].into_iter().chain(self.pools.iter().map(|pool| pool.nodes));
-        if counts.clone().any(|count| count > MOST_NODES) || counts.sum::<usize>() > MOST_NODES {
-            return wrong(format!("a scene has at most {MOST_NODES} nodes"));
+        if counts.clone().any(|count| count > MAX_NODES) || counts.sum::<usize>() > MAX_NODES {
+            return invalid(format!("a scene has at most {MAX_NODES} nodes"));
         }
         match (self.nodes(), self.topology, self.masters) {
-            (0, ..) => return wrong("a scene without any node is no cluster".into()),
+            (0, ..) => return invalid("a scene needs at least one node".into()),
             (_, Topology::HighlyAvailable, 0) => {
-                return wrong("without masters the control plane would be nowhere: use the scene hosted".into());
+                return invalid(
+                    "a highly available control plane needs masters; for none, use the scene hosted".into(),
+                );
             }
             (_, Topology::SingleReplica, masters) if masters != 1 => {
-                return wrong(format!("{} means one master, not {masters}", self.name));
+                return invalid(format!("the scene {} has exactly one master, not {masters}", self.name));
             }
             (_, Topology::External, masters) if masters > 0 => {
-                return wrong(format!("{} has its masters elsewhere, not {masters} here", self.name));
+                return invalid(format!(
+                    "the scene {} has an external control plane and no masters, not {masters}",
+                    self.name
+                ));
             }
             _ => {}
         }
         for (index, pool) in self.pools.iter().enumerate() {
-            let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-            let edge = |letter: Option<char>| letter.is_some_and(|letter| letter != '-');
-            let (name, letters) = (pool.name.as_str(), pool.name.chars());
-            let fits =
-                name.len() <= 40 && name.chars().all(inner) && edge(letters.clone().next()) && edge(letters.last());
-            if !fits || ["master", "worker"].contains(&name) {
-                return wrong(format!(
-                    "{name:?} cannot be a pool: use at most 40 lower-case letters, digits and inner dashes"
+            let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            let edge = |c: Option<char>| c.is_some_and(|c| c != '-');
+            let (name, mut characters) = (pool.name.as_str(), pool.name.chars());
+            let is_valid = name.len() <= 40
+                && name.chars().all(inner)
+                && edge(characters.clone().next())
+                && edge(characters.next_back());
+            if !is_valid || ["master", "worker"].contains(&name) {
+                return invalid(format!(
+                    "invalid pool name {name:?}: use at most 40 lower-case letters, digits and inner dashes, and neither master nor worker"
                 ));
             }
             if self.pools[..index].iter().any(|other| other.name == pool.name) {
-                return wrong(format!("there are two pools {name:?}"));
+                return invalid(format!("the pool {name:?} is given twice"));
             }
         }
         Ok(())
     }
 
-    /// All nodes.
+    /// The number of all nodes.
     pub fn nodes(&self) -> usize {
         self.masters + self.workers + self.pools.iter().map(|pool| pool.nodes).sum::<usize>()
     }
 
-    /// Which shapes of CRDs it needs.
+    /// The CRD variants it needs.
     pub fn variants(&self) -> Variants {
         Variants { hco: self.hco.clone(), descheduler: self.descheduler.clone() }
     }
 
-    /// Everything that stands on the stage, in the order in which it is put there.
+    /// All objects, in the order in which they are created.
     pub fn objects(&self) -> Vec<Value> {
         [platform::namespaces(), node::nodes(self), platform::cluster_objects(self), machine_config::pools(self)]
             .concat()
     }
 
-    /// One line about it.
+    /// A one-line description.
     pub fn summary(&self) -> String {
         let mut parts = Vec::new();
         for (count, what) in [(self.masters, "masters"), (self.workers, "workers")] {
@@ -144,7 +151,7 @@ impl Scene {
         parts.extend(self.pools.iter().map(|pool| format!("{} in pool {}", pool.nodes, pool.name)));
         let control_plane = match self.topology {
             Topology::External => ", hosted control plane",
-            _ if self.schedulable_masters => ", masters take workloads",
+            _ if self.schedulable_masters => ", schedulable masters",
             _ => "",
         };
         format!("{}: {}{control_plane}, {}, HyperConverged {}", self.name, parts.join(", "), self.platform, self.hco)

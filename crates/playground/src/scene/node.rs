@@ -1,4 +1,4 @@
-//! The nodes of a scene, as kubelet and node feature discovery would describe them.
+//! The nodes of a scene, with the labels and status of kubelet and node feature discovery.
 
 use super::Scene;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! The cluster-wide objects of an OpenShift, and the HyperConverged that makes it a virtualization platform.
+//! The cluster-wide objects of OpenShift, and the HyperConverged.
 
 use super::Scene;
 use api::hco;
@@ -28,7 +28,7 @@ pub(super) fn cluster_objects(scene: &Scene) -> Vec<Value> {
 }
 
 fn infrastructure(scene: &Scene) -> Value {
-    let topology = scene.topology.word();
+    let topology = scene.topology.as_str();
     let workers_topology = if scene.nodes() > 1 { "HighlyAvailable" } else { "SingleReplica" };
     json!({
         "apiVersion": "config.openshift.io/v1",

@@ -1,12 +1,12 @@
-//! Clusters people really have, by name.
+//! The preset scenes: common shapes of real clusters.
 
 use super::{Pool, Scene, Topology};
-use crate::trouble::Trouble;
+use crate::user_error::UserError;
 
 /// The names of all presets.
 pub const PRESETS: [&str; 6] = ["small", "compact", "single-node", "hosted", "big", "gpu"];
 
-pub(super) fn find(name: &str) -> Result<Scene, Trouble> {
+pub(super) fn find(name: &str) -> Result<Scene, UserError> {
     let small = Scene {
         name: name.to_owned(),
         masters: 3,
@@ -34,8 +34,8 @@ pub(super) fn find(name: &str) -> Result<Scene, Trouble> {
         "big" => Scene { workers: 90, pools: pool("infra", 7, false), ..small },
         "gpu" => Scene { workers: 2, pools: pool("gpu", 2, true), ..small },
         other => {
-            return Err(Trouble::new(
-                format!("there is no scene {other:?}"),
+            return Err(UserError::new(
+                format!("unknown scene {other:?}"),
                 format!("choose one of {}", PRESETS.join(", ")),
             ));
         }
@@ -48,12 +48,12 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn each_preset_is_what_its_name_says() {
+    fn each_preset_has_the_shape_its_name_promises() {
         let shown: String = PRESETS.iter().map(|name| find(name).unwrap().summary() + "\n").collect();
         expect![[r#"
             small: 3 masters, 3 workers, BareMetal, HyperConverged v1
-            compact: 3 masters, masters take workloads, BareMetal, HyperConverged v1
-            single-node: 1 master, masters take workloads, None, HyperConverged v1
+            compact: 3 masters, schedulable masters, BareMetal, HyperConverged v1
+            single-node: 1 master, schedulable masters, None, HyperConverged v1
             hosted: 3 workers, hosted control plane, AWS, HyperConverged v1
             big: 3 masters, 90 workers, 7 in pool infra, BareMetal, HyperConverged v1
             gpu: 3 masters, 2 workers, 2 in pool gpu, BareMetal, HyperConverged v1

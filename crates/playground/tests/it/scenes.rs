@@ -1,24 +1,21 @@
-//! Each scene stands on the real API server as it was drawn.
+//! Each scene creates the expected objects on the API server.
 
 use crate::{start, start_scene};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::api::{Api, DynamicObject, ListParams};
+use playground::deployment::objects;
 use playground::scene::Pool;
 use playground::{Playground, Scene};
 use serde_json::Value;
 
 async fn get(playground: &Playground, group: &str, version: &str, kind: &str, name: &str) -> Value {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> = match kind {
-        "HyperConverged" => Api::namespaced_with(playground.client(), "openshift-cnv", &resource),
-        _ => Api::all_with(playground.client(), &resource),
-    };
+    let namespace = (kind == "HyperConverged").then_some("openshift-cnv");
+    let api = objects(playground, &format!("{group}/{version}"), kind, namespace);
     serde_json::to_value(api.get(name).await.unwrap_or_else(|error| panic!("{kind} {name}: {error}"))).unwrap()
 }
 
 async fn pools(playground: &Playground) -> Vec<(String, i64)> {
-    let kind = GroupVersionKind::gvk("machineconfiguration.openshift.io", "v1", "MachineConfigPool");
-    let api: Api<DynamicObject> = Api::all_with(playground.client(), &ApiResource::from_gvk(&kind));
+    let api = objects(playground, "machineconfiguration.openshift.io/v1", "MachineConfigPool", None);
     let list = api.list(&ListParams::default()).await.unwrap();
     let line = |pool: &DynamicObject| {
         assert_eq!(pool.data["status"]["conditions"][0]["type"], "Updated");
@@ -61,7 +58,7 @@ async fn small_has_masters_workers_and_the_cluster_wide_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn compact_has_masters_that_work() {
+async fn compact_has_schedulable_masters() {
     let playground = start("compact").await;
     assert_eq!(nodes(&playground, &format!("{MASTER},{WORKER}")).await, 3);
     assert_eq!(pools(&playground).await, named(&[("master", 3), ("worker", 0)]));
@@ -70,7 +67,7 @@ async fn compact_has_masters_that_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn single_node_is_one_replica() {
+async fn single_node_has_a_single_replica_topology() {
     let playground = start("single-node").await;
     assert_eq!(nodes(&playground, "").await, 1);
     assert_eq!(topology(&playground).await, "SingleReplica");
@@ -92,7 +89,7 @@ async fn big_has_a_hundred_nodes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gpu_nodes_say_what_they_have() {
+async fn gpu_nodes_report_their_devices() {
     let playground = start("gpu").await;
     assert_eq!(nodes(&playground, "feature.node.kubernetes.io/iommu-enabled=true").await, 2);
     let api: Api<Node> = Api::all(playground.client());
@@ -102,7 +99,7 @@ async fn gpu_nodes_say_what_they_have() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scene_of_ones_own_serves_the_older_hyperconverged_alone() {
+async fn a_custom_scene_serves_only_the_older_hyperconverged() {
     let scene = Scene {
         masters: 1,
         workers: 2,

@@ -1,12 +1,12 @@
-//! The scripts and settings that assets carry: as long as real ones, and about as hard to compress.
+//! The scripts and configuration files of assets, as large and about as compressible as real ones.
 
 use super::kinds::KINDS;
 use std::collections::BTreeMap;
 
-/// Settings of one script or one configuration file.
+/// The number of settings in a script or configuration file.
 const SETTINGS: usize = 200;
 
-/// Every file that a parameter of an asset names, by its path from the pack's folder.
+/// Every file that an asset's parameter names, by its path in the pack.
 pub(super) fn files() -> BTreeMap<String, String> {
     let named = KINDS.iter().flat_map(|kind| kind.params).filter(|(param, _)| ["script", "file"].contains(param));
     let paths = named.flat_map(|(_, values)| values);
@@ -21,7 +21,7 @@ pub(super) fn files() -> BTreeMap<String, String> {
 
 fn script(seed: u32) -> String {
     let mut text = String::from(
-        "#!/bin/sh\n# Writes what the kernel is to use; what this kernel does not have is passed over.\nset -eu\n\n\
+        "#!/bin/sh\n# Sets kernel parameters; parameters that this kernel does not have are skipped.\nset -eu\n\n\
          put() { if [ -w \"$1\" ]; then printf '%s\\n' \"$2\" >\"$1\"; else echo \"no $1\" >&2; fi; }\n\n",
     );
     for (knob, value) in values(seed).enumerate() {
@@ -38,7 +38,7 @@ fn settings(seed: u32) -> String {
     text
 }
 
-/// Numbers that look like chance and are the same every time.
+/// A fixed pseudo-random sequence.
 fn values(seed: u32) -> impl Iterator<Item = u32> {
     let next = |value: &u32| Some(value.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
     std::iter::successors(Some(seed), next).skip(1).take(SETTINGS)

@@ -1,19 +1,19 @@
-//! `active/metadata.yaml` of a bench's pack: eighty assets, and the features they add up to.
+//! `active/metadata.yaml` of the benchmark pack: eighty assets and their features.
 
 use super::kinds::{EACH, KINDS, Kind};
 use std::collections::BTreeMap;
 
-/// The first line, by which a pack that may be written anew is known.
-pub(super) const MARK: &str = "# Written by `cargo xtask gen-pack`, for benches and tests.\n";
+/// The first line, which identifies a pack that may be overwritten.
+pub(super) const HEADER: &str = "# Written by `cargo xtask gen-pack`, for benches and tests.\n";
 
-/// Where an object's template is, from the pack's folder.
+/// The path of an object's template in the pack.
 pub(super) fn path(kind: &Kind, object: usize) -> String {
     format!("active/{}/{}.yaml.tpl", kind.slug, kind.names[object])
 }
 
-/// The whole file. Every asset is always installed and has no condition, so that a cluster gets all of them.
+/// The content of the file. Every asset is installed unconditionally, so that every cluster gets all of them.
 pub(super) fn text() -> String {
-    let mut text = format!("{MARK}assets:\n");
+    let mut text = format!("{HEADER}assets:\n");
     for kind in &KINDS {
         for object in 0..EACH {
             let (slug, name) = (kind.slug, kind.names[object]);

@@ -1,24 +1,24 @@
-//! The kinds a bench's pack is made of, and what tells the four objects of each apart.
+//! The kinds of the benchmark pack and the parameters of their objects.
 
-/// Objects of each kind.
+/// The number of objects of each kind.
 pub(super) const EACH: usize = 4;
 
-/// One kind: a template, and four sets of parameters for it.
+/// A kind: a template and parameters for four objects.
 pub(super) struct Kind {
-    /// As Kubernetes spells it; also the component of its assets.
+    /// The Kubernetes kind; also the component of its assets.
     pub(super) kind: &'static str,
-    /// Its folder, its group, and the beginning of its assets' names.
+    /// Its folder, its group and the prefix of its assets' names.
     pub(super) slug: &'static str,
     pub(super) feature: &'static str,
     pub(super) order: i64,
     pub(super) template: &'static str,
-    /// The objects' names; of a MachineConfig the part after the role.
+    /// The objects' names; for a MachineConfig without the role prefix.
     pub(super) names: [&'static str; EACH],
-    /// Further parameters, each with a value per object.
+    /// Additional parameters, each with one value per object.
     pub(super) params: &'static [(&'static str, [&'static str; EACH])],
 }
 
-/// Kinds that real platforms have. None grants rights: an operator may not give away what it does not have, and ours has little.
+/// Kinds of real platforms. None of them grants rights: the operator may not grant permissions that it does not have.
 pub(super) const KINDS: [Kind; 20] = [
     Kind {
         kind: "ServiceAccount",

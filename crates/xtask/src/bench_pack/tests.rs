@@ -1,4 +1,4 @@
-//! The pack is what benches and tests rely on.
+//! The properties of the pack that benchmarks and tests rely on.
 
 use super::{files, write};
 use crate::pack;
@@ -22,7 +22,7 @@ fn objects(catalog: &Catalog) -> Vec<Value> {
 }
 
 #[test]
-fn the_pack_has_eighty_assets_that_every_cluster_gets() {
+fn the_pack_has_eighty_unconditional_assets() {
     let catalog = load();
     assert_eq!(catalog.assets.len(), 80);
     assert!(catalog.assets.iter().all(|asset| asset.install == Install::Always && asset.conditions.is_empty()));
@@ -38,7 +38,7 @@ fn the_pack_has_eighty_assets_that_every_cluster_gets() {
 }
 
 #[test]
-fn its_eighty_objects_are_of_twenty_kinds_and_each_is_another() {
+fn the_eighty_objects_are_distinct_and_of_twenty_kinds() {
     let catalog = load();
     let keys: Vec<Key> = objects(&catalog).iter().map(|object| Key::of(object).unwrap()).collect();
     assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 80);
@@ -51,7 +51,7 @@ fn its_eighty_objects_are_of_twenty_kinds_and_each_is_another() {
 }
 
 #[test]
-fn every_object_carries_the_label_that_a_bench_changes_and_nothing_reserved() {
+fn every_object_has_the_common_label_and_no_annotations() {
     for object in objects(&load()) {
         assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/part-of"], "virtpilot-bench", "{object}");
         assert!(object["metadata"].get("annotations").is_none(), "{object}");
@@ -59,7 +59,7 @@ fn every_object_carries_the_label_that_a_bench_changes_and_nothing_reserved() {
 }
 
 #[test]
-fn its_objects_are_as_large_as_those_of_a_real_platform() {
+fn the_objects_have_realistic_sizes() {
     let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
     for object in objects(&load()) {
         *sizes.entry(object["kind"].as_str().unwrap().to_owned()).or_default() += object.to_string().len();
@@ -72,7 +72,7 @@ fn its_objects_are_as_large_as_those_of_a_real_platform() {
 }
 
 #[test]
-fn its_role_names_every_object_and_has_no_wildcard() {
+fn the_role_names_every_object_and_has_no_wildcard() {
     let role = &files().unwrap()["role.yaml"];
     assert!(!role.contains('*'), "{role}");
     for object in objects(&load()) {
@@ -82,7 +82,7 @@ fn its_role_names_every_object_and_has_no_wildcard() {
 }
 
 #[test]
-fn the_same_pack_is_written_twice_and_no_other_is_overwritten() {
+fn the_pack_is_deterministic_and_overwrites_no_other_pack() {
     assert_eq!(files().unwrap(), files().unwrap());
     let folder = tempfile::tempdir().unwrap();
     write(folder.path()).unwrap();
@@ -92,6 +92,6 @@ fn the_same_pack_is_written_twice_and_no_other_is_overwritten() {
     }
     let catalogue = folder.path().join(super::CATALOGUE);
     std::fs::write(&catalogue, "assets: []\n").unwrap();
-    assert!(write(folder.path()).unwrap_err().to_string().contains("is of another pack"));
+    assert!(write(folder.path()).unwrap_err().to_string().contains("belongs to another pack"));
     assert_eq!(std::fs::read_to_string(catalogue).unwrap(), "assets: []\n");
 }

@@ -1,4 +1,4 @@
-//! What the operator may do, from what its assets are: `deploy/rbac/role.yaml`, and the same for any other pack.
+//! The operator's RBAC role, derived from the assets: `deploy/rbac/role.yaml`, and the roles of other packs.
 
 use super::File;
 use crate::pack;
@@ -10,7 +10,7 @@ use change::{Key, Kind};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What it reads besides its own objects: (group, resources, verbs).
+/// What the operator reads besides its managed objects: (group, resources, verbs).
 const READS: [(&str, &str, &str); 6] = [
     ("", "nodes", "list, watch"),
     ("config.openshift.io", "clusterversions, infrastructures, schedulers", "list, watch"),
@@ -20,10 +20,10 @@ const READS: [(&str, &str, &str); 6] = [
     ("events.k8s.io", "events", "create"),
 ];
 
-/// Templates that ask on and on are stopped.
+/// The limit of rendering rounds for templates that keep needing more queries.
 const ROUNDS: usize = 8;
 
-/// Our packs and where their roles stand.
+/// The asset packs of this repository and the files of their roles.
 const PACKS: [(&str, &str); 6] = [
     ("assets/", "deploy/rbac/role.yaml"),
     ("crates/operator/tests/packs/adopted/", "crates/operator/tests/packs/adopted.role.yaml"),
@@ -45,35 +45,35 @@ fn file(workspace: &Workspace, folder: &str, role: &str) -> anyhow::Result<File>
     Ok(File { path: role.to_owned(), text: of(&pack::load(files)?)? })
 }
 
-/// An object, and what may be done to it.
+/// An object that the role covers.
 struct Granted {
     key: Key,
-    /// Whether it is of a former release: it is not made any more.
-    is_former: bool,
-    /// Whether it may go again.
-    may_go: bool,
+    /// Whether it is a tombstone: it is no longer created.
+    is_tombstone: bool,
+    /// Whether it may be deleted.
+    may_delete: bool,
 }
 
-/// The service account, role and binding with which an operator can keep the objects of this catalogue, and no more.
+/// The service account, roles and bindings that an operator needs to manage the objects of this catalogue, and no more.
 pub(crate) fn of(catalog: &Catalog) -> anyhow::Result<String> {
     let (mut objects, mut reads) = (Vec::new(), BTreeSet::new());
     for asset in &catalog.assets {
         let key = object(catalog, asset, &mut reads)?;
-        objects.push(Granted { may_go: asset.prune != Prune::Never, is_former: false, key });
+        objects.push(Granted { may_delete: asset.prune != Prune::Never, is_tombstone: false, key });
     }
     for tombstone in &catalog.tombstones {
         let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
         let namespace = tombstone.namespace.clone().unwrap_or_default();
         let key = Key { kind, namespace, name: tombstone.name.clone() };
-        objects.push(Granted { key, is_former: true, may_go: true });
+        objects.push(Granted { key, is_tombstone: true, may_delete: true });
     }
     Ok(text(&objects, &reads))
 }
 
 impl Granted {
     fn verbs(&self) -> &'static str {
-        let may_go = self.may_go && !api::NEVER_REMOVED.contains(&self.key.kind.kind.as_str());
-        match (self.is_former, may_go) {
+        let may_delete = self.may_delete && !api::NEVER_REMOVED.contains(&self.key.kind.kind.as_str());
+        match (self.is_tombstone, may_delete) {
             (false, true) => "create, get, patch, delete",
             (false, false) => "create, get, patch",
             (true, true) => "get, patch, delete",
@@ -82,8 +82,8 @@ impl Granted {
     }
 }
 
-/// The object an asset makes, in a cluster in which all its conditions hold, and what its template asks for. A name that depends on
-/// more than that has no place in a role.
+/// The key of an asset's object, rendered for a cluster in which all conditions of the asset hold. Also collects the kinds that
+/// the template queries. A name that depends on anything else cannot be granted by name.
 fn object(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) -> anyhow::Result<Key> {
     let mut facts = assume(asset);
     reads.extend(asset.reads.iter().flatten().map(|read| Kind::new(&read.api_version, &read.kind)));
@@ -109,14 +109,14 @@ fn object(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) -> anyho
     }
     catalog.plain_key(asset).with_context(|| {
         format!(
-            "what asset {} makes cannot be told: it renders to nothing where all its conditions hold, and {} does not say \
-             apiVersion, kind and metadata.name in plain words",
+            "the object of asset {} is unknown: it renders to nothing although all its conditions hold, and {} does not contain \
+             apiVersion, kind and metadata.name literally",
             asset.name, asset.path
         )
     })
 }
 
-/// Facts of a cluster in which all conditions of an asset hold.
+/// The facts of a cluster in which all conditions of an asset hold.
 fn assume(asset: &Asset) -> Facts {
     let (mut annotations, mut gates, mut facts) = (Map::new(), Vec::new(), Facts::default());
     let (pci_devices_present, numa_nodes_present, vfio_capable) = (true, true, true);
@@ -147,7 +147,7 @@ fn assume(asset: &Asset) -> Facts {
 }
 
 fn text(objects: &[Granted], reads: &BTreeSet<Kind>) -> String {
-    // By kind, then by what may be done.
+    // By kind, then by verbs.
     let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
     for granted in objects {
         let Key { kind, name, .. } = &granted.key;
@@ -187,8 +187,8 @@ fn text(objects: &[Granted], reads: &BTreeSet<Kind>) -> String {
          name: {name}\n    namespace: {namespace}\n"
     ));
     let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
-    // Of two processes only one may create the lease, so it is created without a name in the address: no right can name it. Nor can one
-    // name a backup, whose name stands for a version of an object; so Secrets are granted in our namespace and nowhere else.
+    // The lease is created with POST, which RBAC cannot restrict by name, and the names of backups vary. So both are granted for
+    // all names, but only in the operator's namespace.
     text.push_str(&format!(
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
@@ -201,7 +201,7 @@ fn text(objects: &[Granted], reads: &BTreeSet<Kind>) -> String {
     text
 }
 
-/// The resource's name, as its CRD spells it. A kind that is a plural already stays as it is.
+/// The plural resource name of a kind, as its CRD spells it; some kinds are plural already.
 fn plural(kind: &str) -> String {
     let lower = kind.to_lowercase();
     match lower.strip_suffix('y') {
@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_an_object_is_told_where_its_conditions_hold_or_in_plain_words() {
+    fn the_name_of_an_object_is_rendered_or_read_literally() {
         let image = "{type: image, key: i}";
         let by_condition = "apiVersion: v1\nkind: Service\nmetadata: {name: {{ index .Images \"i\" }}-x}\n";
         assert!(role(by_condition, image).unwrap().contains("[\"image-x\"]"));
-        let asking = "{{ if objectExists \"Prometheus\" \"n\" \"p\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: plain\n{{ end }}\n";
-        let told = role(asking, image).unwrap();
-        assert!(told.contains("[\"plain\"]") && told.contains("resources: [prometheuses]"), "{told}");
+        let querying = "{{ if objectExists \"Prometheus\" \"n\" \"p\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: plain\n{{ end }}\n";
+        let literal = role(querying, image).unwrap();
+        assert!(literal.contains("[\"plain\"]") && literal.contains("resources: [prometheuses]"), "{literal}");
         let gate = "{type: kubevirt-feature-gate, value: G}";
         assert!(
             role(by_condition.replace("index .Images \"i\"", "\"x\"").as_str(), gate)
@@ -243,13 +243,13 @@ mod tests {
                 .contains("resources: [kubevirts]")
         );
         let unclear = "{{ if objectExists \"Prometheus\" \"n\" \"p\" }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .HCO.GetName }}\n{{ end }}\n";
-        let why = role(unclear, image).unwrap_err().to_string();
-        assert!(why.contains("what asset a makes cannot be told"), "{why}");
+        let error = role(unclear, image).unwrap_err().to_string();
+        assert!(error.contains("the object of asset a is unknown"), "{error}");
     }
 
-    fn granted(kind: &str, name: &str, is_former: bool, may_go: bool) -> Granted {
+    fn granted(kind: &str, name: &str, is_tombstone: bool, may_delete: bool) -> Granted {
         let key = Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: name.into() };
-        Granted { key, is_former, may_go }
+        Granted { key, is_tombstone, may_delete }
     }
 
     #[test]
@@ -274,11 +274,11 @@ mod tests {
         for forbidden in ["\"*\"", "bind]", "escalate]", "impersonate"] {
             assert!(!role.contains(forbidden), "{forbidden}");
         }
-        // In our namespace there are backups; anywhere else no Secret concerns us.
-        let (everywhere, at_home) = role.split_once("\nkind: Role\n").unwrap();
-        assert!(!everywhere.contains("secrets"), "{everywhere}");
-        assert_eq!(at_home.matches("resources: [secrets]\n    verbs: [create, list, delete]\n").count(), 1);
-        assert_eq!(at_home.matches("secrets").count(), 1);
+        // Secrets are only granted in the operator's namespace, for backups.
+        let (cluster_wide, namespaced) = role.split_once("\nkind: Role\n").unwrap();
+        assert!(!cluster_wide.contains("secrets"), "{cluster_wide}");
+        assert_eq!(namespaced.matches("resources: [secrets]\n    verbs: [create, list, delete]\n").count(), 1);
+        assert_eq!(namespaced.matches("secrets").count(), 1);
         assert_eq!(
             (plural("NodeFeatureDiscovery").as_str(), plural("Ingress").as_str()),
             ("nodefeaturediscoveries", "ingresses")

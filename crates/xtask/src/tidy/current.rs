@@ -1,4 +1,4 @@
-//! Derived files are what `cargo xtask gen` would write.
+//! Generated files are what `cargo xtask gen` would write.
 
 use crate::generated;
 use crate::workspace::Workspace;
@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
     let files = generated::files(workspace)?;
     let stale = files.into_iter().filter(|file| workspace.read(&file.path).ok().as_ref() != Some(&file.text));
-    Ok(stale.map(|file| format!("{} is not current: run `cargo xtask gen`", file.path)).collect())
+    Ok(stale.map(|file| format!("{} is out of date: run `cargo xtask gen`", file.path)).collect())
 }
 
 #[cfg(test)]

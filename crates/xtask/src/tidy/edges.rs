@@ -1,4 +1,4 @@
-//! Crates use only the crates their layer allows.
+//! Crates depend only on the crates that their layer allows.
 
 use crate::layers;
 use crate::workspace::{Dependency, Package, Workspace};
@@ -9,15 +9,17 @@ pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
 
 fn of_package(package: &Package) -> Vec<String> {
     let Some(layer) = layers::find(&package.name) else {
-        return vec![format!("crate {} has no place in crates/xtask/src/layers.rs", package.name)];
+        return vec![format!("crate {} is missing in crates/xtask/src/layers.rs", package.name)];
     };
     let allowed = |dependency: &&Dependency| {
         let for_tests = dependency.kind.as_deref() == Some("dev");
         layer.may_use.contains(&dependency.name.as_str()) || (for_tests && dependency.name == "playground")
     };
-    let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
-    ours.filter(|dependency| !allowed(dependency))
-        .map(|dependency| format!("crate {} ({}) may not use {}", package.name, layer.role.word(), dependency.name))
+    let own = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
+    own.filter(|dependency| !allowed(dependency))
+        .map(|dependency| {
+            format!("crate {} ({}) may not depend on {}", package.name, layer.role.label(), dependency.name)
+        })
         .collect()
 }
 
@@ -38,16 +40,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_edge_is_seen() {
-        assert_eq!(of_package(&package("api", "change", None)), ["crate api (NOUNS) may not use change"]);
+    fn a_forbidden_edge_is_reported() {
+        assert_eq!(of_package(&package("api", "change", None)), ["crate api (NOUNS) may not depend on change"]);
         assert_eq!(
             of_package(&package("operator", "playground", None)),
-            ["crate operator (DO) may not use playground"]
+            ["crate operator (DO) may not depend on playground"]
         );
         assert_eq!(of_package(&package("operator", "playground", Some("dev"))), [""; 0]);
         assert_eq!(
             of_package(&package("extra", "api", None)),
-            ["crate extra has no place in crates/xtask/src/layers.rs"]
+            ["crate extra is missing in crates/xtask/src/layers.rs"]
         );
     }
 }

@@ -23,20 +23,20 @@ fn of_text(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
     if rows.is_empty() {
         return vec![format!("{PATH} has no table under {HEADING:?}")];
     }
-    let mut complaints = Vec::new();
+    let mut violations = Vec::new();
     for row in rows {
-        let held_by = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
-        let named: Vec<&str> = held_by.split('`').skip(1).step_by(2).collect();
+        let tests_cell = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
+        let named: Vec<&str> = tests_cell.split('`').skip(1).step_by(2).collect();
         if named.is_empty() {
-            complaints.push(format!("{PATH}: an invariant names no test: {row}"));
+            violations.push(format!("{PATH}: this invariant names no test: {row}"));
         }
         let missing = named.into_iter().filter(|name| !tests.contains(*name));
-        complaints.extend(missing.map(|name| format!("{PATH} names the test {name}, which does not exist")));
+        violations.extend(missing.map(|name| format!("{PATH} names the test {name}, which does not exist")));
     }
-    complaints
+    violations
 }
 
-/// The names of the test functions in a text.
+/// The names of the test functions in a source file.
 fn tests_in(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut attribute = false;
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invariant_without_a_living_test_is_seen() {
+    fn an_invariant_without_an_existing_test_is_reported() {
         let source = format!("#[{}]\nasync fn it_holds() {{\nfn other() {{\n", "tokio::test(flavor = \"x\")");
         let tests: BTreeSet<String> = tests_in(&source).into_iter().collect();
         assert_eq!(tests, BTreeSet::from(["it_holds".to_owned()]));
@@ -73,7 +73,7 @@ mod tests {
         };
         assert!(of_text(&table("`it_holds`"), &tests).is_empty());
         assert_eq!(of_text(&table("`gone`"), &tests).len(), 1);
-        assert_eq!(of_text(&table("nobody"), &tests).len(), 1);
+        assert_eq!(of_text(&table("none"), &tests).len(), 1);
         assert_eq!(of_text("# Nothing", &tests).len(), 1);
     }
 }

@@ -1,9 +1,9 @@
-//! Everything we build with may be shipped under Apache-2.0.
+//! All dependencies have licences that are compatible with Apache-2.0.
 
 use crate::workspace::{Package, Workspace};
 use spdx::{Expression, ParseMode};
 
-/// Permissive licences, by their SPDX names.
+/// The allowed licences, by their SPDX identifiers.
 const ALLOWED: [&str; 13] = [
     "0BSD",
     "Apache-2.0",
@@ -27,13 +27,14 @@ pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
 fn of_package(package: &Package) -> Option<String> {
     let name = format!("{} {}", package.name, package.version);
     let Some(licence) = &package.license else {
-        return Some(format!("{name} names no licence"));
+        return Some(format!("{name} has no licence"));
     };
     match Expression::parse_mode(licence, ParseMode::LAX) {
-        Err(_) => Some(format!("{name} has a licence that cannot be read: {licence}")),
+        Err(_) => Some(format!("{name} has an invalid licence expression: {licence}")),
         Ok(expression) => {
-            let fits = expression.evaluate(|wanted| wanted.license.id().is_some_and(|id| ALLOWED.contains(&id.name)));
-            (!fits).then(|| format!("{name} is under {licence}, which is not on the list"))
+            let is_allowed = expression
+                .evaluate(|requirement| requirement.license.id().is_some_and(|id| ALLOWED.contains(&id.name)));
+            (!is_allowed).then(|| format!("{name} is licensed under {licence}, which is not allowed"))
         }
     }
 }
@@ -44,23 +45,23 @@ mod tests {
     use crate::workspace::Package;
 
     #[test]
-    fn licences_are_on_the_list() {
+    fn all_licences_are_allowed() {
         super::super::expect_none(super::check);
     }
 
-    fn complaint(licence: Option<&str>) -> bool {
+    fn is_reported(licence: Option<&str>) -> bool {
         let (name, version, license) = ("x".into(), "1.0.0".into(), licence.map(str::to_owned));
         of_package(&Package { name, version, license, source: None, dependencies: Vec::new(), targets: Vec::new() })
             .is_some()
     }
 
     #[test]
-    fn a_licence_that_does_not_fit_is_seen() {
-        assert!(!complaint(Some("MIT/Apache-2.0")));
-        assert!(!complaint(Some("GPL-3.0-only OR MIT")));
-        assert!(!complaint(Some("Apache-2.0 WITH LLVM-exception")));
-        assert!(complaint(Some("GPL-3.0-only AND MIT")));
-        assert!(complaint(Some("who knows")));
-        assert!(complaint(None));
+    fn a_licence_that_is_not_allowed_is_reported() {
+        assert!(!is_reported(Some("MIT/Apache-2.0")));
+        assert!(!is_reported(Some("GPL-3.0-only OR MIT")));
+        assert!(!is_reported(Some("Apache-2.0 WITH LLVM-exception")));
+        assert!(is_reported(Some("GPL-3.0-only AND MIT")));
+        assert!(is_reported(Some("who knows")));
+        assert!(is_reported(None));
     }
 }

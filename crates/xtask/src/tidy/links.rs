@@ -1,29 +1,29 @@
-//! Links in our documents lead somewhere.
+//! Relative links in Markdown files resolve.
 
 use crate::workspace::Workspace;
 use std::path::{Component, Path, PathBuf};
 
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
-    let mut complaints = Vec::new();
+    let mut violations = Vec::new();
     for path in workspace.files_ending(".md") {
         let text = workspace.read(path)?;
         for target in targets(&text) {
             let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
-            let place = if file.is_empty() { PathBuf::from(path) } else { resolve(path, file) };
-            if !workspace.root.join(&place).exists() {
-                complaints.push(format!("{path} links to {target}, which does not exist"));
+            let linked = if file.is_empty() { PathBuf::from(path) } else { resolve(path, file) };
+            if !workspace.root.join(&linked).exists() {
+                violations.push(format!("{path} links to {target}, which does not exist"));
             } else if !anchor.is_empty() {
-                let linked = workspace.read(&place.to_string_lossy())?;
-                if !anchors(&linked).any(|known| known == anchor) {
-                    complaints.push(format!("{path} links to {target}, which has no such heading"));
+                let text = workspace.read(&linked.to_string_lossy())?;
+                if !anchors(&text).any(|known| known == anchor) {
+                    violations.push(format!("{path} links to {target}, which has no such heading"));
                 }
             }
         }
     }
-    Ok(complaints)
+    Ok(violations)
 }
 
-/// Where the links of a Markdown text lead, those into the web apart. Code is no link.
+/// The targets of the relative links in a Markdown text, outside code blocks.
 fn targets(text: &str) -> Vec<&str> {
     let mut in_code = false;
     let mut found = Vec::new();
@@ -59,16 +59,12 @@ fn resolve(from: &str, target: &str) -> PathBuf {
     clean
 }
 
-/// The anchors of a text's headings, as hosting sites make them.
+/// The anchors of a text's headings, as GitHub generates them.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings.map(|line| {
-        let words = line.trim_start_matches('#').trim().to_lowercase();
-        words
-            .chars()
-            .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter))
-            .collect::<String>()
-            .replace(' ', "-")
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>().replace(' ', "-")
     })
 }
 
@@ -78,7 +74,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn links_in_documents_lead_somewhere() {
+    fn links_in_documents_resolve() {
         super::super::expect_none(super::check);
     }
 

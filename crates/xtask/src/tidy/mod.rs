@@ -1,4 +1,4 @@
-//! What the architecture promises, checked. Each check returns its complaints; none is good.
+//! Checks of the rules in ARCHITECTURE.md. Each check returns the violations it finds.
 
 mod current;
 mod edges;
@@ -12,7 +12,7 @@ mod purity;
 
 use crate::workspace::Workspace;
 
-/// All complaints.
+/// The violations of all checks.
 pub(crate) fn all(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
     let checks = [
         current::check,
@@ -25,16 +25,16 @@ pub(crate) fn all(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
         names::check,
         purity::check,
     ];
-    let mut complaints = Vec::new();
+    let mut violations = Vec::new();
     for check in checks {
-        complaints.extend(check(workspace)?);
+        violations.extend(check(workspace)?);
     }
-    Ok(complaints)
+    Ok(violations)
 }
 
-/// Fails a test with the complaints of a check.
+/// Fails a test if a check finds violations.
 #[cfg(test)]
 fn expect_none(check: fn(&Workspace) -> anyhow::Result<Vec<String>>) {
-    let complaints = check(&Workspace::load().unwrap()).unwrap();
-    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+    let violations = check(&Workspace::load().unwrap()).unwrap();
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }

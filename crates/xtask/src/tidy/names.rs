@@ -1,16 +1,12 @@
-//! No file or module has a name that means everything.
+//! No file or module has a meaningless name.
 
 use crate::workspace::Workspace;
 use std::path::Path;
 
-const EMPTY_WORDS: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "manager", "types"];
+const MEANINGLESS: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "manager", "types"];
 
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
-    let mut complaints = Vec::new();
-    for path in workspace.files_ending(".rs") {
-        complaints.extend(of_file(path, &workspace.read(path)?));
-    }
-    Ok(complaints)
+    workspace.check_files(".rs", of_file)
 }
 
 fn of_file(path: &str, text: &str) -> Vec<String> {
@@ -21,8 +17,8 @@ fn of_file(path: &str, text: &str) -> Vec<String> {
         .filter_map(|line| line.trim().rsplit_once("mod ").map(|(_, name)| name.trim_end_matches([';', ' ', '{'])));
     parts
         .chain(modules)
-        .filter(|name| EMPTY_WORDS.contains(name))
-        .map(|name| format!("{path}: `{name}` says nothing; name what is in it"))
+        .filter(|name| MEANINGLESS.contains(name))
+        .map(|name| format!("{path}: `{name}` is meaningless; name what it contains"))
         .collect()
 }
 
@@ -31,12 +27,12 @@ mod tests {
     use super::of_file;
 
     #[test]
-    fn no_module_has_a_name_that_means_everything() {
+    fn no_module_has_a_meaningless_name() {
         super::super::expect_none(super::check);
     }
 
     #[test]
-    fn an_empty_word_is_seen_in_a_path_and_in_a_module() {
+    fn a_meaningless_name_is_reported_in_a_path_and_in_a_module() {
         assert_eq!(of_file("crates/a/src/util/b.rs", "").len(), 1);
         assert_eq!(of_file("crates/a/src/b.rs", "pub(crate) mod helpers;\nmod types {\n").len(), 2);
         assert!(of_file("crates/a/src/controller_manager.rs", "mod order;\n").is_empty());

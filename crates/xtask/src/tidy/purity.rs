@@ -1,4 +1,4 @@
-//! A crate that thinks has nothing in its build that touches the world.
+//! Pure crates (NOUNS and THINK) have no dependencies that perform I/O.
 
 use crate::layers;
 use crate::workspace::Workspace;
@@ -7,29 +7,29 @@ const FORBIDDEN: [&str; 9] =
     ["tokio", "hyper", "tower", "reqwest", "kube-client", "kube-runtime", "tracing", "rand", "getrandom"];
 
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
-    let mut complaints = Vec::new();
+    let mut violations = Vec::new();
     for package in workspace.own() {
         if layers::find(&package.name).is_some_and(|layer| layer.role.is_pure()) {
             let tree = workspace.normal_tree(&package.name)?;
-            complaints.extend(loopholes(workspace, &package.name)?);
-            complaints.extend(forbidden_in(&tree).map(|found| format!("crate {} builds with {found}", package.name)));
+            violations.extend(disabled_rules(workspace, &package.name)?);
+            violations.extend(forbidden_in(&tree).map(|found| format!("crate {} depends on {found}", package.name)));
         }
     }
-    Ok(complaints)
+    Ok(violations)
 }
 
-/// A pure crate may not switch off what keeps it pure.
-fn loopholes(workspace: &Workspace, package: &str) -> anyhow::Result<Vec<String>> {
+/// The places where a pure crate disables the clippy rules that keep it pure.
+fn disabled_rules(workspace: &Workspace, package: &str) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for path in workspace.files_ending(".rs").filter(|path| path.starts_with(&format!("crates/{package}/"))) {
         if workspace.read(path)?.contains("clippy::disallowed") {
-            found.push(format!("{path} switches off a rule that keeps its crate pure"));
+            found.push(format!("{path} disables a clippy rule that keeps its crate pure"));
         }
     }
     Ok(found)
 }
 
-/// The forbidden packages in what `cargo tree --prefix=none` prints.
+/// The forbidden packages in the output of `cargo tree --prefix=none`.
 fn forbidden_in(tree: &str) -> impl Iterator<Item = &'static str> {
     FORBIDDEN.into_iter().filter(move |name| tree.lines().any(|line| line.split(' ').next() == Some(name)))
 }
@@ -46,14 +46,14 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_package_is_seen_by_its_whole_name() {
+    fn a_forbidden_package_is_matched_by_its_whole_name() {
         let tree = "api v0.1.0 (/x)\nserde v1.0.0\ntokio v1.54.1\ntokio-util v0.7.0\ntower-service v0.3.0\n";
         assert_eq!(forbidden_in(tree).collect::<Vec<_>>(), ["tokio"]);
     }
 
-    /// A small crate that does everything a pure crate may not do: clippy, with the generated rules, sees each of it.
+    /// Clippy with the generated rules reports every disallowed item of a crate that uses all of them.
     #[test]
-    fn think_crates_cannot_touch_clock_environment_files_or_chance() {
+    fn think_crates_cannot_use_clock_environment_files_or_randomness() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write(
@@ -62,7 +62,7 @@ mod tests {
         );
         write("clippy.toml", &pure_clippy_text());
         let methods = METHODS.iter().map(|(path, _)| {
-            // Only naming a generic function leaves its parameter open.
+            // A generic function that is only named needs its type arguments.
             let path = match *path {
                 "std::fs::read"
                 | "std::fs::read_to_string"
@@ -106,13 +106,19 @@ mod tests {
             .current_dir(folder.path())
             .output()
             .unwrap();
-        let seen = String::from_utf8_lossy(&output.stderr);
+        let reported = String::from_utf8_lossy(&output.stderr);
         for (path, _) in METHODS {
-            assert!(seen.contains(&format!("use of a disallowed method `{path}`")), "{path} was not seen:\n{seen}");
+            assert!(
+                reported.contains(&format!("use of a disallowed method `{path}`")),
+                "{path} was not reported:\n{reported}"
+            );
         }
         for (path, _) in TYPES {
-            assert!(seen.contains(&format!("use of a disallowed type `{path}`")), "{path} was not seen:\n{seen}");
+            assert!(
+                reported.contains(&format!("use of a disallowed type `{path}`")),
+                "{path} was not reported:\n{reported}"
+            );
         }
-        assert!(seen.contains("use of a disallowed macro `std::println`"), "{seen}");
+        assert!(reported.contains("use of a disallowed macro `std::println`"), "{reported}");
     }
 }

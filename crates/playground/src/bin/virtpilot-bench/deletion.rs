@@ -1,64 +1,66 @@
-//! Everything deleted at once, until everything is back; beside a client that puts each back as soon as it is gone.
+//! Deletes all objects at once and measures until all are recreated, compared with the baseline client.
 
-use super::bare::{self, Twin};
+use super::baseline::{self, UnmanagedCopy};
 use super::measure::{Measure, count};
-use super::pack::{Bench, Object, between, refused};
+use super::pack::{Bench, Object, between};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::DeleteParams;
-use playground::Trouble;
+use playground::UserError;
 use playground::audit::{Kind, Requests};
+use playground::certificates::ADMIN_USER;
+use playground::user_error::refused;
 
-/// As many as the operator writes at a time.
-const AT_A_TIME: usize = 8;
+/// As many as the operator writes concurrently.
+const CONCURRENCY: usize = 8;
 
-pub(crate) async fn measure(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> Result<(), Trouble> {
-    eprintln!("{}: everything deleted", bench.name);
-    let twins = bare::twins(bench).await?;
-    bench.quiet().await?;
+pub(crate) async fn measure(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> Result<(), UserError> {
+    eprintln!("{}: deletion of all objects", bench.name);
+    let copies = baseline::copies(bench).await?;
+    bench.wait_until_idle().await?;
     let mark = bench.mark()?;
-    let back = async |twin: &Twin| {
-        delete(&twin.object).await?;
-        twin.apply().await
+    let recreate = async |copy: &UnmanagedCopy| {
+        delete(&copy.object).await?;
+        copy.apply().await
     };
-    stream::iter(twins.iter().map(|(_, twin)| twin))
-        .map(back)
-        .buffer_unordered(AT_A_TIME)
+    stream::iter(copies.iter().map(|(_, copy)| copy))
+        .map(recreate)
+        .buffer_unordered(CONCURRENCY)
         .try_collect::<Vec<()>>()
         .await?;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    let limit = span(&bench.all(mark)?, |requests| requests.by("playground-admin"));
+    let baseline = span(&bench.all(mark)?, |requests| requests.by(ADMIN_USER));
 
-    bench.quiet().await?;
+    bench.wait_until_idle().await?;
     let mark = bench.mark()?;
-    stream::iter(&bench.objects).map(delete).buffer_unordered(AT_A_TIME).try_collect::<Vec<()>>().await?;
-    bench.until(mark, Kind::Write, bench.objects.len()).await?;
-    bench.quiet().await?;
+    stream::iter(&bench.objects).map(delete).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
+    bench.wait_for(mark, Kind::Write, bench.objects.len()).await?;
+    bench.wait_until_idle().await?;
     let own = bench.own(mark)?;
-    let ours = span(&bench.all(mark)?, |requests| requests.of(Kind::Write));
-    measures.push(Measure::one(bench.named("all deleted to all back"), "ms", ours));
-    measures.push(Measure::one(bench.named("the same by a bare client"), "ms", limit));
+    let operator = span(&bench.all(mark)?, |requests| requests.of(Kind::Write));
+    measures.push(Measure::one(bench.named("from all deleted to all recreated"), "ms", operator));
+    measures.push(Measure::one(bench.named("the same by the baseline client"), "ms", baseline));
     measures.push(Measure::one(
-        bench.named("all deleted to all back"),
-        "times the limit, per object",
-        ours / limit * count(twins.len()) / count(bench.objects.len()),
+        bench.named("from all deleted to all recreated"),
+        "times the baseline, per object",
+        operator / baseline * count(copies.len()) / count(bench.objects.len()),
     ));
     measures.push(Measure::count(bench.named("applies for that"), own.of(Kind::Write).count()));
     measures.push(Measure::count(bench.named("lists for that"), own.of(Kind::Read).count()));
-    for (_, twin) in &twins {
-        delete(&twin.object).await?;
+    for (_, copy) in &copies {
+        delete(&copy.object).await?;
     }
     Ok(())
 }
 
-async fn delete(object: &Object) -> Result<(), Trouble> {
-    // An answer without the object: it would only have to be read.
+async fn delete(object: &Object) -> Result<(), UserError> {
+    // Background deletion returns a Status instead of the object, which saves reading it.
     let params = DeleteParams::background().grace_period(0);
     object.api.delete(&object.name, &params).await.map(|_| ()).map_err(|error| refused(&error))
 }
 
-/// From the first request to the end of the last.
-fn span(all: &Requests, of: impl Fn(&Requests) -> Requests) -> f64 {
-    let writes = of(&all.of(Kind::Write));
+/// The milliseconds from the first selected write to the end of the last.
+fn span(all: &Requests, select: impl Fn(&Requests) -> Requests) -> f64 {
+    let writes = select(&all.of(Kind::Write));
     let first = writes.0.iter().map(|request| request.at).min().unwrap_or_default();
     let last = writes.0.iter().map(|request| request.ended).max().unwrap_or_default();
     between(first, last)

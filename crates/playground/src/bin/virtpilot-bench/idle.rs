@@ -1,41 +1,36 @@
-//! What it costs when nothing happens.
+//! Measures the operator's cost while nothing changes.
 
-use super::bare;
+use super::drift;
 use super::measure::{Measure, count};
-use super::pack::{Bench, between, edit};
-use super::subject::Subject;
-use playground::Trouble;
+use super::operator_process::OperatorProcess;
+use super::pack::Bench;
+use playground::UserError;
 use playground::audit::Kind;
 use std::time::Duration;
 
 pub(crate) async fn measure(
     bench: &Bench<'_>,
-    subject: &Subject,
+    operator: &OperatorProcess,
     seconds: u64,
     measures: &mut Vec<Measure>,
-) -> Result<(), Trouble> {
-    bench.quiet().await?;
+) -> Result<(), UserError> {
+    bench.wait_until_idle().await?;
     eprintln!("{}: idle for {seconds} s", bench.name);
-    let (mark, cpu) = (bench.mark()?, subject.cpu()?);
+    let (mark, cpu) = (bench.mark()?, operator.cpu()?);
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let idle = bench.own(mark)?;
     let hours = Duration::from_secs(seconds.max(1)).as_secs_f64() / 3600.0;
     let watches = idle.of(Kind::Watch);
     measures.push(Measure::count(
-        bench.named(&format!("requests in {seconds} s idle, watches apart")),
+        bench.named(&format!("requests without watches in {seconds} s idle")),
         idle.count() - watches.count(),
     ));
-    let an_hour = count(watches.count()) / count(bench.watches.max(1)) / hours;
-    measures.push(Measure::one(bench.named("watch requests per watch and hour while idle"), "count", an_hour));
-    measures.push(Measure::one(bench.named("processor while idle"), "ms an hour", (subject.cpu()? - cpu) / hours));
-    // It is awake.
+    let per_hour = count(watches.count()) / count(bench.watches.max(1)) / hours;
+    measures.push(Measure::one(bench.named("watch requests per watch and hour while idle"), "count", per_hour));
+    measures.push(Measure::one(bench.named("CPU time while idle"), "ms per hour", (operator.cpu()? - cpu) / hours));
+    // The operator still reacts.
     let Some(object) = bench.objects.first() else { return Ok(()) };
-    let mark = bench.mark()?;
-    edit(&object.api, &object.name, &bare::change()).await?;
-    bench.until(mark, Kind::Event, 1).await?;
-    let all = bench.all(mark)?;
-    let ended = |by: &str| all.by(by).of(Kind::Write).0.first().map(|request| request.ended).unwrap_or_default();
-    let took = between(ended("playground-admin"), ended("openshift-cnv/virt-platform-autopilot"));
+    let (took, _) = drift::correction(bench, object).await?;
     measures.push(Measure::one(bench.named("a drift right after that, edit to correction"), "ms", took));
     Ok(())
 }

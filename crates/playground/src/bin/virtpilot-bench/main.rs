@@ -1,76 +1,76 @@
-//! `make bench`: measures what this project promises, as a table and as JSON.
+//! `make bench`: measures the operator and the playground, and prints a table and JSON.
 
-mod bare;
-mod changing;
-mod changing_pack;
+mod baseline;
+mod churn;
+mod churn_pack;
+mod cluster_start;
+mod crd_growth;
 mod deletion;
 mod drift;
-mod growth;
 mod idle;
 mod measure;
+mod operator_process;
+mod operator_start;
 mod pack;
-mod start;
-mod starts;
-mod subject;
 
 use clap::Parser;
-use playground::{Playground, Progress, Trouble, trouble};
+use playground::{Playground, Progress, UserError, files};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Measures what this project promises.
+/// Measures the operator and the playground.
 #[derive(Parser)]
 struct Arguments {
-    /// How often a clean cluster is started
+    /// How often a new cluster is started
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// How many drifts of the large pack are corrected
+    /// How many drifts of the large pack are measured
     #[arg(long, default_value_t = 1_000)]
     drifts: usize,
-    /// How many seconds nothing happens
+    /// Seconds to measure the idle operator
     #[arg(long, default_value_t = 60)]
     idle: u64,
-    /// How many CRDs come to those there are
+    /// How many additional CRDs are installed
     #[arg(long, default_value_t = 300)]
     crds: usize,
-    /// How often 50 kinds are removed and installed again
+    /// How often 50 CRDs are removed and reinstalled
     #[arg(long, default_value_t = 20)]
     kinds_rounds: usize,
     /// Only this part
     #[arg(long, value_enum)]
     only: Option<Only>,
-    /// A large pack with its role, as `cargo xtask gen-pack` makes it
+    /// A large asset pack with its role, written by `cargo xtask gen-pack`
     #[arg(long, value_name = "FOLDER")]
     pack: Option<PathBuf>,
-    /// Where the same figures are written as JSON
+    /// The file for the results as JSON
     #[arg(long, default_value = "bench.json")]
     json: PathBuf,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Only {
-    /// Keeping a pack of two assets, and the large one
+    /// Managing a pack of two assets, and the large one
     Packs,
-    /// Kinds and nodes that come and go
+    /// CRDs and nodes that are added and removed
     Kinds,
-    /// Starting a clean cluster
+    /// Starting a new cluster
     Starts,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // The only TLS provider of the tree; a second installation is refused and harmless.
+    // Installing the provider a second time fails and is harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match run(&Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(trouble) => {
-            eprintln!("error: {trouble}");
+        Err(error) => {
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-async fn run(arguments: &Arguments) -> Result<(), Trouble> {
+async fn run(arguments: &Arguments) -> Result<(), UserError> {
     Playground::prepare(None, Progress::detect()).await?;
     let is_wanted = |part: Only| arguments.only.is_none_or(|only| only == part);
     let mut measures = Vec::new();
@@ -81,14 +81,16 @@ async fn run(arguments: &Arguments) -> Result<(), Trouble> {
         }
     }
     if is_wanted(Only::Kinds) {
-        measures.extend(changing::measure(arguments).await?);
+        measures.extend(churn::measure(arguments).await?);
     }
     if is_wanted(Only::Starts) {
-        measures.extend(starts::measure(arguments).await?);
+        measures.extend(cluster_start::measure(arguments).await?);
     }
     let json = serde_json::to_string_pretty(&measures).unwrap_or_default();
-    std::fs::write(&arguments.json, json).map_err(|error| trouble::io("write", &arguments.json, error))?;
-    print!("{}", measure::table(&measures));
-    println!("\nas JSON in {}", arguments.json.display());
+    files::write(&arguments.json, json)?;
+    for line in measure::table(&measures) {
+        println!("{line}");
+    }
+    println!("\nJSON: {}", arguments.json.display());
     Ok(())
 }

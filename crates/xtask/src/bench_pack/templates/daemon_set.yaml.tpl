@@ -19,7 +19,7 @@ spec:
         app.kubernetes.io/name: {{ .Params.name }}
     spec:
       serviceAccountName: {{ .Params.name }}
-      # No node has this label: what is measured is the operator, not pods.
+      # No node has this label, so no pods are created.
       nodeSelector:
         app.kubernetes.io/part-of: virtpilot-bench
       tolerations:

@@ -17,6 +17,6 @@ runAsUser:
 seLinuxContext:
   type: MustRunAs
 volumes: [configMap, emptyDir, projected]
-# An own account instead of a group, so that nobody else gains anything.
+# A dedicated account instead of a group, so that no other workload gets these rights.
 users:
   - system:serviceaccount:{{ .HCO.GetNamespace }}:{{ .Params.account }}

@@ -1,7 +1,7 @@
-//! The parent's hold on a supervisor and, through it, on all its programs.
+//! The parent's handle on a supervisor process and, through it, on all child processes.
 
-use super::protocol::{Order, Output, Report, Start};
-use crate::trouble::Trouble;
+use super::protocol::{Output, Report, Request, Start};
+use crate::user_error::UserError;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -10,40 +10,39 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use tokio::sync::mpsc;
 
-/// Programs that live as long as this value, and not a moment longer than this process.
+/// A supervisor and its child processes; dropping the handle ends them all, and so does the death of this process.
 #[derive(Debug)]
-pub struct Family {
+pub struct SupervisorHandle {
     supervisor: Child,
-    orders: Option<ChildStdin>,
+    requests: Option<ChildStdin>,
     reports: mpsc::UnboundedReceiver<Report>,
     pids: BTreeMap<String, u32>,
 }
 
-impl Family {
+impl SupervisorHandle {
     /// Starts a supervisor.
-    pub fn new() -> Result<Family, Trouble> {
-        Family::with(&[])
+    pub fn new() -> Result<SupervisorHandle, UserError> {
+        SupervisorHandle::spawn(&[])
     }
 
-    /// Starts a supervisor that makes a folder in `place`, and removes it when the family ends unless it is to be kept.
+    /// Starts a supervisor that creates a folder in `parent` and removes it at the end unless `keep` is set.
     ///
-    /// It is the supervisor that makes it, so there is no moment in which our death would leave it behind.
-    pub async fn in_folder(place: &Path, keep: bool) -> Result<(Family, PathBuf), Trouble> {
-        let place = place.as_os_str().to_owned();
-        let mut arguments = vec!["--folder-in".into(), place];
+    /// The supervisor creates it, so there is no moment in which our death would leave it behind.
+    pub async fn in_folder(parent: &Path, keep: bool) -> Result<(SupervisorHandle, PathBuf), UserError> {
+        let mut arguments = vec!["--folder-in".into(), parent.as_os_str().to_owned()];
         if keep {
             arguments.push("--keep".into());
         }
-        let mut family = Family::with(&arguments)?;
-        match family.next().await {
-            Some(Report::Folder(folder)) => Ok((family, folder)),
+        let mut supervisor = SupervisorHandle::spawn(&arguments)?;
+        match supervisor.next().await {
+            Some(Report::Folder(folder)) => Ok((supervisor, folder)),
             _ => Err(lost()),
         }
     }
 
-    fn with(arguments: &[OsString]) -> Result<Family, Trouble> {
+    fn spawn(arguments: &[OsString]) -> Result<SupervisorHandle, UserError> {
         let program = supervisor_program()?;
-        // A group of its own: Ctrl-C in a terminal reaches us and not the supervisor, which must outlive us to clean up.
+        // Its own process group: Ctrl-C in a terminal must not reach the supervisor, which outlives us to clean up.
         let mut supervisor = Command::new(&program)
             .arg("supervise")
             .args(arguments)
@@ -52,13 +51,13 @@ impl Family {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| {
-                Trouble::new(
+                UserError::new(
                     format!("could not start the supervisor {}", program.display()),
                     "build the whole workspace (`cargo build --workspace`) and run again",
                 )
-                .from(error)
+                .with_source(error)
             })?;
-        let orders = supervisor.stdin.take();
+        let requests = supervisor.stdin.take();
         let (sender, reports) = mpsc::unbounded_channel();
         if let Some(out) = supervisor.stdout.take() {
             std::thread::spawn(move || {
@@ -71,17 +70,17 @@ impl Family {
                 }
             });
         }
-        Ok(Family { supervisor, orders, reports, pids: BTreeMap::new() })
+        Ok(SupervisorHandle { supervisor, requests, reports, pids: BTreeMap::new() })
     }
 
-    /// Asks for a program; its `Started`, `Failed` and `Ended` come as reports.
-    pub fn start(&mut self, start: Start) -> Result<(), Trouble> {
-        self.order(&Order::Start(start))
+    /// Requests the start of a program; `Started`, `Failed` and `Ended` arrive as reports.
+    pub fn start(&mut self, start: Start) -> Result<(), UserError> {
+        self.send(&Request::Start(start))
     }
 
-    /// Asks a program to end (SIGTERM) and waits until it has.
-    pub async fn stop(&mut self, name: &str) -> Result<(), Trouble> {
-        self.order(&Order::Stop(name.to_owned()))?;
+    /// Sends SIGTERM to a program and waits until it has ended.
+    pub async fn stop(&mut self, name: &str) -> Result<(), UserError> {
+        self.send(&Request::Stop(name.to_owned()))?;
         while let Some(report) = self.next().await {
             if matches!(report, Report::Ended { name: ended, .. } if ended == name) {
                 break;
@@ -90,18 +89,18 @@ impl Family {
         Ok(())
     }
 
-    /// The next report; `None` when the supervisor is gone.
+    /// The next report; `None` when the supervisor has exited.
     pub async fn next(&mut self) -> Option<Report> {
         let report = self.reports.recv().await?;
-        self.remember(&report);
+        self.track(&report);
         Some(report)
     }
 
-    /// A report that has already come, without waiting; an error when the supervisor is gone.
-    pub fn poll(&mut self) -> Result<Option<Report>, Trouble> {
+    /// A report that has already arrived, without waiting; an error when the supervisor has exited.
+    pub fn poll(&mut self) -> Result<Option<Report>, UserError> {
         match self.reports.try_recv() {
             Ok(report) => {
-                self.remember(&report);
+                self.track(&report);
                 Ok(Some(report))
             }
             Err(mpsc::error::TryRecvError::Empty) => Ok(None),
@@ -109,12 +108,12 @@ impl Family {
         }
     }
 
-    /// The process id of a program that runs.
+    /// The process id of a running program.
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.pids.get(name).copied()
     }
 
-    fn remember(&mut self, report: &Report) {
+    fn track(&mut self, report: &Report) {
         match report {
             Report::Started { name, pid } => {
                 self.pids.insert(name.clone(), *pid);
@@ -126,30 +125,33 @@ impl Family {
         }
     }
 
-    fn order(&mut self, order: &Order) -> Result<(), Trouble> {
-        let line = serde_json::to_string(order).map_err(|error| lost().from(error))?;
-        let orders = self.orders.as_mut().ok_or_else(lost)?;
-        writeln!(orders, "{line}").map_err(|error| lost().from(error))
+    fn send(&mut self, request: &Request) -> Result<(), UserError> {
+        let line = serde_json::to_string(request).map_err(|error| lost().with_source(error))?;
+        let requests = self.requests.as_mut().ok_or_else(lost)?;
+        writeln!(requests, "{line}").map_err(|error| lost().with_source(error))
     }
 }
 
-impl Drop for Family {
-    /// Ends everything and waits for it: after this no process and no port is left.
+impl Drop for SupervisorHandle {
+    /// Ends all programs and waits for them: afterwards no process and no port is left.
     fn drop(&mut self) {
-        self.orders = None;
+        self.requests = None;
         let _ = self.supervisor.wait();
     }
 }
 
-fn lost() -> Trouble {
-    Trouble::new("the supervisor of our programs is gone", "it says why above, or somebody ended it; run again")
+fn lost() -> UserError {
+    UserError::new(
+        "the supervisor process exited unexpectedly",
+        "see its message above; if there is none, something killed it: run again",
+    )
 }
 
-/// Runs one program to its end and hands each of its lines to `each`; true in the line's second half means standard error.
-pub async fn run_to_end(start: Start, mut each: impl FnMut(&str, bool)) -> Result<Result<(), String>, Trouble> {
-    let mut family = Family::new()?;
-    family.start(Start { output: Output::Lines, ..start })?;
-    while let Some(report) = family.next().await {
+/// Runs one program to its end and passes each output line to `each`, with `true` for standard error.
+pub async fn run_to_end(start: Start, mut each: impl FnMut(&str, bool)) -> Result<Result<(), String>, UserError> {
+    let mut supervisor = SupervisorHandle::new()?;
+    supervisor.start(Start { output: Output::Lines, ..start })?;
+    while let Some(report) = supervisor.next().await {
         match report {
             Report::Out { text, .. } => each(&text, false),
             Report::Err { text, .. } => each(&text, true),
@@ -162,19 +164,19 @@ pub async fn run_to_end(start: Start, mut each: impl FnMut(&str, bool)) -> Resul
     Err(lost())
 }
 
-/// The supervisor is the playground's own binary: this program itself, or the one the build put beside it.
-fn supervisor_program() -> Result<PathBuf, Trouble> {
+/// The playground binary: this program itself, or the one beside it in the build folder.
+fn supervisor_program() -> Result<PathBuf, UserError> {
     const NAME: &str = "virtpilot-playground";
     if let Some(path) = std::env::var_os("VIRTPILOT_PLAYGROUND") {
         return Ok(path.into());
     }
-    let own = std::env::current_exe().map_err(|error| lost().from(error))?;
+    let own = std::env::current_exe().map_err(|error| lost().with_source(error))?;
     if own.file_name().is_some_and(|name| name == NAME) {
         return Ok(own);
     }
-    // Tests run from `deps`, one below the folder of the binaries.
+    // Tests run from `deps`, one level below the binaries.
     own.ancestors().skip(1).take(2).map(|folder| folder.join(NAME)).find(|path| path.is_file()).ok_or_else(|| {
-        Trouble::new(
+        UserError::new(
             format!("{NAME} is not beside {}", own.display()),
             "build the whole workspace (`cargo build --workspace`) or set VIRTPILOT_PLAYGROUND to the binary",
         )

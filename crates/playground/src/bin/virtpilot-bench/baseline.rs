@@ -1,19 +1,20 @@
-//! What a client does that only does what is necessary: the limit to compare with.
+//! The baseline: a client that only sends the necessary requests.
 
-use super::pack::{Bench, LABEL, Object, refused};
+use super::pack::{Bench, LABEL, Object};
 use kube::api::{DynamicObject, Patch, PatchParams};
-use playground::Trouble;
+use playground::UserError;
+use playground::user_error::refused;
 use serde_json::{Value, json};
 
-/// An object like one of the pack, under another name: nobody keeps it.
-pub(crate) struct Twin {
+/// An unmanaged copy of an object of the pack, under another name.
+pub(crate) struct UnmanagedCopy {
     pub(crate) object: Object,
     manifest: Value,
 }
 
-impl Twin {
-    /// A twin of an object, as it is now.
-    pub(crate) async fn of(object: &Object) -> Result<Twin, Trouble> {
+impl UnmanagedCopy {
+    /// Copies the current state of an object.
+    pub(crate) async fn of(object: &Object) -> Result<UnmanagedCopy, UserError> {
         let live = object.api.get(&object.name).await.map_err(|error| refused(&error))?;
         let name = format!("bare-{}", object.name);
         let DynamicObject { types, metadata, mut data } = live;
@@ -22,7 +23,7 @@ impl Twin {
             fields.remove("status");
         }
         if let Some(spec) = data.get_mut("spec").and_then(Value::as_object_mut) {
-            // What the server chose for the one cannot be the other's.
+            // The server allocates these and rejects duplicates.
             spec.retain(|key, _| !["clusterIP", "clusterIPs"].contains(&key.as_str()));
         }
         let mut manifest = data;
@@ -33,11 +34,11 @@ impl Twin {
         if let Some(namespace) = metadata.namespace {
             manifest["metadata"]["namespace"] = json!(namespace);
         }
-        Ok(Twin { object: Object { name, ..object.clone() }, manifest })
+        Ok(UnmanagedCopy { object: Object { name, ..object.clone() }, manifest })
     }
 
-    /// The one write a correction needs.
-    pub(crate) async fn apply(&self) -> Result<(), Trouble> {
+    /// Sends the one write that a correction needs.
+    pub(crate) async fn apply(&self) -> Result<(), UserError> {
         self.try_apply().await.map_err(|error| refused(&error))
     }
 
@@ -48,19 +49,19 @@ impl Twin {
     }
 }
 
-/// Twins of all objects that can have one, each beside its object: some kinds know only one name.
-pub(crate) async fn twins<'a>(bench: &'a Bench<'_>) -> Result<Vec<(&'a Object, Twin)>, Trouble> {
-    let mut twins = Vec::new();
+/// All objects that can be copied, with their copies; some kinds allow only one name.
+pub(crate) async fn copies<'a>(bench: &'a Bench<'_>) -> Result<Vec<(&'a Object, UnmanagedCopy)>, UserError> {
+    let mut copies = Vec::new();
     for object in &bench.objects {
-        let twin = Twin::of(object).await?;
-        if twin.try_apply().await.is_ok() {
-            twins.push((object, twin));
+        let copy = UnmanagedCopy::of(object).await?;
+        if copy.try_apply().await.is_ok() {
+            copies.push((object, copy));
         }
     }
-    Ok(twins)
+    Ok(copies)
 }
 
-/// A change that somebody makes and that has to be undone.
-pub(crate) fn change() -> Value {
-    json!({"metadata": {"labels": {LABEL: "somebody-else"}}})
+/// A manual edit for the operator to revert.
+pub(crate) fn manual_edit() -> Value {
+    json!({"metadata": {"labels": {LABEL: "manual-edit"}}})
 }

@@ -1,4 +1,4 @@
-//! What the proxy answers itself, and the headers that it does not hand on.
+//! The proxy's own responses, and the headers it does not forward.
 
 use bytes::Bytes;
 use http::header::{
@@ -11,39 +11,39 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::fmt;
 
-/// The proxy ends a connection in the middle, on purpose or because the server did.
+/// The proxy closes a connection before the response is complete, on purpose or because the server did.
 #[derive(Debug)]
-pub(super) struct HungUp;
+pub(super) struct ConnectionClosed;
 
-impl fmt::Display for HungUp {
+impl fmt::Display for ConnectionClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the proxy hung up")
+        write!(f, "the proxy closed the connection")
     }
 }
 
-impl std::error::Error for HungUp {}
+impl std::error::Error for ConnectionClosed {}
 
-/// What a client reads: a text or a stream.
-pub(super) type Body = UnsyncBoxBody<Bytes, HungUp>;
+/// A response body: fixed or streamed.
+pub(super) type Body = UnsyncBoxBody<Bytes, ConnectionClosed>;
 
-/// A body that is known already.
+/// A fixed body.
 pub(super) fn full(bytes: Bytes) -> Body {
     Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
-/// A failure in Kubernetes' words.
-pub(super) fn failure(code: u16, retry_after: Option<u32>) -> Response<Bytes> {
+/// An error response with a Kubernetes Status.
+pub(super) fn status_response(code: u16, retry_after: Option<u32>) -> Response<Bytes> {
     let retry_after = retry_after.or((code == 429).then_some(1));
-    let mut answer = Response::new(Bytes::from(status(code, retry_after).to_string()));
-    *answer.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut response = Response::new(Bytes::from(status(code, retry_after).to_string()));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(seconds) = retry_after {
-        answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
-    answer
+    response
 }
 
-/// A line of a watch that says that its version is too old.
+/// The watch event that reports an expired resourceVersion.
 pub(super) fn gone_event() -> Bytes {
     Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": status(410, None)})))
 }
@@ -68,17 +68,16 @@ fn status(code: u16, retry_after: Option<u32>) -> Value {
     let details = retry_after.map(|seconds| json!({"retryAfterSeconds": seconds})).unwrap_or_else(|| json!({}));
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": format!("the plan of the fault proxy says {code} {reason}").trim_end(),
+        "message": format!("injected by the fault proxy: {code} {reason}").trim_end(),
         "reason": reason, "details": details, "code": code,
     })
 }
 
-/// The headers of a request as the server gets them.
+/// The request headers to send to the server.
 pub(super) fn forwarded(mut headers: HeaderMap, host: &HeaderValue) -> HeaderMap {
     strip(&mut headers);
     headers.insert(HOST, host.clone());
-    // Plain JSON, whatever the client would rather have: events are told apart, and versions are read. Clients decode what the
-    // answer says it is.
+    // Always uncompressed JSON, so that events can be split and versions read; clients decode by the response's Content-Type.
     headers.remove(ACCEPT_ENCODING);
     if let Some(accept) = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()) {
         let plain = ["application/vnd.kubernetes.protobuf", "application/cbor"]
@@ -91,7 +90,7 @@ pub(super) fn forwarded(mut headers: HeaderMap, host: &HeaderValue) -> HeaderMap
     headers
 }
 
-/// Takes away what is about one connection and not about the message.
+/// Removes the hop-by-hop headers.
 pub(super) fn strip(headers: &mut HeaderMap) {
     for name in [CONNECTION, TRANSFER_ENCODING, TE, UPGRADE] {
         headers.remove(name);
@@ -103,25 +102,25 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
-    use super::{failure, forwarded, gone_event};
+    use super::{forwarded, gone_event, status_response};
     use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST};
     use http::{HeaderMap, HeaderValue};
 
     #[test]
-    fn a_failure_is_a_status_that_kubernetes_clients_read() {
-        let answer = failure(429, None);
-        assert_eq!((answer.status().as_u16(), answer.headers()["retry-after"].to_str().unwrap()), (429, "1"));
-        let status: kube::core::Status = serde_json::from_slice(answer.body()).unwrap();
+    fn an_error_response_is_a_status_that_kubernetes_clients_read() {
+        let response = status_response(429, None);
+        assert_eq!((response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+        let status: kube::core::Status = serde_json::from_slice(response.body()).unwrap();
         assert_eq!((status.code, status.reason.as_str()), (429, "TooManyRequests"));
-        assert!(!failure(503, None).headers().contains_key("retry-after"));
+        assert!(!status_response(503, None).headers().contains_key("retry-after"));
         assert!(gone_event().ends_with(b"\n"));
     }
 
     #[test]
-    fn the_server_is_asked_for_json() {
+    fn the_accept_header_requests_json() {
         let mut headers = HeaderMap::new();
-        let wanted = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-        headers.insert(ACCEPT, HeaderValue::from_static(wanted));
+        let accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let headers = forwarded(headers, &HeaderValue::from_static("server:1"));

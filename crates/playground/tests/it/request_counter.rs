@@ -1,33 +1,34 @@
-//! The counter over the audit log agrees with a client that counts its own requests.
+//! The request counter over the audit log agrees with clients that count their own requests.
 
-use crate::start;
+use crate::{admin_account, start};
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use playground::audit::{Kind, Row};
+use playground::pseudo_random::PseudoRandom;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 const NAMESPACE: &str = "openshift-cnv";
 
-/// A client that writes down what it asks for.
-struct Counting {
+/// A client that counts its own requests.
+struct CountingClient {
     client: Client,
     user: String,
     counted: BTreeMap<Row, usize>,
 }
 
-impl Counting {
+impl CountingClient {
     fn count(&mut self, kind: Kind, verb: &str, resource: &str) {
         let row = Row { user: self.user.clone(), kind, verb: verb.into(), resource: resource.into() };
         *self.counted.entry(row).or_default() += 1;
     }
 
-    /// Sends one request of a kind chosen by `choice`; whether it succeeds does not matter, it was made.
-    async fn ask(&mut self, choice: u64, round: usize) {
+    /// Sends the kind of request selected by `choice`; a failed request counts as well.
+    async fn send(&mut self, choice: usize, round: usize) {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), NAMESPACE);
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE);
         let events: Api<Event> = Api::namespaced(self.client.clone(), NAMESPACE);
@@ -42,7 +43,7 @@ impl Counting {
             }
             1 => {
                 self.count(Kind::Read, "get", "nodes");
-                let _ = nodes.get("nobody").await;
+                let _ = nodes.get("missing").await;
             }
             2 => {
                 self.count(Kind::Read, "list", "configmaps");
@@ -101,40 +102,29 @@ fn event(round: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_request_counter_agrees_with_clients_that_count_themselves() {
+async fn the_request_counter_agrees_with_clients_that_count_their_requests() {
     let playground = start("small").await;
-    let (trusted, stranger) =
-        (playground.account(NAMESPACE, "trusted").await, playground.account(NAMESPACE, "stranger").await);
-    let (trusted, stranger) = (trusted.unwrap(), stranger.unwrap());
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": "trusted"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "trusted", "namespace": NAMESPACE}],
-    }))
-    .unwrap();
-    Api::all(playground.client()).create(&PostParams::default(), &binding).await.unwrap();
-    let nodes: Api<Node> = Api::all(trusted.client.clone());
-    // Rights reach the authorizer a moment after they are granted; that moment is before the window.
-    while nodes.get("worker-0").await.is_err() {}
+    let admin = admin_account(&playground, "admin").await;
+    let unprivileged = playground.account(NAMESPACE, "unprivileged").await.unwrap();
 
     let before = playground.audit_log().mark().unwrap();
-    // One may do everything, the other next to nothing: refused requests are requests. They ask at the same time.
-    let ask = |client: Client, user: String, mut seed: u64| async move {
-        let mut counting = Counting { client, user, counted: BTreeMap::new() };
+    // One may do everything, the other almost nothing: refused requests count, too. They run concurrently.
+    let send = |client: Client, user: String, seed: u64| async move {
+        let mut random = PseudoRandom::new(seed);
+        let mut counting = CountingClient { client, user, counted: BTreeMap::new() };
         for round in 0..500 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            counting.ask((seed >> 33) % 12, round).await;
+            counting.send(random.below(12), round).await;
         }
         counting.counted
     };
-    let one = ask(trusted.client, trusted.user.clone(), 1);
-    let other = ask(stranger.client, stranger.user.clone(), 2);
-    let (mut counted, strangers) = tokio::join!(one, other);
-    let seen = playground.audit_log().since(before).unwrap();
-    assert_eq!(seen.by("openshift-cnv/stranger").table(), strangers);
-    counted.extend(strangers);
+    let by_admin = send(admin.client, admin.user.clone(), 1);
+    let by_unprivileged = send(unprivileged.client, unprivileged.user.clone(), 2);
+    let (mut counted, refused) = tokio::join!(by_admin, by_unprivileged);
+    let logged = playground.audit_log().since(before).unwrap();
+    assert_eq!(logged.by("openshift-cnv/unprivileged").table(), refused);
+    counted.extend(refused);
     assert_eq!(counted.values().sum::<usize>(), 1000);
-    assert_eq!(seen.filter(|request| request.user.contains("serviceaccount:openshift-cnv:")).table(), counted);
+    assert_eq!(logged.filter(|request| request.user.contains("serviceaccount:openshift-cnv:")).table(), counted);
     let kinds = [Kind::DryRun, Kind::Watch, Kind::Lease, Kind::Event, Kind::Read, Kind::Write];
-    assert!(kinds.iter().all(|kind| seen.of(*kind).count() > 50), "every kind was tried");
+    assert!(kinds.iter().all(|kind| logged.of(*kind).count() > 50), "every kind is covered");
 }

@@ -1,26 +1,23 @@
-//! A pack of many kinds that none of the playground's clusters has, and one object that wants a GPU.
+//! An asset pack of kinds that no playground serves, and one object that requires a GPU.
 
-use playground::{Trouble, trouble};
+use playground::{UserError, files, user_error};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The group of all its kinds.
 pub(crate) const GROUP: &str = "bench.example";
-/// How many kinds there are.
+/// The number of kinds.
 pub(crate) const KINDS: usize = 50;
-/// The ConfigMap that is wanted where there is a GPU.
+/// The ConfigMap that is desired only if a node has a GPU.
 pub(crate) const GPU: &str = "bench-gpu";
 
 /// Writes the pack into a folder.
-pub(crate) fn write(folder: &Path) -> Result<PathBuf, Trouble> {
+pub(crate) fn write(folder: &Path) -> Result<PathBuf, UserError> {
     let pack = folder.join("changing-pack");
     let active = pack.join("active");
-    std::fs::create_dir_all(&active).map_err(|error| trouble::io("make", &active, error))?;
-    let save = |name: &str, text: &str| {
-        let path = active.join(name);
-        std::fs::write(&path, text).map_err(|error| trouble::io("write", &path, error))
-    };
+    std::fs::create_dir_all(&active).map_err(|error| user_error::io("create", &active, error))?;
+    let save = |name: &str, text: &str| files::write(&active.join(name), text);
     let (mut assets, mut names) = ("assets:\n".to_owned(), Vec::new());
     for number in 0..KINDS {
         let name = name(number);
@@ -41,17 +38,17 @@ pub(crate) fn write(folder: &Path) -> Result<PathBuf, Trouble> {
         ),
     )?;
     names.push(GPU.to_owned());
-    let _ = writeln!(assets, "features: [{{name: bench, description: measured, assets: [{}]}}]", names.join(", "));
+    let _ = writeln!(assets, "features: [{{name: bench, description: benchmark, assets: [{}]}}]", names.join(", "));
     save("metadata.yaml", &assets)?;
     Ok(pack)
 }
 
-/// What one is called; its kind's plural is the same with an s.
+/// The name of an object; with an `s` it is the plural of its kind.
 pub(crate) fn name(number: usize) -> String {
     format!("thing{number}")
 }
 
-/// What the operator may do with them, beside what its own role says.
+/// The role for these kinds, in addition to the operator's own.
 pub(crate) fn role() -> String {
     let plurals: Vec<String> = (0..KINDS).map(|number| format!("{}s", name(number))).collect();
     let (account, namespace) = (api::FIELD_MANAGER, api::hco::NAMESPACE);
@@ -66,8 +63,8 @@ pub(crate) fn role() -> String {
     )
 }
 
-/// The definition of one kind.
-pub(crate) fn definition(number: usize) -> Value {
+/// The CRD of a kind.
+pub(crate) fn crd(number: usize) -> Value {
     let spec = json!({"type": "object", "properties": {"mode": {"type": "string"}}});
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     let plural = format!("{}s", name(number));

@@ -1,4 +1,4 @@
-//! The resourceVersion of what is sent, without reading the rest of it.
+//! Reads the resourceVersion of a message without parsing the rest of it.
 
 use serde::Deserialize;
 
@@ -22,13 +22,13 @@ struct Event {
     object: Versioned,
 }
 
-/// The version of an object or a list, where the body is one.
+/// The version of an object or a list, if the body is one.
 pub(super) fn of_object(body: &[u8]) -> Option<String> {
     let versioned: Versioned = serde_json::from_slice(body).ok()?;
     versioned.metadata.resource_version.filter(|version| !version.is_empty())
 }
 
-/// The type and the version of an event of a watch.
+/// The type and the version of a watch event.
 pub(super) fn of_event(line: &[u8]) -> Option<(String, Option<String>)> {
     let event: Event = serde_json::from_slice(line).ok()?;
     Some((event.kind, event.object.metadata.resource_version))
@@ -39,7 +39,7 @@ mod tests {
     use super::{of_event, of_object};
 
     #[test]
-    fn the_version_is_found_where_there_is_one() {
+    fn the_version_of_an_object_and_of_an_event_is_found() {
         assert_eq!(
             of_object(br#"{"a":{"b":[1]},"metadata":{"name":"x","resourceVersion":"7"}}"#).as_deref(),
             Some("7")
