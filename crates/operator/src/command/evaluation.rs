@@ -44,9 +44,9 @@ impl Policy {
                 cluster::connect(target.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
             let mut core = Core::new(config, catalog, Clock::start().now());
             let unlisted = runtime::evaluate(&server, &mut core, &Discard).await?;
-            let reports = unlisted.iter().map(|unlisted| {
-                format!("could not list {}: {}", unlisted.target.kind.kind, unlisted.why)
-            });
+            let reports = unlisted
+                .iter()
+                .map(|unlisted| format!("could not list {}: {}", unlisted.target.kind.kind, unlisted.why));
             let reports: Vec<String> = reports.collect();
             match core.has_evaluated() {
                 true => reports.iter().for_each(|report| eprintln!("warning: {report}")),

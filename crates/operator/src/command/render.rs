@@ -105,7 +105,9 @@ fn offline(arguments: &Arguments) -> anyhow::Result<Option<Facts>> {
 
 /// Those that are printed: what is wanted, what failed, and on request the rest.
 fn shown(outcomes: &[Outcome], all: bool) -> impl Iterator<Item = &Outcome> {
-    outcomes.iter().filter(move |outcome| all || matches!(outcome.result, AssetResult::Included(_) | AssetResult::Error(_)))
+    outcomes
+        .iter()
+        .filter(move |outcome| all || matches!(outcome.result, AssetResult::Included(_) | AssetResult::Error(_)))
 }
 
 /// The predecessor's names for the results.

@@ -101,7 +101,10 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::new());
     let (readiness, missing) = watch::channel(vec![api::hco::KIND.to_owned()]);
     health::serve(arguments.health_probe_bind_address, "probes", health::probes(missing)).await?;
-    let text = { let metrics = metrics.clone(); move || metrics.text() };
+    let text = {
+        let metrics = metrics.clone();
+        move || metrics.text()
+    };
     health::serve(arguments.metrics_bind_address, "metrics", health::metrics(text)).await?;
     let stop = stop::on_signal()?;
     let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
@@ -122,9 +125,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         return product::run(config, catalog, server, permit, (pod, metrics), readiness, stop).await;
     }
     let (namespace, shown, leading) = (config.namespace.clone(), readiness.clone(), server.clone());
-    let work = |permit, stop| {
-        product::run(config, catalog, server, permit, (pod.clone(), metrics), readiness, stop)
-    };
+    let work = |permit, stop| product::run(config, catalog, server, permit, (pod.clone(), metrics), readiness, stop);
     lead(&leading, &namespace, &pod, &shown, stop, work).await
 }
 

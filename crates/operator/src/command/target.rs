@@ -46,8 +46,7 @@ impl Target {
     }
 
     async fn reach(&self) -> anyhow::Result<Reached> {
-        let server =
-            cluster::connect(self.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
+        let server = cluster::connect(self.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
         let kinds = discovery::discover(&server).await.with_context(|| {
             format!(
                 "could not ask the API server at {} what it serves; is it running, and is this the right kubeconfig?",

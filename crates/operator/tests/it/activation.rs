@@ -1,7 +1,7 @@
 //! What the annotation `autopilot` and the opt-ins create, hold and take away, word by word.
 
 use crate::life::{LIFE, labelled, make_under_our_name};
-use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, eventually_within, quiet};
+use crate::operator::{NAMESPACE, Running, annotate, digest_in, edit, eventually, eventually_within, quiet};
 use crate::stage::create;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, PostParams};
 use playground::deployment;
@@ -96,8 +96,7 @@ async fn every_word_in_the_annotation_creates_holds_and_prunes_what_it_says_and_
         assert_eq!(there(&running).await, expected, "{value:?}");
     }
     // A yes to exactly that deletes it.
-    let asked =
-        running.events("ApprovalRequired").await.into_iter().find(|note| note.contains("it is deleted")).unwrap();
+    let asked = running.events("ApprovalRequired").await.into_iter().find(|note| note.contains("deleting it")).unwrap();
     let digest = digest_in(&asked).unwrap();
     running.annotate_hco("approved", Some(digest)).await;
     let machines = objects(&running, "MachineConfig");
@@ -115,7 +114,7 @@ async fn nothing_is_deleted_that_we_did_not_make_or_that_was_made_anew() {
     let forged = json!({"metadata": {"labels": {api::MANAGED_BY.0: api::MANAGED_BY.1}, "annotations": {api::annotation::ORIGIN: "created"}}});
     edit(&maps, "life-kept", forged).await;
     for name in ["life-extra", "life-kept"] {
-        let words = format!("ConfigMap {NAMESPACE}/{name}: it is not wanted any more, and stays: it has no origin");
+        let words = format!("ConfigMap {NAMESPACE}/{name}: not wanted any more, but kept: it has no origin");
         eventually(&words, async || {
             running.events("LeftBehind").await.into_iter().find(|note| note.starts_with(&words))
         })

@@ -1,6 +1,6 @@
 //! What a person types, and what they read.
 
-use crate::operator::{Running, eventually};
+use crate::operator::{Running, digest_in, eventually};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -32,8 +32,7 @@ async fn a_person_sees_what_is_held_says_yes_and_sees_it_kept() {
     };
     let held = state("swap-enable");
     assert_eq!(held["state"], "held");
-    let digest =
-        digest_in(held["why"].as_str().unwrap()).unwrap().to_owned();
+    let digest = digest_in(held["why"].as_str().unwrap()).unwrap().to_owned();
     assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).out, format!("approved {digest}\n"));
     assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).out, format!("{digest} was approved before\n"));
     eventually("both are kept", async || {

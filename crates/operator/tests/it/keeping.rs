@@ -1,6 +1,6 @@
 //! Objects appear, stay as they should be, and are the user's where the user says so.
 
-use crate::operator::{Running, SERVICE, SWAP, annotate, edit, eventually, quiet};
+use crate::operator::{Running, SERVICE, SWAP, annotate, digest_in, edit, eventually, quiet};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use playground::audit::Kind;
 use serde_json::json;
@@ -22,7 +22,8 @@ async fn an_install_applies_what_restarts_nothing_and_asks_for_the_rest() {
     assert_eq!(service(&running).await.data["spec"]["ports"][0]["port"], 8080);
     let asked = eventually("an approval is asked for", async || running.events("ApprovalRequired").await.pop()).await;
     assert!(
-        asked.contains("restarts 3 nodes of pool worker: worker-0, worker-1, worker-2; approve sha256:"),
+        asked
+            .contains("restarts 3 nodes of pool worker: worker-0, worker-1, worker-2; run \"virtpilot approve sha256:"),
         "{asked}"
     );
     assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none());

@@ -1,7 +1,7 @@
 //! From the predecessor to us, and from one version of ours to the next: no node restarts, nothing is deleted, what differs is told.
 
 use crate::life::{LIFE, make_under_our_name};
-use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, edit, eventually, quiet};
+use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, digest_in, edit, eventually, quiet};
 use kube::api::{Api, DynamicObject, PostParams};
 use playground::audit::Kind;
 use playground::deployment;

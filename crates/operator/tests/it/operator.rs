@@ -242,6 +242,13 @@ pub(crate) async fn eventually_within<T>(patience: Duration, what: &str, look: i
     }
 }
 
+/// The first digest in a message.
+pub(crate) fn digest_in(message: &str) -> Option<&str> {
+    const LENGTH: usize = "sha256:".len() + 64;
+    let at = message.find("sha256:")?;
+    message.get(at..at + LENGTH)
+}
+
 /// Waits until the operator has not asked for anything for a while.
 pub(crate) async fn quiet(running: &Running) {
     loop {

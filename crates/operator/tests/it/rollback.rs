@@ -3,7 +3,7 @@
 use crate::commands::virtpilot;
 use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, eventually, playground, quiet};
 use change::{Effect, Key, Kind};
-use cluster::{Permit, Server, Timeouts, backup, discovery, list, live};
+use cluster::{Permit, Server, Timeouts, backup, discovery, live};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use playground::{Playground, deployment};
 use protocol::{Kinds, Served, WriteError};
@@ -25,7 +25,8 @@ struct Stage {
 impl Stage {
     async fn set() -> Stage {
         let playground = playground().await;
-        let server = cluster::connect(Some(&playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY).await.unwrap();
+        let server =
+            cluster::connect(Some(&playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY).await.unwrap();
         let kinds = discovery::discover(&server).await.unwrap();
         Stage { playground, server, kinds }
     }
@@ -361,7 +362,9 @@ async fn what_is_handed_back_keeps_every_value_and_belongs_to_whoever_applies_it
         let live = cluster::live::read(&stage.server, &served, &key).await.unwrap().unwrap();
         let patch = change::handback::patch(&live);
         let effect = Effect::HandBack { patch };
-        cluster::act::act(&stage.server, &Permit::typed_command(), api::FIELD_MANAGER, &served, &key, effect, 0).await.unwrap();
+        cluster::act::act(&stage.server, &Permit::typed_command(), api::FIELD_MANAGER, &served, &key, effect, 0)
+            .await
+            .unwrap();
         let after = stage.look(&key).await;
         assert_eq!(
             (&after["data"], &after["metadata"]["labels"]),
@@ -437,7 +440,9 @@ async fn a_rollback_beside_a_running_operator_stays() {
     eventually("it is kept", async || maps.get_opt("scene-settings").await.unwrap()).await;
     running.stop();
     maps.delete("scene-settings", &DeleteParams::default()).await.unwrap();
-    let server = cluster::connect(Some(&running.playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY).await.unwrap();
+    let server = cluster::connect(Some(&running.playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY)
+        .await
+        .unwrap();
     let kinds = discovery::discover(&server).await.unwrap();
     let metadata = json!({"name": "scene-settings", "namespace": NAMESPACE, "labels": {"app": "mine"}});
     let object =
