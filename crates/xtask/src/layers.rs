@@ -42,28 +42,45 @@ pub(crate) struct Layer {
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 14] = [
+pub(crate) const LAYERS: [Layer; 16] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
         role: Role::Think,
         may_use: &["api"],
-        what: "one object: desired, overrides, digest, effect",
+        what: "one object: desired state, overrides, diff, digest, gate, effect",
     },
-    Layer { name: "catalog", role: Role::Think, may_use: &["change", "api"], what: "facts in, desired objects out" },
+    Layer {
+        name: "catalog",
+        role: Role::Think,
+        may_use: &["change", "api"],
+        what: "facts about a cluster in, desired objects out",
+    },
+    Layer {
+        name: "protocol",
+        role: Role::Think,
+        may_use: &["catalog", "change"],
+        what: "the events and commands between a core and its hands",
+    },
     Layer {
         name: "autopilot",
         role: Role::Think,
-        may_use: &["catalog", "change", "api"],
-        what: "a verdict per object",
+        may_use: &["protocol", "catalog", "change", "api"],
+        what: "the autopilot's decisions: one state machine, `handle(events, now) -> commands`",
     },
     Layer { name: "advisor", role: Role::Think, may_use: &["catalog", "change", "api"], what: "plan, approval, phase" },
     Layer { name: "fleet", role: Role::Think, may_use: &["change", "api"], what: "pools, machines, placement" },
     Layer {
         name: "cluster",
         role: Role::Do,
-        may_use: &["catalog", "change", "api"],
-        what: "the Kubernetes API; the only writer",
+        may_use: &["protocol", "catalog", "change"],
+        what: "the Kubernetes API: reads, watches, and the only writer; knows no product",
+    },
+    Layer {
+        name: "runtime",
+        role: Role::Do,
+        may_use: &["cluster", "protocol", "catalog", "change"],
+        what: "the hands all products share: run a core, publish events, lead, probes, stop; knows no product",
     },
     Layer {
         name: "hypervisor",
@@ -80,15 +97,17 @@ pub(crate) const LAYERS: [Layer; 14] = [
             "api",
             "change",
             "catalog",
+            "protocol",
             "autopilot",
             "advisor",
             "fleet",
             "cluster",
+            "runtime",
             "hypervisor",
             "forge",
             "identity",
         ],
-        what: "the `virtpilot` binary: arguments and wiring",
+        what: "the `virtpilot` binary: arguments, wiring, journal, commands",
     },
     Layer { name: "guest", role: Role::Do, may_use: &["api"], what: "the small binary inside a runner's machine" },
     Layer {

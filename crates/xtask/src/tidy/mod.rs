@@ -8,7 +8,11 @@ mod licences;
 mod links;
 mod manifests;
 mod names;
+mod neutrality;
+mod permits;
 mod purity;
+mod wiring;
+mod words;
 
 use crate::workspace::Workspace;
 
@@ -23,7 +27,11 @@ pub(crate) fn all(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
         links::check,
         manifests::check,
         names::check,
+        neutrality::check,
+        permits::check,
         purity::check,
+        wiring::check,
+        words::check,
     ];
     let mut violations = Vec::new();
     for check in checks {
