@@ -22,6 +22,8 @@ mod release;
 pub mod removal;
 pub mod scope;
 pub mod status;
+#[cfg(test)]
+mod testing;
 pub mod unwanted;
 
 pub use budget::Budget;

@@ -1,0 +1,13 @@
+//! A model of the API server, and a test bed that runs the core against it. A story is a test that acts as users do and expects commands.
+
+pub(crate) mod acts;
+pub(crate) mod bed;
+pub(crate) mod fields;
+pub(crate) mod pack;
+pub(crate) mod print;
+pub(crate) mod requests;
+pub(crate) mod server;
+pub(crate) mod serving;
+pub(crate) mod stored;
+mod stories;
+pub(crate) mod watching;

@@ -1,0 +1,306 @@
+//! Runs the core against the model: carries out its commands, delivers answers and watch events, and moves the clock.
+
+use crate::core::{Config, Core};
+use crate::notice::Notice;
+use crate::status::StatusLine;
+use crate::testing::pack::{NAMESPACE, Pack};
+use crate::testing::print;
+use crate::testing::requests::{Fault, Made};
+use crate::testing::server::ApiServer;
+use crate::testing::serving::Crd;
+use crate::testing::stored::Stored;
+use crate::testing::watching::OpenWatch;
+use change::{Key, Moment, Now, PatchableKinds};
+use jiff::Timestamp;
+use protocol::{Command, Core as _, Event, WatchTarget};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The HyperConverged.
+pub(crate) const HCO: &str = "HyperConverged virt/kubevirt-hyperconverged";
+/// The CRD of HyperConverged.
+pub(crate) const HCOS: Crd =
+    Crd { api_version: "hco.kubevirt.io/v1", kind: "HyperConverged", plural: "hyperconvergeds", namespaced: true };
+/// The CRD of MachineConfig.
+pub(crate) const MACHINE_CONFIGS: Crd = Crd {
+    api_version: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    plural: "machineconfigs",
+    namespaced: false,
+};
+/// The CRD of KubeDescheduler.
+pub(crate) const DESCHEDULERS: Crd = Crd {
+    api_version: "operator.openshift.io/v1",
+    kind: "KubeDescheduler",
+    plural: "kubedeschedulers",
+    namespaced: true,
+};
+
+/// More rounds without a pause are a hot loop.
+const MOST_ROUNDS: usize = 1_000;
+
+/// A cluster and the core that runs on it.
+#[derive(Debug)]
+pub(crate) struct TestBed {
+    pub(crate) server: ApiServer,
+    pub(crate) core: Core,
+    pub(crate) pack: Pack,
+    pub(crate) config: Config,
+    started: Timestamp,
+    pub(crate) watches: BTreeMap<WatchTarget, OpenWatch>,
+    /// Commands that were not carried out yet.
+    pub(crate) requests: Vec<Command<Notice>>,
+    /// Answers that were not delivered yet.
+    pub(crate) answers: Vec<Event>,
+    pub(crate) held_writes: BTreeSet<Key>,
+    pub(crate) held_answers: BTreeSet<Key>,
+    pub(crate) faults: BTreeMap<Key, VecDeque<Fault>>,
+    pub(crate) refusals: BTreeMap<Key, Fault>,
+    pub(crate) failing_reads: usize,
+    /// The writes of the core that were carried out.
+    pub(crate) made: Vec<Made>,
+    pub(crate) notices: Vec<Notice>,
+    lines: Vec<String>,
+    is_verbose: bool,
+    /// How often the core was called.
+    pub(crate) steps: usize,
+}
+
+impl TestBed {
+    /// A cluster with a HyperConverged, one worker without a GPU and MachineConfigs, and a core of the standard pack that has not run yet.
+    pub(crate) fn new() -> TestBed {
+        TestBed::of(Pack::standard())
+    }
+
+    /// The same with another pack.
+    pub(crate) fn of(pack: Pack) -> TestBed {
+        let started: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
+        let mut server = ApiServer::new(started);
+        server.serve("v1", "ConfigMap", "configmaps", true);
+        server.serve("v1", "Secret", "secrets", true);
+        server.serve("v1", "Service", "services", true);
+        server.serve("v1", "Node", "nodes", false);
+        server.serve("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
+        server.install_crd(&HCOS);
+        server.install_crd(&MACHINE_CONFIGS);
+        let config = Config {
+            namespace: NAMESPACE.into(),
+            opt_in: false,
+            patchable: PatchableKinds::none(),
+            prune: true,
+            images: BTreeMap::new(),
+            writes: true,
+        };
+        let core = Core::new(config.clone(), pack.catalog(), start_of(started));
+        let mut bed = TestBed {
+            server,
+            core,
+            pack,
+            config,
+            started,
+            watches: BTreeMap::new(),
+            requests: Vec::new(),
+            answers: Vec::new(),
+            held_writes: BTreeSet::new(),
+            held_answers: BTreeSet::new(),
+            faults: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            failing_reads: 0,
+            made: Vec::new(),
+            notices: Vec::new(),
+            lines: Vec::new(),
+            is_verbose: false,
+            steps: 0,
+        };
+        bed.create_hco();
+        bed.node_joins("w0", false);
+        bed
+    }
+
+    /// The same after the core has run for a second; what it did is not shown.
+    pub(crate) fn settled() -> TestBed {
+        let mut bed = TestBed::new();
+        bed.advance(Duration::from_secs(1));
+        bed
+    }
+
+    /// Runs until nothing is in flight and no timer has expired; the writes and notices since the last call, one per line.
+    pub(crate) fn settle(&mut self) -> String {
+        self.run();
+        self.take_lines()
+    }
+
+    /// The same with every command.
+    pub(crate) fn settle_verbosely(&mut self) -> String {
+        self.is_verbose = true;
+        let lines = self.settle();
+        self.is_verbose = false;
+        lines
+    }
+
+    /// Runs for so long, through every timer; the writes and notices since the last call, one per line.
+    pub(crate) fn advance(&mut self, time: Duration) -> String {
+        let end = self.now().monotonic.after(time);
+        self.run();
+        while let Some(at) = self.core.wake_at().filter(|at| *at <= end) {
+            self.set_clock(at);
+            self.run();
+        }
+        self.set_clock(end);
+        self.run();
+        self.take_lines()
+    }
+
+    /// Expects that a day passes without a write that changes anything and without a notice.
+    pub(crate) fn expect_silence(&mut self) {
+        let made = self.made.len();
+        let lines = self.advance(Duration::from_secs(24 * 3_600));
+        let moved = self.made[made..].iter().filter(|made| made.has_moved()).count();
+        let notices = lines.lines().filter(|line| line.starts_with("notice"));
+        assert_eq!((moved, notices.collect::<Vec<_>>()), (0, Vec::<&str>::new()), "{lines}");
+    }
+
+    /// Replaces the core with a new one, which knows nothing. What was in flight is lost.
+    pub(crate) fn restart(&mut self) {
+        self.restart_with(|_| {});
+    }
+
+    /// The same with another configuration.
+    pub(crate) fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
+        self.started = self.server.now;
+        self.core = Core::new(self.config.clone(), self.pack.catalog(), start_of(self.started));
+        self.watches.clear();
+        self.requests.clear();
+        self.answers.clear();
+    }
+
+    /// The status of a new core that writes nothing and sees this cluster once.
+    pub(crate) fn observe(&self) -> Vec<StatusLine> {
+        let config = Config { writes: false, ..self.config.clone() };
+        let mut observer = self.fork(config);
+        observer.run();
+        observer.core.status()
+    }
+
+    /// A new core with this configuration on a copy of the cluster.
+    pub(crate) fn fork(&self, config: Config) -> TestBed {
+        let mut bed = TestBed::of(self.pack.clone());
+        bed.server = self.server.clone();
+        bed.config = config;
+        bed.restart();
+        bed
+    }
+
+    /// Whether an object exists, and how it is stored.
+    pub(crate) fn stored(&self, key: &str) -> Option<Rc<Stored>> {
+        self.server.get(&self.key(key)).cloned()
+    }
+
+    /// The key of `ConfigMap virt/a`.
+    pub(crate) fn key(&self, text: &str) -> Key {
+        let (kind, name) = text.split_once(' ').unwrap_or_else(|| panic!("{text:?} is not `Kind namespace/name`"));
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let known = [HCOS, MACHINE_CONFIGS, DESCHEDULERS];
+        let kind = match known.iter().find(|crd| crd.kind == kind) {
+            // Also where it is not served now.
+            Some(crd) => change::Kind::new(crd.api_version, crd.kind),
+            None => self.server.kind_called(kind),
+        };
+        Key { kind, namespace: namespace.into(), name: name.into() }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let passed = self.server.now.duration_since(self.started);
+        let monotonic = Moment::since_start(Duration::try_from(passed).unwrap_or_default());
+        Now { wall: self.server.now, monotonic }
+    }
+
+    pub(crate) fn set_clock(&mut self, at: Moment) {
+        let at = change::now::later(self.started, at.elapsed());
+        self.server.now = self.server.now.max(at);
+    }
+
+    /// Runs until nothing is in flight and no timer has expired.
+    pub(crate) fn run(&mut self) {
+        for _ in 0..MOST_ROUNDS {
+            self.carry_out_all();
+            let events = self.ready_events();
+            let is_due = self.core.wake_at().is_some_and(|at| at <= self.now().monotonic);
+            if events.is_empty() && !is_due {
+                return;
+            }
+            self.handle(events);
+        }
+        panic!("it does not settle: {:#?}", self.lines);
+    }
+
+    fn carry_out_all(&mut self) {
+        for request in std::mem::take(&mut self.requests) {
+            match &request {
+                Command::Write(write) if self.held_writes.contains(&write.key) => self.requests.push(request),
+                _ => self.carry_out(request),
+            }
+        }
+    }
+
+    fn ready_events(&mut self) -> Vec<Event> {
+        let held = &self.held_answers;
+        let is_held = |event: &Event| matches!(event, Event::Written(key, _) if held.contains(key));
+        let (waiting, mut events): (Vec<Event>, Vec<Event>) =
+            std::mem::take(&mut self.answers).into_iter().partition(is_held);
+        self.answers = waiting;
+        for (target, watch) in &mut self.watches {
+            while let Some(event) = watch.next(target, &self.server) {
+                events.push(Event::Watched(target.clone(), event));
+            }
+        }
+        events
+    }
+
+    /// Calls the core once and takes its commands.
+    pub(crate) fn handle(&mut self, events: Vec<Event>) {
+        self.steps += 1;
+        let now = self.now();
+        for command in self.core.handle(events, now) {
+            if print::is_shown(&command) || (self.is_verbose && !matches!(command, Command::Write(_))) {
+                self.line(&print::command(&command));
+            }
+            match command {
+                Command::Watch { target, content, .. } => {
+                    self.watches.insert(target, OpenWatch::new(content));
+                }
+                Command::Unwatch(target) => {
+                    self.watches.remove(&target);
+                }
+                Command::Notify(notice) => self.notices.push(notice),
+                Command::Readiness(_) => {}
+                request => self.requests.push(request),
+            }
+        }
+    }
+
+    /// Adds a line to what [`TestBed::settle`] returns.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.lines.push(format!("{line}\n"));
+    }
+
+    fn take_lines(&mut self) -> String {
+        std::mem::take(&mut self.lines).concat()
+    }
+
+    /// Creates the HyperConverged.
+    pub(crate) fn create_hco(&mut self) {
+        let metadata = json!({"name": api::hco::NAME, "namespace": NAMESPACE});
+        self.create(
+            "person",
+            &json!({"apiVersion": "hco.kubevirt.io/v1", "kind": api::hco::KIND, "metadata": metadata, "spec": {}}),
+        );
+    }
+}
+
+fn start_of(wall: Timestamp) -> Now {
+    Now { wall, monotonic: Moment::default() }
+}

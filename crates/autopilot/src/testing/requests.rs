@@ -1,0 +1,225 @@
+//! Carries out the core's commands on the model, with the faults that a story asks for.
+
+use crate::notice::Notice;
+use crate::testing::bed::TestBed;
+use crate::testing::fields::merge;
+use crate::testing::print;
+use crate::testing::server::{Failure, Outcome};
+use crate::testing::stored::Stored;
+use api::FIELD_MANAGER;
+use catalog::Answer;
+use change::{Effect, Key, Kind, backup, list_repair};
+use protocol::{Command, Event, Write, WriteError, Written};
+use serde_json::{Value, json};
+use std::rc::Rc;
+
+/// What goes wrong with one request about an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fault {
+    /// The server refuses the write with this status and message.
+    Refused(u16, &'static str),
+    /// A list item has another key.
+    KeyChanged,
+    /// The backup fails.
+    NoBackup,
+    /// The request does not arrive.
+    Transient,
+    /// The write is made, but its answer is lost.
+    Unanswered,
+}
+
+/// One write of the core that was carried out.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    pub(crate) write: Write,
+    /// The object before and after it.
+    pub(crate) before: Option<Rc<Stored>>,
+    pub(crate) after: Option<Rc<Stored>>,
+}
+
+impl Made {
+    /// Whether it moved the resourceVersion.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.before != self.after
+    }
+
+    /// Whether the object was as it should be before it: equal but for the budget, and all fields owned.
+    fn is_needless(&self) -> bool {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else { return false };
+        let content = |stored: &Stored| {
+            let mut object = stored.object.clone();
+            let metadata = &mut object["metadata"];
+            metadata["resourceVersion"].take();
+            metadata["annotations"][api::annotation::BUDGET].take();
+            object
+        };
+        self.has_moved()
+            && content(before) == content(after)
+            && before.applied_by(FIELD_MANAGER) == after.applied_by(FIELD_MANAGER)
+            && before.owners.len() == after.owners.len()
+    }
+}
+
+impl TestBed {
+    /// Carries out a request; its answer waits to be delivered.
+    pub(crate) fn carry_out(&mut self, request: Command<Notice>) {
+        let event = match request {
+            Command::Discover { tag } => Event::Discovered(match self.fault_of_reads() {
+                Some(why) => Err(why),
+                None => Ok(self.server.discover(tag.as_deref())),
+            }),
+            Command::Query { query, .. } => {
+                let answer = match self.fault_of_reads() {
+                    Some(_) => Answer::Unknown,
+                    None => self.server.answer(&query),
+                };
+                Event::Answered(query, answer)
+            }
+            Command::Refetch { key, .. } => {
+                let found = match self.fault_of_reads() {
+                    Some(why) => Err(why),
+                    None => Ok(self.server.get(&key).map(|stored| stored.live())),
+                };
+                Event::Refetched(key, found)
+            }
+            Command::Inspect { key, .. } => {
+                let found = match self.fault_of_reads() {
+                    Some(why) => Err(why),
+                    None => Ok(self.server.inspect(&key)),
+                };
+                Event::Inspected(key, found)
+            }
+            Command::Search { search, .. } => {
+                let found = match self.fault_of_reads() {
+                    Some(why) => Err(why),
+                    None => Ok(self.server.search(&search)),
+                };
+                Event::Found(search, found)
+            }
+            Command::Write(write) => {
+                let key = write.key.clone();
+                Event::Written(key, self.write(*write).map_err(|error| *error))
+            }
+            Command::Watch { .. } | Command::Unwatch(_) | Command::Notify(_) | Command::Readiness(_) => return,
+        };
+        self.answers.push(event);
+    }
+
+    fn fault_of_reads(&mut self) -> Option<String> {
+        (self.failing_reads > 0).then(|| {
+            self.failing_reads -= 1;
+            "connection reset".to_owned()
+        })
+    }
+
+    fn write(&mut self, write: Write) -> Result<Written, Box<WriteError>> {
+        let key = write.key.clone();
+        let verb = print::verb(&write.effect);
+        let fault = match self.faults.get_mut(&key) {
+            Some(faults) if !faults.is_empty() => faults.pop_front(),
+            _ => self.refusals.get(&key).cloned(),
+        };
+        let message = || "injected".to_owned();
+        let error = match fault {
+            None | Some(Fault::Unanswered) => None,
+            Some(Fault::Refused(code, message)) => {
+                Some(WriteError::Refused { key: key.clone(), code, message: message.to_owned() })
+            }
+            Some(Fault::KeyChanged) => {
+                let is_apply = matches!(write.effect, Effect::Apply { .. });
+                is_apply.then(|| WriteError::KeyChanged { key: key.clone(), message: message() })
+            }
+            Some(Fault::NoBackup) => {
+                write.backup.is_some().then(|| WriteError::NoBackup { key: key.clone(), message: message() })
+            }
+            Some(Fault::Transient) => Some(WriteError::Transient { key: key.clone(), message: message() }),
+        };
+        if let Some(error) = error {
+            self.line(&format!("{verb} {key}: {}", print::error(&error)));
+            return Err(Box::new(error));
+        }
+        let result = self.perform(write);
+        match (&result, self.made.last()) {
+            (Err(error), _) => self.line(&format!("{verb} {key}: {}", print::error(error))),
+            (Ok(_), Some(made)) if !made.has_moved() => self.line(&format!("{verb} {key}: no change")),
+            (Ok(_), _) if fault == Some(Fault::Unanswered) => self.line(&format!("{verb} {key}: answer lost")),
+            (Ok(_), _) => self.line(&format!("{verb} {key}")),
+        }
+        match fault {
+            Some(Fault::Unanswered) => Err(Box::new(WriteError::Transient { key, message: "timeout".into() })),
+            _ => result,
+        }
+    }
+
+    fn perform(&mut self, write: Write) -> Result<Written, Box<WriteError>> {
+        if let Some((key, _, effect)) = &write.record {
+            self.line(&format!("record {key}"));
+            let _ = self.perform_effect(key, effect);
+        }
+        let mut copy = None;
+        if let Some(backup) = &write.backup {
+            let before = self.server.get(&write.key).map(|stored| stored.whole(&write.key.kind.api_version()));
+            let Some(object) = before else {
+                return Err(Box::new(WriteError::NoBackup { key: write.key.clone(), message: "it is gone".into() }));
+            };
+            let secret = backup::secret(&object, &backup.namespace).expect("it is small");
+            let key = Key { kind: Kind::new("v1", "Secret"), ..Key::of(&secret).expect("it has a name") };
+            self.line(&format!("back up {}", write.key));
+            self.server.create(FIELD_MANAGER, &key, &secret).expect("Secrets are served");
+            copy = Some(object);
+        }
+        let before = self.server.get(&write.key).cloned();
+        let outcome = self.perform_effect(&write.key, &write.effect);
+        let after = self.server.get(&write.key).cloned();
+        let made = Made { write, before, after };
+        assert!(!made.is_needless(), "a needless write: {:#?}", made);
+        let key = made.write.key.clone();
+        self.made.push(made);
+        match outcome {
+            Ok(stored) => Ok(Written { live: stored.map(|stored| stored.live()), before: copy }),
+            Err(Failure::Conflict(_)) => Err(Box::new(WriteError::Stale(key))),
+            Err(Failure::Refused(code, message)) => Err(Box::new(WriteError::Refused { key, code, message })),
+        }
+    }
+
+    fn perform_effect(&mut self, key: &Key, effect: &Effect) -> Outcome {
+        let server = &mut self.server;
+        match effect {
+            Effect::Apply { object, precondition, force } => {
+                let mut object = object.clone();
+                precondition.stamp(&mut object);
+                server.apply(FIELD_MANAGER, key, &object, *force)
+            }
+            Effect::RepairLists { object, precondition } => {
+                let mut wanted = object.clone();
+                precondition.stamp(&mut wanted);
+                let live = server.get(key).map(|stored| stored.whole(&key.kind.api_version())).unwrap_or_default();
+                if ["resourceVersion", "uid"].iter().any(|field| live["metadata"][field] != wanted["metadata"][field]) {
+                    return Err(Failure::Conflict(format!("{key} has changed")));
+                }
+                let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
+                server.update(FIELD_MANAGER, key, |object| patch_json(object, &patch))
+            }
+            Effect::PatchOwnership { patch } => server.update(FIELD_MANAGER, key, |object| patch_json(object, patch)),
+            Effect::Annotate { annotations, resource_version } => {
+                let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
+                server.update(FIELD_MANAGER, key, |object| merge(object, &patch))
+            }
+            Effect::HandBack { patch } => server.update(FIELD_MANAGER, key, |object| merge(object, patch)),
+            Effect::Delete { uid, resource_version } => {
+                server.delete(FIELD_MANAGER, key, Some((uid, resource_version)))
+            }
+            Effect::Create { object } => server.create(FIELD_MANAGER, key, object),
+            Effect::Replace { .. } | Effect::ApplyStatus { .. } => panic!("the autopilot does not {effect:?}"),
+        }
+    }
+}
+
+/// The part of RFC 6902 that the core uses.
+fn patch_json(object: &mut Value, patch: &Value) {
+    for operation in patch.as_array().into_iter().flatten() {
+        assert_eq!(operation["op"], "replace", "{operation}");
+        let path = operation["path"].as_str().expect("it has a path");
+        *object.pointer_mut(path).unwrap_or_else(|| panic!("{path} does not exist")) = operation["value"].clone();
+    }
+}

@@ -1,0 +1,116 @@
+//! One object as the model stores it, and what a reader gets to see of it.
+
+use crate::testing::fields::{Path, from_fields_v1, to_fields_v1};
+use change::{Key, Live, ManagedFields};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// One object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stored {
+    /// The object without its managedFields.
+    pub(crate) object: Value,
+    pub(crate) owners: Vec<Owner>,
+    /// Who created it.
+    pub(crate) creator: String,
+}
+
+/// One entry of managedFields.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Owner {
+    pub(crate) manager: String,
+    pub(crate) applies: bool,
+    pub(crate) time: String,
+    pub(crate) fields: BTreeSet<Path>,
+}
+
+impl Owner {
+    fn to_value(&self) -> Value {
+        let operation = if self.applies { "Apply" } else { "Update" };
+        json!({"manager": self.manager, "operation": operation, "apiVersion": "v1", "time": self.time,
+            "fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(&self.fields)})
+    }
+
+    /// Reads one entry of managedFields.
+    pub(crate) fn read(entry: &Value) -> Owner {
+        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        let (applies, fields) = (entry["operation"] == "Apply", from_fields_v1(&entry["fieldsV1"]));
+        Owner { manager: text("manager"), applies, time: text("time"), fields }
+    }
+}
+
+impl Stored {
+    pub(crate) fn uid(&self) -> &str {
+        self.object["metadata"]["uid"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        self.object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn generation(&self) -> i64 {
+        self.object["metadata"]["generation"].as_i64().unwrap_or_default()
+    }
+
+    pub(crate) fn annotation(&self, key: &str) -> Option<&str> {
+        self.object["metadata"]["annotations"][key].as_str()
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.object["metadata"]["deletionTimestamp"].is_string()
+    }
+
+    pub(crate) fn finalizers(&self) -> Vec<String> {
+        let finalizers = self.object["metadata"]["finalizers"].as_array();
+        finalizers.into_iter().flatten().filter_map(|finalizer| Some(finalizer.as_str()?.to_owned())).collect()
+    }
+
+    /// The fields that a manager owns by its applies.
+    pub(crate) fn applied_by(&self, manager: &str) -> Option<&BTreeSet<Path>> {
+        self.owners.iter().find(|owner| owner.applies && owner.manager == manager).map(|owner| &owner.fields)
+    }
+
+    fn managed_fields(&self) -> Value {
+        self.owners.iter().map(Owner::to_value).collect()
+    }
+
+    /// The whole object, in the version of a kind.
+    pub(crate) fn whole(&self, api_version: &str) -> Value {
+        let mut object = self.object.clone();
+        object["apiVersion"] = json!(api_version);
+        object["metadata"]["managedFields"] = self.managed_fields();
+        object
+    }
+
+    /// Its metadata, as the operator keeps it.
+    pub(crate) fn live(&self) -> Live {
+        let metadata = &self.object["metadata"];
+        let time = |key: &str| metadata[key].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+        let annotations = metadata["annotations"].as_object().into_iter().flatten();
+        let ours = annotations.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
+        Live {
+            uid: self.uid().to_owned(),
+            resource_version: self.version().to_owned(),
+            annotations: ours.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
+            managed_fields: ManagedFields::new(&self.managed_fields().to_string()),
+            labelled: metadata["labels"][api::MANAGED_BY.0] == api::MANAGED_BY.1,
+            created: time("creationTimestamp"),
+            deleting: time("deletionTimestamp"),
+            finalizers: self.finalizers(),
+        }
+    }
+
+    /// Its identity and version: all that a watch of names keeps.
+    pub(crate) fn name_and_version(&self) -> Live {
+        let Live { uid, resource_version, deleting, .. } = self.live();
+        Live { uid, resource_version, deleting, ..Live::default() }
+    }
+}
+
+/// Objects are stored whatever the version of their kind.
+pub(crate) fn id(key: &Key) -> Key {
+    let mut id = key.clone();
+    id.kind.version.clear();
+    id
+}
