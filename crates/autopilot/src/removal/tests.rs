@@ -136,7 +136,7 @@ fn every_annotation_that_holds_an_object_holds_its_removal() {
         .check(&expect!["Paused: paused; remove the annotation reconcile-paused to resume"]);
     made().with(|scene| scene.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
     made().with(|scene| scene.suspended = true).check(&expect![
-        "InvalidConfiguration: an annotation of the HyperConverged cannot be read, so nothing new is created"
+        "InvalidConfiguration: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected"
     ]);
     made()
         .with(|scene| scene.prune = false)

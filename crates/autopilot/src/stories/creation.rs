@@ -168,7 +168,7 @@ fn without_a_hyperconverged_nothing_is_created() {
     bed.delete(HCO);
     bed.delete(PLAIN);
     expect![[r#"
-        notice InvalidConfiguration ConfigMap virt/plain: an annotation of the HyperConverged cannot be read, so nothing new is created
+        notice InvalidConfiguration ConfigMap virt/plain: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.advance(HOUR));
 }
 

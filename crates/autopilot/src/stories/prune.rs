@@ -216,7 +216,7 @@ fn nothing_is_pruned_while_the_settings_cannot_be_read() {
     bed.annotate(HCO, "enable-opted-");
     expect![[r#"
         notice Invalid: the annotation autopilot names "plian", which is no asset and no group; nothing new is done until it is corrected
-        notice InvalidConfiguration ConfigMap virt/opted: an annotation of the HyperConverged cannot be read, so nothing new is created
+        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.annotate(HCO, "autopilot-");
@@ -321,7 +321,7 @@ fn an_object_that_is_wanted_again_while_it_is_deleted_is_created_again() {
     bed.edit("owner", OPTED, &json!({"metadata": {"finalizers": null}}));
     expect![[r#"
         create ConfigMap virt/opted
-        notice DriftCorrected ConfigMap virt/opted: somebody deleted it; it was recreated
+        notice AssetApplied ConfigMap virt/opted: applied
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();

@@ -134,8 +134,8 @@ fn a_stale_write_waits_for_the_watch_and_then_reads_the_object() {
         apply ConfigMap virt/painted: stale
         notice Retry in 400 ms
         refetch ConfigMap virt/painted
-        apply ConfigMap virt/painted: stale
-        notice Retry in 800 ms
+        apply ConfigMap virt/painted
+        notice AssetApplied ConfigMap virt/painted: applied
     "#]]
     .assert_eq(&bed.advance_verbosely(SECOND));
     assert_eq!(bed.value(PAINTED, "/data"), json!({"color": "red", "other": "theirs"}));
@@ -215,7 +215,7 @@ fn a_repair_that_does_not_help_is_reported() {
     bed.accept(SERVICE);
     expect![[r#"
         apply Service virt/service
-        notice DriftCorrected Service virt/service: virt-platform-autopilot changed .spec.ports; the drift was corrected
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected
     "#]]
     .assert_eq(&bed.advance(HOUR));
     bed.expect_silence();

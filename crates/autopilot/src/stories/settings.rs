@@ -6,7 +6,7 @@ use expect_test::expect;
 use serde_json::json;
 #[test]
 fn switching_off_says_so_once_and_changes_nothing() {
-    let mut bed = started(&["plain"]);
+    let mut bed = started(&["plain", "kernel"]);
     let moves = bed.moves();
     bed.annotate(HCO, "autopilot=false");
     expect![[r#"
@@ -61,7 +61,7 @@ fn a_typo_later_creates_and_prunes_nothing_but_what_exists_is_kept() {
     bed.annotate(HCO, "enable-opted=true");
     expect![[r#"
         notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no asset and no group; nothing new is done until it is corrected
-        notice InvalidConfiguration ConfigMap virt/opted: an annotation of the HyperConverged cannot be read, so nothing new is created
+        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
@@ -86,7 +86,7 @@ fn broken_exclusions_hold_and_name_the_line() {
     bed.annotate(HCO, "enable-opted=true");
     expect![[r#"
         notice Invalid: disabled-resources cannot be read: line 2: there is no key "nmae"; write kind, name and namespace; nothing new is done until it is corrected
-        notice InvalidConfiguration ConfigMap virt/opted: an annotation of the HyperConverged cannot be read, so nothing new is created
+        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.annotate(HCO, "disabled-resources=- {kind: ConfigMap, name: plain}\n");
@@ -128,7 +128,7 @@ fn while_the_settings_cannot_be_read_nothing_foreign_is_adopted() {
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
         notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no asset and no group; nothing new is done until it is corrected
-        notice InvalidConfiguration ConfigMap virt/opted: an annotation of the HyperConverged cannot be read, so nothing new is created
+        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.annotate(HCO, "autopilot-");
     expect![[r#"

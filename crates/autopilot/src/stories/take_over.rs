@@ -87,8 +87,7 @@ fn approval_none_does_not_restart_nodes_for_a_take_over() {
     let mut bed = inherited(kernel("debug"), "kernel");
     bed.annotate(HCO, "approval=none");
     expect![[r#"
-        apply MachineConfig kernel
-        notice TakenOver MachineConfig kernel: taken over from the predecessor. Changed: .spec.kernelArguments[0] ("debug" -> "quiet")
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("debug" -> "quiet")
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
 }

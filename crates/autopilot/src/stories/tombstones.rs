@@ -185,7 +185,7 @@ fn while_the_settings_cannot_be_read_no_tombstone_is_deleted() {
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
         notice Invalid: the annotation autopilot names "plian", which is no asset and no group; nothing new is done until it is corrected
-        notice InvalidConfiguration ConfigMap virt/old: an annotation of the HyperConverged cannot be read, so nothing new is created
+        notice InvalidConfiguration ConfigMap virt/old: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.annotate(HCO, "autopilot-");
     expect![[r#"
