@@ -167,3 +167,40 @@ fn what_waits_holds_nothing_else() {
     .assert_eq(&bed.settle());
     bed.expect_silence();
 }
+
+#[test]
+fn a_list_that_does_not_name_a_machine_config_does_not_consent_to_its_deletion() {
+    let mut bed = settled_with_kernel();
+    bed.annotate(HCO, "autopilot=plain");
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn nothing_that_restarts_nodes_changes_while_the_settings_cannot_be_read() {
+    let color = "{{ index .HCO.GetAnnotations \"platform.kubevirt.io/color\" | default \"quiet\" }}";
+    let mut bed =
+        settled(Pack::default().asset("kernel", "install: always", &kernel_template("COLOR").replace("COLOR", color)));
+    bed.annotate(HCO, "approval=none");
+    expect![[r#"
+        create MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.annotate(HCO, "disabled-resources=what?");
+    bed.paint("debug");
+    expect![[r#"
+        notice Invalid: disabled-resources cannot be read: "what?" is not Kind/Name; nothing new is done until it is corrected
+        notice InvalidConfiguration MachineConfig kernel: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.annotate(HCO, "disabled-resources-");
+    expect![[r#"
+        apply MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}

@@ -1,6 +1,9 @@
 //! Objects of the predecessor and of other releases of ours.
 
-use super::{HOUR, KERNEL, PLAIN, SECOND, config_map, kernel, kernel_template, plain, settled_with_kernel, unstarted};
+use super::{
+    HOUR, KERNEL, PLAIN, SECOND, config_map, kernel, kernel_template, labelled, plain, settled_with_kernel, started,
+    unstarted,
+};
 use crate::testing::bed::{HCO, TestBed};
 use expect_test::expect;
 use protocol::Command;
@@ -133,5 +136,47 @@ fn another_release_of_the_same_machine_config_writes_nothing() {
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.moves(), moves);
+    bed.expect_silence();
+}
+
+#[test]
+fn an_equal_machine_config_that_others_own_waits() {
+    let mut bed = unstarted(&["kernel"]);
+    bed.create("person", &labelled(kernel("quiet")));
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+    "#]].assert_eq(&bed.settle());
+    assert_eq!(bed.moves(), 0);
+    bed.expect_silence();
+}
+
+#[test]
+fn an_ignored_field_of_the_predecessors_machine_config_is_not_released_before_the_approval() {
+    let mut bed = inherited(kernel("debug"), "kernel");
+    bed.annotate(KERNEL, "ignore-fields=/spec/fips");
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("debug" -> "quiet")
+    "#]].assert_eq(&bed.settle());
+    assert_eq!(bed.moves(), 0);
+    bed.approve(KERNEL);
+    expect![[r#"
+        release MachineConfig kernel
+        apply MachineConfig kernel
+        notice TakenOver MachineConfig kernel: taken over from the predecessor. Changed: .spec.kernelArguments[0] ("debug" -> "quiet")
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_of_the_predecessor_is_not_taken_over_while_the_settings_cannot_be_read() {
+    let mut bed = started(&["plain", "opted"]);
+    bed.inherit(config_map("opted", &json!({"size": "huge"})));
+    bed.annotate(HCO, "enable-opted=true");
+    bed.annotate(HCO, "autopilot=plian");
+    expect![[r#"
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no asset and no group; nothing new is done until it is corrected
+        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+    "#]].assert_eq(&bed.settle());
+    assert_eq!(bed.value("ConfigMap virt/opted", "/data/size"), "huge");
     bed.expect_silence();
 }

@@ -6,6 +6,9 @@ use crate::testing::pack::{self, ALWAYS, Pack};
 use expect_test::expect;
 use protocol::Command;
 use serde_json::json;
+/// A tombstone that names a namespace although its object has none.
+const MACHINE_CONFIG: &str = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: kernel, namespace: virt}\n";
+
 fn old() -> serde_json::Value {
     config_map("old", &json!({"x": "1"}))
 }
@@ -123,16 +126,25 @@ fn what_an_asset_may_render_once_it_knows_more_is_not_deleted_before() {
     let mut bed = TestBed::of(pack);
     bed.create_as_former_release(old());
     bed.create("person", &config_map("source", &json!({"name": "new"})));
-    bed.settle();
-    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.run_until(|command| matches!(command, Command::Query { query, .. } if query.to_string().ends_with("source")));
+    bed.fail_reads(1);
+    expect![[r#"
+        notice Invalid: asset a: v1 ConfigMap virt/source cannot be read now
+    "#]]
+    .assert_eq(&bed.advance(9 * SECOND));
+    expect![[r#"
+        delete ConfigMap virt/old
+        create ConfigMap virt/new
+        notice AssetApplied ConfigMap virt/new: applied
+        notice TombstoneDeleted ConfigMap virt/old: deleted: a former release created it
+    "#]]
+    .assert_eq(&bed.advance(MINUTE));
     bed.expect_silence();
 }
 
 #[test]
 fn a_machine_config_of_a_former_release_waits() {
-    let machine_config =
-        "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: kernel}\n";
-    let mut bed = TestBed::of(Pack::default().tombstone("kernel", machine_config));
+    let mut bed = TestBed::of(Pack::default().tombstone("kernel", MACHINE_CONFIG));
     bed.create_as_former_release(kernel("quiet"));
     expect![[r#"
         notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts the nodes of the pools it selects; run "virtpilot approve sha256:*"
@@ -222,5 +234,40 @@ fn an_object_with_our_label_that_no_tombstone_names_is_left_alone() {
     let mut bed = settled(pack());
     bed.create("person", &labelled(config_map("other", &json!({}))));
     expect![[r#""#]].assert_eq(&bed.advance(HOUR));
+    bed.expect_silence();
+}
+
+#[test]
+fn a_list_does_not_consent_to_the_deletion_of_a_machine_config() {
+    let pack = pack().tombstone("kernel", MACHINE_CONFIG);
+    let mut bed = TestBed::of(pack);
+    bed.create_as_former_release(kernel("quiet"));
+    bed.annotate(HCO, "autopilot=a");
+    expect![[r#"
+        create ConfigMap virt/a
+        notice AssetApplied ConfigMap virt/a: applied
+        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts the nodes of the pools it selects; run "virtpilot approve sha256:*"
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_node_is_never_a_tombstone() {
+    let mut bed = TestBed::of(Pack::default().tombstone("w0", "apiVersion: v1\nkind: Node\nmetadata: {name: w0}\n"));
+    let change = json!({"metadata": {"labels": {api::MANAGED_BY.0: api::MANAGED_BY.1}}});
+    bed.edit("person", "Node w0", &change);
+    let lines = bed.settle_verbosely();
+    assert!(!lines.contains("search") && !lines.contains("LeftBehind"), "{lines}");
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_that_a_user_does_not_want_needs_a_users_act_although_a_tombstone_names_it() {
+    let pack = Pack::standard().only(&["opted"]).tombstone("opted", &pack::config_map("opted", ""));
+    let mut bed = TestBed::of(pack);
+    bed.create_as_former_release(config_map("opted", &json!({"size": "small"})));
+    expect![[r#"
+        notice LeftBehind ConfigMap virt/opted: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
+    "#]].assert_eq(&bed.settle());
     bed.expect_silence();
 }
