@@ -206,12 +206,15 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         return Decision::of(Verdict::TakeOver { digest: effective.digest.clone() });
     }
     let is_same_source = live.annotations.get(annotation::SOURCE).is_none_or(|source| source == observed.source);
-    let moves_over = (ownership == Ownership::Inherited && applied.is_none()) || !is_same_source;
     let request = Request {
         impact: observed.impact,
         digest: &effective.digest,
         // Moving over, from the predecessor or from one version of ours to the next, restarts nothing without an exact approval.
-        needed: if moves_over { Needed::Exact } else { Needed::ByName },
+        needed: match applied {
+            None if ownership == Ownership::Inherited => Needed::Digest,
+            _ if !is_same_source => Needed::Exact,
+            _ => Needed::ByName,
+        },
         // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
         already_running: remembered.is_some() || (was_applied && lost.is_empty()),
         suspended: observed.suspended,
@@ -251,6 +254,10 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
             None => apply.decision(stamp(kept), None, adopts, notice),
         };
     }
+    // What a pause or a repair of ours took is nobody's drift.
+    let by_us = entries.iter().find(|entry| entry.manager == api::FIELD_MANAGER && !entry.applied);
+    let by_others = by_us.map(|entry| lost.without(&entry.fields)).filter(|fields| !fields.is_empty());
+    let lost = by_others.unwrap_or(lost);
     let fields: Vec<String> = lost.paths().collect();
     let actors = actors(&lost, &entries);
     match budget.spend(now.wall) {

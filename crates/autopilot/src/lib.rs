@@ -23,6 +23,8 @@ pub mod removal;
 pub mod scope;
 pub mod status;
 #[cfg(test)]
+mod stories;
+#[cfg(test)]
 mod testing;
 pub mod unwanted;
 

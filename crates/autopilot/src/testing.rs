@@ -9,5 +9,4 @@ pub(crate) mod requests;
 pub(crate) mod server;
 pub(crate) mod serving;
 pub(crate) mod stored;
-mod stories;
 pub(crate) mod watching;

@@ -81,7 +81,7 @@ pub enum Reason {
     },
     /// Somebody keeps deleting it.
     DeletedAgain,
-    /// What is wanted as a whole is unclear: an annotation of the HyperConverged cannot be read.
+    /// What is wanted as a whole is unclear: the HyperConverged does not exist, or one of its annotations cannot be read.
     Suspended,
     /// Another manager applied these fields.
     OwnedByAnother {
@@ -242,7 +242,11 @@ impl fmt::Display for Reason {
                  disabled-resources"
             ),
             Reason::Suspended => {
-                write!(f, "an annotation of the HyperConverged cannot be read, so nothing new is created")
+                write!(
+                    f,
+                    "it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; \
+                     nothing is created or removed until that is corrected"
+                )
             }
             Reason::RefusedByServer { message } => write!(f, "the API server refused it: {message}"),
             Reason::OwnedByAnother { manager, fields } => {

@@ -42,6 +42,8 @@ pub(crate) struct Managed {
     pub(crate) recreation: Option<Budget>,
     /// The overrides that were on it when it was deleted.
     pub(crate) dropped: Vec<(String, String)>,
+    /// The uid of the object that we deleted ourselves.
+    pub(crate) deleted: Option<String>,
     pub(crate) refused: Vec<Refused>,
     pub(crate) writes: Writes,
     /// The reason that was reported last, so that it is reported once.
@@ -116,6 +118,7 @@ impl Managed {
             budget: None,
             recreation: None,
             dropped: Vec::new(),
+            deleted: None,
             refused: Vec::new(),
             writes: Writes::default(),
             last_reported: None,
@@ -173,8 +176,13 @@ impl Managed {
         }
         let since = version.or(self.version());
         if let Known::Present(live) = std::mem::replace(&mut self.live, Known::Absent(since)) {
-            self.recreation.get_or_insert(Budget::full(now));
-            self.dropped = overrides_of(&live);
+            if self.deleted.take().is_some_and(|uid| uid == live.uid) {
+                // Our own deletion spends no budget.
+                (self.recreation, self.dropped) = (None, Vec::new());
+            } else {
+                self.recreation.get_or_insert(Budget::full(now));
+                self.dropped = overrides_of(&live);
+            }
         }
         (self.remembered, self.budget, self.writes.repair) = (None, None, Repair::None);
     }

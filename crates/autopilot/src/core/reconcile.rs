@@ -58,10 +58,6 @@ impl Objects {
         self.all.iter()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
-    }
-
     /// The objects that a watch reports.
     pub(crate) fn keys_of(&self, target: &WatchTarget) -> Vec<Key> {
         self.all.keys().filter(|key| WatchTarget::of(key) == *target).cloned().collect()
@@ -149,6 +145,7 @@ impl Core {
             }
             Verdict::InSync => {
                 (object.writes.failures, object.last_reported) = (0, None);
+                (object.writes.repair, object.writes.deferred_notice) = (Repair::None, None);
                 object.refused.clear();
             }
             Verdict::Write(effect, pending) => self.write(key, effect, pending, decision.notice),

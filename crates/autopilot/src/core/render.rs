@@ -52,7 +52,8 @@ impl Core {
             return;
         }
         if self.platform.take(&evaluation) {
-            self.notify(Notice::SwitchedOff { objects: self.objects.len() });
+            let objects = self.objects.iter().filter(|(_, object)| object.live().is_some()).count();
+            self.notify(Notice::SwitchedOff { objects });
         }
         let mut rendered = Rendered::default();
         rendered.complaints.extend(evaluation.unclear.iter().map(ToString::to_string));

@@ -44,7 +44,9 @@ impl Core {
             }
             // A foreign object is not taken apart to make room for ours.
             Err(WriteError::KeyChanged { .. }) if object.writes.repair == Repair::None && !is_adoption => {
-                (object.writes.repair, object.writes.deferred_notice) = (Repair::Due, notice);
+                object.writes.repair = Repair::Due;
+                // A repair that did not help is no drift of its own.
+                object.writes.deferred_notice = object.writes.deferred_notice.take().or(notice);
                 self.enqueue(key);
             }
             Err(error) => self.failed(key, pending, error),
@@ -80,14 +82,12 @@ impl Core {
         }
         let failed = object.writes.failed.clone();
         self.notify(Notice::Retry { why: error.to_string(), wait: pause.as_millis() });
-        self.timers.set(Timer::Reconcile(key.clone()), at);
+        // What is read decides about the next attempt.
+        let is_read_first = is_stale && failures >= REFETCH_AFTER;
+        let timer = if is_read_first { Timer::Refetch(key.clone()) } else { Timer::Reconcile(key.clone()) };
+        self.timers.set(timer, at);
         let message = match error {
-            WriteError::Stale(_) => {
-                if failures >= REFETCH_AFTER {
-                    self.timers.set(Timer::Refetch(key.clone()), at);
-                }
-                return;
-            }
+            WriteError::Stale(_) => return,
             WriteError::NoBackup { message, .. } => {
                 self.show(key, State::Failed);
                 return self.report_held(key, Reason::BackupFailed { why: message });
@@ -146,11 +146,10 @@ fn succeed(
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.
             object.writes.deferred_notice = notice.take();
+            object.deleted = object.live().map(|live| live.uid.clone());
             if live.is_none() {
                 object.observe_absent(None, now.wall);
             }
-            // Our own deletion spends no budget.
-            (object.recreation, object.dropped) = (None, Vec::new());
         }
     }
     if let Some(live) = live {

@@ -137,7 +137,7 @@ fn every_annotation_that_holds_an_object_holds_its_removal() {
         .check(&expect!["Paused: paused; remove the annotation reconcile-paused to resume"]);
     made().with(|situation| situation.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
     made().with(|situation| situation.suspended = true).check(&expect![
-        "InvalidConfiguration: an annotation of the HyperConverged cannot be read, so nothing new is created"
+        "InvalidConfiguration: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected"
     ]);
     made()
         .with(|situation| situation.prune = false)

@@ -59,6 +59,8 @@ pub(crate) struct TestBed {
     pub(crate) faults: BTreeMap<Key, VecDeque<Fault>>,
     pub(crate) refusals: BTreeMap<Key, Fault>,
     pub(crate) failing_reads: usize,
+    /// Kinds whose watches report nothing, not even that they are lost.
+    pub(crate) silent: BTreeSet<String>,
     /// The writes of the core that were carried out.
     pub(crate) made: Vec<Made>,
     pub(crate) notices: Vec<Notice>,
@@ -108,6 +110,7 @@ impl TestBed {
             faults: BTreeMap::new(),
             refusals: BTreeMap::new(),
             failing_reads: 0,
+            silent: BTreeSet::new(),
             made: Vec::new(),
             notices: Vec::new(),
             lines: Vec::new(),
@@ -151,6 +154,14 @@ impl TestBed {
         self.set_clock(end);
         self.run();
         self.take_lines()
+    }
+
+    /// The same with every command.
+    pub(crate) fn advance_verbosely(&mut self, time: Duration) -> String {
+        self.is_verbose = true;
+        let lines = self.advance(time);
+        self.is_verbose = false;
+        lines
     }
 
     /// Expects that a day passes without a write that changes anything and without a notice.
@@ -237,6 +248,19 @@ impl TestBed {
         panic!("it does not settle: {:#?}", self.lines);
     }
 
+    /// Runs until the core has sent a request like this, which is not carried out yet.
+    pub(crate) fn run_until(&mut self, is_awaited: impl Fn(&Command<Notice>) -> bool) {
+        for _ in 0..MOST_ROUNDS {
+            if self.requests.iter().any(&is_awaited) {
+                return;
+            }
+            self.carry_out_all();
+            let events = self.ready_events();
+            self.handle(events);
+        }
+        panic!("it never sends that: {:#?}", self.lines);
+    }
+
     fn carry_out_all(&mut self) {
         for request in std::mem::take(&mut self.requests) {
             match &request {
@@ -252,7 +276,8 @@ impl TestBed {
         let (waiting, mut events): (Vec<Event>, Vec<Event>) =
             std::mem::take(&mut self.answers).into_iter().partition(is_held);
         self.answers = waiting;
-        for (target, watch) in &mut self.watches {
+        let silent = &self.silent;
+        for (target, watch) in self.watches.iter_mut().filter(|(target, _)| !silent.contains(&target.kind.kind)) {
             while let Some(event) = watch.next(target, &self.server) {
                 events.push(Event::Watched(target.clone(), event));
             }

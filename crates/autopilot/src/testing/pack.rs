@@ -67,6 +67,18 @@ impl Pack {
         self
     }
 
+    /// Only these assets and tombstones.
+    pub(crate) fn only(mut self, names: &[&str]) -> Pack {
+        let is_named = |name: &str| names.contains(&name);
+        let entries = self.entries.lines().filter(|line| {
+            let name = line.trim_start_matches("  - {name: ").split(',').next();
+            name.is_some_and(is_named)
+        });
+        self.entries = entries.map(|line| format!("{line}\n")).collect();
+        self.files.retain(|path, _| path.split(['/', '.']).nth(1).is_some_and(is_named));
+        self
+    }
+
     /// Replaces the template of an asset, as another release would.
     pub(crate) fn with_template(mut self, name: &str, template: &str) -> Pack {
         self.files.insert(format!("active/{name}.yaml.tpl"), template.as_bytes().to_vec());

@@ -47,6 +47,8 @@ pub enum Needed {
     ToAll,
     /// Only this digest counts, or the policy to approve everything.
     Exact,
+    /// Only this digest counts, whatever the policy.
+    Digest,
 }
 
 impl Consent {
@@ -72,11 +74,11 @@ impl Consent {
         let is_given = match needed {
             Needed::ByName => self.given >= Given::ByName,
             Needed::ToAll => self.given == Given::ToAll,
-            Needed::Exact => false,
+            Needed::Exact | Needed::Digest => false,
         };
         match self.policy {
-            ApprovalPolicy::Never => true,
-            ApprovalPolicy::Always => self.is_approved(digest),
+            ApprovalPolicy::Never if needed != Needed::Digest => true,
+            ApprovalPolicy::Never | ApprovalPolicy::Always => self.is_approved(digest),
             ApprovalPolicy::Normal => is_given || self.is_approved(digest),
         }
     }
@@ -93,18 +95,18 @@ mod tests {
         let digest = Digest::of(&json!({}));
         let covers = |given: Given, approval: Option<&str>, approved: Option<&str>| {
             let consent = Consent::read(given, approval, approved);
-            [Needed::ByName, Needed::ToAll, Needed::Exact].map(|needed| consent.covers(&digest, needed))
+            [Needed::ByName, Needed::ToAll, Needed::Exact, Needed::Digest].map(|needed| consent.covers(&digest, needed))
         };
         let approved = format!("sha256:00, {digest}");
         for (given, approval, approved, expected) in [
-            (Given::ByDefault, None, None, [false, false, false]),
-            (Given::ByName, None, None, [true, false, false]),
-            (Given::ToAll, None, None, [true, true, false]),
-            (Given::ByDefault, None, Some(approved.as_str()), [true, true, true]),
-            (Given::ByDefault, Some("none"), None, [true, true, true]),
-            (Given::ToAll, Some("high-impact"), None, [false, false, false]),
-            (Given::ByDefault, Some("high-impact"), Some(approved.as_str()), [true, true, true]),
-            (Given::ToAll, Some("hihg-impact"), None, [false, false, false]),
+            (Given::ByDefault, None, None, [false, false, false, false]),
+            (Given::ByName, None, None, [true, false, false, false]),
+            (Given::ToAll, None, None, [true, true, false, false]),
+            (Given::ByDefault, None, Some(approved.as_str()), [true, true, true, true]),
+            (Given::ByDefault, Some("none"), None, [true, true, true, false]),
+            (Given::ToAll, Some("high-impact"), None, [false, false, false, false]),
+            (Given::ByDefault, Some("high-impact"), Some(approved.as_str()), [true, true, true, true]),
+            (Given::ToAll, Some("hihg-impact"), None, [false, false, false, false]),
         ] {
             assert_eq!(covers(given, approval, approved), expected, "{given:?} {approval:?} {approved:?}");
         }

@@ -1,0 +1,206 @@
+//! What restarts nodes waits for an approval.
+
+use super::{HOUR, KERNEL, PLAIN, kernel_template, on_request, settled, settled_with_kernel, started, unstarted};
+use crate::testing::bed::{HCO, TestBed};
+use crate::testing::pack::Pack;
+use expect_test::expect;
+use serde_json::json;
+/// A MachineConfig for which somebody asks.
+fn requested_kernel() -> TestBed {
+    let mut bed = settled(Pack::default().asset("kernel", &on_request("kernel"), &kernel_template("quiet")));
+    bed.annotate(HCO, "enable-kernel=true");
+    bed.settle();
+    bed.approve(KERNEL);
+    bed.settle();
+    assert!(bed.stored(KERNEL).is_some());
+    bed
+}
+
+#[test]
+fn only_the_exact_digest_approves_a_creation() {
+    let mut bed = started(&["kernel"]);
+    bed.annotate(HCO, "approved=sha256:0000000000000000000000000000000000000000000000000000000000000000");
+    expect![[r#""#]].assert_eq(&bed.settle());
+    let digest = bed.asked_digest(KERNEL).unwrap();
+    bed.annotate(HCO, &format!("approved=sha256:00, {digest}"));
+    expect![[r#"
+        create MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn approval_none_goes_ahead_without_asking() {
+    let mut bed = unstarted(&["kernel"]);
+    bed.annotate(HCO, "approval=none");
+    expect![[r#"
+        create MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn an_unknown_policy_asks() {
+    let mut bed = unstarted(&["kernel"]);
+    bed.annotate(HCO, "approval=nnone");
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_change_waits_and_says_what_it_would_change() {
+    let mut bed = settled_with_kernel();
+    bed.pack = bed.pack.with_template("kernel", &kernel_template("debug"));
+    bed.restart();
+    expect![[r#"
+        apply ConfigMap virt/plain: no change
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("quiet" -> "debug")
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.approve(KERNEL);
+    expect![[r#"
+        apply MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_deletion_waits() {
+    let mut bed = requested_kernel();
+    bed.annotate(HCO, "enable-kernel-");
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.approve(KERNEL);
+    expect![[r#"
+        delete MachineConfig kernel
+        notice Pruned MachineConfig kernel: pruned: it was not wanted any more
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn the_approval_of_a_creation_does_not_approve_the_deletion() {
+    let mut bed = requested_kernel();
+    assert!(!bed.value(HCO, "/metadata/annotations")["platform.kubevirt.io/approved"].is_null());
+    bed.annotate(HCO, "enable-kernel=false");
+    bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn nodes_that_join_do_not_ask_again() {
+    let mut bed = started(&["kernel"]);
+    bed.node_joins("w1", false);
+    bed.node_joins("w2", false);
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    assert!(bed.status().contains("restarts 3 nodes of pool worker: w0, w1, w2"), "{}", bed.status());
+}
+
+#[test]
+fn drift_that_was_watched_is_undone_at_once() {
+    let mut bed = settled_with_kernel();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    expect![[r#"
+        apply MachineConfig kernel
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn drift_during_a_restart_waits_because_nodes_may_run_it() {
+    let mut bed = settled_with_kernel();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.restart();
+    expect![[r#"
+        apply ConfigMap virt/plain: no change
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.fips (true -> false)
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.approve(KERNEL);
+    expect![[r#"
+        apply MachineConfig kernel
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_deleted_machine_config_waits_like_a_new_one() {
+    let mut bed = settled_with_kernel();
+    bed.delete(KERNEL);
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.approve(KERNEL);
+    expect![[r#"
+        create MachineConfig kernel
+        notice DriftCorrected MachineConfig kernel: somebody deleted it; it was recreated
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn what_waits_holds_nothing_else() {
+    let mut bed = started(&["plain", "kernel"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_list_that_does_not_name_a_machine_config_does_not_consent_to_its_deletion() {
+    let mut bed = settled_with_kernel();
+    bed.annotate(HCO, "autopilot=plain");
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn nothing_that_restarts_nodes_changes_while_the_settings_cannot_be_read() {
+    let color = "{{ index .HCO.GetAnnotations \"platform.kubevirt.io/color\" | default \"quiet\" }}";
+    let mut bed =
+        settled(Pack::default().asset("kernel", "install: always", &kernel_template("COLOR").replace("COLOR", color)));
+    bed.annotate(HCO, "approval=none");
+    expect![[r#"
+        create MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.annotate(HCO, "disabled-resources=what?");
+    bed.paint("debug");
+    expect![[r#"
+        notice Invalid: disabled-resources cannot be read: "what?" is not Kind/Name; nothing new is done until it is corrected
+        notice InvalidConfiguration MachineConfig kernel: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.annotate(HCO, "disabled-resources-");
+    expect![[r#"
+        apply MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}

@@ -1,0 +1,141 @@
+//! What others change is corrected, once, and reported with their name.
+
+use super::{PLAIN, SERVICE, plain, started};
+use api::FIELD_MANAGER;
+use expect_test::expect;
+use serde_json::json;
+#[test]
+fn a_hand_edit_is_corrected_and_other_fields_stay() {
+    let mut bed = started(&["plain"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9", "more": "theirs"}}));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/data"), json!({"level": "1", "mode": "auto", "more": "theirs"}));
+    bed.expect_silence();
+}
+
+#[test]
+fn what_others_apply_by_force_is_theirs() {
+    let mut bed = started(&["plain"]);
+    assert!(!bed.apply("gitops", &plain("2")), "it is ours");
+    bed.apply_by_force("gitops", &plain("2"));
+    expect![[r#"
+        notice OwnedByAnother ConfigMap virt/plain: gitops applies .data.level; these fields are left to it
+    "#]]
+    .assert_eq(&bed.settle());
+    expect![[r#"
+        virt-platform-autopilot applied data.mode metadata.labels.platform.kubevirt.io/managed-by
+        gitops applied data.level
+    "#]]
+    .assert_eq(&bed.owners(PLAIN));
+    bed.expect_silence();
+}
+
+#[test]
+fn a_removed_label_and_a_removed_field_are_put_back() {
+    let mut bed = started(&["plain"]);
+    bed.edit("kubectl-label", PLAIN, &json!({"metadata": {"labels": null}, "data": {"mode": null}}));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: somebody changed .data.mode, .metadata.labels.platform.kubevirt.io/managed-by; the drift was corrected
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_changed_annotation_of_ours_is_put_back() {
+    let mut bed = started(&["plain"]);
+    bed.annotate(PLAIN, "origin=adopted");
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-annotate changed .metadata.annotations.platform.kubevirt.io/origin; the drift was corrected
+    "#]].assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/metadata/annotations")["platform.kubevirt.io/origin"], "created");
+    bed.expect_silence();
+}
+
+#[test]
+fn writing_the_same_value_costs_nothing() {
+    let mut bed = started(&["plain"]);
+    let moves = bed.moves();
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "1"}}));
+    assert!(bed.apply("gitops", &plain("1")), "it is the same value");
+    expect![[r#""#]].assert_eq(&bed.settle());
+    assert_eq!(bed.moves(), moves);
+    bed.restart();
+    expect![[r#"
+        apply ConfigMap virt/plain: no change
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.moves(), moves);
+    bed.expect_silence();
+}
+
+#[test]
+fn an_apply_under_our_own_name_is_drift() {
+    let mut bed = started(&["plain"]);
+    bed.apply_by_force(FIELD_MANAGER, &plain("9"));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: somebody changed .data.mode, .metadata.annotations.platform.kubevirt.io/applied, .metadata.annotations.platform.kubevirt.io/budget, .metadata.annotations.platform.kubevirt.io/origin, .metadata.annotations.platform.kubevirt.io/source, .metadata.labels.platform.kubevirt.io/managed-by; the drift was corrected
+    "#]].assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/data"), json!({"level": "1", "mode": "auto"}));
+    bed.expect_silence();
+}
+
+#[test]
+fn a_changed_list_is_corrected() {
+    let mut bed = started(&["service"]);
+    bed.edit("kubectl-edit", SERVICE, &json!({"spec": {"ports": [{"name": "metrics", "port": 9999}]}}));
+    expect![[r#"
+        apply Service virt/service
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn many_edits_at_once_are_corrected_by_one_write() {
+    let mut bed = started(&["plain"]);
+    bed.edit("one", PLAIN, &json!({"data": {"level": "2"}}));
+    bed.edit("two", PLAIN, &json!({"data": {"mode": "manual"}}));
+    bed.edit("one", PLAIN, &json!({"data": {"level": "3"}}));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: one, two changed .data.level, .data.mode; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn drift_during_a_restart_is_corrected_and_named() {
+    let mut bed = started(&["plain"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    bed.restart();
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_deleted_object_is_recreated_without_its_overrides_which_are_reported() {
+    let mut bed = started(&["plain"]);
+    bed.annotate(PLAIN, r#"patch=[{"op": "replace", "path": "/data/level", "value": "5"}]"#);
+    bed.settle();
+    assert_eq!(bed.value(PLAIN, "/data/level"), "5");
+    bed.delete(PLAIN);
+    expect![[r#"
+        create ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated, without its overrides: platform.kubevirt.io/patch: [{"op": "replace", "path": "/data/level", "value": "5"}]
+    "#]].assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/data/level"), "1");
+    bed.expect_silence();
+}

@@ -1,0 +1,172 @@
+//! Watches that break, and events and answers that arrive late.
+
+use super::{HOUR, OPTED, PLAIN, config_map, started};
+use crate::testing::bed::{HCO, TestBed};
+use expect_test::expect;
+use protocol::{Body, Event, WatchEvent, WatchTarget};
+use serde_json::json;
+/// The report of an object as it is now.
+fn report(bed: &TestBed, key: &str) -> Event {
+    let stored = bed.stored(key).unwrap();
+    let key = bed.key(key);
+    let (namespace, name, generation) = (key.namespace.clone(), key.name.clone(), stored.generation());
+    let event = WatchEvent::Present { namespace, name, live: stored.live(), generation, body: Body::None };
+    Event::Watched(WatchTarget::of(&key), event)
+}
+
+#[test]
+fn what_changes_while_a_watch_is_lost_is_found_by_the_next_list() {
+    let mut bed = started(&["plain", "asking"]);
+    bed.lose_watch("ConfigMap");
+    expect![[r#"
+        waiting for ConfigMap
+        notice WatchLost ConfigMap: connection reset
+    "#]]
+    .assert_eq(&bed.settle_verbosely());
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    bed.delete("ConfigMap virt/asking");
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.restore_watch("ConfigMap");
+    expect![[r#"
+        create ConfigMap virt/asking
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/asking: somebody deleted it; it was recreated
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_watch_that_breaks_without_a_word_is_made_up_for_by_its_list() {
+    let mut bed = started(&["plain", "asking"]);
+    bed.silent.insert("ConfigMap".into());
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    bed.delete("ConfigMap virt/asking");
+    bed.settle();
+    bed.silent.clear();
+    bed.restore_watch("ConfigMap");
+    expect![[r#"
+        create ConfigMap virt/asking
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/asking: somebody deleted it; it was recreated
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_that_was_reported_before_it_was_wanted_is_read() {
+    let mut bed = started(&["plain", "opted"]);
+    bed.create("person", &config_map("opted", &json!({"size": "huge"})));
+    bed.settle();
+    bed.annotate(HCO, "enable-opted=true");
+    expect![[r#"
+        refetch ConfigMap virt/opted
+        back up ConfigMap virt/opted
+        apply ConfigMap virt/opted
+        notice Adopted ConfigMap virt/opted: adopted; a backup of the object as it was is kept. Changed: .data.size ("huge" -> "small")
+        notice State ConfigMap virt/opted: InSync
+    "#]].assert_eq(&bed.settle_verbosely());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_failed_read_is_repeated() {
+    let mut bed = started(&["plain", "opted"]);
+    bed.create("person", &config_map("opted", &json!({"size": "huge"})));
+    bed.settle();
+    bed.annotate(HCO, "enable-opted=true");
+    bed.fail_reads(1);
+    expect![[r#""#]].assert_eq(&bed.settle());
+    expect![[r#"
+        back up ConfigMap virt/opted
+        apply ConfigMap virt/opted
+        notice Adopted ConfigMap virt/opted: adopted; a backup of the object as it was is kept. Changed: .data.size ("huge" -> "small")
+    "#]].assert_eq(&bed.advance(HOUR));
+    bed.expect_silence();
+}
+
+#[test]
+fn an_old_event_is_ignored() {
+    let mut bed = started(&["plain"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    let old = report(&bed, PLAIN);
+    bed.settle();
+    bed.handle(vec![old]);
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn an_answer_may_arrive_after_the_event_of_the_next_change() {
+    let mut bed = started(&["plain"]);
+    bed.hold_answers(PLAIN);
+    bed.delete(PLAIN);
+    expect![[r#"
+        create ConfigMap virt/plain
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.release(PLAIN);
+    expect![[r#"
+        notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn an_answer_that_arrives_after_the_deletion_is_ignored() {
+    let mut bed = started(&["plain"]);
+    bed.hold_answers(PLAIN);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    bed.settle();
+    bed.delete(PLAIN);
+    bed.settle();
+    bed.release(PLAIN);
+    expect![[r#"
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        create ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/data/level"), "1");
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_that_is_created_and_pruned_while_its_watch_is_lost_is_gone() {
+    let mut bed = started(&["plain", "opted"]);
+    bed.annotate(HCO, "enable-opted=true");
+    bed.settle();
+    bed.silent.insert("ConfigMap".into());
+    bed.annotate(HCO, "enable-opted-");
+    expect![[r#"
+        delete ConfigMap virt/opted
+        notice Pruned ConfigMap virt/opted: pruned: it was not wanted any more
+    "#]]
+    .assert_eq(&bed.settle());
+    assert!(bed.stored(OPTED).is_none());
+    bed.silent.clear();
+    bed.expect_silence();
+}
+
+#[test]
+fn a_watch_of_crds_that_lists_again_asks_what_is_served() {
+    let mut bed = started(&["descheduler"]);
+    bed.lose_watch("CustomResourceDefinition");
+    bed.settle();
+    bed.install_crd(&crate::testing::bed::DESCHEDULERS);
+    bed.restore_watch("CustomResourceDefinition");
+    expect![[r#"
+        create KubeDescheduler virt/cluster
+        notice AssetApplied KubeDescheduler virt/cluster: applied
+    "#]]
+    .assert_eq(&bed.advance(super::SECOND));
+    bed.expect_silence();
+}

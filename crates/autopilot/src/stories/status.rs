@@ -1,0 +1,119 @@
+//! What `status` shows of the same decisions.
+
+use super::{PLAIN, SERVICE, config_map, kernel, settled};
+use crate::testing::bed::{HCO, TestBed};
+use crate::testing::pack::{self, ALWAYS, Pack};
+use expect_test::expect;
+use serde_json::json;
+#[test]
+fn a_settled_cluster() {
+    let mut bed = TestBed::settled();
+    expect![[r#"
+        plain (ConfigMap virt/plain) in sync
+        service (Service virt/service) in sync
+        opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
+        lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
+        gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        asking (ConfigMap virt/asking) in sync
+        kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
+    "#]].assert_eq(&bed.status());
+}
+
+#[test]
+fn a_new_cluster_shows_what_will_be_done_and_does_nothing() {
+    let mut bed = TestBed::new();
+    bed.create("person", &config_map("plain", &json!({})));
+    bed.create_as_former_release(config_map("old", &json!({})));
+    bed.inherit(kernel("debug"));
+    let before = bed.server.version;
+    expect![[r#"
+        plain (ConfigMap virt/plain) to be applied: it differs from what is wanted
+        service (Service virt/service) to be applied: it does not exist
+        opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
+        lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
+        gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        asking (ConfigMap virt/asking) to be applied: it does not exist
+        kernel (MachineConfig kernel) held: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("debug" -> "quiet")
+        descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
+        tombstones/old.yaml (ConfigMap virt/old) to be deleted: it is not wanted any more
+    "#]].assert_eq(&bed.status());
+    assert_eq!(bed.server.version, before);
+}
+
+#[test]
+fn every_reason_to_hold_an_object() {
+    let mut bed = TestBed::settled();
+    bed.annotate(PLAIN, "mode=unmanaged");
+    bed.annotate(SERVICE, "reconcile-paused=true");
+    bed.annotate(HCO, "disabled-resources=ConfigMap/asking");
+    bed.settle();
+    expect![[r#"
+        plain (ConfigMap virt/plain) held: mode is unmanaged: the object is left alone
+        service (Service virt/service) held: paused; remove the annotation reconcile-paused to resume
+        opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
+        lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
+        gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        asking (ConfigMap virt/asking) held: excluded by disabled-resources
+        kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
+    "#]].assert_eq(&bed.status());
+}
+
+#[test]
+fn what_is_not_wanted_any_more() {
+    let mut bed = TestBed::settled();
+    bed.annotate(HCO, "enable-opted=true");
+    bed.annotate(HCO, "enable-lasting=true");
+    bed.settle();
+    bed.annotate(HCO, "approval=high-impact");
+    bed.annotate(HCO, "autopilot=kernel");
+    expect![[r#"
+        plain (ConfigMap virt/plain) to be deleted: it is not wanted any more
+        service (Service virt/service) to be deleted: it is not wanted any more
+        opted (ConfigMap virt/opted) to be deleted: it is not wanted any more
+        lasting (ConfigMap virt/lasting) held: not wanted any more, but kept: objects like it are never deleted
+        gpu (ConfigMap virt/gpu) not wanted: the annotation autopilot does not name it
+        asking not wanted: the annotation autopilot does not name it
+        kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        descheduler (KubeDescheduler virt/cluster) not wanted: the annotation autopilot does not name it
+    "#]].assert_eq(&bed.status());
+}
+
+#[test]
+fn drift_and_another_release() {
+    let pack = Pack::default().asset("a", ALWAYS, &pack::config_map("a", "data: {x: \"1\"}")).asset(
+        "b",
+        ALWAYS,
+        &pack::config_map("b", "data: {x: \"1\"}"),
+    );
+    let mut bed = settled(pack);
+    bed.edit("person", "ConfigMap virt/a", &json!({"data": {"x": "2"}}));
+    bed.pack = bed.pack.with_template("b", &pack::config_map("b", "data: {x: \"2\"}"));
+    expect![[r#"
+        a (ConfigMap virt/a) to be applied: it differs from what is wanted
+        b (ConfigMap virt/b) to be applied: it differs from what is wanted
+    "#]]
+    .assert_eq(&bed.status());
+}
+
+#[test]
+fn while_everything_is_off_or_unclear() {
+    let mut bed = settled(Pack::default().asset("a", ALWAYS, &pack::config_map("a", "")));
+    bed.annotate(HCO, "autopilot=false");
+    expect![[r#"
+        a not wanted: the autopilot is off
+    "#]]
+    .assert_eq(&bed.status());
+    bed.annotate(HCO, "autopilot=b");
+    expect![[r#"
+        a not wanted: the annotation autopilot names "b" (did you mean a?), which is no asset and no group; nothing new is done until it is corrected
+    "#]].assert_eq(&bed.status());
+}
+
+#[test]
+fn the_status_after_the_core_has_acted_is_the_same() {
+    let bed = TestBed::settled();
+    let observed = bed.observe();
+    assert_eq!(bed.core.status(), observed);
+}
