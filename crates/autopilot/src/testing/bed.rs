@@ -5,6 +5,7 @@ use crate::notice::Notice;
 use crate::status::StatusLine;
 use crate::testing::pack::{NAMESPACE, Pack};
 use crate::testing::print;
+use crate::testing::promises::Promises;
 use crate::testing::requests::{Fault, Made};
 use crate::testing::server::ApiServer;
 use crate::testing::serving::Crd;
@@ -62,8 +63,9 @@ pub(crate) struct TestBed {
     /// The writes of the core that were carried out.
     pub(crate) made: Vec<Made>,
     pub(crate) notices: Vec<Notice>,
-    lines: Vec<String>,
-    is_verbose: bool,
+    pub(crate) promises: Promises,
+    pub(crate) lines: Vec<String>,
+    pub(crate) is_verbose: bool,
     /// How often the core was called.
     pub(crate) steps: usize,
 }
@@ -110,6 +112,7 @@ impl TestBed {
             failing_reads: 0,
             made: Vec::new(),
             notices: Vec::new(),
+            promises: Promises::default(),
             lines: Vec::new(),
             is_verbose: false,
             steps: 0,
@@ -142,6 +145,12 @@ impl TestBed {
 
     /// Runs for so long, through every timer; the writes and notices since the last call, one per line.
     pub(crate) fn advance(&mut self, time: Duration) -> String {
+        self.run_for(time);
+        self.take_lines()
+    }
+
+    /// Runs for so long, through every timer.
+    pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now().monotonic.after(time);
         self.run();
         while let Some(at) = self.core.wake_at().filter(|at| *at <= end) {
@@ -150,7 +159,6 @@ impl TestBed {
         }
         self.set_clock(end);
         self.run();
-        self.take_lines()
     }
 
     /// Expects that a day passes without a write that changes anything and without a notice.
@@ -175,6 +183,7 @@ impl TestBed {
         self.watches.clear();
         self.requests.clear();
         self.answers.clear();
+        self.promises.restart();
     }
 
     /// The status of a new core that writes nothing and sees this cluster once.
@@ -264,6 +273,7 @@ impl TestBed {
     pub(crate) fn handle(&mut self, events: Vec<Event>) {
         self.steps += 1;
         let now = self.now();
+        self.promises.observe(&events);
         for command in self.core.handle(events, now) {
             if print::is_shown(&command) || (self.is_verbose && !matches!(command, Command::Write(_))) {
                 self.line(&print::command(&command));
@@ -277,7 +287,12 @@ impl TestBed {
                 }
                 Command::Notify(notice) => self.notices.push(notice),
                 Command::Readiness(_) => {}
-                request => self.requests.push(request),
+                request => {
+                    if let Command::Write(write) = &request {
+                        self.promises.sent(write);
+                    }
+                    self.requests.push(request);
+                }
             }
         }
     }

@@ -302,3 +302,19 @@ fn another_release_changes_what_its_assets_render() {
     assert_eq!(bed.value("ConfigMap virt/plain", "/data"), json!({"level": "2"}));
     bed.expect_silence();
 }
+
+#[test]
+fn overrides_in_other_words_or_without_effect_are_no_reason_for_a_write() {
+    let mut bed = TestBed::settled();
+    bed.annotate("ConfigMap virt/plain", "ignore-fields=/data/none");
+    bed.annotate("Service virt/service", r#"patch=[{"op": "add", "path": "/spec/type", "value": "ClusterIP"}]"#);
+    expect![[r#"
+        apply Service virt/service
+        notice AssetApplied Service virt/service: applied
+    "#]].assert_eq(&bed.settle());
+    bed.annotate("Service virt/service", r#"patch=[{"value": "ClusterIP", "path": "/spec/type", "op": "add"}]"#);
+    bed.expect_silence();
+    bed.restart();
+    bed.settle();
+    assert_eq!(bed.moves(), 4, "three were created and one was patched");
+}

@@ -1,0 +1,205 @@
+//! A seeded simulation: people act, requests fail, events are late, repeated and out of order, and in the end all is as it should be.
+
+use crate::fuzz::people;
+use crate::fuzz::random::Random;
+use crate::status::{LineState, ObjectState, StatusLine};
+use crate::testing::bed::{HCO, TestBed};
+use crate::testing::requests::Fault;
+use change::Key;
+use proptest::prelude::{Strategy, any, prop_assert, proptest};
+use protocol::{Command, Core as _, WatchTarget};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A random step waits for no timer that is farther away.
+const MOST_WAITING: Duration = Duration::from_secs(20);
+const HOUR: Duration = Duration::from_secs(3_600);
+const FAULTS: [Fault; 6] = [
+    Fault::Transient,
+    Fault::Transient,
+    Fault::Unanswered,
+    Fault::Unanswered,
+    Fault::Refused(403, "forbidden"),
+    Fault::KeyChanged,
+];
+
+/// One step of the machinery: requests are carried out, answers and events are delivered in any order, or a timer expires.
+fn step(bed: &mut TestBed, random: &mut Random) {
+    let mut events = Vec::new();
+    for _ in 0..=random.below(3) {
+        match random.below(4) {
+            0 if !bed.requests.is_empty() => {
+                let index = random.below(bed.requests.len());
+                let request = bed.requests.remove(index);
+                carry_out(bed, random, request);
+            }
+            1 if !bed.answers.is_empty() => {
+                let index = random.below(bed.answers.len());
+                events.push(bed.answers.remove(index));
+            }
+            2 | 3 if !bed.watches.is_empty() => {
+                let target = any_watch(bed, random);
+                events.extend(bed.next_event(&target));
+            }
+            _ => {}
+        }
+    }
+    let now = bed.now().monotonic;
+    match bed.core.wake_at() {
+        Some(at) if at <= now || (at <= now.after(MOST_WAITING) && random.chance(20)) => {
+            bed.set_clock(at);
+            bed.handle(events);
+        }
+        _ if events.is_empty() => {}
+        _ => bed.handle(events),
+    }
+}
+
+fn carry_out(bed: &mut TestBed, random: &mut Random, request: Command<crate::Notice>) {
+    if let Command::Write(write) = &request {
+        if random.chance(15) {
+            bed.faults.entry(write.key.clone()).or_default().push_back(random.pick(&FAULTS));
+        }
+    } else if random.chance(5) {
+        bed.failing_reads = 1;
+    }
+    bed.carry_out(request);
+    bed.failing_reads = 0;
+}
+
+fn any_watch(bed: &TestBed, random: &mut Random) -> WatchTarget {
+    let index = random.below(bed.watches.len());
+    bed.watches.keys().nth(index).expect("there is one").clone()
+}
+
+/// Something goes wrong with the process or its connections, or time passes.
+fn disturb(bed: &mut TestBed, random: &mut Random) {
+    match random.below(10) {
+        0..=1 => {
+            bed.line("the core restarts");
+            // What was sent may still arrive.
+            for request in std::mem::take(&mut bed.requests) {
+                if matches!(request, Command::Write(_)) && random.chance(50) {
+                    bed.carry_out(request);
+                }
+            }
+            bed.restart();
+        }
+        2..=4 if !bed.watches.is_empty() => {
+            let (target, is_reported) = (any_watch(bed, random), random.chance(50));
+            bed.line(&format!("the watch of {} lists again", target.kind.kind));
+            bed.watches.get_mut(&target).expect("it is open").relist(is_reported);
+        }
+        5..=6 if !bed.watches.is_empty() => {
+            let target = any_watch(bed, random);
+            bed.watches.get_mut(&target).expect("it is open").repeat();
+        }
+        _ => {
+            let time = Duration::from_millis(random.next() % 600_000);
+            bed.line(&format!("{time:?} pass"));
+            bed.set_clock(bed.now().monotonic.after(time));
+        }
+    }
+}
+
+/// Runs one simulation to its end.
+fn simulate(seed: u64, acts: usize, bed: &mut TestBed) {
+    let random = &mut Random(seed);
+    for _ in 0..random.below(5) {
+        people::create(bed, random);
+    }
+    for _ in 0..acts {
+        if random.chance(75) {
+            people::act(bed, random);
+        } else {
+            disturb(bed, random);
+        }
+        for _ in 0..random.below(12) {
+            step(bed, random);
+        }
+        if random.chance(20) {
+            bed.run();
+        }
+    }
+    bed.line("peace");
+    bed.faults.clear();
+    if random.chance(80) {
+        people::restore_hco(bed);
+    }
+    bed.run_for(3 * HOUR);
+    bed.line("silence");
+    let moves = bed.moves();
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.moves(), bed.core.backlog()), (moves, 0), "it does not come to rest");
+    compare_with_a_new_core(bed);
+}
+
+/// What a new core decides to be right is so, unless the old one knows that the server refuses it.
+fn compare_with_a_new_core(bed: &TestBed) {
+    if bed.stored(HCO).is_none() {
+        // Nobody says what is wanted.
+        return;
+    }
+    let known = states(bed.core.status());
+    let is_held = |key: &Key| matches!(known.get(key), Some(ObjectState::Held(_)));
+    for (key, state) in states(bed.observe()) {
+        let is_settled = matches!(state, ObjectState::InSync | ObjectState::Held(_) | ObjectState::Gone);
+        assert!(is_settled || is_held(&key), "{key} is {state:?}, and {:?} for the old core", known.get(&key));
+    }
+    let mut new = bed.fork(bed.config.clone());
+    new.run_for(HOUR);
+    for made in new.made.iter().filter(|made| made.has_moved()) {
+        assert!(is_held(&made.write.key), "a new core writes: {made}");
+    }
+}
+
+fn states(lines: Vec<StatusLine>) -> BTreeMap<Key, ObjectState> {
+    let objects = lines.into_iter().filter_map(|line| match line.state {
+        LineState::Object(state) => Some((line.key?, state)),
+        LineState::NotWanted(_) | LineState::NotApplicable(_) | LineState::Error(_) => None,
+    });
+    objects.collect()
+}
+
+proptest! {
+    #![proptest_config(super::config())]
+
+    /// The number of acts shrinks to the shortest beginning that fails; the seed says nothing.
+    #[test]
+    fn a_seeded_simulation_converges_and_breaks_no_promise(seed in any::<u64>().no_shrink(), acts in 0..40_usize) {
+        let mut bed = TestBed::new();
+        simulate(seed, acts, &mut bed);
+        prop_assert!(bed.steps > 0);
+    }
+}
+
+#[test]
+fn speed() {
+    let count: u64 = std::env::var("COUNT").unwrap_or("20".to_owned()).parse().unwrap();
+    let start = std::time::Instant::now();
+    let mut steps = 0;
+    for seed in 0..count {
+        let mut bed = TestBed::new();
+        simulate(seed, 20, &mut bed);
+        steps += bed.steps;
+    }
+    let took = start.elapsed();
+    println!("{count} seeds, {steps} steps, {took:?}, {} steps/s", steps as f64 / took.as_secs_f64());
+    let start = std::time::Instant::now();
+    for _ in 0..100 { let _ = crate::testing::pack::Pack::standard().catalog(); }
+    println!("catalog {:?}", start.elapsed() / 100);
+    let start = std::time::Instant::now();
+    for _ in 0..100 { TestBed::new().run(); }
+    println!("start {:?}", start.elapsed() / 100);
+}
+
+#[test]
+fn replay() {
+    let text = std::env::var("REPLAY").unwrap_or("0 0".to_owned());
+    let (seed, acts) = text.split_once(' ').unwrap();
+    let mut bed = TestBed::new();
+    bed.is_verbose = true;
+    let run = std::panic::AssertUnwindSafe(|| simulate(seed.parse().unwrap(), acts.parse().unwrap(), &mut bed));
+    let result = std::panic::catch_unwind(run);
+    assert!(result.is_ok(), "{}", bed.lines.concat());
+}
