@@ -45,6 +45,8 @@ pub struct Observed<'a> {
     pub dropped: &'a [(String, String)],
     /// The applies that the server refused.
     pub refused: &'a [Refused],
+    /// Whether it is as our last apply made it, whose answer was lost.
+    pub unanswered: bool,
     /// Whether what is wanted as a whole is unclear, so that nothing new is created.
     pub suspended: bool,
     /// Whether the user excluded it.
@@ -233,7 +235,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     };
     let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
     let apply = Apply { object, effective: &effective, precondition: Precondition::Present { uid, resource_version } };
-    if remembered.is_none() && lost.is_empty() {
+    if observed.unanswered || (remembered.is_none() && lost.is_empty()) {
         // One apply, which changes nothing if all is as it was.
         let adopts = ownership == Ownership::Foreign;
         let notice = match ownership {

@@ -44,7 +44,9 @@ pub(super) fn act(bed: &mut TestBed, random: &mut Random) {
 fn field(key: &Key, random: &mut Random) -> Value {
     let number = random.below(3).to_string();
     match key.kind.kind.as_str() {
-        "Service" if random.chance(50) => json!({"spec": {"ports": [{"name": "metrics", "port": 8080 + random.below(2)}]}}),
+        "Service" if random.chance(50) => {
+            json!({"spec": {"ports": [{"name": "metrics", "port": 8080 + random.below(2)}]}})
+        }
         "Service" => json!({"spec": {"selector": {"app": random.pick(&["virt", "other"])}}}),
         "MachineConfig" if random.chance(50) => json!({"spec": {"kernelArguments": [random.pick(&["quiet", "loud"])]}}),
         "MachineConfig" => json!({"spec": {"fips": random.chance(50)}}),
@@ -80,7 +82,8 @@ fn delete(bed: &mut TestBed, random: &mut Random) {
 }
 
 fn named(key: &Key) -> Value {
-    let mut object = json!({"apiVersion": key.kind.api_version(), "kind": key.kind.kind, "metadata": {"name": key.name}});
+    let mut object =
+        json!({"apiVersion": key.kind.api_version(), "kind": key.kind.kind, "metadata": {"name": key.name}});
     if !key.namespace.is_empty() {
         object["metadata"]["namespace"] = json!(key.namespace);
     }
@@ -118,9 +121,14 @@ fn steer_object(bed: &mut TestBed, random: &mut Random) {
             Some(r#"[{"op": "add", "path": "/spec/selector", "value": {"app": "mine"}}]"#),
             Some("nonsense"),
         ]),
-        "ignore-fields" => {
-            random.pick(&[None, Some("/data/level"), Some("/data/mode,/data/level"), Some("/spec/selector"), Some("/spec"), Some("x")])
-        }
+        "ignore-fields" => random.pick(&[
+            None,
+            Some("/data/level"),
+            Some("/data/mode,/data/level"),
+            Some("/spec/selector"),
+            Some("/spec"),
+            Some("x"),
+        ]),
         "mode" => random.pick(&[None, None, Some("managed"), Some("Unmanaged"), Some("what")]),
         _ => random.pick(&[None, None, Some("true"), Some(soon.as_str()), Some("soon")]),
     };
@@ -176,7 +184,8 @@ pub(super) fn create(bed: &mut TestBed, random: &mut Random) {
         object["metadata"]["labels"] = json!({api::MANAGED_BY.0: api::MANAGED_BY.1});
     }
     if whose == 3 {
-        object["metadata"]["annotations"] = json!({api::annotation::ORIGIN: "created", api::annotation::SOURCE: "former"});
+        object["metadata"]["annotations"] =
+            json!({api::annotation::ORIGIN: "created", api::annotation::SOURCE: "former"});
     }
     bed.line(&format!("{} creates {object}", ["person", "gitops", "predecessor", "former release"][whose]));
     let _ = match whose {
@@ -193,7 +202,10 @@ fn spoil(bed: &mut TestBed, random: &mut Random) {
     let change = match random.below(6) {
         0 => json!({"metadata": {"labels": {api::MANAGED_BY.0: null}}}),
         1 => json!({"metadata": {"labels": {api::MANAGED_BY.0: api::MANAGED_BY.1}}}),
-        2 => annotation("origin", random.pick(&[None, Some("created"), Some("adopted")])),
+        // Where there is none, it is not ours, and a new core cannot know that it was written later.
+        2 if bed.server.get(&key).is_some_and(|stored| stored.annotation(api::annotation::ORIGIN).is_some()) => {
+            annotation("origin", random.pick(&[None, Some("created"), Some("adopted")]))
+        }
         3 => annotation("applied", random.pick(&[None, Some("sha256:00")])),
         4 => annotation("budget", random.pick(&[None, Some("0 0 0")])),
         _ => annotation("last-good-patch", random.pick(&[None, Some("nonsense")])),

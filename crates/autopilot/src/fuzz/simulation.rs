@@ -27,21 +27,18 @@ const FAULTS: [Fault; 6] = [
 fn step(bed: &mut TestBed, random: &mut Random) {
     let mut events = Vec::new();
     for _ in 0..=random.below(3) {
-        match random.below(4) {
-            0 if !bed.requests.is_empty() => {
-                let index = random.below(bed.requests.len());
+        let (requests, answers) = (bed.requests.len(), bed.answers.len());
+        match random.below(requests + answers + bed.watches.len()) {
+            index if index < requests => {
                 let request = bed.requests.remove(index);
                 carry_out(bed, random, request);
             }
-            1 if !bed.answers.is_empty() => {
-                let index = random.below(bed.answers.len());
-                events.push(bed.answers.remove(index));
-            }
-            2 | 3 if !bed.watches.is_empty() => {
+            index if index < requests + answers => events.push(bed.answers.remove(index - requests)),
+            _ if bed.watches.is_empty() => {}
+            _ => {
                 let target = any_watch(bed, random);
                 events.extend(bed.next_event(&target));
             }
-            _ => {}
         }
     }
     let now = bed.now().monotonic;
@@ -114,7 +111,7 @@ fn simulate(seed: u64, acts: usize, bed: &mut TestBed) {
         } else {
             disturb(bed, random);
         }
-        for _ in 0..random.below(12) {
+        for _ in 0..random.below(20) {
             step(bed, random);
         }
         if random.chance(20) {
@@ -174,32 +171,34 @@ proptest! {
 }
 
 #[test]
-fn speed() {
-    let count: u64 = std::env::var("COUNT").unwrap_or("20".to_owned()).parse().unwrap();
+fn hunt() {
+    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or);
     let start = std::time::Instant::now();
-    let mut steps = 0;
-    for seed in 0..count {
+    let (mut steps, mut failed) = (0, 0);
+    let attempt = |seed: u64, acts: usize| {
         let mut bed = TestBed::new();
-        simulate(seed, 20, &mut bed);
+        bed.is_verbose = true;
+        let run = std::panic::AssertUnwindSafe(|| simulate(seed, acts, &mut bed));
+        let result = std::panic::catch_unwind(run).map_err(|why| {
+            why.downcast_ref::<String>()
+                .cloned()
+                .unwrap_or_else(|| why.downcast_ref::<&str>().unwrap_or(&"?").to_string())
+        });
+        (bed, result)
+    };
+    std::panic::set_hook(Box::new(|_| {}));
+    for seed in number("FROM", 0)..number("FROM", 0) + number("COUNT", 1) {
+        let (bed, result) = attempt(seed, number("ACTS", 30) as usize);
         steps += bed.steps;
+        if let Err(_) = result {
+            failed += 1;
+            if failed <= number("SHOW", 1) {
+                let acts = (0..=number("ACTS", 30) as usize).find(|acts| attempt(seed, *acts).1.is_err()).unwrap();
+                let (bed, result) = attempt(seed, acts);
+                println!("{}\nSEED {seed} ACTS {acts}: {}", bed.lines.concat(), result.unwrap_err());
+            }
+        }
     }
     let took = start.elapsed();
-    println!("{count} seeds, {steps} steps, {took:?}, {} steps/s", steps as f64 / took.as_secs_f64());
-    let start = std::time::Instant::now();
-    for _ in 0..100 { let _ = crate::testing::pack::Pack::standard().catalog(); }
-    println!("catalog {:?}", start.elapsed() / 100);
-    let start = std::time::Instant::now();
-    for _ in 0..100 { TestBed::new().run(); }
-    println!("start {:?}", start.elapsed() / 100);
-}
-
-#[test]
-fn replay() {
-    let text = std::env::var("REPLAY").unwrap_or("0 0".to_owned());
-    let (seed, acts) = text.split_once(' ').unwrap();
-    let mut bed = TestBed::new();
-    bed.is_verbose = true;
-    let run = std::panic::AssertUnwindSafe(|| simulate(seed.parse().unwrap(), acts.parse().unwrap(), &mut bed));
-    let result = std::panic::catch_unwind(run);
-    assert!(result.is_ok(), "{}", bed.lines.concat());
+    println!("{failed} failed, {steps} steps, {took:?}, {} steps/s", steps as f64 / took.as_secs_f64());
 }

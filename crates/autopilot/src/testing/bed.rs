@@ -11,6 +11,7 @@ use crate::testing::server::ApiServer;
 use crate::testing::serving::Crd;
 use crate::testing::stored::Stored;
 use crate::testing::watching::OpenWatch;
+use catalog::Catalog;
 use change::{Key, Moment, Now, PatchableKinds};
 use jiff::Timestamp;
 use protocol::{Command, Core as _, Event, WatchTarget};
@@ -47,7 +48,8 @@ const MOST_ROUNDS: usize = 1_000;
 pub(crate) struct TestBed {
     pub(crate) server: ApiServer,
     pub(crate) core: Core,
-    pub(crate) pack: Pack,
+    pack: Pack,
+    catalog: Catalog,
     pub(crate) config: Config,
     started: Timestamp,
     pub(crate) watches: BTreeMap<WatchTarget, OpenWatch>,
@@ -78,6 +80,7 @@ impl TestBed {
 
     /// The same with another pack.
     pub(crate) fn of(pack: Pack) -> TestBed {
+        let catalog = pack.catalog();
         let started: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         let mut server = ApiServer::new(started);
         server.serve("v1", "ConfigMap", "configmaps", true);
@@ -95,13 +98,21 @@ impl TestBed {
             images: BTreeMap::new(),
             writes: true,
         };
-        let core = Core::new(config.clone(), pack.catalog(), start_of(started));
-        let mut bed = TestBed {
-            server,
+        let core = Core::new(config.clone(), catalog.clone(), start_of(started));
+        let mut bed = TestBed::assemble(server, core, pack, catalog, config);
+        bed.create_hco();
+        bed.node_joins("w0", false);
+        bed
+    }
+
+    fn assemble(server: ApiServer, core: Core, pack: Pack, catalog: Catalog, config: Config) -> TestBed {
+        TestBed {
             core,
             pack,
+            catalog,
             config,
-            started,
+            started: server.now,
+            server,
             watches: BTreeMap::new(),
             requests: Vec::new(),
             answers: Vec::new(),
@@ -116,10 +127,7 @@ impl TestBed {
             lines: Vec::new(),
             is_verbose: false,
             steps: 0,
-        };
-        bed.create_hco();
-        bed.node_joins("w0", false);
-        bed
+        }
     }
 
     /// The same after the core has run for a second; what it did is not shown.
@@ -170,6 +178,13 @@ impl TestBed {
         assert_eq!((moved, notices.collect::<Vec<_>>()), (0, Vec::<&str>::new()), "{lines}");
     }
 
+    /// Starts another release, whose pack differs.
+    pub(crate) fn upgrade(&mut self, change: impl FnOnce(Pack) -> Pack) {
+        self.pack = change(self.pack.clone());
+        self.catalog = self.pack.catalog();
+        self.restart();
+    }
+
     /// Replaces the core with a new one, which knows nothing. What was in flight is lost.
     pub(crate) fn restart(&mut self) {
         self.restart_with(|_| {});
@@ -179,7 +194,7 @@ impl TestBed {
     pub(crate) fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
         change(&mut self.config);
         self.started = self.server.now;
-        self.core = Core::new(self.config.clone(), self.pack.catalog(), start_of(self.started));
+        self.core = Core::new(self.config.clone(), self.catalog.clone(), start_of(self.started));
         self.watches.clear();
         self.requests.clear();
         self.answers.clear();
@@ -196,11 +211,10 @@ impl TestBed {
 
     /// A new core with this configuration on a copy of the cluster.
     pub(crate) fn fork(&self, config: Config) -> TestBed {
-        let mut bed = TestBed::of(self.pack.clone());
-        bed.server = self.server.clone();
-        bed.config = config;
-        bed.restart();
-        bed
+        let started = self.server.now;
+        let core = Core::new(config.clone(), self.catalog.clone(), start_of(started));
+        let (server, pack, catalog) = (self.server.clone(), self.pack.clone(), self.catalog.clone());
+        TestBed::assemble(server, core, pack, catalog, config)
     }
 
     /// Whether an object exists, and how it is stored.

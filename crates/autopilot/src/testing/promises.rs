@@ -119,7 +119,6 @@ fn check_users(made: &Made, before: &Stored, after: Option<&Stored>) {
     }
 }
 
-
 /// What nodes depend on.
 fn content(stored: &Stored) -> String {
     stored.object["spec"].to_string()

@@ -212,6 +212,7 @@ fn a_refused_write_is_tried_again_and_a_lost_answer_changes_nothing() {
         create ConfigMap virt/asking
         apply Service virt/service: no change
         notice AssetApplied ConfigMap virt/asking: applied
+        notice AssetApplied Service virt/service: applied
     "#]].assert_eq(&bed.advance(SECOND));
     bed.accept("ConfigMap virt/plain");
     expect![[r#"
@@ -290,8 +291,8 @@ fn what_changes_while_a_watch_is_lost_is_found_by_the_next_list() {
 #[test]
 fn another_release_changes_what_its_assets_render() {
     let mut bed = TestBed::settled();
-    bed.pack = bed.pack.with_template("plain", &config_map("plain", "data: {level: \"2\"}"));
     bed.restart_with(|config| config.prune = false);
+    bed.upgrade(|pack| pack.with_template("plain", &config_map("plain", "data: {level: \"2\"}")));
     expect![[r#"
         notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         apply ConfigMap virt/plain
@@ -311,10 +312,29 @@ fn overrides_in_other_words_or_without_effect_are_no_reason_for_a_write() {
     expect![[r#"
         apply Service virt/service
         notice AssetApplied Service virt/service: applied
-    "#]].assert_eq(&bed.settle());
+    "#]]
+    .assert_eq(&bed.settle());
     bed.annotate("Service virt/service", r#"patch=[{"value": "ClusterIP", "path": "/spec/type", "op": "add"}]"#);
     bed.expect_silence();
     bed.restart();
     bed.settle();
     assert_eq!(bed.moves(), 4, "three were created and one was patched");
+}
+
+#[test]
+fn a_correction_whose_answer_is_lost_is_not_made_twice() {
+    let mut bed = TestBed::settled();
+    bed.edit("kubectl-edit", "ConfigMap virt/plain", &json!({"data": {"level": "9"}}));
+    bed.fail_next("ConfigMap virt/plain", Fault::Unanswered);
+    bed.fail_next("ConfigMap virt/plain", Fault::Transient);
+    expect![[r#"
+        apply ConfigMap virt/plain: answer lost
+        notice Retry in 200 ms
+        apply ConfigMap virt/plain: failed
+        notice Retry in 400 ms
+        apply ConfigMap virt/plain: no change
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.advance(2 * SECOND));
+    bed.expect_silence();
 }
