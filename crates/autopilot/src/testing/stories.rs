@@ -338,3 +338,26 @@ fn a_correction_whose_answer_is_lost_is_not_made_twice() {
     .assert_eq(&bed.advance(2 * SECOND));
     bed.expect_silence();
 }
+
+#[test]
+fn a_field_that_another_manager_applies_too_keeps_its_value() {
+    let mut bed = TestBed::settled();
+    assert!(bed.apply("gitops", &plain("1")), "both want the same");
+    bed.expect_silence();
+    bed.annotate("ConfigMap virt/plain", r#"patch=[{"op": "replace", "path": "/data/level", "value": "5"}]"#);
+    expect![[r#"
+        notice OwnedByAnother ConfigMap virt/plain: gitops applies .data.level; these fields are left to it
+    "#]]
+    .assert_eq(&bed.settle());
+    assert!(bed.apply(
+        "gitops",
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain", "namespace": "virt"}})
+    ));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice AssetApplied ConfigMap virt/plain: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.value("ConfigMap virt/plain", "/data/level"), "5");
+    bed.expect_silence();
+}
