@@ -1,8 +1,10 @@
 //! Properties of exclusions, of the last good overrides and of removal, with input that nobody would write.
 
+mod agreement;
 mod people;
 mod random;
 mod simulation;
+mod states;
 
 use crate::corpus::{PREFIX, applied, decided, objects};
 use crate::decision::Verdict;

@@ -2,13 +2,13 @@
 
 use crate::fuzz::people;
 use crate::fuzz::random::Random;
-use crate::status::{LineState, ObjectState, StatusLine};
+use crate::fuzz::states::states;
+use crate::status::ObjectState;
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::requests::Fault;
 use change::Key;
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 use protocol::{Command, Core as _, WatchTarget};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A random step waits for no timer that is farther away.
@@ -148,14 +148,6 @@ fn compare_with_a_new_core(bed: &TestBed) {
     for made in new.made.iter().filter(|made| made.has_moved()) {
         assert!(is_held(&made.write.key), "a new core writes: {made}");
     }
-}
-
-fn states(lines: Vec<StatusLine>) -> BTreeMap<Key, ObjectState> {
-    let objects = lines.into_iter().filter_map(|line| match line.state {
-        LineState::Object(state) => Some((line.key?, state)),
-        LineState::NotWanted(_) | LineState::NotApplicable(_) | LineState::Error(_) => None,
-    });
-    objects.collect()
 }
 
 proptest! {

@@ -66,7 +66,7 @@ impl Promises {
 
     /// Checks a write that was carried out.
     pub(crate) fn check(&mut self, made: &Made) {
-        let Made { write, before, after } = made;
+        let Made { write, before, after, .. } = made;
         if !made.has_moved() {
             return;
         }

@@ -36,6 +36,8 @@ pub(crate) struct Made {
     /// The object before and after it.
     pub(crate) before: Option<Rc<Stored>>,
     pub(crate) after: Option<Rc<Stored>>,
+    /// Whether the server refused it.
+    pub(crate) is_refused: bool,
 }
 
 impl fmt::Display for Made {
@@ -182,7 +184,8 @@ impl TestBed {
         let before = self.server.get(&write.key).cloned();
         let outcome = self.perform_effect(&write.key, &write.effect);
         let after = self.server.get(&write.key).cloned();
-        let made = Made { write, before, after };
+        let is_refused = matches!(outcome, Err(Failure::Refused(..)));
+        let made = Made { write, before, after, is_refused };
         self.promises.check(&made);
         let key = made.write.key.clone();
         self.made.push(made);
