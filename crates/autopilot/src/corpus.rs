@@ -84,6 +84,7 @@ pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> 
         recreation: None,
         dropped: &[],
         refused: &[],
+        unanswered: false,
         suspended: false,
         excluded: false,
         patchable: &PatchableKinds::none(),

@@ -6,7 +6,7 @@ use crate::effective::EffectiveDesired;
 use crate::gated::hold_at_gate;
 use crate::notice::ObjectNotice;
 use crate::ownership::{Origin, Ownership};
-use crate::release;
+use crate::{release, shared};
 use api::annotation;
 use change::consent::Needed;
 use change::field_set::{applied_by_another, takers};
@@ -45,6 +45,8 @@ pub struct Observed<'a> {
     pub dropped: &'a [(String, String)],
     /// The applies that the server refused.
     pub refused: &'a [Refused],
+    /// Whether it is as our last apply made it, whose answer was lost.
+    pub unanswered: bool,
     /// Whether what is wanted as a whole is unclear, so that nothing new is created.
     pub suspended: bool,
     /// Whether the user excluded it.
@@ -171,6 +173,16 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
         return Decision::hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
     }
+    let inspected = observed.inspected.filter(|inspected| {
+        inspected.resource_version == live.resource_version && inspected.digest == effective.digest
+    });
+    if shared::is_shared(&entries) {
+        // Only the content tells whether our apply would take a field from another manager.
+        let Some(inspected) = inspected else { return Decision::of(Verdict::Inspect) };
+        if let Some((manager, fields)) = shared::contested(&inspected.changes, &entries) {
+            return Decision::hold(Reason::OwnedByAnother { manager, fields });
+        }
+    }
     let applied = live.annotations.get(annotation::APPLIED);
     let was_applied = applied.is_some_and(|applied| applied == effective.digest.as_str());
     let ownership = Ownership::of(live, known.and_then(|known| known.origin));
@@ -192,9 +204,6 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         None if was_applied => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
         None => FieldSet::default(),
     };
-    let inspected = observed.inspected.filter(|inspected| {
-        inspected.resource_version == live.resource_version && inspected.digest == effective.digest
-    });
     let changes = inspected.map(|inspected| inspected.changes.clone()).unwrap_or_default();
     let is_inherited = is_new && ownership == Ownership::Inherited;
     if is_inherited && inspected.is_none() {
@@ -236,7 +245,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     };
     let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
     let apply = Apply { object, effective: &effective, precondition: Precondition::Present { uid, resource_version } };
-    if remembered.is_none() && lost.is_empty() {
+    if observed.unanswered || (remembered.is_none() && lost.is_empty()) {
         // One apply, which changes nothing if all is as it was.
         let adopts = ownership == Ownership::Foreign;
         let notice = match ownership {

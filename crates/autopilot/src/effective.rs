@@ -5,6 +5,9 @@ use api::annotation;
 use change::{Desired, Digest, Live, Overrides, Reason};
 use serde_json::Value;
 
+/// Where the overrides that were honoured last are recorded.
+const LAST_GOOD: [&str; 2] = [annotation::LAST_GOOD_PATCH, annotation::LAST_GOOD_IGNORE_FIELDS];
+
 /// The desired state of one object with overrides.
 #[derive(Debug)]
 pub(crate) struct EffectiveDesired {
@@ -34,18 +37,30 @@ impl EffectiveDesired {
                     Reason::PatchRefused { why: message }
                 }
                 // The catalogue's own object has nothing to fall back on: it is tried again.
-                refused => return Ok((effective, refused)),
+                refused => return Ok((effective.as_recorded(observed, live), refused)),
             },
             Err(Unfit::Wrong(reason) | Unfit::NotNow(reason)) => reason,
         };
-        let last_good = [annotation::LAST_GOOD_PATCH, annotation::LAST_GOOD_IGNORE_FIELDS];
-        match EffectiveDesired::honouring(observed, live, last_good) {
+        match EffectiveDesired::honouring(observed, live, LAST_GOOD) {
             Ok(effective) => Ok((effective, Some(refused))),
             // It can never have been honoured: somebody else wrote the annotation.
             Err(Unfit::Wrong(_)) => Ok((EffectiveDesired::bare(observed.desired), Some(refused))),
             // It was honoured once; without it the user would lose an override, so nothing is written.
             Err(Unfit::NotNow(_)) => Err(refused),
         }
+    }
+
+    /// Keeps what is recorded on the object if it comes to the same: overrides in other words are no reason for a write.
+    fn as_recorded(mut self, observed: &Observed<'_>, live: &Live) -> EffectiveDesired {
+        let is_recorded =
+            |(key, text): &(&'static str, String)| live.annotations.get(*key).is_some_and(|recorded| recorded == text);
+        if !self.last_good.iter().all(is_recorded)
+            && let Ok(recorded) = EffectiveDesired::honouring(observed, live, LAST_GOOD)
+            && recorded.digest == self.digest
+        {
+            self.last_good = recorded.last_good;
+        }
+        self
     }
 
     /// The object. It is moved out, because it may be large.
@@ -69,8 +84,10 @@ impl EffectiveDesired {
         }
         let object = overrides.apply(&observed.desired.object()).map_err(Unfit::NotNow)?;
         let digest = Digest::of(&object);
-        let texts = [(annotation::LAST_GOOD_PATCH, patch), (annotation::LAST_GOOD_IGNORE_FIELDS, ignore_fields)];
-        let last_good = texts.into_iter().filter_map(|(key, text)| Some((key, text?.to_owned()))).collect();
+        let texts = LAST_GOOD.into_iter().zip([patch, ignore_fields]);
+        // Overrides without effect are nothing to fall back on.
+        let texts = texts.filter(|_| digest != *observed.desired.digest());
+        let last_good = texts.filter_map(|(key, text)| Some((key, text?.to_owned()))).collect();
         Ok(EffectiveDesired { overrides, digest, last_good, overridden: Some(object) })
     }
 }

@@ -1,5 +1,11 @@
 //! Properties of exclusions, of the last good overrides and of removal, with input that nobody would write.
 
+mod agreement;
+mod people;
+mod random;
+mod simulation;
+mod states;
+
 use crate::corpus::{PREFIX, applied, decided, objects};
 use crate::decision::Verdict;
 use crate::exclusion::Exclusions;

@@ -21,6 +21,7 @@ mod pools;
 mod release;
 pub mod removal;
 pub mod scope;
+mod shared;
 pub mod status;
 #[cfg(test)]
 mod stories;

@@ -5,6 +5,7 @@ pub(crate) mod bed;
 pub(crate) mod fields;
 pub(crate) mod pack;
 pub(crate) mod print;
+pub(crate) mod promises;
 pub(crate) mod requests;
 pub(crate) mod server;
 pub(crate) mod serving;

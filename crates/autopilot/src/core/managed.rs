@@ -8,6 +8,7 @@ use crate::notice::{ObjectNotice, State};
 use crate::pools::restarts;
 use crate::removal::{Cause, Proof, Removal, overrides_of};
 use crate::status::ObjectState;
+use api::annotation;
 use catalog::Node;
 use change::gate::{Conditions, PoolState, Window};
 use change::{Backoff, Consent, Digest, Impact, Live, Moment, PatchableKinds, Reason, Restarts};
@@ -21,6 +22,8 @@ const RETRY: Backoff = Backoff { first: Duration::from_millis(200), longest: Dur
 const RETRY_REFUSED: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(300) };
 /// An override, the last good one and the catalogue's object are three; more refusals need not be remembered.
 const MOST_REFUSED: usize = 4;
+/// By then the watch has reported what became of earlier ones.
+const MOST_UNANSWERED: usize = 8;
 
 /// One object.
 #[derive(Debug)]
@@ -63,6 +66,8 @@ pub(crate) struct Writes {
     pub(crate) deferred_notice: Option<ObjectNotice>,
     /// The digest of the last write that failed.
     pub(crate) failed: Option<Digest>,
+    /// The last applies without an answer: the budget that each wrote, if it was made, and what to report then.
+    pub(crate) unanswered: Vec<(Budget, Option<ObjectNotice>)>,
     pub(crate) failures: u32,
     /// Nothing is written before this.
     pub(crate) not_before: Option<Moment>,
@@ -206,6 +211,12 @@ impl Managed {
         }
     }
 
+    /// The apply that made it what it is, if its answer was lost: no other write has this budget.
+    pub(crate) fn unanswered(&self) -> Option<&(Budget, Option<ObjectNotice>)> {
+        let written = self.live()?.annotations.get(annotation::BUDGET)?;
+        self.writes.unanswered.iter().find(|(budget, _)| budget.to_string() == *written)
+    }
+
     /// Whether it is gone, or not ours any more.
     pub(crate) fn is_gone(&self) -> bool {
         match &self.live {
@@ -261,6 +272,7 @@ impl Managed {
             recreation: self.recreation,
             dropped: &self.dropped,
             refused: &self.refused,
+            unanswered: self.unanswered().is_some(),
             suspended: policy.suspended,
             excluded: policy.excluded,
             patchable: policy.patchable,
@@ -284,6 +296,16 @@ fn conditions(policy: Policy<'_>) -> Conditions<'_> {
 }
 
 impl Writes {
+    /// Remembers an apply without an answer, unless it repeats one.
+    pub(crate) fn add_unanswered(&mut self, budget: Budget, notice: Option<ObjectNotice>) {
+        if self.unanswered.iter().all(|(earlier, _)| *earlier != budget) {
+            self.unanswered.push((budget, notice));
+        }
+        if self.unanswered.len() > MOST_UNANSWERED {
+            self.unanswered.remove(0);
+        }
+    }
+
     /// The pause after another failure.
     pub(crate) fn fail(&mut self, is_refusal: bool) -> Duration {
         let backoff = if is_refusal { RETRY_REFUSED } else { RETRY };

@@ -222,11 +222,23 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
         (Verdict::Inspect, None) => ObjectState::Unknown,
         (Verdict::Write(_, PendingWrite::Delete), None) => ObjectState::ToDelete,
         (Verdict::Write(_, PendingWrite::HandBack), None) => ObjectState::ToHandBack,
-        // After a start one apply learns our field set; it changes nothing, so there is nothing to report.
-        (Verdict::Write(..), None) if decision.notice.is_none() => ObjectState::InSync,
+        // After a start one apply learns our field set. It usually changes nothing, so there is nothing to report.
+        (Verdict::Write(effect, _), None) if decision.notice.is_none() && has_all(object, effect) => {
+            ObjectState::InSync
+        }
         (Verdict::Write(..), None) if object.live().is_none() => ObjectState::ToCreate,
         (Verdict::Write(..), None) => ObjectState::ToChange,
     }
+}
+
+/// Whether an object has everything that a write of ours beside its desired state would write: our label and annotations.
+fn has_all(object: &Managed, effect: &Effect) -> bool {
+    let (Some(live), Effect::Apply { object: applied, .. }) = (object.live(), effect) else { return false };
+    let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+    let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
+    let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
+    let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
+    claim.fields().missing_of(applied).is_empty() && ours.into_iter().all(is_same)
 }
 
 /// What the decision means for metrics.

@@ -49,7 +49,13 @@ impl Core {
                 object.writes.deferred_notice = object.writes.deferred_notice.take().or(notice);
                 self.enqueue(key);
             }
-            Err(error) => self.failed(key, pending, error),
+            Err(error) => {
+                if let (WriteError::Transient { .. }, PendingWrite::Apply { budget, .. }) = (&error, &pending) {
+                    // What an adoption changed is known only from its answer.
+                    object.writes.add_unanswered(*budget, notice.filter(|_| !is_adoption));
+                }
+                self.failed(key, pending, error);
+            }
         }
     }
 
@@ -129,8 +135,10 @@ fn succeed(
             object.budget = Some(budget);
             object.recreation = recreation.or(object.recreation);
             object.refused.retain(|refused| refused.digest != digest);
-            // An apply that needed a repair first is reported as what it was.
-            notice = object.writes.deferred_notice.take().or(notice);
+            // An apply that needed a repair first, or another attempt, is reported as what it was.
+            let unanswered = object.unanswered().and_then(|(_, notice)| notice.clone());
+            object.writes.unanswered.clear();
+            notice = object.writes.deferred_notice.take().or(unanswered).or(notice);
             if adopts {
                 notice = Some(ObjectNotice::Adopted { changes: adopted.unwrap_or_default() });
             }

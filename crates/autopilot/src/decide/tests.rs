@@ -119,6 +119,7 @@ impl Situation {
             remembered: self.remembered.as_ref(),
             budget: self.budget,
             refused: &self.refused,
+            unanswered: false,
             recreation: self.recreation,
             dropped: &[],
             suspended: self.suspended,

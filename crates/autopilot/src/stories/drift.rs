@@ -1,6 +1,7 @@
 //! What others change is corrected, once, and reported with their name.
 
 use super::{PLAIN, SERVICE, plain, started};
+use crate::testing::bed::TestBed;
 use api::FIELD_MANAGER;
 use expect_test::expect;
 use serde_json::json;
@@ -137,5 +138,28 @@ fn a_deleted_object_is_recreated_without_its_overrides_which_are_reported() {
         notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated, without its overrides: platform.kubevirt.io/patch: [{"op": "replace", "path": "/data/level", "value": "5"}]
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data/level"), "1");
+    bed.expect_silence();
+}
+
+#[test]
+fn a_field_that_another_manager_applies_too_keeps_its_value() {
+    let mut bed = TestBed::settled();
+    assert!(bed.apply("gitops", &plain("1")), "both want the same");
+    bed.expect_silence();
+    bed.annotate("ConfigMap virt/plain", r#"patch=[{"op": "replace", "path": "/data/level", "value": "5"}]"#);
+    expect![[r#"
+        notice OwnedByAnother ConfigMap virt/plain: gitops applies .data.level; these fields are left to it
+    "#]]
+    .assert_eq(&bed.settle());
+    assert!(bed.apply(
+        "gitops",
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain", "namespace": "virt"}})
+    ));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice AssetApplied ConfigMap virt/plain: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.value("ConfigMap virt/plain", "/data/level"), "5");
     bed.expect_silence();
 }

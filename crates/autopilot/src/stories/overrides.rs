@@ -1,6 +1,7 @@
 //! The annotations by which users override single objects.
 
 use super::{HOUR, KERNEL, MINUTE, PLAIN, SERVICE, plain, settled_with_kernel, started};
+use crate::testing::bed::TestBed;
 use expect_test::expect;
 use serde_json::json;
 #[test]
@@ -224,4 +225,21 @@ fn a_pause_that_cannot_be_read_is_a_pause() {
         notice InvalidPause ConfigMap virt/plain: reconcile-paused is "tomorrow", which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
+}
+
+#[test]
+fn overrides_in_other_words_or_without_effect_are_no_reason_for_a_write() {
+    let mut bed = TestBed::settled();
+    bed.annotate("ConfigMap virt/plain", "ignore-fields=/data/none");
+    bed.annotate("Service virt/service", r#"patch=[{"op": "add", "path": "/spec/type", "value": "ClusterIP"}]"#);
+    expect![[r#"
+        apply Service virt/service
+        notice AssetApplied Service virt/service: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.annotate("Service virt/service", r#"patch=[{"value": "ClusterIP", "path": "/spec/type", "op": "add"}]"#);
+    bed.expect_silence();
+    bed.restart();
+    bed.settle();
+    assert_eq!(bed.moves(), 4, "three were created and one was patched");
 }

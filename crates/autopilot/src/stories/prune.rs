@@ -232,7 +232,7 @@ fn nothing_is_pruned_while_the_settings_cannot_be_read() {
 fn an_object_of_another_release_is_not_pruned_without_a_users_act() {
     let mut bed = asked();
     bed.annotate(HCO, "enable-opted-");
-    bed.pack = bed.pack.with_template("opted", &pack::config_map("opted", "data: {size: medium}"));
+    bed.upgrade(|pack| pack.with_template("opted", &pack::config_map("opted", "data: {size: medium}")));
     bed.restart();
     expect![[r#"
         apply ConfigMap virt/lasting: no change

@@ -43,6 +43,7 @@ fn a_lost_answer_changes_nothing() {
         create ConfigMap virt/plain: answer lost
         notice Retry in 200 ms
         apply ConfigMap virt/plain: no change
+        notice AssetApplied ConfigMap virt/plain: applied
     "#]]
     .assert_eq(&bed.advance(SECOND));
     assert_eq!(bed.moves(), 1);
@@ -286,5 +287,23 @@ fn the_pause_after_a_failure_is_over_at_its_time() {
         notice AssetApplied ConfigMap virt/plain: applied
     "#]]
     .assert_eq(&bed.advance(Duration::from_millis(1)));
+    bed.expect_silence();
+}
+
+#[test]
+fn a_correction_whose_answer_is_lost_is_not_made_twice() {
+    let mut bed = TestBed::settled();
+    bed.edit("kubectl-edit", "ConfigMap virt/plain", &json!({"data": {"level": "9"}}));
+    bed.fail_next("ConfigMap virt/plain", Fault::Unanswered);
+    bed.fail_next("ConfigMap virt/plain", Fault::Transient);
+    expect![[r#"
+        apply ConfigMap virt/plain: answer lost
+        notice Retry in 200 ms
+        apply ConfigMap virt/plain: failed
+        notice Retry in 400 ms
+        apply ConfigMap virt/plain: no change
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.advance(2 * SECOND));
     bed.expect_silence();
 }

@@ -5,11 +5,13 @@ use crate::notice::Notice;
 use crate::status::StatusLine;
 use crate::testing::pack::{NAMESPACE, Pack};
 use crate::testing::print;
+use crate::testing::promises::Promises;
 use crate::testing::requests::{Fault, Made};
 use crate::testing::server::ApiServer;
 use crate::testing::serving::Crd;
 use crate::testing::stored::Stored;
 use crate::testing::watching::OpenWatch;
+use catalog::Catalog;
 use change::{Key, Moment, Now, PatchableKinds};
 use jiff::Timestamp;
 use protocol::{Command, Core as _, Event, WatchTarget};
@@ -46,7 +48,8 @@ const MOST_ROUNDS: usize = 1_000;
 pub(crate) struct TestBed {
     pub(crate) server: ApiServer,
     pub(crate) core: Core,
-    pub(crate) pack: Pack,
+    pack: Pack,
+    catalog: Catalog,
     pub(crate) config: Config,
     started: Timestamp,
     pub(crate) watches: BTreeMap<WatchTarget, OpenWatch>,
@@ -64,8 +67,9 @@ pub(crate) struct TestBed {
     /// The writes of the core that were carried out.
     pub(crate) made: Vec<Made>,
     pub(crate) notices: Vec<Notice>,
-    lines: Vec<String>,
-    is_verbose: bool,
+    pub(crate) promises: Promises,
+    pub(crate) lines: Vec<String>,
+    pub(crate) is_verbose: bool,
     /// How often the core was called.
     pub(crate) steps: usize,
 }
@@ -78,6 +82,7 @@ impl TestBed {
 
     /// The same with another pack.
     pub(crate) fn of(pack: Pack) -> TestBed {
+        let catalog = pack.catalog();
         let started: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         let mut server = ApiServer::new(started);
         server.serve("v1", "ConfigMap", "configmaps", true);
@@ -95,13 +100,21 @@ impl TestBed {
             images: BTreeMap::new(),
             writes: true,
         };
-        let core = Core::new(config.clone(), pack.catalog(), start_of(started));
-        let mut bed = TestBed {
-            server,
+        let core = Core::new(config.clone(), catalog.clone(), start_of(started));
+        let mut bed = TestBed::assemble(server, core, pack, catalog, config);
+        bed.create_hco();
+        bed.node_joins("w0", false);
+        bed
+    }
+
+    fn assemble(server: ApiServer, core: Core, pack: Pack, catalog: Catalog, config: Config) -> TestBed {
+        TestBed {
             core,
             pack,
+            catalog,
             config,
-            started,
+            started: server.now,
+            server,
             watches: BTreeMap::new(),
             requests: Vec::new(),
             answers: Vec::new(),
@@ -113,13 +126,11 @@ impl TestBed {
             silent: BTreeSet::new(),
             made: Vec::new(),
             notices: Vec::new(),
+            promises: Promises::default(),
             lines: Vec::new(),
             is_verbose: false,
             steps: 0,
-        };
-        bed.create_hco();
-        bed.node_joins("w0", false);
-        bed
+        }
     }
 
     /// The same after the core has run for a second; what it did is not shown.
@@ -145,6 +156,12 @@ impl TestBed {
 
     /// Runs for so long, through every timer; the writes and notices since the last call, one per line.
     pub(crate) fn advance(&mut self, time: Duration) -> String {
+        self.run_for(time);
+        self.take_lines()
+    }
+
+    /// Runs for so long, through every timer.
+    pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now().monotonic.after(time);
         self.run();
         while let Some(at) = self.core.wake_at().filter(|at| *at <= end) {
@@ -153,7 +170,6 @@ impl TestBed {
         }
         self.set_clock(end);
         self.run();
-        self.take_lines()
     }
 
     /// The same with every command.
@@ -173,6 +189,13 @@ impl TestBed {
         assert_eq!((moved, notices.collect::<Vec<_>>()), (0, Vec::<&str>::new()), "{lines}");
     }
 
+    /// Starts another release, whose pack differs.
+    pub(crate) fn upgrade(&mut self, change: impl FnOnce(Pack) -> Pack) {
+        self.pack = change(self.pack.clone());
+        self.catalog = self.pack.catalog();
+        self.restart();
+    }
+
     /// Replaces the core with a new one, which knows nothing. What was in flight is lost.
     pub(crate) fn restart(&mut self) {
         self.restart_with(|_| {});
@@ -182,10 +205,11 @@ impl TestBed {
     pub(crate) fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
         change(&mut self.config);
         self.started = self.server.now;
-        self.core = Core::new(self.config.clone(), self.pack.catalog(), start_of(self.started));
+        self.core = Core::new(self.config.clone(), self.catalog.clone(), start_of(self.started));
         self.watches.clear();
         self.requests.clear();
         self.answers.clear();
+        self.promises.restart();
     }
 
     /// The status of a new core that writes nothing and sees this cluster once.
@@ -198,11 +222,10 @@ impl TestBed {
 
     /// A new core with this configuration on a copy of the cluster.
     pub(crate) fn fork(&self, config: Config) -> TestBed {
-        let mut bed = TestBed::of(self.pack.clone());
-        bed.server = self.server.clone();
-        bed.config = config;
-        bed.restart();
-        bed
+        let started = self.server.now;
+        let core = Core::new(config.clone(), self.catalog.clone(), start_of(started));
+        let (server, pack, catalog) = (self.server.clone(), self.pack.clone(), self.catalog.clone());
+        TestBed::assemble(server, core, pack, catalog, config)
     }
 
     /// Whether an object exists, and how it is stored.
@@ -289,6 +312,7 @@ impl TestBed {
     pub(crate) fn handle(&mut self, events: Vec<Event>) {
         self.steps += 1;
         let now = self.now();
+        self.promises.observe(&events);
         for command in self.core.handle(events, now) {
             if print::is_shown(&command) || (self.is_verbose && !matches!(command, Command::Write(_))) {
                 self.line(&print::command(&command));
@@ -302,7 +326,12 @@ impl TestBed {
                 }
                 Command::Notify(notice) => self.notices.push(notice),
                 Command::Readiness(_) => {}
-                request => self.requests.push(request),
+                request => {
+                    if let Command::Write(write) = &request {
+                        self.promises.sent(write);
+                    }
+                    self.requests.push(request);
+                }
             }
         }
     }

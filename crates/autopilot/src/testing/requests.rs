@@ -11,10 +11,11 @@ use catalog::Answer;
 use change::{Effect, Key, Kind, backup, list_repair};
 use protocol::{Command, Event, Write, WriteError, Written};
 use serde_json::{Value, json};
+use std::fmt;
 use std::rc::Rc;
 
 /// What goes wrong with one request about an object.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
     /// The server refuses the write with this status and message.
     Refused(u16, &'static str),
@@ -35,6 +36,18 @@ pub(crate) struct Made {
     /// The object before and after it.
     pub(crate) before: Option<Rc<Stored>>,
     pub(crate) after: Option<Rc<Stored>>,
+    /// Whether the server refused it.
+    pub(crate) is_refused: bool,
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |stored: &Option<Rc<Stored>>| {
+            stored.as_ref().map_or("nothing".to_owned(), |stored| stored.whole("").to_string())
+        };
+        let verb = print::verb(&self.write.effect);
+        write!(f, "{verb} {}\nbefore: {}\nafter:  {}", self.write.key, whole(&self.before), whole(&self.after))
+    }
 }
 
 impl Made {
@@ -44,7 +57,7 @@ impl Made {
     }
 
     /// Whether the object was as it should be before it: equal but for the budget, and all fields owned.
-    fn is_needless(&self) -> bool {
+    pub(crate) fn is_needless(&self) -> bool {
         let (Some(before), Some(after)) = (&self.before, &self.after) else { return false };
         let content = |stored: &Stored| {
             let mut object = stored.object.clone();
@@ -117,7 +130,7 @@ impl TestBed {
         let verb = print::verb(&write.effect);
         let fault = match self.faults.get_mut(&key) {
             Some(faults) if !faults.is_empty() => faults.pop_front(),
-            _ => self.refusals.get(&key).cloned(),
+            _ => self.refusals.get(&key).copied(),
         };
         let message = || "injected".to_owned();
         let error = match fault {
@@ -171,8 +184,9 @@ impl TestBed {
         let before = self.server.get(&write.key).cloned();
         let outcome = self.perform_effect(&write.key, &write.effect);
         let after = self.server.get(&write.key).cloned();
-        let made = Made { write, before, after };
-        assert!(!made.is_needless(), "a needless write: {:#?}", made);
+        let is_refused = matches!(outcome, Err(Failure::Refused(..)));
+        let made = Made { write, before, after, is_refused };
+        self.promises.check(&made);
         let key = made.write.key.clone();
         self.made.push(made);
         match outcome {

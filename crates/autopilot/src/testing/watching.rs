@@ -3,7 +3,7 @@
 use crate::testing::bed::TestBed;
 use crate::testing::server::ApiServer;
 use crate::testing::serving::report;
-use protocol::{Content, WatchEvent, WatchTarget};
+use protocol::{Content, Event, WatchEvent, WatchTarget};
 use std::collections::VecDeque;
 
 /// An open watch.
@@ -94,6 +94,12 @@ impl OpenWatch {
 }
 
 impl TestBed {
+    /// The next report of a watch, if there is one.
+    pub(crate) fn next_event(&mut self, target: &WatchTarget) -> Option<Event> {
+        let event = self.watches.get_mut(target)?.next(target, &self.server)?;
+        Some(Event::Watched(target.clone(), event))
+    }
+
     /// The server does not answer a watch of this kind any more, until [`TestBed::restore_watch`].
     pub(crate) fn lose_watch(&mut self, kind: &str) {
         for (_, watch) in self.watches.iter_mut().filter(|(target, _)| target.kind.kind == kind) {

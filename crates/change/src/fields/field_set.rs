@@ -54,6 +54,8 @@ impl FieldSet {
     pub fn read(fields: &Value) -> FieldSet {
         let mut paths = BTreeSet::new();
         collect(fields, String::new(), &mut paths);
+        // An apply of nothing but a name owns no field, and not the whole object.
+        paths.remove("");
         FieldSet(paths)
     }
 
@@ -277,6 +279,14 @@ mod tests {
         let of = |key: &str| FieldSet::read(&json!({"f:metadata": {"f:labels": {key: {}}}})).missing_of(&labels);
         assert_eq!(of("f:app").paths().collect::<Vec<_>>(), [".metadata.labels.app.kubernetes.io/name"]);
         assert_eq!(of("f:app.kubernetes.io/name").paths().collect::<Vec<_>>(), [".metadata.labels.app"]);
+    }
+
+    #[test]
+    fn a_manager_that_applied_nothing_but_a_name_owns_nothing() {
+        let wanted = json!({"metadata": {"name": "x"}, "spec": {"type": "A"}});
+        let entries = json!([{"manager": "gitops", "operation": "Apply", "fieldsV1": {}}]);
+        assert_eq!(applied_by_another(&wanted, &Entry::all(&entries), "us"), None);
+        assert_eq!(FieldSet::read(&json!({})).missing_of(&wanted).paths().collect::<Vec<_>>(), [".spec.type"]);
     }
 
     #[test]

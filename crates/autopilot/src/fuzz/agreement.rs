@@ -1,0 +1,127 @@
+//! `status` and the running operator agree: what an observer shows of a cluster is what a core that starts there does next.
+
+use crate::fuzz::people;
+use crate::fuzz::random::Random;
+use crate::fuzz::states::states;
+use crate::notice::{Notice, ObjectNotice};
+use crate::status::ObjectState;
+use crate::testing::bed::{HCO, TestBed};
+use change::{Effect, Key, Reason};
+use proptest::prelude::{Strategy, any, prop_assert, proptest};
+use std::collections::BTreeMap;
+
+/// What a core does about an object.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Next {
+    Nothing,
+    Creates,
+    Changes,
+    Deletes,
+    HandsBack,
+}
+
+/// A cluster after some acts: the core has seen some of them, and then stops.
+fn cluster(seed: u64, acts: usize) -> TestBed {
+    let (mut bed, random) = (TestBed::new(), &mut Random(seed));
+    for _ in 0..random.below(6) {
+        people::create(&mut bed, random);
+    }
+    for _ in 0..acts {
+        people::act(&mut bed, random);
+        if random.chance(40) {
+            bed.run();
+        }
+    }
+    bed
+}
+
+/// What a core that starts on this cluster does first about each object, and why it holds objects.
+fn first_acts(bed: &TestBed) -> (BTreeMap<Key, Next>, Vec<(Key, Reason)>) {
+    let mut core = bed.fork(bed.config.clone());
+    core.run();
+    let mut next = BTreeMap::new();
+    // An observer cannot know what the server refuses.
+    for made in core.made.iter().filter(|made| made.has_moved() || made.is_refused) {
+        let act = match (&made.write.effect, &made.before) {
+            (Effect::Delete { .. }, _) => Next::Deletes,
+            (Effect::HandBack { .. }, _) => Next::HandsBack,
+            (_, None) => Next::Creates,
+            (_, Some(_)) => Next::Changes,
+        };
+        next.entry(made.write.key.clone()).or_insert(act);
+    }
+    let held = core.notices.into_iter().filter_map(|notice| match notice {
+        Notice::Object(key, ObjectNotice::Held(reason)) => Some((key, reason)),
+        _ => None,
+    });
+    (next, held.collect())
+}
+
+fn compare(bed: &TestBed) {
+    let (acts, held) = first_acts(bed);
+    let states = states(bed.observe());
+    for key in acts.keys().chain(held.iter().map(|(key, _)| key)).chain(states.keys()) {
+        let shown = match states.get(key) {
+            Some(ObjectState::ToCreate) => Next::Creates,
+            Some(ObjectState::ToChange) => Next::Changes,
+            Some(ObjectState::ToDelete) => Next::Deletes,
+            Some(ObjectState::ToHandBack) => Next::HandsBack,
+            Some(ObjectState::InSync | ObjectState::Gone) | None => Next::Nothing,
+            // A refused override does not keep the last good state from being restored.
+            Some(ObjectState::Held(reason)) => {
+                let is_reported = held.iter().any(|(of, why)| of == key && why.is_same(reason));
+                assert!(is_reported, "{key} is not held for {reason:?}, but {held:?}");
+                continue;
+            }
+            // Nobody says what is wanted.
+            Some(ObjectState::Unknown) if bed.stored(HCO).is_none() => Next::Nothing,
+            Some(ObjectState::Unknown) => panic!("{key} is unknown"),
+        };
+        let done = acts.get(key).copied().unwrap_or(Next::Nothing);
+        assert_eq!(shown, done, "{key}");
+        let is_held = held.iter().any(|(of, why)| of == key && !is_refusal(why));
+        assert!(!is_held, "{key} is held: {held:?}");
+    }
+}
+
+/// Whether only the server knows it.
+fn is_refusal(reason: &Reason) -> bool {
+    matches!(reason, Reason::RefusedByServer { .. } | Reason::PatchRefused { .. })
+}
+
+#[test]
+fn hunt_agreement() {
+    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or);
+    let mut failed = 0;
+    let attempt = |seed: u64, acts: usize| {
+        let bed = cluster(seed, acts);
+        let run = std::panic::AssertUnwindSafe(|| compare(&bed));
+        let result =
+            std::panic::catch_unwind(run).map_err(|why| why.downcast_ref::<String>().cloned().unwrap_or_default());
+        (bed, result)
+    };
+    std::panic::set_hook(Box::new(|_| {}));
+    for seed in number("FROM", 0)..number("FROM", 0) + number("COUNT", 1) {
+        let (_, result) = attempt(seed, number("ACTS", 30) as usize);
+        if result.is_err() {
+            failed += 1;
+            if failed <= number("SHOW", 1) {
+                let acts = (0..=number("ACTS", 30) as usize).find(|acts| attempt(seed, *acts).1.is_err()).unwrap();
+                let (bed, result) = attempt(seed, acts);
+                println!("{}\nSEED {seed} ACTS {acts}: {}", bed.lines.concat(), result.unwrap_err());
+            }
+        }
+    }
+    println!("{failed} failed");
+}
+
+proptest! {
+    #![proptest_config(super::config())]
+
+    #[test]
+    fn status_shows_what_a_core_that_starts_does_next(seed in any::<u64>().no_shrink(), acts in 0..30_usize) {
+        let bed = cluster(seed, acts);
+        compare(&bed);
+        prop_assert!(bed.steps < usize::MAX);
+    }
+}
