@@ -175,8 +175,7 @@ fn without_a_hyperconverged_nothing_is_created() {
 #[test]
 fn another_release_changes_what_its_assets_render() {
     let mut bed = started(&["plain", "service"]);
-    bed.pack = bed.pack.with_template("plain", &config_map("plain", "data: {level: \"2\"}"));
-    bed.restart_with(|config| config.prune = false);
+    bed.upgrade(|pack| pack.with_template("plain", &config_map("plain", "data: {level: \"2\"}")));
     expect![[r#"
         apply ConfigMap virt/plain
         apply Service virt/service: no change

@@ -89,7 +89,7 @@ fn drift_and_another_release() {
     );
     let mut bed = settled(pack);
     bed.edit("person", "ConfigMap virt/a", &json!({"data": {"x": "2"}}));
-    bed.pack = bed.pack.with_template("b", &pack::config_map("b", "data: {x: \"2\"}"));
+    bed.upgrade(|pack| pack.with_template("b", &pack::config_map("b", "data: {x: \"2\"}")));
     expect![[r#"
         a (ConfigMap virt/a) to be applied: it differs from what is wanted
         b (ConfigMap virt/b) to be applied: it differs from what is wanted

@@ -112,8 +112,7 @@ fn a_failed_inspection_is_repeated() {
 fn another_release_restarts_no_nodes_and_changes_the_rest() {
     let mut bed = settled_with_kernel();
     let plain = crate::testing::pack::config_map("plain", "data: {level: \"2\"}");
-    bed.pack = bed.pack.with_template("kernel", &kernel_template("debug")).with_template("plain", &plain);
-    bed.restart();
+    bed.upgrade(|pack| pack.with_template("kernel", &kernel_template("debug")).with_template("plain", &plain));
     bed.annotate(HCO, "autopilot=true");
     expect![[r#"
         apply ConfigMap virt/plain
@@ -126,8 +125,7 @@ fn another_release_restarts_no_nodes_and_changes_the_rest() {
 #[test]
 fn another_release_of_the_same_machine_config_writes_nothing() {
     let mut bed = settled_with_kernel();
-    bed.pack = bed.pack.with_template("kernel", &format!("{}\n# another release\n", kernel_template("quiet")));
-    bed.restart();
+    bed.upgrade(|pack| pack.with_template("kernel", &format!("{}\n# another release\n", kernel_template("quiet"))));
     bed.annotate(HCO, "autopilot=true");
     let moves = bed.moves();
     expect![[r#"
