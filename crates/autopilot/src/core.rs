@@ -130,19 +130,6 @@ impl Core {
         evaluate(&self.catalog, &self.facts, self.config.opt_in, self.platform.rules.as_ref())
     }
 
-    fn take(&mut self, event: Event) {
-        match event {
-            Event::Tick => {}
-            Event::Watched(target, event) => self.watched(&target, event),
-            Event::Discovered(answer) => self.discovered(answer),
-            Event::Answered(query, answer) => self.answered(query, answer),
-            Event::Refetched(key, found) => self.refetched(&key, found),
-            Event::Inspected(key, found) => self.inspected(&key, found),
-            Event::Found(search, found) => self.found(search, found),
-            Event::Written(key, result) => self.written(&key, result),
-        }
-    }
-
     fn expire(&mut self, timer: Timer) {
         match timer {
             Timer::FirstLists => self.watches.stop_waiting(),
@@ -169,10 +156,23 @@ impl protocol::Core for Core {
             self.expire(timer);
         }
         for event in events {
-            self.take(event);
+            match event {
+                Event::Tick => {}
+                Event::Watched(target, event) => self.watched(&target, event),
+                Event::Discovered(answer) => self.discovered(answer),
+                Event::Answered(query, answer) => self.answered(query, answer),
+                Event::Refetched(key, found) => self.refetched(&key, found),
+                Event::Inspected(key, found) => self.inspected(&key, found),
+                Event::Found(search, found) => self.found(search, found),
+                Event::Written(key, result) => self.written(&key, result),
+            }
         }
         self.render_if_stale();
-        self.reconcile_ready();
+        while !self.watches.are_awaited()
+            && let Some(key) = self.objects.next_ready()
+        {
+            self.reconcile(&key);
+        }
         self.search_orphans();
         std::mem::take(&mut self.commands)
     }

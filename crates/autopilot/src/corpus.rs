@@ -3,7 +3,7 @@
 use crate::decide::{Observed, decide};
 use crate::decision::{PendingWrite, Verdict};
 use crate::exclusion::Exclusions;
-use crate::guards::{Guard, Guards};
+use crate::guards::{ExclusionGuard, ExclusionGuards};
 use change::gate::{Conditions, PoolState, Window};
 use change::{
     Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Restarts,
@@ -126,7 +126,7 @@ fn an_object_with_a_hostile_annotation_is_managed_as_if_it_were_absent() {
     }
 }
 
-fn is_broken(case: &Hostile, guards: Guards) -> bool {
+fn is_broken(case: &Hostile, guards: ExclusionGuards) -> bool {
     matches!(Exclusions::read_with(Some(&case.text()), guards), Exclusions::Broken(_))
 }
 
@@ -135,22 +135,22 @@ fn every_broken_list_of_exclusions_is_seen() {
     let cases = hostile(true);
     assert!(cases.len() >= 20, "{}", cases.len());
     for case in &cases {
-        assert!(is_broken(case, Guards::ALL), "{}", case.name);
+        assert!(is_broken(case, ExclusionGuards::ALL), "{}", case.name);
     }
 }
 
 #[test]
 fn without_a_guard_a_broken_list_of_exclusions_is_taken() {
     let cases = hostile(true);
-    let stopped: [(&str, &'static [Guard]); 5] = [
-        ("exclusion-half-broken", &[Guard::Shape]),
-        ("exclusion-with-a-slip", &[Guard::RuleMembers]),
-        ("exclusion-in-a-list-of-namespaces", &[Guard::RuleTexts]),
-        ("exclusion-with-a-class-of-letters", &[Guard::RuleCharacters]),
-        ("many-exclusions", &[Guard::RuleCount]),
+    let stopped: [(&str, &'static [ExclusionGuard]); 5] = [
+        ("exclusion-half-broken", &[ExclusionGuard::Shape]),
+        ("exclusion-with-a-slip", &[ExclusionGuard::RuleMembers]),
+        ("exclusion-in-a-list-of-namespaces", &[ExclusionGuard::RuleTexts]),
+        ("exclusion-with-a-class-of-letters", &[ExclusionGuard::RuleCharacters]),
+        ("many-exclusions", &[ExclusionGuard::RuleCount]),
     ];
     for (name, off) in stopped {
         let case = cases.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("there is no case {name}"));
-        assert!(!is_broken(case, Guards::without(off)), "without {off:?} {name} is stopped all the same");
+        assert!(!is_broken(case, ExclusionGuards::without(off)), "without {off:?} {name} is stopped all the same");
     }
 }

@@ -1,6 +1,6 @@
 //! Adds a rule for one object to `disabled-resources`, and keeps what a person wrote there.
 
-use crate::exclusion::{Exclusions, Rule};
+use crate::exclusion::{ExclusionRule, Exclusions};
 use change::Key;
 
 /// The annotation with one more rule; `None` if the object is excluded already. Whatever cannot be read, or cannot be added to with
@@ -39,7 +39,7 @@ fn rule(key: &Key) -> String {
 }
 
 /// The older form knows no namespace.
-fn is_exact(rule: &Rule, key: &Key) -> bool {
+fn is_exact(rule: &ExclusionRule, key: &Key) -> bool {
     let namespace = rule.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace);
     rule.kind == key.kind.kind && rule.name == key.name && namespace
 }

@@ -1,6 +1,6 @@
 //! The annotation `disabled-resources`: objects the user wants left alone.
 
-use crate::guards::{Guard, Guards};
+use crate::guards::{ExclusionGuard, ExclusionGuards};
 use change::Key;
 use change::pattern::fits;
 use serde_json::Value;
@@ -15,14 +15,14 @@ const LONGEST_PATTERN: usize = 253;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exclusions {
     /// These.
-    Rules(Vec<Rule>),
+    Rules(Vec<ExclusionRule>),
     /// The annotation cannot be read: nothing is created and everything else is held, until it is corrected.
     Broken(String),
 }
 
 /// One rule; name and namespace are patterns with `*` and `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct ExclusionRule {
     /// The kind, exactly.
     pub kind: String,
     /// The name's pattern.
@@ -40,21 +40,21 @@ impl Exclusions {
     /// Reads the annotation: a YAML list of `kind`, `name` and perhaps `namespace`, or the older `Kind/Name, Kind/Name`. Whatever cannot
     /// be read as one of these is broken: a rule that is overlooked would let an object be written that a person wanted left alone.
     pub fn read(text: Option<&str>) -> Exclusions {
-        Exclusions::read_with(text, Guards::ALL)
+        Exclusions::read_with(text, ExclusionGuards::ALL)
     }
 
-    pub(crate) fn read_with(text: Option<&str>, guards: Guards) -> Exclusions {
+    pub(crate) fn read_with(text: Option<&str>, guards: ExclusionGuards) -> Exclusions {
         // Blanks before the first line belong to it: a list may be indented as a whole.
         let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Exclusions::none() };
         let rules = match serde_saphyr::from_str_with_options::<Value>(text, options()) {
             Ok(Value::String(pairs)) => read_pairs(&pairs, guards),
             Ok(Value::Array(_)) => read_list(text, guards),
-            Ok(_) if !guards.enabled(Guard::Shape) => Ok(Vec::new()),
+            Ok(_) if !guards.enabled(ExclusionGuard::Shape) => Ok(Vec::new()),
             Ok(_) => Err("it is neither a list of rules nor Kind/Name, Kind/Name".into()),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(describe(&error)),
         };
         match rules {
-            Ok(rules) if rules.len() > MOST_RULES && guards.enabled(Guard::RuleCount) => {
+            Ok(rules) if rules.len() > MOST_RULES && guards.enabled(ExclusionGuard::RuleCount) => {
                 Exclusions::Broken(format!("it has {} rules, {MOST_RULES} are allowed", rules.len()))
             }
             Ok(rules) => Exclusions::Rules(rules),
@@ -83,7 +83,7 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-fn told(error: &serde_saphyr::Error) -> String {
+fn describe(error: &serde_saphyr::Error) -> String {
     let words = error.without_snippet().to_string();
     let words = words.split(", set DuplicateKeyPolicy").next().unwrap_or(&words);
     match error.location().map(|place| place.line()).filter(|line| *line > 0) {
@@ -92,56 +92,56 @@ fn told(error: &serde_saphyr::Error) -> String {
     }
 }
 
-fn read_pairs(text: &str, guards: Guards) -> Result<Vec<Rule>, String> {
+fn read_pairs(text: &str, guards: ExclusionGuards) -> Result<Vec<ExclusionRule>, String> {
     let mut rules = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let Some((kind, name)) = part.split_once('/') else {
-            if guards.enabled(Guard::Shape) {
+            if guards.enabled(ExclusionGuard::Shape) {
                 return Err(format!("{part:?} is not Kind/Name"));
             }
             continue;
         };
-        rules.push(checked(Rule { kind: kind.into(), name: name.into(), namespace: None }, guards)?);
+        rules.push(checked(ExclusionRule { kind: kind.into(), name: name.into(), namespace: None }, guards)?);
     }
     Ok(rules)
 }
 
-fn read_list(text: &str, guards: Guards) -> Result<Vec<Rule>, String> {
+fn read_list(text: &str, guards: ExclusionGuards) -> Result<Vec<ExclusionRule>, String> {
     let items: Vec<Spanned<Value>> =
-        serde_saphyr::from_str_with_options(text, options()).map_err(|error| told(&error))?;
+        serde_saphyr::from_str_with_options(text, options()).map_err(|error| describe(&error))?;
     let mut rules = Vec::new();
     for item in items {
         let line = item.referenced.line();
         match read_rule(&item.value, guards).and_then(|rule| checked(rule, guards)) {
             Ok(rule) => rules.push(rule),
-            Err(why) if guards.enabled(Guard::Shape) => return Err(format!("line {line}: {why}")),
+            Err(why) if guards.enabled(ExclusionGuard::Shape) => return Err(format!("line {line}: {why}")),
             Err(_) => {}
         }
     }
     Ok(rules)
 }
 
-fn read_rule(item: &Value, guards: Guards) -> Result<Rule, String> {
+fn read_rule(item: &Value, guards: ExclusionGuards) -> Result<ExclusionRule, String> {
     let fields = item.as_object().ok_or("it is not a rule with kind and name")?;
     let unknown = fields.keys().find(|key| !["kind", "name", "namespace"].contains(&key.as_str()));
-    if let Some(unknown) = unknown.filter(|_| guards.enabled(Guard::RuleMembers)) {
+    if let Some(unknown) = unknown.filter(|_| guards.enabled(ExclusionGuard::RuleMembers)) {
         return Err(format!("there is no key {unknown:?}; write kind, name and namespace"));
     }
     let text = |key: &str| match fields.get(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) if guards.enabled(Guard::RuleTexts) => Err(format!("{key} is not text; put it in quotes")),
+        Some(_) if guards.enabled(ExclusionGuard::RuleTexts) => Err(format!("{key} is not text; put it in quotes")),
         Some(_) => Ok(None),
     };
     let (Some(kind), Some(name)) = (text("kind")?, text("name")?) else {
         return Err("it needs a kind and a name".into());
     };
-    Ok(Rule { kind, name, namespace: text("namespace")? })
+    Ok(ExclusionRule { kind, name, namespace: text("namespace")? })
 }
 
 /// A rule that can never fit anything is a mistake, and its author believes that something is left alone.
-fn checked(rule: Rule, guards: Guards) -> Result<Rule, String> {
-    if !guards.enabled(Guard::RuleCharacters) {
+fn checked(rule: ExclusionRule, guards: ExclusionGuards) -> Result<ExclusionRule, String> {
+    if !guards.enabled(ExclusionGuard::RuleCharacters) {
         return Ok(rule);
     }
     if rule.kind.is_empty() || !rule.kind.chars().all(|character| character.is_ascii_alphanumeric()) {

@@ -2,7 +2,7 @@
 
 /// One check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guard {
+pub(crate) enum ExclusionGuard {
     /// It is a list of rules, and a rule that cannot be read is not passed over.
     Shape,
     /// A rule has no other keys.
@@ -17,33 +17,33 @@ pub(crate) enum Guard {
 
 /// The checks that are made. All of them: only a test of this crate can make another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Guards {
+pub(crate) struct ExclusionGuards {
     #[cfg(test)]
-    off: &'static [Guard],
+    off: &'static [ExclusionGuard],
 }
 
-impl Guards {
+impl ExclusionGuards {
     /// Every check.
-    pub(crate) const ALL: Guards = Guards {
+    pub(crate) const ALL: ExclusionGuards = ExclusionGuards {
         #[cfg(test)]
         off: &[],
     };
 
     /// Every check but these.
     #[cfg(test)]
-    pub(crate) const fn without(off: &'static [Guard]) -> Guards {
-        Guards { off }
+    pub(crate) const fn without(off: &'static [ExclusionGuard]) -> ExclusionGuards {
+        ExclusionGuards { off }
     }
 
     /// Whether a check is made.
     #[cfg(test)]
-    pub(crate) fn enabled(self, guard: Guard) -> bool {
+    pub(crate) fn enabled(self, guard: ExclusionGuard) -> bool {
         !self.off.contains(&guard)
     }
 
     /// Whether a check is made.
     #[cfg(not(test))]
-    pub(crate) fn enabled(self, _: Guard) -> bool {
+    pub(crate) fn enabled(self, _: ExclusionGuard) -> bool {
         true
     }
 }

@@ -51,6 +51,11 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// The budgets of recreation could not be recorded.
+    RecordFailed {
+        /// Why.
+        why: String,
+    },
     /// A write failed and is tried again.
     Retry {
         /// Why.

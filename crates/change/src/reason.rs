@@ -151,68 +151,41 @@ impl Reason {
 
     /// The name under which events and metrics file it.
     pub fn name(&self) -> &'static str {
-        match self {
-            Reason::PatchRefused { .. } => "InvalidPatch",
-            Reason::IgnoreFieldsRefused { .. } => "InvalidIgnoreFields",
-            Reason::ModeUnknown { .. } => "InvalidMode",
-            Reason::Unmanaged => "UnmanagedMode",
-            Reason::Paused => "Paused",
-            Reason::PauseUnclear { .. } => "InvalidPause",
-            Reason::Excluded => "Excluded",
-            Reason::NeedsApproval { .. } => "ApprovalRequired",
-            Reason::PoolNotReady { .. } => "PoolNotReady",
-            Reason::WindowClosed => "WindowClosed",
-            Reason::LeftBehind { .. } => "LeftBehind",
-            Reason::DeletionStuck { .. } => "DeletionStuck",
-            Reason::BackupFailed { .. } => "BackupFailed",
-            Reason::Fighting { .. } | Reason::DeletedAgain => "ThrashingDetected",
-            Reason::RefusedByServer { .. } => "ApplyFailed",
-            Reason::Suspended => "InvalidConfiguration",
-            Reason::OwnedByAnother { .. } => "OwnedByAnother",
-        }
+        self.class().0
     }
 
     /// How serious it is.
     pub fn severity(&self) -> Severity {
-        match self {
-            Reason::Unmanaged | Reason::Paused | Reason::Excluded | Reason::LeftBehind { .. } => Severity::Normal,
-            Reason::PatchRefused { .. }
-            | Reason::IgnoreFieldsRefused { .. }
-            | Reason::ModeUnknown { .. }
-            | Reason::PauseUnclear { .. }
-            | Reason::NeedsApproval { .. }
-            | Reason::PoolNotReady { .. }
-            | Reason::WindowClosed
-            | Reason::DeletionStuck { .. }
-            | Reason::BackupFailed { .. }
-            | Reason::Fighting { .. }
-            | Reason::RefusedByServer { .. }
-            | Reason::DeletedAgain
-            | Reason::Suspended
-            | Reason::OwnedByAnother { .. } => Severity::Warning,
-        }
+        self.class().1
     }
 
     /// What it means for the compliance of the object.
     pub fn compliance(&self) -> Compliance {
+        self.class().2
+    }
+
+    /// Name, severity and compliance: one row for each reason, and no reason without a row.
+    fn class(&self) -> (&'static str, Severity, Compliance) {
+        use Compliance::{Exempt, NotCompliant};
+        use Severity::{Normal, Warning};
         match self {
-            Reason::Unmanaged | Reason::Excluded => Compliance::Exempt,
-            Reason::PatchRefused { .. }
-            | Reason::IgnoreFieldsRefused { .. }
-            | Reason::ModeUnknown { .. }
-            | Reason::Paused
-            | Reason::PauseUnclear { .. }
-            | Reason::NeedsApproval { .. }
-            | Reason::PoolNotReady { .. }
-            | Reason::WindowClosed
-            | Reason::LeftBehind { .. }
-            | Reason::DeletionStuck { .. }
-            | Reason::BackupFailed { .. }
-            | Reason::Fighting { .. }
-            | Reason::RefusedByServer { .. }
-            | Reason::DeletedAgain
-            | Reason::Suspended
-            | Reason::OwnedByAnother { .. } => Compliance::NotCompliant,
+            Reason::PatchRefused { .. } => ("InvalidPatch", Warning, NotCompliant),
+            Reason::IgnoreFieldsRefused { .. } => ("InvalidIgnoreFields", Warning, NotCompliant),
+            Reason::ModeUnknown { .. } => ("InvalidMode", Warning, NotCompliant),
+            Reason::Unmanaged => ("UnmanagedMode", Normal, Exempt),
+            Reason::Paused => ("Paused", Normal, NotCompliant),
+            Reason::PauseUnclear { .. } => ("InvalidPause", Warning, NotCompliant),
+            Reason::Excluded => ("Excluded", Normal, Exempt),
+            Reason::NeedsApproval { .. } => ("ApprovalRequired", Warning, NotCompliant),
+            Reason::PoolNotReady { .. } => ("PoolNotReady", Warning, NotCompliant),
+            Reason::WindowClosed => ("WindowClosed", Warning, NotCompliant),
+            Reason::LeftBehind { .. } => ("LeftBehind", Normal, NotCompliant),
+            Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, NotCompliant),
+            Reason::BackupFailed { .. } => ("BackupFailed", Warning, NotCompliant),
+            Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, NotCompliant),
+            Reason::RefusedByServer { .. } => ("ApplyFailed", Warning, NotCompliant),
+            Reason::Suspended => ("InvalidConfiguration", Warning, NotCompliant),
+            Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, NotCompliant),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The Kubernetes API: reads, watches, and the only writer. It knows no product: names come from a [`change::Identity`].
 
-pub mod backoff;
+pub mod attempts;
 pub mod connect;
 pub mod read;
 pub mod request;
@@ -8,7 +8,7 @@ pub mod server;
 pub mod watch;
 pub mod write;
 
-pub use backoff::Backoff;
+pub use attempts::Attempts;
 pub use connect::connect;
 pub use read::{discovery, list, live, preview, query};
 pub use request::Failure;

@@ -1,11 +1,12 @@
 //! Lists and watches one target, or only lists it.
 
-use crate::backoff::Backoff;
+use crate::attempts::Attempts;
 use crate::read::live::Object;
 use crate::read::pages::Pages;
 use crate::request::{Failure, METADATA, METADATA_LIST, Request, WHOLE};
 use crate::server::Server;
 use catalog::Part;
+use change::Backoff;
 use futures::{AsyncBufReadExt, StreamExt};
 use protocol::{Body, Content, Served, WatchEvent, WatchTarget};
 use serde::Deserialize;
@@ -18,9 +19,9 @@ use tokio::sync::mpsc;
 /// Some six watch requests an hour; bookmarks show that the server is still there.
 const WATCH_SECONDS: u32 = 590;
 /// A fresh CRD refuses its first watch and is ready tens of milliseconds later; an unreachable server is asked every 5 s.
-const RETRY: Backoff = Backoff::new(Duration::from_millis(30), Duration::from_secs(5));
+const RETRY: Backoff = Backoff { first: Duration::from_millis(30), longest: Duration::from_secs(5) };
 /// After a refusal only a person or another controller can help, so it is asked less often.
-const RETRY_REFUSED: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(60));
+const RETRY_REFUSED: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
 /// A watch that lasted this long worked.
 const WORKED: Duration = Duration::from_secs(5);
 /// So often a listing without a watch is tried while a fresh CRD is not ready.
@@ -61,7 +62,7 @@ struct Closed;
 impl Watch {
     /// Lists and watches until nobody receives its reports any more.
     pub async fn follow(self) {
-        let (mut retry, mut retry_refused) = (RETRY, RETRY_REFUSED);
+        let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
         loop {
             match self.list().await {
                 Ok(version) => {
@@ -96,7 +97,7 @@ impl Watch {
 
     /// Lists once: reports `Listed` at the end, or `Lost` if the target cannot be listed.
     pub async fn list_once(self) {
-        let mut retry = RETRY;
+        let mut retry = Attempts::with(RETRY);
         for attempt in 1.. {
             match self.list().await {
                 Ok(_) => return,
@@ -131,7 +132,7 @@ impl Watch {
     /// Reports changes; returns when a new list is needed.
     async fn stream(&self, mut version: String) {
         let accept = if self.is_metadata() { METADATA } else { WHOLE };
-        let mut retry = RETRY;
+        let mut retry = Attempts::with(RETRY);
         loop {
             let url = format!(
                 "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 /// The audit log of an API server.
@@ -66,6 +66,23 @@ pub struct Request {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests(pub Vec<Request>);
 
+/// Where the last complete line ends: the server may be in the middle of writing another.
+fn end_of_last_line(mut file: File) -> std::io::Result<u64> {
+    const CHUNK: u64 = 64 * 1024;
+    let mut end = file.metadata()?.len();
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        let mut chunk = Vec::new();
+        file.seek(SeekFrom::Start(start))?;
+        (&mut file).take(end - start).read_to_end(&mut chunk)?;
+        if let Some(newline) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + newline as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
 impl AuditLog {
     /// The log in this file.
     pub fn at(path: impl Into<PathBuf>) -> AuditLog {
@@ -74,8 +91,8 @@ impl AuditLog {
 
     /// The current end of the log. The server logs a request before its response ends, so every finished request is before it.
     pub fn mark(&self) -> Result<Mark, UserError> {
-        match std::fs::metadata(&self.path) {
-            Ok(metadata) => Ok(Mark(metadata.len())),
+        match File::open(&self.path).and_then(end_of_last_line) {
+            Ok(end) => Ok(Mark(end)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mark::BEGINNING),
             Err(error) => Err(user_error::io("read the audit log", &self.path, error)),
         }
@@ -305,6 +322,19 @@ mod tests {
         write!(file, "{unfinished}").unwrap();
         let audit = AuditLog::at(file.path());
         (file, audit)
+    }
+
+    #[test]
+    fn a_mark_is_never_in_the_middle_of_a_line() {
+        let get = |id: &str| line(id, "ResponseComplete", "get", "/apis", "", 200);
+        let unfinished = get("b");
+        let (half, rest) = unfinished.split_at(unfinished.len() / 2);
+        let (mut file, audit) = log(&[get("a")], half);
+        let mark = audit.mark().unwrap();
+        write!(file, "{rest}\n{}\n", get("c")).unwrap();
+        assert_eq!(audit.since(mark).unwrap().count(), 2, "the request that was being logged is after the mark");
+        let (_file, audit) = log(&[], half);
+        assert_eq!(audit.mark().unwrap(), super::Mark::BEGINNING);
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub enum Body {
 
 /// One report of a watch.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly every report is the large one")]
 pub enum WatchEvent {
     /// An object as it is now.
     Present {

@@ -16,7 +16,7 @@ pub struct Write {
     pub effect: Effect,
     /// How often it has failed before: each attempt gets more time.
     pub attempt: u32,
-    /// A record that is written first. Its failure is logged and does not stop the write.
+    /// A record that is written first. Its failure is reported and does not stop the write.
     pub record: Option<(Key, Served, Effect)>,
     /// A backup of the object as it is, taken before the write. Its failure stops the write.
     pub backup: Option<Backup>,
@@ -38,6 +38,8 @@ pub struct Written {
     pub live: Option<Live>,
     /// The object as its backup holds it.
     pub before: Option<Value>,
+    /// Why the record was not written.
+    pub unrecorded: Option<String>,
 }
 
 /// Why a write did not happen.

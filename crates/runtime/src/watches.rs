@@ -28,7 +28,6 @@ pub(crate) struct Watches {
     opened: u64,
     tasks: JoinSet<()>,
     sender: mpsc::Sender<Report>,
-    reports: mpsc::Receiver<Report>,
 }
 
 /// One open watch; dropping it ends its task.
@@ -45,10 +44,11 @@ impl Drop for Open {
 }
 
 impl Watches {
-    pub(crate) fn new(server: Server, after_list: AfterList) -> Watches {
+    /// No watch is open yet; what they will report comes from the receiver.
+    pub(crate) fn new(server: Server, after_list: AfterList) -> (Watches, mpsc::Receiver<Report>) {
         let (sender, reports) = mpsc::channel(REPORTS);
         let (open, tasks) = (BTreeMap::new(), JoinSet::new());
-        Watches { server, after_list, open, opened: 0, tasks, sender, reports }
+        (Watches { server, after_list, open, opened: 0, tasks, sender }, reports)
     }
 
     /// Opens a watch; an open one of the same target is replaced.
@@ -77,44 +77,26 @@ impl Watches {
         self.open.clear();
     }
 
-    /// Waits for the next report of an open watch; nothing when the last task has ended and nothing is left to report.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Report>> {
+    /// Waits until the last task has ended.
+    pub(crate) async fn ended(&mut self) -> anyhow::Result<()> {
         loop {
-            tokio::select! {
-                Some(report) = self.reports.recv() => {
-                    if self.is_current(&report) {
-                        return Ok(Some(report));
-                    }
-                }
-                Some(ended) = self.tasks.join_next() => {
-                    // A closed watch ends with a cancellation.
-                    if let Err(error) = ended && error.is_panic() {
-                        return Err(error).context("a watch ended unexpectedly");
-                    }
-                    if self.is_idle() {
-                        return Ok(None);
-                    }
-                }
+            match self.tasks.join_next().await {
+                // A closed watch ends with a cancellation.
+                Some(Err(error)) if error.is_panic() => return Err(error).context("a watch ended unexpectedly"),
+                Some(_) if self.is_idle() => return Ok(()),
+                Some(_) => {}
+                None => std::future::pending().await,
             }
         }
     }
 
-    /// A report of an open watch that is ready now.
-    pub(crate) fn try_next(&mut self) -> Option<Report> {
-        loop {
-            let report = self.reports.try_recv().ok()?;
-            if self.is_current(&report) {
-                return Some(report);
-            }
-        }
-    }
-
-    /// Whether no task runs and nothing is left to report.
+    /// Whether no task runs.
     pub(crate) fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.reports.is_empty()
+        self.tasks.is_empty()
     }
 
-    fn is_current(&self, report: &Report) -> bool {
+    /// Whether a report is of an open watch.
+    pub(crate) fn is_current(&self, report: &Report) -> bool {
         self.open.get(&report.target).is_some_and(|open| open.epoch == report.epoch)
     }
 }
@@ -126,44 +108,32 @@ mod tests {
     use cluster::Report;
     use protocol::{Content, WatchEvent, WatchTarget};
 
-    async fn send(watches: &Watches, epoch: u64, why: &str) {
-        let event = WatchEvent::Lost { why: why.into(), is_unserved: false };
-        watches.sender.send(Report { target: target(), epoch, event }).await.unwrap();
-    }
-
     fn target() -> WatchTarget {
         WatchTarget::all("v1", "ConfigMap")
     }
 
-    fn why(report: Option<Report>) -> Option<String> {
-        match report?.event {
-            WatchEvent::Lost { why, .. } => Some(why),
-            other => panic!("{other:?}"),
-        }
+    fn report(epoch: u64) -> Report {
+        let event = WatchEvent::Lost { why: String::new(), is_unserved: false };
+        Report { target: target(), epoch, event }
     }
 
     #[tokio::test]
     async fn reports_of_a_closed_or_replaced_watch_are_dropped() {
-        let mut watches = Watches::new(test_server::silent(), AfterList::Follow);
+        let (mut watches, _reports) = Watches::new(test_server::silent(), AfterList::Follow);
+        let current = |watches: &Watches| [1, 2, 3].map(|epoch| watches.is_current(&report(epoch)));
         watches.open(target(), config_maps(), Content::Names);
-        send(&watches, 1, "first").await;
-        assert_eq!(why(watches.next().await.unwrap()).unwrap(), "first");
-        send(&watches, 1, "of the replaced watch").await;
+        assert_eq!(current(&watches), [true, false, false]);
         watches.open(target(), config_maps(), Content::Names);
-        send(&watches, 2, "second").await;
-        assert_eq!(why(watches.try_next()).unwrap(), "second");
-        send(&watches, 2, "of the closed watch").await;
+        assert_eq!(current(&watches), [false, true, false], "the first watch is replaced");
         watches.close(&target());
-        assert!(watches.try_next().is_none());
+        assert_eq!(current(&watches), [false, false, false]);
         watches.open(target(), config_maps(), Content::Names);
-        send(&watches, 2, "of the closed watch").await;
-        send(&watches, 3, "third").await;
-        assert_eq!(why(watches.next().await.unwrap()).unwrap(), "third");
+        assert_eq!(current(&watches), [false, false, true], "a closed watch stays closed");
     }
 
     #[tokio::test]
     async fn a_watch_gets_the_lowest_free_number() {
-        let mut watches = Watches::new(test_server::silent(), AfterList::Follow);
+        let (mut watches, _reports) = Watches::new(test_server::silent(), AfterList::Follow);
         let namespaced = |namespace: &str| WatchTarget { namespace: namespace.into(), ..target() };
         for namespace in ["a", "b", "c"] {
             watches.open(namespaced(namespace), config_maps(), Content::Names);

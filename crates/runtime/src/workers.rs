@@ -2,10 +2,10 @@
 
 use crate::reads;
 use crate::watches::{AfterList, Watches};
-use crate::writer::write;
 use anyhow::{Context, bail};
-use cluster::{Permit, Report, Server};
+use cluster::{Permit, Report, Server, act};
 use protocol::{Command, Event};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// A core takes at most about so many events at a time, so that its commands do not wait for an endless burst.
@@ -17,6 +17,7 @@ pub(crate) struct Workers {
     /// Nothing if the core must not write.
     permit: Option<Permit>,
     watches: Watches,
+    reports: mpsc::Receiver<Report>,
     reads: JoinSet<Event>,
     writes: JoinSet<Event>,
 }
@@ -31,8 +32,8 @@ pub(crate) enum Announcement<N> {
 
 impl Workers {
     pub(crate) fn new(server: Server, permit: Option<Permit>, after_list: AfterList) -> Workers {
-        let watches = Watches::new(server.clone(), after_list);
-        Workers { server, permit, watches, reads: JoinSet::new(), writes: JoinSet::new() }
+        let (watches, reports) = Watches::new(server.clone(), after_list);
+        Workers { server, permit, watches, reports, reads: JoinSet::new(), writes: JoinSet::new() }
     }
 
     /// Starts what a command asks for, or returns what is to be announced.
@@ -52,7 +53,7 @@ impl Workers {
                 };
                 self.writes.spawn(async move {
                     let key = asked.key.clone();
-                    Event::Written(key, write(&server, &permit, *asked).await)
+                    Event::Written(key, act::write(&server, &permit, *asked).await)
                 });
             }
             Command::Notify(notice) => return Ok(Some(Announcement::Notice(notice))),
@@ -65,14 +66,16 @@ impl Workers {
         self.reads.spawn(task);
     }
 
-    /// Waits for an event and returns it with all others that are ready; nothing if the last watch has ended.
+    /// Waits for an event and returns it with all others that are ready; nothing if only reports of closed watches came, or the last
+    /// watch has ended.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Vec<Event>> {
-        let first = tokio::select! {
-            report = self.watches.next() => report?.map(watched),
-            Some(read) = self.reads.join_next() => Some(read.context("a read ended unexpectedly")?),
-            Some(written) = self.writes.join_next() => Some(written.context("a write ended unexpectedly")?),
-        };
-        let mut events = Vec::from_iter(first);
+        let mut events = Vec::new();
+        tokio::select! {
+            Some(report) = self.reports.recv() => events.extend(self.watched(report)),
+            ended = self.watches.ended() => ended?,
+            Some(read) = self.reads.join_next() => events.push(read.context("a read ended unexpectedly")?),
+            Some(written) = self.writes.join_next() => events.push(written.context("a write ended unexpectedly")?),
+        }
         self.add_ready(&mut events)?;
         Ok(events)
     }
@@ -86,16 +89,21 @@ impl Workers {
             events.push(written.context("a write ended unexpectedly")?);
         }
         while events.len() < LARGEST_BATCH
-            && let Some(report) = self.watches.try_next()
+            && let Ok(report) = self.reports.try_recv()
         {
-            events.push(watched(report));
+            events.extend(self.watched(report));
         }
         Ok(())
     }
 
+    /// A report as an event, unless its watch is closed.
+    fn watched(&self, report: Report) -> Option<Event> {
+        self.watches.is_current(&report).then(|| Event::Watched(report.target, report.event))
+    }
+
     /// Whether nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty() && self.watches.is_idle()
+        self.reads.is_empty() && self.writes.is_empty() && self.watches.is_idle() && self.reports.is_empty()
     }
 
     /// Ends everything but writes.
@@ -113,8 +121,4 @@ impl Workers {
     pub(crate) async fn next_written(&mut self) -> anyhow::Result<Option<Event>> {
         self.writes.join_next().await.transpose().context("a write ended unexpectedly")
     }
-}
-
-fn watched(report: Report) -> Event {
-    Event::Watched(report.target, report.event)
 }

@@ -27,7 +27,13 @@ impl Core {
                 {
                     self.hco_watched(&live, hco);
                 }
-                self.object_watched(&key, live);
+                if let Some(object) = self.objects.get_mut(&key) {
+                    object.observe(live);
+                    self.enqueue(&key);
+                } else if live.labelled {
+                    self.orphans.observe(&key);
+                    self.remove_orphans();
+                }
                 if !is_known_crd {
                     self.repeat_queries(target, &key.name);
                 }
@@ -54,16 +60,6 @@ impl Core {
                 }
                 self.notify(Notice::WatchLost { kind: target.kind.kind.clone(), why });
             }
-        }
-    }
-
-    fn object_watched(&mut self, key: &Key, live: Live) {
-        if let Some(object) = self.objects.get_mut(key) {
-            object.observe(live);
-            self.enqueue(key);
-        } else if live.labelled {
-            self.orphans.observe(key);
-            self.remove_orphans();
         }
     }
 

@@ -1,16 +1,16 @@
 //! What is known of one object that is managed, or is to be removed.
 
 use crate::budget::Budget;
-use crate::decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
-use crate::decision::{Decision, PendingWrite};
+use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
+use crate::decision::PendingWrite;
 use crate::evaluate::DesiredObject;
 use crate::notice::{ObjectNotice, State};
 use crate::pools::restarts;
-use crate::removal::{Cause, Proof, Removal, decide_removal, overrides_of};
+use crate::removal::{Cause, Proof, Removal, overrides_of};
 use crate::status::ObjectState;
 use catalog::Node;
 use change::gate::{Conditions, PoolState, Window};
-use change::{Backoff, Consent, Digest, Impact, Live, Moment, Now, PatchableKinds, Reason, Restarts};
+use change::{Backoff, Consent, Digest, Impact, Live, Moment, PatchableKinds, Reason, Restarts};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
@@ -215,23 +215,14 @@ impl Managed {
         }
     }
 
-    /// What to do now; `None` while nothing is known.
-    pub(crate) fn decide(&self, policy: Policy<'_>, now: Now) -> Option<Decision> {
-        let live = match &self.live {
-            Known::Unknown => return None,
-            Known::Absent(_) => None,
-            Known::Present(live) => Some(live),
-        };
-        let restarts = self.restarts(policy);
-        let Some(cause) = self.removal else {
-            return Some(decide(&self.observed(live, policy, &restarts), now));
-        };
-        let removal = Removal {
+    /// What a decision about its removal depends on.
+    pub(crate) fn removal_of<'a>(&'a self, cause: Cause, policy: Policy<'a>, restarts: &'a Restarts) -> Removal<'a> {
+        Removal {
             key: &self.object.key,
             cause,
-            live,
+            live: self.live(),
             impact: self.object.impact,
-            restarts: &restarts,
+            restarts,
             proof: (!self.was_desired)
                 .then_some(Proof { source: &self.object.source, hco_created: policy.hco_created }),
             never_pruned: self.object.never_pruned,
@@ -239,30 +230,31 @@ impl Managed {
             suspended: policy.suspended,
             excluded: policy.excluded,
             conditions: conditions(policy),
-        };
-        Some(decide_removal(&removal, now))
+        }
     }
 
     /// Compares its content with the effective desired state.
     pub(crate) fn inspection(&self, policy: Policy<'_>, content: &Value) -> Option<Inspected> {
-        inspect(&self.observed(self.live(), policy, &self.restarts(policy)), content)
+        inspect(&self.observed(policy, &self.restarts(policy)), content)
     }
 
-    fn restarts(&self, policy: Policy<'_>) -> Restarts {
+    /// The nodes that restart when it is written.
+    pub(crate) fn restarts(&self, policy: Policy<'_>) -> Restarts {
         match self.object.impact {
             Impact::High => restarts(policy.nodes, self.object.pool.as_deref()),
             Impact::None | Impact::Low | Impact::Medium => Restarts::default(),
         }
     }
 
-    fn observed<'a>(&'a self, live: Option<&'a Live>, policy: Policy<'a>, restarts: &'a Restarts) -> Observed<'a> {
+    /// What a decision about it depends on.
+    pub(crate) fn observed<'a>(&'a self, policy: Policy<'a>, restarts: &'a Restarts) -> Observed<'a> {
         Observed {
             key: &self.object.key,
             desired: &self.object.desired,
             impact: self.object.impact,
             restarts,
             source: &self.object.source,
-            live,
+            live: self.live(),
             remembered: self.remembered.as_ref(),
             inspected: self.inspected.as_ref(),
             budget: self.budget,

@@ -1,12 +1,12 @@
 //! Decides about the objects that are due, in order, while there is room for a write.
 
 use super::Core;
-use super::managed::{Managed, Policy, Repair};
+use super::managed::{Known, Managed, Policy, Repair};
 use super::timers::Timer;
-use crate::decide::{Inspected, Remembered};
+use crate::decide::{Inspected, Remembered, decide};
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::notice::{Notice, ObjectNotice, State};
-use crate::removal::Cause;
+use crate::removal::{Cause, decide_removal};
 use crate::status::ObjectState;
 use change::{Effect, Key, Kind};
 use protocol::{Backup, Command, WatchTarget, Write};
@@ -72,6 +72,14 @@ impl Objects {
         self.all.values_mut().for_each(|object| object.was_desired = false);
     }
 
+    /// The next object to decide about, while there is room for a write.
+    pub(crate) fn next_ready(&mut self) -> Option<Key> {
+        if self.writing >= WRITES_AT_A_TIME {
+            return None;
+        }
+        self.ready.pop_first().map(|(_, key)| key)
+    }
+
     /// Marks every object as due.
     pub(crate) fn enqueue_all(&mut self) {
         self.ready.extend(self.all.iter().map(|(key, object)| (object.order, key.clone())));
@@ -97,21 +105,21 @@ impl Core {
         }
     }
 
-    /// Decides about the objects that are due, as long as there is room for a write.
-    pub(super) fn reconcile_ready(&mut self) {
-        while self.objects.writing < WRITES_AT_A_TIME && !self.watches.are_awaited() {
-            let Some((_, key)) = self.objects.ready.pop_first() else { break };
-            self.reconcile(&key);
-        }
-    }
-
     /// Decides about one object and sends the write, if there is one.
-    fn reconcile(&mut self, key: &Key) {
+    pub(super) fn reconcile(&mut self, key: &Key) {
         let Some(object) = self.objects.all.get(key) else { return };
         if object.writes.pending.is_some() || self.objects.abandoned.contains(key) {
             return;
         }
-        let Some(decision) = object.decide(self.policy(key), self.now) else { return };
+        if matches!(object.live, Known::Unknown) {
+            return;
+        }
+        let policy = self.policy(key);
+        let restarts = object.restarts(policy);
+        let decision = match object.removal {
+            None => decide(&object.observed(policy, &restarts), self.now),
+            Some(cause) => decide_removal(&object.removal_of(cause, policy, &restarts), self.now),
+        };
         if let Some(wake) = decision.wake {
             self.timers.set(Timer::Reconcile(key.clone()), self.now.moment_of(wake));
         }

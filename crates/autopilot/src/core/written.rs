@@ -20,6 +20,9 @@ impl Core {
         if self.objects.write_ended(key) {
             return self.enqueue(key);
         }
+        if let Some(why) = result.as_ref().ok().and_then(|written| written.unrecorded.clone()) {
+            self.notify(Notice::RecordFailed { why });
+        }
         let now = self.now;
         let before = result.as_ref().ok().and_then(|written| written.before.as_ref());
         let adopted = before.and_then(|before| self.inspection(key, before)).map(|inspected| inspected.changes);

@@ -31,7 +31,7 @@ fn our_fields() -> Value {
 }
 
 /// An object as it is right after our apply.
-struct Scene {
+struct Situation {
     live: Live,
     /// Its managedFields.
     fields: Value,
@@ -48,8 +48,8 @@ struct Scene {
     source: &'static str,
 }
 
-impl Scene {
-    fn settled() -> Scene {
+impl Situation {
+    fn settled() -> Situation {
         let fields = json!([{"manager": "virt-platform-autopilot", "operation": "Apply", "time": "t1", "fieldsV1": our_fields()}]);
         let claim = ManagedFields::new(&fields.to_string()).claim("virt-platform-autopilot").unwrap();
         let annotations = BTreeMap::from([
@@ -58,7 +58,7 @@ impl Scene {
             ("platform.kubevirt.io/origin".to_owned(), "created".to_owned()),
             ("platform.kubevirt.io/source".to_owned(), "this".to_owned()),
         ]);
-        Scene {
+        Situation {
             live: Live {
                 uid: "u".into(),
                 resource_version: "7".into(),
@@ -86,13 +86,13 @@ impl Scene {
         }
     }
 
-    fn annotate(mut self, key: &str, value: &str) -> Scene {
+    fn annotate(mut self, key: &str, value: &str) -> Situation {
         self.live.annotations.insert(format!("platform.kubevirt.io/{key}"), value.into());
         self
     }
 
     /// Somebody sets the type by a plain update, and so takes it from us.
-    fn edited(mut self) -> Scene {
+    fn edited(mut self) -> Situation {
         self.fields[0]["fieldsV1"]["f:spec"] = json!({"f:selector": {"f:app": {}}});
         let other = json!({"manager": "kubectl-edit", "operation": "Update", "time": "t2", "fieldsV1": {"f:spec": {"f:type": {}}}});
         self.fields.as_array_mut().unwrap().push(other);
@@ -141,7 +141,7 @@ fn applied(decision: &Decision) -> &Value {
 
 #[test]
 fn an_object_that_is_absent_is_created_with_our_label() {
-    let decision = Scene::settled().decide_absent();
+    let decision = Situation::settled().decide_absent();
     let object = applied(&decision);
     assert_eq!(object["metadata"]["labels"]["platform.kubevirt.io/managed-by"], "virt-platform-autopilot");
     assert_eq!(object["spec"], wanted()["spec"]);
@@ -149,16 +149,16 @@ fn an_object_that_is_absent_is_created_with_our_label() {
 }
 
 #[test]
-fn one_that_is_deleted_again_and_again_waits_until_there_is_budget() {
-    let mut scene = Scene::settled();
-    scene.recreation = Some(Budget::full(now().wall));
+fn an_object_that_somebody_keeps_deleting_waits_for_budget() {
+    let mut situation = Situation::settled();
+    situation.recreation = Some(Budget::full(now().wall));
     let mut creations = 0;
-    while let Verdict::Write(_, PendingWrite::Apply { recreation, .. }) = scene.decide_absent().verdict {
-        scene.recreation = recreation;
+    while let Verdict::Write(_, PendingWrite::Apply { recreation, .. }) = situation.decide_absent().verdict {
+        situation.recreation = recreation;
         creations += 1;
     }
     assert_eq!(creations, 10);
-    let decision = scene.decide_absent();
+    let decision = situation.decide_absent();
     assert_eq!(
         (decision.verdict, decision.wake),
         (Verdict::Hold(Reason::DeletedAgain), Some(now().wall_after(Duration::from_secs(6))))
@@ -166,17 +166,17 @@ fn one_that_is_deleted_again_and_again_waits_until_there_is_budget() {
 }
 
 #[test]
-fn while_it_is_unclear_what_is_wanted_nothing_new_is_made_and_what_exists_is_defended() {
-    let scene = Scene { suspended: true, ..Scene::settled().edited() };
-    assert_eq!(scene.decide_absent().verdict, Verdict::Hold(Reason::Suspended));
-    assert_eq!(applied(&scene.decide())["spec"]["type"], "ClusterIP");
+fn while_suspended_nothing_is_created_and_existing_objects_are_defended() {
+    let situation = Situation { suspended: true, ..Situation::settled().edited() };
+    assert_eq!(situation.decide_absent().verdict, Verdict::Hold(Reason::Suspended));
+    assert_eq!(applied(&situation.decide())["spec"]["type"], "ClusterIP");
 }
 
 #[test]
 fn after_our_apply_there_is_nothing_left_to_do() {
-    assert_eq!(Scene::settled().decide().verdict, Verdict::InSync);
+    assert_eq!(Situation::settled().decide().verdict, Verdict::InSync);
     // A write of the same value leaves our entry alone, and so do other managers' own fields.
-    let mut shared = Scene::settled();
+    let mut shared = Situation::settled();
     let other =
         json!({"manager": "kubectl", "operation": "Update", "time": "t2", "fieldsV1": {"f:spec": {"f:type": {}}}});
     shared.fields.as_array_mut().unwrap().push(other);
@@ -184,8 +184,8 @@ fn after_our_apply_there_is_nothing_left_to_do() {
 }
 
 #[test]
-fn a_hand_edit_is_put_back_and_names_its_author_and_its_fields() {
-    let decision = Scene::settled().edited().decide();
+fn a_hand_edit_is_corrected_and_its_author_and_fields_are_named() {
+    let decision = Situation::settled().edited().decide();
     let object = applied(&decision);
     assert_eq!(object["spec"]["type"], "ClusterIP");
     assert_eq!(
@@ -198,9 +198,9 @@ fn a_hand_edit_is_put_back_and_names_its_author_and_its_fields() {
 
 #[test]
 fn an_apply_under_our_own_name_is_seen_by_its_time() {
-    let mut scene = Scene::settled();
-    scene.fields[0]["time"] = json!("t2");
-    assert!(matches!(scene.decide().notice, Some(ObjectNotice::Corrected { .. })));
+    let mut situation = Situation::settled();
+    situation.fields[0]["time"] = json!("t2");
+    assert!(matches!(situation.decide().notice, Some(ObjectNotice::Corrected { .. })));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_fight_is_paused_when_the_budget_is_spent() {
     while let Some(left) = spent.spend(now().wall) {
         spent = left;
     }
-    let decision = Scene::settled().annotate("budget", &spent.to_string()).edited().decide();
+    let decision = Situation::settled().annotate("budget", &spent.to_string()).edited().decide();
     let Verdict::Write(Effect::Annotate { annotations, resource_version }, _) = decision.verdict else { panic!() };
     assert_eq!(annotations["platform.kubevirt.io/reconcile-paused"], "true");
     assert_eq!(resource_version, "7");
@@ -218,8 +218,8 @@ fn a_fight_is_paused_when_the_budget_is_spent() {
 }
 
 #[test]
-fn what_users_say_on_the_object_holds_it() {
-    let held = |key: &str, value: &str| match Scene::settled().annotate(key, value).edited().decide().verdict {
+fn mode_and_pause_annotations_hold_an_object() {
+    let held = |key: &str, value: &str| match Situation::settled().annotate(key, value).edited().decide().verdict {
         Verdict::Hold(reason) => reason.name(),
         other => panic!("{other:?}"),
     };
@@ -231,35 +231,32 @@ fn what_users_say_on_the_object_holds_it() {
 
 #[test]
 fn a_pause_with_an_end_wakes_up_and_ends() {
-    let until = |time: &str| Scene::settled().annotate("reconcile-paused", time).edited().decide();
+    let until = |time: &str| Situation::settled().annotate("reconcile-paused", time).edited().decide();
     assert_eq!(until("2100-01-01T00:00:00Z").wake, Some("2100-01-01T00:00:00Z".parse().unwrap()));
     assert!(matches!(until("2100-01-01T00:00:00Z").verdict, Verdict::Hold(Reason::Paused)));
     assert_eq!(applied(&until("2020-01-01T00:00:00Z"))["spec"]["type"], "ClusterIP");
 }
 
 #[test]
-fn a_refused_wish_is_told_and_the_last_good_state_is_defended() {
+fn a_refused_override_is_reported_and_the_last_good_state_is_defended() {
     let good = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
     for (key, wrong) in
         [("patch", "[{}]"), ("patch", r#"[{"op": "remove", "path": "/kind"}]"#), ("ignore-fields", "/metadata")]
     {
-        let bare = Scene::settled().annotate(key, wrong);
-        assert!(
-            matches!(bare.decide().verdict, Verdict::Hold(_)),
-            "{wrong}: it is as it should be, but not as was wished"
-        );
+        let bare = Situation::settled().annotate(key, wrong);
+        assert!(matches!(bare.decide().verdict, Verdict::Hold(_)), "{wrong}: it is in sync, but not with the override");
         let edited = bare.edited().decide();
         assert_eq!(applied(&edited)["spec"]["type"], "ClusterIP", "{wrong}");
         assert!(
             edited.refused.is_some() && matches!(edited.notice, Some(ObjectNotice::Corrected { .. })),
             "{edited:?}"
         );
-        let after_good = Scene::settled().annotate("last-good-patch", good).annotate(key, wrong).edited().decide();
+        let after_good = Situation::settled().annotate("last-good-patch", good).annotate(key, wrong).edited().decide();
         assert_eq!(applied(&after_good)["spec"]["type"], "NodePort", "{wrong}");
         assert_eq!(applied(&after_good)["metadata"]["annotations"]["platform.kubevirt.io/last-good-patch"], good);
-        // What stands there is judged like any wish.
+        // The recorded override is judged like any other.
         let evil = r#"[{"op": "replace", "path": "/metadata/name", "value": "x"}]"#;
-        let tampered = Scene::settled().annotate("last-good-patch", evil).annotate(key, wrong).edited().decide();
+        let tampered = Situation::settled().annotate("last-good-patch", evil).annotate(key, wrong).edited().decide();
         assert_eq!(applied(&tampered)["metadata"]["name"], "s", "{wrong}");
     }
 }
@@ -267,71 +264,71 @@ fn a_refused_wish_is_told_and_the_last_good_state_is_defended() {
 #[test]
 fn a_patch_the_server_refuses_is_refused() {
     let patch = r#"[{"op": "add", "path": "/spec/unknown", "value": 1}]"#;
-    let mut scene = Scene::settled().annotate("patch", patch);
-    let decision = scene.decide();
+    let mut situation = Situation::settled().annotate("patch", patch);
+    let decision = situation.decide();
     let Verdict::Write(Effect::Apply { object, .. }, PendingWrite::Apply { digest, .. }) = &decision.verdict else {
         panic!()
     };
     assert_eq!(object["spec"]["unknown"], 1);
-    scene.refused = vec![Refused { digest: digest.clone(), message: "unknown field".into() }];
-    assert_eq!(scene.decide().verdict, Verdict::Hold(Reason::PatchRefused { why: "unknown field".into() }));
-    assert_eq!(applied(&scene.edited().decide())["spec"].get("unknown"), None);
+    situation.refused = vec![Refused { digest: digest.clone(), message: "unknown field".into() }];
+    assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::PatchRefused { why: "unknown field".into() }));
+    assert_eq!(applied(&situation.edited().decide())["spec"].get("unknown"), None);
 }
 
 #[test]
-fn what_the_server_refuses_of_ours_is_told_and_tried_again() {
-    let mut scene = Scene::settled().edited();
-    scene.refused = vec![Refused { digest: Digest::of(&wanted()), message: "no".into() }];
-    let decision = scene.decide();
+fn an_apply_the_server_refuses_is_reported_and_tried_again() {
+    let mut situation = Situation::settled().edited();
+    situation.refused = vec![Refused { digest: Digest::of(&wanted()), message: "no".into() }];
+    let decision = situation.decide();
     assert_eq!(applied(&decision)["spec"]["type"], "ClusterIP");
     assert_eq!(decision.refused, Some(Reason::RefusedByServer { message: "no".into() }));
-    assert_eq!(scene.decide_absent().refused, decision.refused, "also where it does not exist");
+    assert_eq!(situation.decide_absent().refused, decision.refused, "also where it does not exist");
 }
 
 #[test]
 fn a_refusal_that_may_pass_takes_nothing_from_the_user() {
-    // The last good wish is the very one that is refused now.
+    // The last good override is the one that is refused now.
     let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
-    let mut scene = Scene::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
-    let Verdict::Write(_, PendingWrite::Apply { digest, .. }) = scene.decide().verdict else { panic!() };
-    scene.refused = vec![Refused { digest, message: "not now".into() }];
-    let decision = scene.decide();
+    let mut situation = Situation::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
+    let Verdict::Write(_, PendingWrite::Apply { digest, .. }) = situation.decide().verdict else { panic!() };
+    situation.refused = vec![Refused { digest, message: "not now".into() }];
+    let decision = situation.decide();
     assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
     assert_eq!(decision.refused, Some(Reason::PatchRefused { why: "not now".into() }));
 }
 
 #[test]
-fn a_wish_that_was_granted_and_does_not_fit_any_more_is_not_taken_away() {
+fn an_honoured_override_that_does_not_fit_any_more_is_not_dropped() {
     let patch = r#"[{"op": "replace", "path": "/spec/was/here", "value": 1}]"#;
-    let scene = Scene::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
-    assert!(matches!(scene.decide().verdict, Verdict::Hold(Reason::PatchRefused { .. })));
+    let situation = Situation::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
+    assert!(matches!(situation.decide().verdict, Verdict::Hold(Reason::PatchRefused { .. })));
 }
 
 #[test]
-fn whoever_takes_the_budget_away_gives_no_new_one() {
+fn removing_the_budget_annotation_gives_no_new_budget() {
     let mut spent = Budget::full(now().wall);
     while let Some(left) = spent.spend(now().wall) {
         spent = left;
     }
-    let mut scene = Scene::settled().edited();
-    scene.live.annotations.remove("platform.kubevirt.io/budget");
-    scene.budget = Some(spent);
-    assert!(matches!(scene.decide().verdict, Verdict::Write(Effect::Annotate { .. }, _)));
+    let mut situation = Situation::settled().edited();
+    situation.live.annotations.remove("platform.kubevirt.io/budget");
+    situation.budget = Some(spent);
+    assert!(matches!(situation.decide().verdict, Verdict::Write(Effect::Annotate { .. }, _)));
 }
 
 #[test]
-fn what_another_manager_applied_is_left_to_them() {
-    let mut scene = Scene::settled().edited();
-    scene.fields[1]["operation"] = json!("Apply");
-    scene.fields[1]["manager"] = json!("gitops");
+fn fields_that_another_manager_applies_are_left_to_it() {
+    let mut situation = Situation::settled().edited();
+    situation.fields[1]["operation"] = json!("Apply");
+    situation.fields[1]["manager"] = json!("gitops");
     let expected = Reason::OwnedByAnother { manager: "gitops".into(), fields: vec![".spec.type".into()] };
-    assert_eq!(scene.decide().verdict, Verdict::Hold(expected));
+    assert_eq!(situation.decide().verdict, Verdict::Hold(expected));
 }
 
 #[test]
-fn a_patch_changes_what_is_wanted_and_is_no_drift() {
+fn a_patch_changes_the_desired_state_and_is_not_drift() {
     let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
-    let decision = Scene::settled().annotate("patch", patch).decide();
+    let decision = Situation::settled().annotate("patch", patch).decide();
     assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
     assert_eq!(
         applied(&decision)["metadata"]["annotations"].get("platform.kubevirt.io/patch"),
@@ -343,32 +340,32 @@ fn a_patch_changes_what_is_wanted_and_is_no_drift() {
 
 #[test]
 fn an_ignored_field_is_released_first_and_then_left_out() {
-    let mut scene = Scene::settled().annotate("ignore-fields", "/spec/selector/app");
-    let Verdict::Write(Effect::PatchOwnership { patch }, _) = scene.decide().verdict else { panic!() };
+    let mut situation = Situation::settled().annotate("ignore-fields", "/spec/selector/app");
+    let Verdict::Write(Effect::PatchOwnership { patch }, _) = situation.decide().verdict else { panic!() };
     assert_eq!(patch[0], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}));
     let left = json!({"f:metadata": our_fields()["f:metadata"], "f:spec": {"f:type": {}}});
     assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/managedFields/0/fieldsV1", "value": left}));
-    scene.fields[0]["fieldsV1"] = left;
-    let decision = scene.decide();
+    situation.fields[0]["fieldsV1"] = left;
+    let decision = situation.decide();
     assert_eq!(applied(&decision)["spec"], json!({"type": "ClusterIP"}));
 }
 
 #[test]
-fn a_restart_costs_one_apply_that_says_and_changes_nothing() {
-    let mut scene = Scene::settled();
-    scene.remembered = None;
-    let decision = scene.decide();
+fn a_restart_costs_one_apply_that_changes_and_reports_nothing() {
+    let mut situation = Situation::settled();
+    situation.remembered = None;
+    let decision = situation.decide();
     assert_eq!(decision.notice, None);
     let annotations = &applied(&decision)["metadata"]["annotations"];
-    assert_eq!(annotations["platform.kubevirt.io/budget"], scene.live.annotations["platform.kubevirt.io/budget"]);
-    assert_eq!(annotations[APPLIED], scene.live.annotations[APPLIED]);
+    assert_eq!(annotations["platform.kubevirt.io/budget"], situation.live.annotations["platform.kubevirt.io/budget"]);
+    assert_eq!(annotations[APPLIED], situation.live.annotations[APPLIED]);
 }
 
 #[test]
-fn what_was_taken_while_we_were_away_is_drift_and_costs_of_the_budget() {
-    let mut scene = Scene::settled().edited();
-    scene.remembered = None;
-    let decision = scene.decide();
+fn fields_taken_while_we_were_down_are_drift_and_cost_budget() {
+    let mut situation = Situation::settled().edited();
+    situation.remembered = None;
+    let decision = situation.decide();
     let expected = ObjectNotice::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
     assert_eq!(decision.notice, Some(expected));
     let left = Budget::full(now().wall).spend(now().wall).unwrap().to_string();
@@ -376,80 +373,80 @@ fn what_was_taken_while_we_were_away_is_drift_and_costs_of_the_budget() {
 }
 
 #[test]
-fn nodes_are_never_restarted_by_surprise() {
-    let high = |change: &dyn Fn(&mut Scene)| {
-        let mut scene = Scene { impact: Impact::High, ..Scene::settled() };
-        scene.remembered = None;
-        change(&mut scene);
-        // Whoever is asked is told what would change, so it was looked at.
-        looked_at(scene, "ClusterIP")
+fn nodes_never_restart_without_approval() {
+    let high = |change: &dyn Fn(&mut Situation)| {
+        let mut situation = Situation { impact: Impact::High, ..Situation::settled() };
+        situation.remembered = None;
+        change(&mut situation);
+        // An approval request shows what would change, so the object was inspected.
+        inspected(situation, "ClusterIP")
     };
     let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts.nodes == ["w0"]);
     assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
     assert!(!waits(&high(&|_| {}).decide()), "what we last applied ourselves may be put back");
-    let applied_other = |scene: &mut Scene| {
-        scene.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
+    let applied_other = |situation: &mut Situation| {
+        situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
     };
-    let forget = |scene: &mut Scene| {
-        scene.live.annotations.remove(APPLIED);
+    let forget = |situation: &mut Situation| {
+        situation.live.annotations.remove(APPLIED);
     };
-    let said = |scene: &mut Scene| scene.consent.given = Given::ByName;
+    let said = |situation: &mut Situation| situation.consent.given = Given::ByName;
     let digest = Digest::of(&wanted()).to_string();
-    let approve = |scene: &mut Scene| {
-        scene.consent.approved.insert(digest.clone());
+    let approve = |situation: &mut Situation| {
+        situation.consent.approved.insert(digest.clone());
     };
-    let with = |changes: &[&dyn Fn(&mut Scene)]| {
-        waits(&high(&|scene| changes.iter().for_each(|change| change(scene))).decide())
+    let with = |changes: &[&dyn Fn(&mut Situation)]| {
+        waits(&high(&|situation| changes.iter().for_each(|change| change(situation))).decide())
     };
     assert!(with(&[&applied_other]), "another content waits");
     assert!(!with(&[&applied_other, &said]), "unless somebody said so");
-    assert!(!with(&[&applied_other, &approve]), "or said yes to exactly that");
-    let always = |scene: &mut Scene| scene.consent.policy = ApprovalPolicy::Always;
+    assert!(!with(&[&applied_other, &approve]), "or approved exactly that");
+    let always = |situation: &mut Situation| situation.consent.policy = ApprovalPolicy::Always;
     assert!(with(&[&applied_other, &said, &always]), "or always wants to be asked");
-    let other_version = |scene: &mut Scene| scene.source = "another version of the asset";
+    let other_version = |situation: &mut Situation| situation.source = "another version of the asset";
     assert!(!with(&[&other_version]), "what runs so already is not asked about");
     assert!(with(&[&applied_other, &other_version, &said]), "what another version of ourselves changes waits");
-    assert!(!with(&[&applied_other, &other_version, &approve]), "until somebody said yes to exactly that");
+    assert!(!with(&[&applied_other, &other_version, &approve]), "until somebody approves exactly that");
     assert!(!with(&[&forget, &said]), "whose word is lost is still ours");
     // What somebody changed while nobody watched may run by now.
-    let edited = Scene { impact: Impact::High, ..Scene::settled().edited() };
+    let edited = Situation { impact: Impact::High, ..Situation::settled().edited() };
     assert!(!waits(&edited.decide()), "a change that was seen is put back before the nodes follow");
-    assert!(waits(&looked_at(Scene { remembered: None, ..edited }, "NodePort").decide()));
+    assert!(waits(&inspected(Situation { remembered: None, ..edited }, "NodePort").decide()));
 }
 
 /// The object as somebody else made it: without our label, our annotations and our claim.
-fn foreign(impact: Impact) -> Scene {
-    let mut scene = Scene { impact, remembered: None, fields: json!([]), ..Scene::settled() };
-    (scene.live.annotations, scene.live.labelled) = (BTreeMap::new(), false);
-    scene
+fn foreign(impact: Impact) -> Situation {
+    let mut situation = Situation { impact, remembered: None, fields: json!([]), ..Situation::settled() };
+    (situation.live.annotations, situation.live.labelled) = (BTreeMap::new(), false);
+    situation
 }
 
 /// The object as our predecessor left it: with our label and our claim, and no word of ours.
-fn inherited(impact: Impact) -> Scene {
-    let mut scene = Scene { impact, remembered: None, ..Scene::settled() };
-    scene.live.annotations = BTreeMap::new();
-    scene.fields[0]["fieldsV1"]["f:metadata"] = json!({"f:labels": {"f:platform.kubevirt.io/managed-by": {}}});
-    scene
+fn inherited(impact: Impact) -> Situation {
+    let mut situation = Situation { impact, remembered: None, ..Situation::settled() };
+    situation.live.annotations = BTreeMap::new();
+    situation.fields[0]["fieldsV1"]["f:metadata"] = json!({"f:labels": {"f:platform.kubevirt.io/managed-by": {}}});
+    situation
 }
 
 /// Looks at its content, in which the type is this.
-fn looked_at(mut scene: Scene, service_type: &str) -> Scene {
+fn inspected(mut situation: Situation, service_type: &str) -> Situation {
     let mut content = wanted();
     content["metadata"]["resourceVersion"] = json!("7");
     content["spec"]["type"] = json!(service_type);
     let key = Key::of(&wanted()).unwrap();
-    let inspected = inspect(&scene.observed(&key, &Desired::of(&wanted()), Some(&scene.live)), &content);
-    scene.inspected = Some(inspected.unwrap());
-    scene
+    let inspected = inspect(&situation.observed(&key, &Desired::of(&wanted()), Some(&situation.live)), &content);
+    situation.inspected = Some(inspected.unwrap());
+    situation
 }
 
 #[test]
-fn what_is_somebody_elses_is_copied_before_it_is_taken_over() {
+fn a_foreign_object_is_backed_up_before_it_is_adopted() {
     let decision = foreign(Impact::Low).decide();
     assert_eq!(
         decision.notice,
         Some(ObjectNotice::Adopted { changes: Changes::default() }),
-        "what it changes is told from the copy"
+        "what it changes is known from the backup"
     );
     let Verdict::Write(Effect::Apply { object, .. }, PendingWrite::Apply { origin, adopts, .. }) = &decision.verdict
     else {
@@ -457,29 +454,30 @@ fn what_is_somebody_elses_is_copied_before_it_is_taken_over() {
     };
     assert!(adopts);
     assert_eq!((object["metadata"]["annotations"][ORIGIN].as_str(), *origin), (Some("adopted"), Some(Origin::Adopted)));
-    let suspended = Scene { suspended: true, ..foreign(Impact::Low) };
+    let suspended = Situation { suspended: true, ..foreign(Impact::Low) };
     assert_eq!(suspended.decide().verdict, Verdict::Hold(Reason::Suspended), "not while it is unclear what is wanted");
 }
 
 #[test]
-fn what_is_somebody_elses_and_restarts_nodes_waits_like_any_such_write() {
-    let scene = foreign(Impact::High);
-    assert_eq!(scene.decide().verdict, Verdict::Inspect);
-    let mut scene = looked_at(scene, "NodePort");
-    let Verdict::Hold(Reason::NeedsApproval { planned: Planned::Change(changes), .. }) = scene.decide().verdict else {
+fn adopting_an_object_that_restarts_nodes_waits_for_approval() {
+    let situation = foreign(Impact::High);
+    assert_eq!(situation.decide().verdict, Verdict::Inspect);
+    let mut situation = inspected(situation, "NodePort");
+    let Verdict::Hold(Reason::NeedsApproval { planned: Planned::Change(changes), .. }) = situation.decide().verdict
+    else {
         panic!()
     };
     assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
-    scene.consent.given = Given::ByName;
-    assert!(matches!(scene.decide().verdict, Verdict::Write(_, PendingWrite::Apply { adopts: true, .. })));
+    situation.consent.given = Given::ByName;
+    assert!(matches!(situation.decide().verdict, Verdict::Write(_, PendingWrite::Apply { adopts: true, .. })));
 }
 
 #[test]
-fn what_the_predecessor_left_is_taken_over_as_it_is() {
-    let scene = inherited(Impact::Low);
-    assert_eq!(scene.decide().verdict, Verdict::Inspect, "what differs is told, so it is looked at");
-    let scene = looked_at(scene, "NodePort");
-    let decision = scene.decide();
+fn an_object_of_the_predecessor_is_taken_over() {
+    let situation = inherited(Impact::Low);
+    assert_eq!(situation.decide().verdict, Verdict::Inspect, "the difference is reported, so it is inspected");
+    let situation = inspected(situation, "NodePort");
+    let decision = situation.decide();
     let Some(ObjectNotice::TakenOver { changes }) = &decision.notice else { panic!("{decision:?}") };
     assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
     assert_eq!(applied(&decision)["metadata"]["annotations"].get(ORIGIN), None, "it is not known who made it");
@@ -489,7 +487,7 @@ fn what_the_predecessor_left_is_taken_over_as_it_is() {
 fn moving_over_writes_nothing_that_restarts_nodes() {
     let mut consented = inherited(Impact::High);
     consented.consent.given = Given::ByName;
-    let mut same = looked_at(consented, "ClusterIP");
+    let mut same = inspected(consented, "ClusterIP");
     let Verdict::TakeOver { digest } = same.decide().verdict else { panic!() };
     let claim = ManagedFields::new(&same.fields.to_string()).claim("virt-platform-autopilot").unwrap();
     same.remembered = Some(Remembered { digest, claim, uid: "u".into(), origin: None });
@@ -502,7 +500,7 @@ fn moving_over_writes_nothing_that_restarts_nodes() {
 
     let mut consented = inherited(Impact::High);
     consented.consent.given = Given::ByName;
-    let mut other = looked_at(consented, "NodePort");
+    let mut other = inspected(consented, "NodePort");
     assert!(
         matches!(other.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })),
         "even where consent was given"
@@ -512,27 +510,27 @@ fn moving_over_writes_nothing_that_restarts_nodes() {
 }
 
 #[test]
-fn a_word_somebody_else_wrote_does_not_make_it_ours_to_delete() {
-    let mut scene = Scene::settled();
-    scene.live.annotations.insert(ORIGIN.to_owned(), "adopted".into());
-    scene.fields[0]["fieldsV1"]["f:metadata"]["f:annotations"] = json!({});
-    let word = |scene: &Scene| applied(&scene.decide())["metadata"]["annotations"][ORIGIN].clone();
-    assert_eq!(word(&scene), "created", "while we remember, we know");
-    scene.remembered = None;
-    scene.live.annotations.insert(ORIGIN.to_owned(), "created".into());
-    assert_eq!(word(&scene), "adopted", "after a start only our own word counts");
+fn an_origin_that_somebody_else_wrote_does_not_count() {
+    let mut situation = Situation::settled();
+    situation.live.annotations.insert(ORIGIN.to_owned(), "adopted".into());
+    situation.fields[0]["fieldsV1"]["f:metadata"]["f:annotations"] = json!({});
+    let word = |situation: &Situation| applied(&situation.decide())["metadata"]["annotations"][ORIGIN].clone();
+    assert_eq!(word(&situation), "created", "while we remember, we know");
+    situation.remembered = None;
+    situation.live.annotations.insert(ORIGIN.to_owned(), "created".into());
+    assert_eq!(word(&situation), "adopted", "after a start only our own word counts");
 }
 
 #[test]
-fn whoever_makes_it_anew_again_and_again_is_not_followed_for_ever() {
-    let mut scene = foreign(Impact::Low);
-    scene.recreation = Some(Budget::full(now().wall));
+fn somebody_who_keeps_recreating_an_object_is_not_followed_for_ever() {
+    let mut situation = foreign(Impact::Low);
+    situation.recreation = Some(Budget::full(now().wall));
     let mut adoptions = 0;
     loop {
-        let decision = scene.decide();
+        let decision = situation.decide();
         match decision.verdict {
             Verdict::Write(_, PendingWrite::Apply { recreation, adopts: true, .. }) => {
-                (scene.recreation, adoptions) = (recreation, adoptions + 1);
+                (situation.recreation, adoptions) = (recreation, adoptions + 1);
             }
             Verdict::Hold(Reason::DeletedAgain) => break assert!(decision.wake.is_some()),
             other => panic!("{other:?}"),
@@ -542,34 +540,35 @@ fn whoever_makes_it_anew_again_and_again_is_not_followed_for_ever() {
 }
 
 #[test]
-fn who_takes_an_object_over_takes_nothing_from_its_user() {
+fn adoption_never_drops_an_override_that_is_refused() {
     let refused = r#"[{"op": "replace", "path": "/metadata/name", "value": "other"}]"#;
-    for scene in [foreign(Impact::Low), looked_at(inherited(Impact::Low), "NodePort")] {
-        let decision = scene.annotate("patch", refused).decide();
+    for situation in [foreign(Impact::Low), inspected(inherited(Impact::Low), "NodePort")] {
+        let decision = situation.annotate("patch", refused).decide();
         assert!(matches!(decision.verdict, Verdict::Hold(Reason::PatchRefused { .. })), "{decision:?}");
     }
 }
 
 #[test]
-fn what_is_not_ours_in_every_field_is_not_taken_over_unwritten() {
-    let mut scene = inherited(Impact::High);
-    scene.fields[0]["fieldsV1"]["f:spec"] = json!({"f:type": {}});
-    assert!(matches!(looked_at(scene, "ClusterIP").decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
+fn an_object_with_fields_of_others_is_not_taken_over_without_a_write() {
+    let mut situation = inherited(Impact::High);
+    situation.fields[0]["fieldsV1"]["f:spec"] = json!({"f:type": {}});
+    assert!(matches!(inspected(situation, "ClusterIP").decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
 }
 
 #[test]
-fn what_was_taken_over_unwritten_still_waits_for_a_yes_to_every_other_content() {
-    let mut scene = looked_at(inherited(Impact::High), "NodePort");
-    let claim = ManagedFields::new(&scene.fields.to_string()).claim("virt-platform-autopilot").unwrap();
-    scene.remembered = Some(Remembered { digest: Digest::of(&json!("before")), claim, uid: "u".into(), origin: None });
-    scene.consent.given = Given::ByName;
-    assert!(matches!(scene.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
+fn after_a_take_over_without_a_write_every_other_content_still_waits_for_approval() {
+    let mut situation = inspected(inherited(Impact::High), "NodePort");
+    let claim = ManagedFields::new(&situation.fields.to_string()).claim("virt-platform-autopilot").unwrap();
+    situation.remembered =
+        Some(Remembered { digest: Digest::of(&json!("before")), claim, uid: "u".into(), origin: None });
+    situation.consent.given = Given::ByName;
+    assert!(matches!(situation.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
 }
 
 #[test]
-fn nothing_restarts_nodes_while_it_is_unclear_what_is_wanted() {
-    let mut scene = Scene { impact: Impact::High, suspended: true, ..Scene::settled() };
-    scene.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
-    (scene.remembered, scene.consent.given) = (None, Given::ByName);
-    assert_eq!(scene.decide().verdict, Verdict::Hold(Reason::Suspended));
+fn nothing_restarts_nodes_while_suspended() {
+    let mut situation = Situation { impact: Impact::High, suspended: true, ..Situation::settled() };
+    situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
+    (situation.remembered, situation.consent.given) = (None, Given::ByName);
+    assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::Suspended));
 }

@@ -23,7 +23,7 @@ fn at(millis: i64) -> Timestamp {
 }
 
 /// An object of this origin that is to be removed.
-struct Scene {
+struct Situation {
     kind: Kind,
     cause: Cause,
     live: Live,
@@ -36,8 +36,8 @@ struct Scene {
     consent: Consent,
 }
 
-impl Scene {
-    fn of(origin: Option<&str>) -> Scene {
+impl Situation {
+    fn of(origin: Option<&str>) -> Situation {
         let fields = json!([{"manager": "virt-platform-autopilot", "operation": "Apply", "time": "t",
             "fieldsV1": {"f:metadata": {"f:annotations": {"f:platform.kubevirt.io/origin": {}}}}}]);
         let annotations = origin.map(|word| ("platform.kubevirt.io/origin".to_owned(), word.to_owned()));
@@ -49,7 +49,7 @@ impl Scene {
             labelled: true,
             ..Live::default()
         };
-        Scene {
+        Situation {
             kind: Kind::new("v1", "ConfigMap"),
             cause: Cause::OptedOut,
             live,
@@ -63,15 +63,15 @@ impl Scene {
         }
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Scene)) -> Scene {
+    fn with(mut self, change: impl FnOnce(&mut Situation)) -> Situation {
         change(&mut self);
         self
     }
 
-    fn annotate(self, key: &str, value: &str) -> Scene {
+    fn annotate(self, key: &str, value: &str) -> Situation {
         let (key, value) = (format!("platform.kubevirt.io/{key}"), value.to_owned());
-        self.with(|scene| {
-            scene.live.annotations.insert(key, value);
+        self.with(|situation| {
+            situation.live.annotations.insert(key, value);
         })
     }
 
@@ -112,21 +112,22 @@ impl Scene {
 
 #[test]
 fn created_objects_are_deleted_and_adopted_ones_are_handed_back() {
-    Scene::of(Some("created")).check(&expect!["delete u in 7, report Pruned { dropped: [] }"]);
-    Scene::of(Some("adopted")).check(&expect!["hand back, report HandedBack"]);
-    Scene::of(None).check(&expect![
+    Situation::of(Some("created")).check(&expect!["delete u in 7, report Pruned { dropped: [] }"]);
+    Situation::of(Some("adopted")).check(&expect!["hand back, report HandedBack"]);
+    Situation::of(None).check(&expect![
         "LeftBehind: not wanted any more, but kept: it has no origin annotation, so we may not have created it"
     ]);
-    let forged = Scene::of(Some("created")).with(|scene| scene.live.managed_fields = ManagedFields::default());
+    let forged =
+        Situation::of(Some("created")).with(|situation| situation.live.managed_fields = ManagedFields::default());
     forged.check(&expect![
         "LeftBehind: not wanted any more, but kept: it has no origin annotation, so we may not have created it"
     ]);
-    Scene::of(Some("created")).with(|scene| scene.live.labelled = false).check(&expect!["nothing"]);
+    Situation::of(Some("created")).with(|situation| situation.live.labelled = false).check(&expect!["nothing"]);
 }
 
 #[test]
 fn every_annotation_that_holds_an_object_holds_its_removal() {
-    let made = || Scene::of(Some("created"));
+    let made = || Situation::of(Some("created"));
     made().annotate("mode", "Unmanaged").check(&expect!["UnmanagedMode: mode is unmanaged: the object is left alone"]);
     made()
         .annotate("mode", "unmanagd")
@@ -134,15 +135,15 @@ fn every_annotation_that_holds_an_object_holds_its_removal() {
     made()
         .annotate("reconcile-paused", "true")
         .check(&expect!["Paused: paused; remove the annotation reconcile-paused to resume"]);
-    made().with(|scene| scene.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
-    made().with(|scene| scene.suspended = true).check(&expect![
+    made().with(|situation| situation.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
+    made().with(|situation| situation.suspended = true).check(&expect![
         "InvalidConfiguration: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected"
     ]);
     made()
-        .with(|scene| scene.prune = false)
+        .with(|situation| situation.prune = false)
         .check(&expect!["LeftBehind: not wanted any more, but kept: the operator runs with --prune=false"]);
     made()
-        .with(|scene| scene.never_pruned = true)
+        .with(|situation| situation.never_pruned = true)
         .check(&expect!["LeftBehind: not wanted any more, but kept: objects like it are never deleted"]);
 }
 
@@ -156,37 +157,38 @@ fn kinds_that_own_other_objects_are_never_deleted() {
         ("loki.grafana.com/v1", "LokiStack"),
     ] {
         for cause in [Cause::OptedOut, Cause::NotNamed, Cause::Tombstone] {
-            let scene = Scene::of(Some("created"))
-                .with(|scene| (scene.kind, scene.cause) = (Kind::new(api_version, kind), cause));
-            scene.check(&expect!["LeftBehind: not wanted any more, but kept: objects like it are never deleted"]);
+            let situation = Situation::of(Some("created"))
+                .with(|situation| (situation.kind, situation.cause) = (Kind::new(api_version, kind), cause));
+            situation.check(&expect!["LeftBehind: not wanted any more, but kept: objects like it are never deleted"]);
         }
     }
 }
 
 #[test]
 fn a_deletion_that_restarts_nodes_waits_like_a_write() {
-    let high =
-        |cause: Cause| Scene::of(Some("created")).with(|scene| (scene.impact, scene.cause) = (Impact::High, cause));
-    let waits = |scene: &Scene| {
-        let key = Key { kind: scene.kind.clone(), namespace: "n".into(), name: "x".into() };
-        match decide_removal(&scene.removal(&key, Some(&scene.live)), now()).verdict {
+    let high = |cause: Cause| {
+        Situation::of(Some("created")).with(|situation| (situation.impact, situation.cause) = (Impact::High, cause))
+    };
+    let waits = |situation: &Situation| {
+        let key = Key { kind: situation.kind.clone(), namespace: "n".into(), name: "x".into() };
+        match decide_removal(&situation.removal(&key, Some(&situation.live)), now()).verdict {
             Verdict::Hold(Reason::NeedsApproval { digest, .. }) => Some(digest),
             Verdict::Write(Effect::Delete { .. }, _) => None,
             other => panic!("{other:?}"),
         }
     };
     for cause in [Cause::OptedOut, Cause::NotNamed, Cause::Tombstone] {
-        let mut scene = high(cause);
-        let digest = waits(&scene).unwrap();
-        scene.consent.given = Given::ByName;
-        assert_eq!(waits(&scene).is_some(), cause != Cause::OptedOut, "a list without it is no consent");
-        scene.consent.given = Given::ToAll;
-        assert_eq!(waits(&scene).is_some(), cause == Cause::NotNamed, "no list can name a tombstone");
-        scene.consent.approved.insert(digest.to_string());
-        assert_eq!(waits(&scene), None);
-        scene.live.uid = "another of the same name".into();
-        scene.consent.policy = ApprovalPolicy::Always;
-        assert!(waits(&scene).is_some(), "an approval is for one object");
+        let mut situation = high(cause);
+        let digest = waits(&situation).unwrap();
+        situation.consent.given = Given::ByName;
+        assert_eq!(waits(&situation).is_some(), cause != Cause::OptedOut, "a list without it is no consent");
+        situation.consent.given = Given::ToAll;
+        assert_eq!(waits(&situation).is_some(), cause == Cause::NotNamed, "no list can name a tombstone");
+        situation.consent.approved.insert(digest.to_string());
+        assert_eq!(waits(&situation), None);
+        situation.live.uid = "another of the same name".into();
+        situation.consent.policy = ApprovalPolicy::Always;
+        assert!(waits(&situation).is_some(), "an approval is for one object");
     }
 }
 
@@ -194,8 +196,10 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
 fn only_a_user_of_this_hyperconverged_can_opt_out() {
     let made = |written: &str, created: Timestamp, cause: Cause| {
         let proof = Some(Proof { source: "this", hco_created: Some(at(0)) });
-        let scene = Scene::of(Some("created")).annotate("source", written);
-        scene.with(|scene| (scene.proof, scene.cause, scene.live.created) = (proof, cause, Some(created)))
+        let situation = Situation::of(Some("created")).annotate("source", written);
+        situation.with(|situation| {
+            (situation.proof, situation.cause, situation.live.created) = (proof, cause, Some(created))
+        })
     };
     made("this", at(0), Cause::OptedOut).check(&expect!["delete u in 7, report Pruned { dropped: [] }"]);
     for cause in [Cause::OptedOut, Cause::NotNamed] {
@@ -210,17 +214,17 @@ fn only_a_user_of_this_hyperconverged_can_opt_out() {
 
 #[test]
 fn overrides_are_reported_with_the_prune() {
-    let made = Scene::of(Some("created")).annotate("patch", "[]");
+    let made = Situation::of(Some("created")).annotate("patch", "[]");
     made.check(&expect![[r#"delete u in 7, report Pruned { dropped: [("platform.kubevirt.io/patch", "[]")] }"#]]);
 }
 
 #[test]
 fn a_tombstone_deletes_only_what_is_ours() {
-    let tombstone = |origin: Option<&str>| Scene::of(origin).with(|scene| scene.cause = Cause::Tombstone);
+    let tombstone = |origin: Option<&str>| Situation::of(origin).with(|situation| situation.cause = Cause::Tombstone);
     tombstone(Some("created")).check(&expect!["delete u in 7, report TombstoneDeleted"]);
     tombstone(Some("adopted")).check(&expect!["hand back, report HandedBack"]);
     tombstone(Some("created"))
-        .with(|scene| scene.live.labelled = false)
+        .with(|situation| situation.live.labelled = false)
         .check(&expect!["LeftBehind: not wanted any more, but kept: it does not carry our label"]);
     // Objects of the predecessor have no origin: moving over deletes nothing until a person approves it.
     let mut inherited = tombstone(None);
@@ -243,13 +247,13 @@ fn a_tombstone_deletes_only_what_is_ours() {
 #[test]
 fn a_deletion_that_finalizers_delay_is_reported_after_a_minute() {
     let deleted = |since: Timestamp| {
-        Scene::of(Some("created"))
-            .with(|scene| (scene.live.deleting, scene.live.finalizers) = (Some(since), vec!["a/b".into()]))
+        Situation::of(Some("created"))
+            .with(|situation| (situation.live.deleting, situation.live.finalizers) = (Some(since), vec!["a/b".into()]))
     };
     deleted(at(-1_000)).check(&expect!["nothing"]);
     let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
-    let scene = deleted(at(-1_000));
-    assert_eq!(decide_removal(&scene.removal(&key, Some(&scene.live)), now()).wake, Some(at(59_000)));
+    let situation = deleted(at(-1_000));
+    assert_eq!(decide_removal(&situation.removal(&key, Some(&situation.live)), now()).wake, Some(at(59_000)));
     deleted(at(-60_000))
         .check(&expect!["DeletionStuck: deletion waits for the finalizers a/b; check their controllers"]);
 }

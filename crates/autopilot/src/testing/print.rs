@@ -72,6 +72,7 @@ pub(crate) fn notice(notice: &Notice) -> String {
         Notice::DiscoveryFailed(why) => format!("DiscoveryFailed: {why}"),
         Notice::WatchLost { kind, why } => format!("WatchLost {kind}: {why}"),
         Notice::SearchFailed { kind, why } => format!("SearchFailed {kind}: {why}"),
+        Notice::RecordFailed { why } => format!("RecordFailed: {why}"),
         Notice::Retry { wait, .. } => format!("Retry in {wait} ms"),
     };
     format!("notice {}", without_digests(&text))

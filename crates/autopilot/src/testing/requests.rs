@@ -176,7 +176,7 @@ impl TestBed {
         let key = made.write.key.clone();
         self.made.push(made);
         match outcome {
-            Ok(stored) => Ok(Written { live: stored.map(|stored| stored.live()), before: copy }),
+            Ok(stored) => Ok(Written { live: stored.map(|stored| stored.live()), before: copy, unrecorded: None }),
             Err(Failure::Conflict(_)) => Err(Box::new(WriteError::Stale(key))),
             Err(Failure::Refused(code, message)) => Err(Box::new(WriteError::Refused { key, code, message })),
         }

@@ -3,10 +3,11 @@
 use crate::read::live::Object;
 use crate::request::{Failure, METADATA, Request, WHOLE, send, send_within};
 use crate::server::Server;
+use crate::write::backup;
 use crate::write::permit::Permit;
 use change::{Effect, Key, Live, list_repair};
 use http::Method;
-use protocol::{Served, WriteError, Written};
+use protocol::{Backup, Served, Write, WriteError, Written};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -16,7 +17,27 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
-/// Makes one write under this field manager.
+/// Makes one write with what has to be done before it: the record, then the backup. Writes under the identity's field manager.
+pub async fn write(server: &Server, permit: &Permit, write: Write) -> Result<Written, WriteError> {
+    let Write { key, served, effect, attempt, record, backup } = write;
+    let field_manager = server.identity.field_manager;
+    let unrecorded = match record {
+        Some((key, served, effect)) => {
+            act(server, permit, field_manager, &served, &key, effect, 0).await.err().map(|error| error.to_string())
+        }
+        None => None,
+    };
+    let before = match backup {
+        Some(Backup { secrets, namespace }) => {
+            Some(backup::take(server, permit, &secrets, &namespace, &served, &key).await?)
+        }
+        None => None,
+    };
+    let written = act(server, permit, field_manager, &served, &key, effect, attempt).await?;
+    Ok(Written { before, unrecorded, ..written })
+}
+
+/// Sends one effect under this field manager.
 ///
 /// Each further attempt has more time, because an admission webhook may take up to 30 seconds.
 pub async fn act(
@@ -33,7 +54,7 @@ pub async fn act(
         Prepared::Ready(request, answer) => (request, answer),
         Prepared::Repair(wanted) => (repair(server, field_manager, served, key, &wanted).await?, Expected::Object),
     };
-    let sent = write(server, permit, timeout, request).await;
+    let sent = send_permitted(server, permit, timeout, request).await;
     let live = match (answer, sent) {
         (Expected::Object, sent) => sent.and_then(|text| read(server, &text)),
         // The answer is the deleted object, a Status, or an object whose finalizers still hold it.
@@ -45,7 +66,7 @@ pub async fn act(
         (Expected::Created, Ok(text)) => read(server, &text),
         (Expected::Deleted | Expected::Created, Err(failure)) => Err(failure),
     };
-    live.map(|live| Written { live, before: None }).map_err(|failure| explain(failure, key))
+    live.map(|live| Written { live, ..Written::default() }).map_err(|failure| explain(failure, key))
 }
 
 /// An effect as text: the tree it came from needs many times the memory and is not kept while the server answers.
@@ -141,7 +162,12 @@ fn read(server: &Server, text: &str) -> Result<Option<Live>, Failure> {
 }
 
 /// Sends one write, if the permit is valid at this very moment.
-async fn write(server: &Server, permit: &Permit, timeout: Duration, request: Request) -> Result<String, Failure> {
+async fn send_permitted(
+    server: &Server,
+    permit: &Permit,
+    timeout: Duration,
+    request: Request,
+) -> Result<String, Failure> {
     if !permit.is_valid() {
         return Err(Failure::Unanswered("another process may be the leader by now".into()));
     }

@@ -83,6 +83,10 @@ impl EventJournal {
                 tracing::warn!("cannot search {kind} for objects to remove: {why}; trying again");
                 None
             }
+            Notice::RecordFailed { why } => {
+                tracing::warn!("could not record the budgets of recreation: {why}");
+                None
+            }
             Notice::Retry { why, wait } => {
                 tracing::debug!("{why}; next attempt in {wait} ms");
                 None

@@ -36,7 +36,7 @@ async fn a_person_sees_what_is_held_says_yes_and_sees_it_kept() {
     assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).out, format!("approved {digest}\n"));
     assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).out, format!("{digest} was approved before\n"));
     eventually("both are kept", async || {
-        (state("swap-enable")["state"] == "kept" && state("metrics-service")["state"] == "kept").then_some(())
+        (state("swap-enable")["state"] == "in sync" && state("metrics-service")["state"] == "in sync").then_some(())
     })
     .await;
     let rendered = virtpilot(Some(&kubeconfig), &["render"]);

@@ -146,7 +146,7 @@ async fn a_changed_list_key_is_repaired_and_what_another_applied_is_left_to_them
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "labels": {"app": "theirs"}}});
     running.services().patch(SERVICE, &PatchParams::apply("gitops").force(), &Patch::Apply(&theirs)).await.unwrap();
     let told = eventually("it is told whose it is", async || running.events("OwnedByAnother").await.pop()).await;
-    assert!(told.contains("gitops has applied .metadata.labels.app"), "{told}");
+    assert!(told.contains("gitops applies .metadata.labels.app"), "{told}");
     quiet(&running).await;
     assert_eq!(service(&running).await.metadata.labels.unwrap()["app"], "theirs");
 }

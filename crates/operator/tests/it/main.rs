@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod activation;
+mod agreement;
 mod commands;
 mod corpus;
 mod crash;

@@ -160,7 +160,7 @@ async fn what_the_next_version_changes_waits_where_it_restarts_nodes_and_follows
     std::fs::write(&catalogue, changed).unwrap();
     running.restart();
     eventually("it stays, and that is told", async || {
-        running.events("LeftBehind").await.into_iter().find(|note| note.contains("took back that it is wanted"))
+        running.events("LeftBehind").await.into_iter().find(|note| note.contains("opted out of it"))
     })
     .await;
     assert!(maps.get_opt("life-settings").await.unwrap().is_some());

@@ -47,7 +47,7 @@ async fn a_masked_field_is_the_users_through_masking_unmasking_and_restart() {
     // Without the mask it is wanted again, but somebody applied it: it is theirs, and they are named.
     annotate(&maps, "scene-settings", "ignore-fields", None).await;
     let told = eventually("it is told whose it is", async || running.events("OwnedByAnother").await.pop()).await;
-    assert!(told.contains("kubectl has applied .data.second"), "{told}");
+    assert!(told.contains("kubectl applies .data.second"), "{told}");
     running.restart();
     quiet(&running).await;
     assert_eq!(maps.get("scene-settings").await.unwrap().data["data"]["second"], "mine");

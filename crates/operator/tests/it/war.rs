@@ -79,7 +79,7 @@ async fn a_war_is_paused_after_ten_corrections_names_its_author_and_resumes_at_o
     let count = corrections.load(Ordering::SeqCst);
     assert!((9..=10).contains(&count), "{count} corrections");
     let told = eventually("the war is told", async || running.events("ThrashingDetected").await.pop()).await;
-    assert!(told.contains("rogue changes .spec.selector"), "{told}");
+    assert!(told.contains("rogue keeps changing .spec.selector"), "{told}");
     rogue.end().await;
     assert!(is_ours(&running).await.is_none(), "while it is paused nothing is corrected");
     annotate(&running.services(), SERVICE, "reconcile-paused", None).await;

@@ -14,7 +14,7 @@ struct Stage {
 
 impl Stage {
     async fn write(&self, write: Write) -> Result<Written, WriteError> {
-        runtime::writer::write(&self.server, &self.permit, write).await
+        cluster::act::write(&self.server, &self.permit, write).await
     }
 
     fn one(&self, key: &Key, effect: Effect) -> Write {

@@ -3,7 +3,7 @@
 use crate::workspace::Workspace;
 
 /// Identifiers and phrases that were replaced.
-const RETIRED: [&str; 36] = [
+const RETIRED: [&str; 34] = [
     "Teller",
     "teller",
     "Parting",
@@ -35,8 +35,6 @@ const RETIRED: [&str; 36] = [
     "that is told",
     "is told once",
     "is said once",
-    "letters",
-    "frozen",
     "wishes",
     "kept from now on",
     "somebody's word",
