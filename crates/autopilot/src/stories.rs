@@ -22,7 +22,8 @@ use crate::notice::{Notice, ObjectNotice};
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::Pack;
 use api::FIELD_MANAGER;
-use change::{LeftBehind, Reason};
+use change::{LeftBehind, Live, Reason};
+use protocol::{Body, Event, WatchEvent, WatchTarget};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -125,6 +126,14 @@ impl TestBed {
     /// The user says which color the asset `painted` has.
     fn paint(&mut self, color: &str) {
         self.annotate(HCO, &format!("color={color}"));
+    }
+
+    /// A watch reports this metadata of an object.
+    fn report_live(&mut self, key: &str, live: Live) {
+        let key = self.key(key);
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
+        let event = WatchEvent::Present { namespace, name, live, generation: 1, body: Body::None };
+        self.handle(vec![Event::Watched(WatchTarget::of(&key), event)]);
     }
 
     /// The digest that a person has to approve for an object of a former release to be deleted.

@@ -383,3 +383,15 @@ fn an_opt_in_that_is_neither_true_nor_false_creates_nothing() {
     .assert_eq(&bed.settle());
     bed.expect_silence();
 }
+
+#[test]
+fn a_deletion_without_finalizers_is_not_reported_as_stuck() {
+    let mut bed = asked();
+    bed.edit("owner", OPTED, &json!({"metadata": {"finalizers": ["example.com/wait"]}}));
+    bed.annotate(HCO, "enable-opted-");
+    bed.settle();
+    let mut live = bed.stored(OPTED).unwrap().live();
+    (live.finalizers, live.resource_version) = (Vec::new(), format!("{}0", live.resource_version));
+    bed.report_live(OPTED, live);
+    expect![[r#""#]].assert_eq(&bed.advance(5 * MINUTE));
+}
