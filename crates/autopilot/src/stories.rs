@@ -22,7 +22,8 @@ use crate::notice::{Notice, ObjectNotice};
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::Pack;
 use api::FIELD_MANAGER;
-use change::{LeftBehind, Reason};
+use change::{LeftBehind, Live, Reason};
+use protocol::{Body, Event, WatchEvent, WatchTarget};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -105,6 +106,12 @@ fn settled_with_kernel() -> TestBed {
 }
 
 impl TestBed {
+    /// Starts another release, whose pack differs.
+    fn upgrade(&mut self, change: impl FnOnce(Pack) -> Pack) {
+        self.pack = change(self.pack.clone());
+        self.restart();
+    }
+
     /// The predecessor applied an object: it has our label and our field manager, and no annotation of ours.
     fn inherit(&mut self, object: Value) {
         self.apply_by_force(FIELD_MANAGER, &labelled(object));
@@ -119,6 +126,14 @@ impl TestBed {
     /// The user says which color the asset `painted` has.
     fn paint(&mut self, color: &str) {
         self.annotate(HCO, &format!("color={color}"));
+    }
+
+    /// A watch reports this metadata of an object.
+    fn report_live(&mut self, key: &str, live: Live) {
+        let key = self.key(key);
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
+        let event = WatchEvent::Present { namespace, name, live, generation: 1, body: Body::None };
+        self.handle(vec![Event::Watched(WatchTarget::of(&key), event)]);
     }
 
     /// The digest that a person has to approve for an object of a former release to be deleted.

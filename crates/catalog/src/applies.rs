@@ -92,7 +92,7 @@ fn conditions_met(asset: &Asset, facts: &Facts) -> Applicability {
             Met::No(reason) => unmet = unmet.or(Some(reason)),
             Met::Needs(query) => needs.push(query),
             Met::Held(query) => held = held.or(Some(query)),
-            Met::Broken(reason) => return Applicability::Broken(format!("asset {}: {reason}", asset.name)),
+            Met::Broken(reason) => return Applicability::Broken(reason),
         }
     }
     if let Some(reason) = unasked {
@@ -114,13 +114,24 @@ fn is_user_condition(condition: &Condition) -> bool {
     matches!(condition, Condition::Annotation { .. })
 }
 
+/// Shortens a value for a message.
+fn short(value: &str) -> String {
+    value.chars().take(64).collect()
+}
+
 fn met(condition: &Condition, facts: &Facts) -> Met {
     match condition {
         Condition::Annotation { key, value } => {
             let found = facts.hco.pointer("/metadata/annotations").and_then(|map| map.get(key)).and_then(Value::as_str);
-            let holds = match value {
-                Some(value) => found == Some(value),
-                None => found.is_some(),
+            let holds = match (value.as_deref(), found.map(str::trim)) {
+                // Whatever is neither true nor false holds the object: a typo is no opt-out.
+                (Some("true"), Some(text)) => match text.to_ascii_lowercase().as_str() {
+                    "true" => true,
+                    "false" | "" => false,
+                    _ => return Met::Broken(format!("annotation `{key}` is `{}`; write true or false", short(text))),
+                },
+                (Some(value), _) => found == Some(value),
+                (None, _) => found.is_some(),
             };
             yes_or(holds, || {
                 let expected = value.as_ref().map_or("set".to_owned(), |value| format!("`{value}`"));

@@ -57,7 +57,6 @@ fn an_unknown_policy_asks() {
 fn a_change_waits_and_says_what_it_would_change() {
     let mut bed = settled_with_kernel();
     bed.upgrade(|pack| pack.with_template("kernel", &kernel_template("debug")));
-    bed.restart();
     expect![[r#"
         apply ConfigMap virt/plain: no change
         notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("quiet" -> "debug")

@@ -176,7 +176,6 @@ fn without_a_hyperconverged_nothing_is_created() {
 fn another_release_changes_what_its_assets_render() {
     let mut bed = started(&["plain", "service"]);
     bed.upgrade(|pack| pack.with_template("plain", &config_map("plain", "data: {level: \"2\"}")));
-    bed.restart_with(|config| config.prune = false);
     expect![[r#"
         apply ConfigMap virt/plain
         apply Service virt/service: no change

@@ -68,7 +68,6 @@ fn an_adopted_object_of_another_release_is_not_handed_back_without_a_users_act()
     let mut bed = adopted();
     bed.annotate(HCO, "enable-opted-");
     bed.upgrade(|pack| pack.with_template("opted", &pack::config_map("opted", "data: {size: medium}")));
-    bed.restart();
     expect![[r#"
         notice LeftBehind ConfigMap virt/opted: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
     "#]].assert_eq(&bed.settle());

@@ -1,19 +1,9 @@
 //! Watches that break, and events and answers that arrive late.
 
 use super::{HOUR, OPTED, PLAIN, config_map, started};
-use crate::testing::bed::{HCO, TestBed};
+use crate::testing::bed::HCO;
 use expect_test::expect;
-use protocol::{Body, Event, WatchEvent, WatchTarget};
 use serde_json::json;
-/// The report of an object as it is now.
-fn report(bed: &TestBed, key: &str) -> Event {
-    let stored = bed.stored(key).unwrap();
-    let key = bed.key(key);
-    let (namespace, name, generation) = (key.namespace.clone(), key.name.clone(), stored.generation());
-    let event = WatchEvent::Present { namespace, name, live: stored.live(), generation, body: Body::None };
-    Event::Watched(WatchTarget::of(&key), event)
-}
-
 #[test]
 fn what_changes_while_a_watch_is_lost_is_found_by_the_next_list() {
     let mut bed = started(&["plain", "asking"]);
@@ -92,9 +82,9 @@ fn a_failed_read_is_repeated() {
 fn an_old_event_is_ignored() {
     let mut bed = started(&["plain"]);
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
-    let old = report(&bed, PLAIN);
+    let old = bed.stored(PLAIN).unwrap().live();
     bed.settle();
-    bed.handle(vec![old]);
+    bed.report_live(PLAIN, old);
     expect![[r#""#]].assert_eq(&bed.settle());
     bed.expect_silence();
 }

@@ -233,7 +233,6 @@ fn an_object_of_another_release_is_not_pruned_without_a_users_act() {
     let mut bed = asked();
     bed.annotate(HCO, "enable-opted-");
     bed.upgrade(|pack| pack.with_template("opted", &pack::config_map("opted", "data: {size: medium}")));
-    bed.restart();
     expect![[r#"
         apply ConfigMap virt/lasting: no change
         notice LeftBehind ConfigMap virt/opted: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
@@ -350,4 +349,49 @@ fn a_list_that_names_nothing_prunes_nothing() {
     .assert_eq(&bed.settle());
     assert!(bed.stored(PLAIN).is_some() && bed.stored(SERVICE).is_some());
     bed.expect_silence();
+}
+
+#[test]
+fn an_opt_in_that_is_neither_true_nor_false_holds_the_object() {
+    let mut bed = asked();
+    bed.annotate(HCO, "enable-opted=ture");
+    expect![[r#"
+        notice Invalid: asset opted: annotation `platform.kubevirt.io/enable-opted` is `ture`; write true or false
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.edit("kubectl-edit", OPTED, &json!({"data": {"size": "huge"}}));
+    bed.settle();
+    bed.expect_silence();
+    bed.annotate(HCO, "enable-opted=TRUE");
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.annotate(HCO, "enable-opted=False");
+    expect![[r#"
+        delete ConfigMap virt/opted
+        notice Pruned ConfigMap virt/opted: pruned: it was not wanted any more
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn an_opt_in_that_is_neither_true_nor_false_creates_nothing() {
+    let mut bed = started(&["opted"]);
+    bed.annotate(HCO, "enable-opted=yes");
+    expect![[r#"
+        notice Invalid: asset opted: annotation `platform.kubevirt.io/enable-opted` is `yes`; write true or false
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn a_deletion_without_finalizers_is_not_reported_as_stuck() {
+    let mut bed = asked();
+    bed.edit("owner", OPTED, &json!({"metadata": {"finalizers": ["example.com/wait"]}}));
+    bed.annotate(HCO, "enable-opted-");
+    bed.settle();
+    let mut live = bed.stored(OPTED).unwrap().live();
+    (live.finalizers, live.resource_version) = (Vec::new(), format!("{}0", live.resource_version));
+    bed.report_live(OPTED, live);
+    expect![[r#""#]].assert_eq(&bed.advance(5 * MINUTE));
 }

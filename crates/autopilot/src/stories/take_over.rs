@@ -113,7 +113,6 @@ fn another_release_restarts_no_nodes_and_changes_the_rest() {
     let mut bed = settled_with_kernel();
     let plain = crate::testing::pack::config_map("plain", "data: {level: \"2\"}");
     bed.upgrade(|pack| pack.with_template("kernel", &kernel_template("debug")).with_template("plain", &plain));
-    bed.restart();
     bed.annotate(HCO, "autopilot=true");
     expect![[r#"
         apply ConfigMap virt/plain
@@ -127,7 +126,6 @@ fn another_release_restarts_no_nodes_and_changes_the_rest() {
 fn another_release_of_the_same_machine_config_writes_nothing() {
     let mut bed = settled_with_kernel();
     bed.upgrade(|pack| pack.with_template("kernel", &format!("{}\n# another release\n", kernel_template("quiet"))));
-    bed.restart();
     bed.annotate(HCO, "autopilot=true");
     let moves = bed.moves();
     expect![[r#"

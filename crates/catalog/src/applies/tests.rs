@@ -129,7 +129,7 @@ fn hardware_images_and_topology_are_checked() {
         &facts,
         &expect!["hardware detector `vfioCapable` should be true on some node and is false on every node"],
     );
-    check(detector("x"), &facts, &expect!["broken: asset a: there is no hardware detector `x`"]);
+    check(detector("x"), &facts, &expect!["broken: there is no hardware detector `x`"]);
     check(image("exporter"), &facts, &expect!["applies"]);
     check(image("empty"), &facts, &expect!["image `empty` should be known to the operator and is not"]);
     check(topology("isAWS", true), &facts, &expect!["applies"]);
@@ -138,7 +138,7 @@ fn hardware_images_and_topology_are_checked() {
     check(
         topology("masterCount", true),
         &facts,
-        &expect!["broken: asset a: the topology has no boolean `masterCount`"],
+        &expect!["broken: the topology has no boolean `masterCount`"],
     );
 }
 
