@@ -1,11 +1,11 @@
-//! Tells the binary which commit and target it was built from, and puts the asset pack into it.
+//! Records the commit and the target of the build, and embeds the asset pack.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() -> std::io::Result<()> {
-    // Git appends to this file with every commit and checkout; outside a clone it is not there.
+    // Git appends to this file with every commit and checkout; it does not exist outside a clone.
     println!("cargo::rerun-if-changed=../../.git/logs/HEAD");
     let commit = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
     let commit = commit.ok().filter(|output| output.status.success());

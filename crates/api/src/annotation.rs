@@ -1,43 +1,43 @@
-//! The annotations users steer with, and those we write ourselves.
+//! The annotations that users set, and those that we write.
 
-/// Everything below it is ours to name.
+/// The prefix of all our keys.
 pub const PREFIX: &str = "platform.kubevirt.io/";
 
-/// On the HyperConverged: whether, and what, the autopilot keeps.
+/// On the HyperConverged: whether the autopilot is on, and for which assets.
 pub const AUTOPILOT: &str = "platform.kubevirt.io/autopilot";
-/// On the HyperConverged: objects the autopilot leaves alone.
+/// On the HyperConverged: the objects that the autopilot does not manage.
 pub const DISABLED_RESOURCES: &str = "platform.kubevirt.io/disabled-resources";
-/// On the HyperConverged: which writes need a person's yes.
+/// On the HyperConverged: which writes need an approval.
 pub const APPROVAL: &str = "platform.kubevirt.io/approval";
-/// On the HyperConverged: the digests a person said yes to.
+/// On the HyperConverged: the approved digests.
 pub const APPROVED: &str = "platform.kubevirt.io/approved";
-/// On a managed object: a JSON patch on top of what we want.
+/// On a managed object: a JSON patch on top of the desired state.
 pub const PATCH: &str = "platform.kubevirt.io/patch";
-/// On a managed object: fields that are the user's.
+/// On a managed object: the fields that belong to the user.
 pub const IGNORE_FIELDS: &str = "platform.kubevirt.io/ignore-fields";
-/// On a managed object: `unmanaged` takes it out of our hands.
+/// On a managed object: `unmanaged` stops managing it.
 pub const MODE: &str = "platform.kubevirt.io/mode";
-/// On a managed object: written by us when somebody fights over it, removed by whoever wants it kept again.
+/// On a managed object: pauses reconciliation. We write it when another writer keeps changing the object; removing it resumes.
 pub const RECONCILE_PAUSED: &str = "platform.kubevirt.io/reconcile-paused";
 
-/// Ours, on a managed object: what is left of its budget of corrections.
+/// Ours, on a managed object: the rest of its budget of corrections.
 pub const BUDGET: &str = "platform.kubevirt.io/budget";
-/// Ours, on a managed object: the digest of what was last applied, so that a restart knows what a pool already runs.
+/// Ours, on a managed object: the digest of the last apply, so that after a restart we know what a pool already runs.
 pub const APPLIED: &str = "platform.kubevirt.io/applied";
-/// Ours, on a managed object: the patch that was honoured last, to fall back on when another one cannot be.
+/// Ours, on a managed object: the last valid patch, which stays in force while a newer one is refused.
 pub const LAST_GOOD_PATCH: &str = "platform.kubevirt.io/last-good-patch";
-/// Ours, on a managed object: the ignored fields that were honoured last.
+/// Ours, on a managed object: the last valid list of ignored fields.
 pub const LAST_GOOD_IGNORE_FIELDS: &str = "platform.kubevirt.io/last-good-ignore-fields";
-/// Ours, on a managed object: `created` or `adopted`, so that only what we made is ever removed by us.
+/// Ours, on a managed object: `created` or `adopted`; only created objects are ever deleted.
 pub const ORIGIN: &str = "platform.kubevirt.io/origin";
-/// Ours, on a managed object: the fingerprint of the asset it came from, so that one whose asset is gone is known.
+/// Ours, on a managed object: the digest of its asset, so that a change of the asset by another release is recognised.
 pub const SOURCE: &str = "platform.kubevirt.io/source";
 
-/// What users write on a managed object, and lose with it.
+/// The annotations that users set on a managed object; they are lost when it is deleted.
 pub const USERS: [&str; 4] = [PATCH, IGNORE_FIELDS, MODE, RECONCILE_PAUSED];
 
-/// All of ours on a managed object: they go when we let go of it, and those of users stay.
+/// All of ours on a managed object: a handback removes them and leaves those of users.
 pub const OURS: [&str; 6] = [BUDGET, APPLIED, LAST_GOOD_PATCH, LAST_GOOD_IGNORE_FIELDS, ORIGIN, SOURCE];
 
-/// On a backup: the object it is of, as `apps/v1 DaemonSet namespace/name`.
+/// On a backup: its object, as `apps/v1 DaemonSet namespace/name`.
 pub const BACKUP_OBJECT: &str = "platform.kubevirt.io/backup-object";

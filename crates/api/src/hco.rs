@@ -1,4 +1,4 @@
-//! The HyperConverged object, through which users steer the whole platform.
+//! The HyperConverged object, with which users configure the whole platform.
 
 /// Its API group.
 pub const GROUP: &str = "hco.kubevirt.io";
@@ -8,5 +8,5 @@ pub const KIND: &str = "HyperConverged";
 pub const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// There is one per cluster, of this name.
 pub const NAME: &str = "kubevirt-hyperconverged";
-/// Where it lives unless the operator is told otherwise.
+/// Its namespace, unless `--namespace` names another one.
 pub const NAMESPACE: &str = "openshift-cnv";

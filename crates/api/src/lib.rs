@@ -1,23 +1,23 @@
-//! What users write: the names, keys and kinds that virtpilot honours.
+//! The names, keys and kinds that users see.
 
 pub mod annotation;
 pub mod hco;
 
-/// The label on every object we manage, and its value: the predecessor's, so that its objects are known as ours.
+/// The label of managed objects and its value; they are the predecessor's, so that its objects are recognised.
 pub const MANAGED_BY: (&str, &str) = ("platform.kubevirt.io/managed-by", "virt-platform-autopilot");
 
-/// The label on every backup; its value stands for the object it is of.
+/// The label on every backup; its value identifies the object.
 pub const BACKUP_OF: &str = "platform.kubevirt.io/backup-of";
-/// The type of a Secret that is a backup.
+/// The type of backup Secrets.
 pub const BACKUP_TYPE: &str = "platform.kubevirt.io/backup";
 
-/// Kinds whose objects we never remove: what is in them, or made from them, goes with them.
+/// Kinds whose objects are never deleted, because deleting one deletes what it contains or defines.
 pub const NEVER_REMOVED: [&str; 4] = ["HyperConverged", "Namespace", "CustomResourceDefinition", "LokiStack"];
 
-/// The name under which we apply: the predecessor's, so that its fields are ours from the first apply on.
+/// Our field manager; it is the predecessor's, so that we own its fields from the first apply on.
 pub const FIELD_MANAGER: &str = "virt-platform-autopilot";
 
-/// The Lease of whoever leads: the predecessor's, so that it and we never both lead.
+/// The Lease for leader election; it is the predecessor's, so that it and we never both lead.
 pub const LEASE: &str = "virt-platform-autopilot.kubevirt.io";
-/// The ConfigMap in which we write down what no object can carry.
+/// The ConfigMap for state that no managed object can carry, such as the recreation budget of a deleted object.
 pub const STATE: &str = "virt-platform-autopilot-state";

@@ -106,12 +106,6 @@ fn settled_with_kernel() -> TestBed {
 }
 
 impl TestBed {
-    /// Starts another release, whose pack differs.
-    fn upgrade(&mut self, change: impl FnOnce(Pack) -> Pack) {
-        self.pack = change(self.pack.clone());
-        self.restart();
-    }
-
     /// The predecessor applied an object: it has our label and our field manager, and no annotation of ours.
     fn inherit(&mut self, object: Value) {
         self.apply_by_force(FIELD_MANAGER, &labelled(object));

@@ -1,4 +1,4 @@
-//! The images the operator was told about by its environment.
+//! The images that the environment names in `RELATED_IMAGE_*` variables.
 
 use std::collections::BTreeMap;
 

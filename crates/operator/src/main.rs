@@ -9,7 +9,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs a virtualization platform by itself, safely.
+/// Configures and maintains KubeVirt and OpenShift Virtualization clusters.
 #[derive(Parser)]
 #[command(version, name = "virtpilot", max_term_width = 110, arg_required_else_help = true)]
 struct Arguments {
@@ -19,23 +19,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Keep the platform's objects as they should be
+    /// Run the operator: reconcile the platform's objects
     Run(command::run::Arguments),
-    /// Print the objects the catalogue wants, and write nothing
+    /// Print the objects that the catalogue renders; nothing is written
     Render(command::render::Arguments),
-    /// Show what the autopilot does about every object, and why
+    /// Show the state of every object, and why
     Status(command::status::Arguments),
-    /// Print what is known of a cluster, as `render --facts` takes it
+    /// Print the facts about a cluster, in the format of `render --facts`
     Facts(command::facts::Arguments),
-    /// Say yes to one change that restarts nodes
+    /// Approve one change that restarts nodes
     Approve(command::approve::Arguments),
-    /// Bring an object back as it was before the autopilot took it over, and leave it alone from then on
+    /// Restore an object as it was before its adoption, and stop managing it
     Rollback(command::rollback::Arguments),
-    /// Let go of every object, before an uninstall: nothing is deleted, every value stays
+    /// Stop managing every object before an uninstall; nothing is deleted, every value stays
     Handback(command::handback::Arguments),
-    /// Explain what users may write
+    /// Explain what users may change with annotations
     Explain(command::explain::Arguments),
-    /// Start a playground: a real control plane on this machine that looks like a small OpenShift
+    /// Start a playground: a real control plane on this machine with the objects of a small OpenShift cluster
     #[command(disable_help_flag = true)]
     Up(command::up::Arguments),
     /// Print the version
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The predecessor runs without a word in a pod, and takes flags for those of `run`; so do we.
+/// In a pod the predecessor runs without arguments, and it takes the flags of `run` without a subcommand; so do we.
 fn with_default_command(mut arguments: Vec<OsString>, in_a_pod: bool) -> Vec<OsString> {
     let ours = ["-h", "--help", "-V", "--version"];
     let is_run = match arguments.get(1).map(|first| first.to_string_lossy()) {
@@ -88,15 +88,15 @@ mod tests {
     use super::with_default_command;
 
     #[test]
-    fn the_predecessors_way_to_start_is_ours() {
-        let now = |words: &[&str], in_a_pod: bool| {
+    fn the_predecessors_command_lines_start_the_operator() {
+        let parsed = |words: &[&str], in_a_pod: bool| {
             let words = with_default_command(words.iter().map(Into::into).collect(), in_a_pod);
             words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(now(&["virtpilot"], true), "virtpilot run");
-        assert_eq!(now(&["virtpilot"], false), "virtpilot", "a person is shown the help");
-        assert_eq!(now(&["virtpilot", "--leader-elect"], false), "virtpilot run --leader-elect");
-        assert_eq!(now(&["virtpilot", "--version"], true), "virtpilot --version");
-        assert_eq!(now(&["virtpilot", "status"], true), "virtpilot status");
+        assert_eq!(parsed(&["virtpilot"], true), "virtpilot run");
+        assert_eq!(parsed(&["virtpilot"], false), "virtpilot", "outside a pod the help is printed");
+        assert_eq!(parsed(&["virtpilot", "--leader-elect"], false), "virtpilot run --leader-elect");
+        assert_eq!(parsed(&["virtpilot", "--version"], true), "virtpilot --version");
+        assert_eq!(parsed(&["virtpilot", "status"], true), "virtpilot status");
     }
 }

@@ -1,34 +1,34 @@
-//! The asset pack: the one inside this binary, or a folder.
+//! The asset pack: the embedded one, or a folder.
 
 use anyhow::{Context, bail};
 use catalog::{Catalog, Files};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Every file of `assets/`, put here by the build script.
+/// Every file of `assets/`, embedded by the build script.
 const BUILT_IN: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// A file of a pack may not be larger; the largest known is a dashboard of some hundred kilobytes.
+/// The largest allowed file of a pack; the largest known one is a dashboard of some hundred kilobytes.
 const LARGEST: u64 = 10 * 1024 * 1024;
 
-/// Which pack a command is about.
+/// Selects the asset pack of a command.
 #[derive(clap::Args)]
 pub(crate) struct Pack {
-    /// A folder with an asset pack, instead of the one inside this binary
+    /// A folder with an asset pack to use instead of the embedded one
     #[arg(long, value_name = "FOLDER")]
     assets_dir: Option<PathBuf>,
 }
 
 impl Pack {
-    /// Loads it; what is wrong in it is told with file and line.
+    /// Loads it; an error names file and line.
     pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
         load(self.assets_dir.as_deref())
     }
 }
 
-/// Loads the pack in a folder, or the one inside this binary.
+/// Loads the pack in a folder, or the embedded one.
 fn load(folder: Option<&Path>) -> anyhow::Result<Catalog> {
-    let (files, place) = match folder {
+    let (files, location) = match folder {
         None => (
             BUILT_IN.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect(),
             "this binary".to_owned(),
@@ -42,7 +42,7 @@ fn load(folder: Option<&Path>) -> anyhow::Result<Catalog> {
     Catalog::load(Files::new(files)).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(|fault| format!("  {fault}")).collect();
         anyhow::anyhow!(
-            "the asset pack in {place} cannot be used:\n{}\n  fix: correct these lines, then start again",
+            "the asset pack in {location} is invalid:\n{}\n  fix: correct these lines, then run the command again",
             lines.join("\n")
         )
     })
@@ -60,7 +60,10 @@ fn read(folder: &Path, below: &str, files: &mut BTreeMap<String, Vec<u8>>) -> an
         } else {
             let size = entry.metadata().with_context(|| format!("could not read {}", path.display()))?.len();
             if size > LARGEST {
-                bail!("{} has {size} bytes, {LARGEST} are allowed", path.display());
+                bail!(
+                    "{} has {size} bytes, at most {LARGEST} are allowed\n  fix: make it smaller or remove it from the asset pack",
+                    path.display()
+                );
             }
             files.insert(name, std::fs::read(&path).with_context(|| format!("could not read {}", path.display()))?);
         }

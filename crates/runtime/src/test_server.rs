@@ -1,4 +1,4 @@
-//! A server for tests of the plumbing: it answers as it is told and knows nothing of Kubernetes.
+//! A server in memory that answers as a test defines.
 
 use change::{Identity, Key, Kind};
 use cluster::{Server, Timeouts};

@@ -135,11 +135,7 @@ fn hardware_images_and_topology_are_checked() {
     check(topology("isAWS", true), &facts, &expect!["applies"]);
     check(topology("isHCP", false), &facts, &expect!["applies"]);
     check(topology("isAWS", false), &facts, &expect!["`isAWS` of the topology should be false and is true"]);
-    check(
-        topology("masterCount", true),
-        &facts,
-        &expect!["broken: the topology has no boolean `masterCount`"],
-    );
+    check(topology("masterCount", true), &facts, &expect!["broken: the topology has no boolean `masterCount`"]);
 }
 
 #[test]

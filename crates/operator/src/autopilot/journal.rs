@@ -1,4 +1,4 @@
-//! Makes a log line, a Kubernetes event and metrics of each notice.
+//! Records each notice as a log line, a Kubernetes event and metrics.
 
 use super::metrics::Metrics;
 use autopilot::Notice;
@@ -8,7 +8,7 @@ use cluster::event::Event;
 use runtime::{Journal, Publication};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files events under the HyperConverged, which is what users look at.
+/// Publishes events about the HyperConverged, which is the object that users watch.
 pub(super) struct EventJournal {
     metrics: Arc<Metrics>,
     server: String,
@@ -17,13 +17,13 @@ pub(super) struct EventJournal {
 
 #[derive(Default)]
 struct State {
-    /// The HyperConverged and its uid, once it was seen.
+    /// The HyperConverged and its uid, once it is known.
     subject: Option<(Key, String)>,
-    /// The last complaint about discovery, so that the same one is logged once.
+    /// The last log line about discovery, so that the same one is logged once.
     discovery: String,
 }
 
-/// One line for people, and the event of the same text.
+/// A log line and the event with the same text.
 struct Entry {
     severity: Severity,
     name: &'static str,
@@ -49,14 +49,19 @@ impl EventJournal {
                 Some(Entry { severity: Severity::Normal, name: "NotApplicable", about: Some(key), note })
             }
             Notice::SwitchedOff { objects } => {
-                let kept = match objects {
-                    0 => "no object was managed".to_owned(),
-                    1 => "the managed object stays as it is".to_owned(),
-                    count => format!("the {count} managed objects stay as they are"),
+                let note = match objects {
+                    0 => "the autopilot is off; no object was managed".to_owned(),
+                    1 => "the autopilot is off: the managed object stays as it is; run \"virtpilot handback\" to stop \
+                          managing it"
+                        .to_owned(),
+                    count => format!(
+                        "the autopilot is off: the {count} managed objects stay as they are; run \"virtpilot handback\" to \
+                         stop managing them"
+                    ),
                 };
-                normal("Disabled", format!("the autopilot is off: {kept}; run \"virtpilot handback\" to release them"))
+                normal("Disabled", note)
             }
-            Notice::Invalid(complaint) => warning("InvalidConfiguration", complaint),
+            Notice::Invalid(why) => warning("InvalidConfiguration", why),
             Notice::Missing(need, assets) => {
                 warning("CRDMissing", format!("{} cannot be applied: {}", assets.join(", "), need.why()))
             }

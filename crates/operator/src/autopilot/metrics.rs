@@ -1,4 +1,4 @@
-//! What a Prometheus scrapes; names and labels are the predecessor's.
+//! The Prometheus metrics; names and labels are the predecessor's.
 
 use autopilot::{Cause, Notice, ObjectNotice, State};
 use catalog::Need;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// One object.
+/// The labels of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Object {
     kind: String,
@@ -25,7 +25,7 @@ impl Object {
     }
 }
 
-/// A kind that assets need.
+/// The labels of a kind that assets need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Dependency {
     group: String,
@@ -55,22 +55,26 @@ impl Metrics {
         let mut registry = Registry::with_prefix("kubevirt_autopilot");
         let (compliance, paused, thrashing) = (Family::default(), Family::default(), Family::default());
         let missing = Family::default();
-        let help = "1 if an asset that somebody asked for needs it and the cluster does not serve it";
+        let help = "1 if a requested asset needs this kind and the cluster does not serve it";
         registry.register("missing_dependency", help, missing.clone());
-        registry.register("compliance_status", "1 in sync, 0 not", compliance.clone());
-        registry.register("paused_resources", "1 paused, 0 not", paused.clone());
+        registry.register("compliance_status", "1 if the object is in sync, 0 if not", compliance.clone());
+        registry.register("paused_resources", "1 if reconciliation of the object is paused, 0 if not", paused.clone());
         // The library adds _total.
-        registry.register("thrashing", "Fights over an object that ended in a pause", thrashing.clone());
+        registry.register(
+            "thrashing",
+            "Number of times the object was paused because another writer keeps changing it",
+            thrashing.clone(),
+        );
         let tombstones = Family::default();
         registry.register(
             "tombstone_status",
-            "0 gone, 1 still there, -1 stuck, -2 not ours to delete",
+            "0 if the object is gone, 1 if it still exists, -1 if its deletion is stuck, -2 if it may not be deleted",
             tombstones.clone(),
         );
         Metrics { registry, compliance, paused, thrashing, tombstones, missing }
     }
 
-    /// Takes what a notice says about an object or a dependency.
+    /// Updates the metrics of the object or dependency of a notice.
     pub(super) fn record(&self, notice: &Notice) {
         match notice {
             Notice::State(key, state) => self.show(&Object::of(key), state),
@@ -132,7 +136,7 @@ impl Metrics {
         self.paused.remove(object);
     }
 
-    /// As text for a scrape.
+    /// The metrics in the Prometheus text format.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.

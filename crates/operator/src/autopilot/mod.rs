@@ -1,4 +1,4 @@
-//! Runs the autopilot: its core, the shared hands, and a journal.
+//! Wires the autopilot: its core, the shared hands, and a journal.
 
 mod journal;
 mod metrics;
@@ -12,7 +12,7 @@ use runtime::{Clock, Hands, Stop};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Manages the platform until `stop` resolves; a write in flight is finished.
+/// Reconciles the platform until `stop` resolves; a write in flight is finished.
 pub(crate) async fn run(
     config: Config,
     catalog: Catalog,

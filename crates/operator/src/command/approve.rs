@@ -1,4 +1,4 @@
-//! `approve`: a person's yes to one change that restarts nodes.
+//! `approve`: records a person's approval of one change that restarts nodes.
 
 use super::print;
 use super::target::Target;
@@ -6,7 +6,7 @@ use anyhow::bail;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The digest `virtpilot status` and the event show: sha256:...
+    /// The digest of the change, as shown by `virtpilot status` and the event: sha256:...
     digest: String,
     #[command(flatten)]
     target: Target,
@@ -15,19 +15,19 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let digest = arguments.digest.trim();
     let hex = digest.strip_prefix("sha256:").unwrap_or_default();
-    if hex.len() != 64 || !hex.chars().all(|letter| letter.is_ascii_hexdigit() && !letter.is_ascii_uppercase()) {
+    if hex.len() != 64 || !hex.chars().all(|digit| digit.is_ascii_hexdigit() && !digit.is_ascii_uppercase()) {
         bail!(
-            "{digest:?} is no digest\n  fix: copy it from `virtpilot status`; it is sha256: and 64 hexadecimal digits"
+            "{digest:?} is not a digest\n  fix: copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
         );
     }
     arguments.target.with(async |reached| {
         let add = |before: Option<&str>| {
             let before = before.map(str::trim).unwrap_or_default();
-            let is_there = before.split(',').any(|entry| entry.trim() == digest);
+            let is_listed = before.split(',').any(|entry| entry.trim() == digest);
             let after = if before.is_empty() { digest.to_owned() } else { format!("{before},{digest}") };
-            Ok((!is_there).then_some(after))
+            Ok((!is_listed).then_some(after))
         };
         let is_new = reached.annotate(api::annotation::APPROVED, add).await?;
-        print(&if is_new { format!("approved {digest}\n") } else { format!("{digest} was approved before\n") })
+        print(&if is_new { format!("approved {digest}\n") } else { format!("{digest} is already approved\n") })
     })
 }

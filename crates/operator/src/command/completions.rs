@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete our commands.
+//! `completions`: prints the completion script of a shell.
 
 use super::print;
 

@@ -1,6 +1,6 @@
-//! The operator's own core over one listing, with writes off: what `status`, `render` and `facts` show.
+//! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `render` and `facts`.
 
-use super::target::{Target, on_runtime};
+use super::target::{NO_HYPERCONVERGED, Target, on_runtime};
 use crate::images;
 use anyhow::bail;
 use autopilot::{Config, Core};
@@ -9,27 +9,27 @@ use change::PatchableKinds;
 use cluster::Timeouts;
 use runtime::{Clock, Discard};
 
-/// The operator's flags that change what is wanted.
+/// The operator's flags that change its decisions.
 #[derive(clap::Args)]
 pub(crate) struct Policy {
-    /// Manage nothing unless the HyperConverged says so, as the operator is told
+    /// Treat an absent annotation `autopilot` as off; set it as for the operator
     #[arg(long)]
     opt_in: bool,
-    /// Sensitive kinds that users may patch, as the operator is told
+    /// Sensitive kinds that users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: PatchableKinds,
-    /// Whether the operator deletes what is not wanted any more
+    /// Prune objects that are not wanted any more; set it as for the operator
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     prune: bool,
 }
 
 impl Policy {
-    /// Whether nothing is managed unless the HyperConverged says so.
+    /// Whether an absent annotation `autopilot` means off.
     pub(crate) fn opt_in(&self) -> bool {
         self.opt_in
     }
 
-    /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error; its objects are unknown.
+    /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error, and its objects are unknown.
     pub(crate) fn evaluate(&self, target: &Target, catalog: Catalog) -> anyhow::Result<Core> {
         let config = Config {
             namespace: target.namespace.clone(),
@@ -52,9 +52,12 @@ impl Policy {
                 true => reports.iter().for_each(|report| eprintln!("warning: {report}")),
                 false if !reports.is_empty() => bail!("{}", reports.join("\n")),
                 false if !core.serves_hyperconverged() => {
-                    bail!("this cluster does not serve HyperConverged: is its operator installed?")
+                    bail!("{NO_HYPERCONVERGED}")
                 }
-                false => bail!("{} does not exist", core.hyperconverged()),
+                false => bail!(
+                    "{} does not exist\n  fix: create it, or name its namespace with --namespace",
+                    core.hyperconverged()
+                ),
             }
             Ok(core)
         })

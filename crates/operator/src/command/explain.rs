@@ -1,4 +1,4 @@
-//! `explain`: what users may write, from the very table that judges it.
+//! `explain`: prints which fields users may patch, from the table that patches are checked against.
 
 use super::{Format, print};
 use anyhow::Context;
@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum About {
-    /// What the annotation `patch` may touch in objects of a kind
+    /// The fields that the annotation `patch` may change in objects of a kind
     Patch(Patch),
 }
 
@@ -22,10 +22,10 @@ enum About {
 struct Patch {
     /// The kind, such as DaemonSet
     kind: String,
-    /// Sensitive kinds that users may patch after all, as the operator was told
+    /// Sensitive kinds that users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: PatchableKinds,
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -47,12 +47,14 @@ fn text(explained: &Explanation) -> String {
     let kind = &explained.kind;
     let mut text = match (explained.sensitive, explained.open.is_empty()) {
         (true, true) => format!("A {kind} cannot be patched by annotation: {}.\n", explained.why),
-        (true, false) => format!("A {kind} is closed to patches, because {}, and was opened.\n", explained.why),
+        (true, false) => {
+            format!("A {kind} cannot be patched by default: {}. --patchable-kinds allows it.\n", explained.why)
+        }
         (false, _) if explained.named => format!("{kind} ({}). {}\n", explained.class, explained.why),
-        (false, _) => format!("There are no rules for {kind} alone, so the default is meant. {}\n", explained.why),
+        (false, _) => format!("{kind} has no rules of its own; the default rules apply. {}\n", explained.why),
     };
     if explained.sensitive && explained.open.is_empty() {
-        text.push_str(&format!("Whoever runs the operator opens it with: virtpilot run --patchable-kinds {kind}\n"));
+        text.push_str(&format!("To allow it, start the operator with --patchable-kinds {kind}.\n"));
     }
     section(&mut text, "May be patched:", &explained.open);
     section(&mut text, "Except:", &explained.closed);
@@ -63,8 +65,8 @@ fn text(explained: &Explanation) -> String {
             api::annotation::PATCH
         ));
     }
-    text.push_str("\n* is one step of a path or a part of one, ** any number of steps. What the result changes is judged as well.\n");
-    text.push_str("\nClosed kinds:\n");
+    text.push_str("\n* matches one path segment or a part of it, ** any number of segments. The fields that differ in the result are checked, too.\n");
+    text.push_str("\nSensitive kinds:\n");
     for (kinds, why) in sensitive_kinds() {
         text.push_str(&format!("  {}: {why}\n", kinds.join(", ")));
     }
@@ -86,7 +88,7 @@ mod tests {
     use change::allow::explain;
 
     #[test]
-    fn an_explanation_shows_what_is_open_what_is_closed_and_an_example() {
+    fn an_explanation_lists_open_fields_closed_fields_and_an_example() {
         let shown = text(&explain("service", &PatchableKinds::none()));
         for part in [
             "Service (services)",
@@ -98,15 +100,15 @@ mod tests {
         }
         assert!(
             text(&explain("Frobnicator", &PatchableKinds::none()))
-                .starts_with("There are no rules for Frobnicator alone")
+                .starts_with("Frobnicator has no rules of its own; the default rules apply")
         );
     }
 
     #[test]
-    fn a_closed_kind_says_why_and_how_it_is_opened() {
+    fn a_sensitive_kind_is_explained_with_the_flag_that_allows_it() {
         let closed = text(&explain("MachineConfig", &PatchableKinds::none()));
         assert!(closed.contains("--patchable-kinds MachineConfig") && !closed.contains("May be patched"));
         let opened = text(&explain("MachineConfig", &PatchableKinds::parse("MachineConfig").unwrap()));
-        assert!(opened.contains("was opened") && opened.contains("May be patched"));
+        assert!(opened.contains("--patchable-kinds allows it") && opened.contains("May be patched"));
     }
 }

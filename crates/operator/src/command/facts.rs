@@ -1,4 +1,4 @@
-//! `facts`: what is known of a cluster, in the form in which `render --facts` takes it.
+//! `facts`: prints the facts about a cluster in the format of `render --facts`.
 
 use super::evaluation::Policy;
 use super::print;
@@ -14,17 +14,17 @@ pub(crate) struct Arguments {
     pack: Pack,
     #[command(flatten)]
     policy: Policy,
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum Format {
-    /// For a person
+    /// YAML
     #[default]
     Yaml,
-    /// For a program
+    /// JSON
     Json,
 }
 

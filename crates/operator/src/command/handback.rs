@@ -1,4 +1,4 @@
-//! `handback`: lets go of every object, before an uninstall.
+//! `handback`: stops managing every object, before an uninstall.
 
 use super::print;
 use super::target::{Reached, Target};
@@ -10,7 +10,7 @@ use protocol::WriteError;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// An operator that was just writing takes an object back once; whoever does so more often was not told to stop.
+/// A write in flight may take an object back once; after this many rounds an operator is still managing objects.
 const ROUNDS: usize = 5;
 
 #[derive(clap::Args)]
@@ -19,48 +19,50 @@ pub(crate) struct Arguments {
     target: Target,
     #[command(flatten)]
     pack: Pack,
-    /// Only show what would be done
+    /// Show what would be done and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Exits with 1 when something may be left that is still ours.
+/// Exits with 1 when an object may still be managed.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let catalog = arguments.pack.load()?;
     arguments.target.with(async |reached| {
         switch_off(&reached, arguments.dry_run).await?;
-        let (kinds, mut left) = kinds(&catalog, &reached);
+        let (kinds, mut failures) = kinds(&catalog, &reached);
         let mut rounds = 0;
         loop {
             rounds += 1;
-            let (found, troubles) = one_round(&reached, &kinds, arguments.dry_run).await?;
-            // What was in the way in the last round is in the way.
+            let (found, failed) = one_round(&reached, &kinds, arguments.dry_run).await?;
+            // Only the failures of the last round count.
             let is_last = found == 0 || rounds == ROUNDS || arguments.dry_run;
             if is_last {
-                if found > 0 && rounds == ROUNDS && troubles.is_empty() {
-                    left.push("objects are taken back again and again: is an operator still running that was not told to stop?".into());
+                if found > 0 && rounds == ROUNDS && failed.is_empty() {
+                    failures.push(format!(
+                        "objects are still being managed after {ROUNDS} rounds; stop every running operator, then run the command again"
+                    ));
                 }
-                left.extend(troubles);
+                failures.extend(failed);
                 break;
             }
         }
-        for trouble in &left {
-            print(&format!("not done: {trouble}\n"))?;
+        for failure in &failures {
+            print(&format!("incomplete: {failure}\n"))?;
         }
         let namespace = &reached.key.namespace;
         if !arguments.dry_run {
             print(&format!(
-                "nothing was deleted. When the operator is uninstalled, backups and what it wrote down may go:\n  \
+                "nothing was deleted. After the uninstall, delete the backups and the operator's state with:\n  \
                  kubectl --namespace {namespace} delete secrets --selector {}\n  \
                  kubectl --namespace {namespace} delete configmap/{} lease/{}\n",
                 api::BACKUP_OF, api::STATE, api::LEASE
             ))?;
         }
-        Ok(if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-/// First of all: else what is handed back would be taken again at once.
+/// Comes first: a running operator would take back what is handed back.
 async fn switch_off(reached: &Reached, dry_run: bool) -> anyhow::Result<()> {
     let name = api::annotation::AUTOPILOT;
     let off = |before: Option<&str>| {
@@ -71,41 +73,41 @@ async fn switch_off(reached: &Reached, dry_run: bool) -> anyhow::Result<()> {
     print(&match (dry_run, is_new) {
         (true, _) => format!("would set the annotation {name} of {} to false\n", reached.key),
         (false, true) => {
-            format!("set the annotation {name} of {} to false: the autopilot writes nothing any more\n", reached.key)
+            format!("set the annotation {name} of {} to false: the autopilot is off\n", reached.key)
         }
-        (false, false) => format!("the annotation {name} of {} is false already\n", reached.key),
+        (false, false) => format!("the annotation {name} of {} is already false\n", reached.key),
     })
 }
 
-/// Every kind of which there may be objects of ours, and what cannot be told.
+/// Every kind that managed objects may have, and the assets whose kind is unknown.
 fn kinds(catalog: &Catalog, reached: &Reached) -> (BTreeSet<Kind>, Vec<String>) {
-    let (mut kinds, mut untold) = (BTreeSet::from([reached.key.kind.clone()]), Vec::new());
+    let (mut kinds, mut unknown) = (BTreeSet::from([reached.key.kind.clone()]), Vec::new());
     for asset in &catalog.assets {
         match asset.kind.clone() {
             Some(kind) => {
                 kinds.insert(kind);
             }
             None if asset.component == api::hco::KIND => {}
-            None => untold.push(format!("it is unclear of which kind the object of asset {} is", asset.name)),
+            None => unknown.push(format!("the kind of the object of asset {} is unknown", asset.name)),
         }
     }
     kinds.extend(catalog.tombstones.iter().map(|tombstone| Kind::new(&tombstone.api_version, &tombstone.kind)));
-    (kinds, untold)
+    (kinds, unknown)
 }
 
-/// Lists every kind once and hands back what is ours; returns how many there were, and what was in the way.
+/// Lists every kind once and hands back every managed object; returns how many there were, and the failures.
 async fn one_round(reached: &Reached, kinds: &BTreeSet<Kind>, dry_run: bool) -> anyhow::Result<(usize, Vec<String>)> {
-    let (mut found, mut troubles) = (0, Vec::new());
+    let (mut found, mut failures) = (0, Vec::new());
     let selector = autopilot::IDENTITY.selector();
     for served in kinds.iter().filter_map(|kind| reached.kinds.find(kind)) {
-        let ours = match list::lives(&reached.server, &served, "", &selector).await {
-            Ok(ours) => ours,
+        let managed = match list::lives(&reached.server, &served, "", &selector).await {
+            Ok(managed) => managed,
             Err(failure) => {
-                troubles.push(format!("{} cannot be listed: {failure}", served.kind().kind));
+                failures.push(format!("could not list {}: {failure}", served.kind().kind));
                 continue;
             }
         };
-        for (key, live) in ours {
+        for (key, live) in managed {
             found += 1;
             if dry_run {
                 print(&format!("would hand back {key}\n"))?;
@@ -114,11 +116,11 @@ async fn one_round(reached: &Reached, kinds: &BTreeSet<Kind>, dry_run: bool) -> 
             let effect = Effect::HandBack { patch: handback::patch(&live) };
             match reached.write(api::FIELD_MANAGER, &served, &key, effect).await {
                 Ok(_) => print(&format!("handed back {key}\n"))?,
-                // It is looked at again in the next round.
+                // The next round lists it again.
                 Err(WriteError::Stale(_) | WriteError::Refused { code: 404, .. }) => {}
-                Err(error) => troubles.push(error.to_string()),
+                Err(error) => failures.push(error.to_string()),
             }
         }
     }
-    Ok((found, troubles))
+    Ok((found, failures))
 }

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The subcommands.
 
 pub(crate) mod approve;
 pub(crate) mod completions;
@@ -18,17 +18,17 @@ pub(crate) mod version;
 use anyhow::Context;
 use std::io::Write;
 
-/// How a command prints.
+/// The output format of a command.
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For a person
+    /// Human-readable text
     #[default]
     Text,
-    /// For a program
+    /// JSON
     Json,
 }
 
-/// Prints; a reader that has had enough (`| head`) is not a failure.
+/// Prints to standard output; a closed pipe (`| head`) is not an error.
 fn print(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! `render`: what the catalogue wants, without writing anything.
+//! `render`: prints the objects that the catalogue renders; nothing is written.
 
 use super::evaluation::Policy;
 use super::print;
@@ -16,35 +16,35 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// A HyperConverged in a file, instead of a cluster
+    /// Render from a HyperConverged in a file instead of a cluster
     #[arg(long, value_name = "FILE", conflicts_with = "facts")]
     hco_file: Option<PathBuf>,
-    /// All facts about a cluster in a file, instead of a cluster
+    /// Render from facts in a file instead of a cluster
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
     #[command(flatten)]
     pack: Pack,
     #[command(flatten)]
     policy: Policy,
-    /// Only this asset
+    /// Render only this asset
     #[arg(long)]
     asset: Option<String>,
-    /// Also what is not wanted, and why
+    /// Also show the assets that are not rendered, and why
     #[arg(long)]
     show_excluded: bool,
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum Format {
-    /// Documents that can be piped into `kubectl diff`
+    /// YAML documents that can be piped into `kubectl diff`
     #[default]
     Yaml,
-    /// For a program
+    /// JSON
     Json,
-    /// A table
+    /// A table of the assets
     Status,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         && catalog.asset(name).is_none()
     {
         let names: Vec<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
-        bail!("there is no asset {name:?}\n  fix: choose one of {}", names.join(", "));
+        bail!("the asset {name:?} does not exist\n  fix: choose one of {}", names.join(", "));
     }
     let mut outcomes = match offline(arguments)? {
         Some(facts) => evaluate_offline(&catalog, &facts, arguments.policy.opt_in()),
@@ -73,37 +73,43 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if failed { 3 } else { 0 }))
 }
 
-/// Evaluates facts alone; an asset that needs more is in error.
+/// Evaluates facts without a cluster; an asset that needs more is in error.
 fn evaluate_offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Outcome> {
     let mut outcomes = evaluate(catalog, facts, opt_in, None).outcomes;
     for outcome in &mut outcomes {
         if let AssetResult::Needs(queries) = &outcome.result {
             let queries: Vec<String> = queries.iter().map(ToString::to_string).collect();
-            let why = format!("give --kubeconfig or --facts: it needs to know {}", queries.join(", "));
+            let why =
+                format!("it needs {}; render it from a cluster (--kubeconfig) or with --facts", queries.join(", "));
             outcome.result = AssetResult::Error(why);
         }
     }
     outcomes
 }
 
-/// The facts of a file, if one is named.
+/// The facts of `--facts` or `--hco-file`, if one is given.
 fn offline(arguments: &Arguments) -> anyhow::Result<Option<Facts>> {
     let read =
         |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()));
     if let Some(path) = &arguments.facts {
-        let facts =
-            serde_saphyr::from_str(&read(path)?).with_context(|| format!("{} does not hold facts", path.display()))?;
+        let facts = serde_saphyr::from_str(&read(path)?)
+            .with_context(|| format!("{} does not contain facts", path.display()))?;
         return Ok(Some(facts));
     }
     let Some(path) = &arguments.hco_file else { return Ok(None) };
     let hco: Value = serde_saphyr::from_str(&read(path)?).with_context(|| format!("{} is not YAML", path.display()))?;
     if hco["kind"] != api::hco::KIND {
-        bail!("{} holds {}, not a {}\n  fix: name a file with a {0}", path.display(), hco["kind"], api::hco::KIND);
+        bail!(
+            "{} contains {}, not a {}\n  fix: give a file that contains a {2}",
+            path.display(),
+            hco["kind"],
+            api::hco::KIND
+        );
     }
     Ok(Some(Facts { hco, ..Facts::default() }))
 }
 
-/// Those that are printed: what is wanted, what failed, and on request the rest.
+/// The outcomes to print: rendered assets, errors, and on request the rest.
 fn shown(outcomes: &[Outcome], all: bool) -> impl Iterator<Item = &Outcome> {
     outcomes
         .iter()
@@ -117,7 +123,7 @@ fn status(outcome: &Outcome) -> (&'static str, String) {
         AssetResult::Filtered(_) => ("FILTERED", "excluded by disabled-resources".into()),
         AssetResult::Excluded(why) | AssetResult::Unwanted { why, .. } => ("EXCLUDED", why.to_string()),
         AssetResult::Missing { need, .. } => ("EXCLUDED", need.why()),
-        AssetResult::Needs(_) => ("ERROR", "the cluster has not answered its look-ups".into()),
+        AssetResult::Needs(_) => ("ERROR", "the cluster has not answered its lookups".into()),
         AssetResult::Error(why) => ("ERROR", why.clone()),
     }
 }

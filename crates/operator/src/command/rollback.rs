@@ -1,4 +1,4 @@
-//! `rollback`: an object as it was before the autopilot took it over.
+//! `rollback`: restores an object as it was before its adoption.
 
 use super::print;
 use super::target::{Reached, Target};
@@ -10,15 +10,17 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// An operator may have decided before it saw the exclusion; what it began is over by then.
-const WATCHED: Duration = Duration::from_secs(2);
-/// How often it is looked at meanwhile.
-const LOOK: Duration = Duration::from_millis(100);
-/// One write on the way is undone with one more; whoever writes more often than this is not an operator that was told to stop.
-const TIMES: usize = 5;
+/// How long the restored object is checked: a write that the operator decided before it saw the exclusion is over by then.
+const CHECKED: Duration = Duration::from_secs(2);
+/// The pause between two checks.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// A write in flight is undone with a second restore; more restores mean that another writer is at work.
+const MAX_RESTORES: usize = 5;
 
-/// The field manager of a person's rollback: what it changes is not the autopilot's.
+/// The field manager of a rollback, so that the restored fields are not the autopilot's.
 const ROLLBACK: &str = "virtpilot-rollback";
+
+const WHEN_BACKED_UP: &str = "an object is backed up when the autopilot adopts it, right before its first write to it";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -28,28 +30,28 @@ pub(crate) struct Arguments {
     /// The object's name
     #[arg(required_unless_present = "list")]
     name: Option<String>,
-    /// The object's namespace, where there are backups from several
+    /// The object's namespace, if objects in several namespaces have backups
     #[arg(long, value_name = "NAMESPACE")]
     object_namespace: Option<String>,
-    /// The backup, by the name of its Secret; by default the newest
+    /// The Secret of the backup; by default the newest
     #[arg(long, value_name = "SECRET", conflicts_with = "list")]
     to: Option<String>,
-    /// Only show which backups there are
+    /// List the backups and restore nothing
     #[arg(long)]
     list: bool,
     #[command(flatten)]
     target: Target,
 }
 
-/// Fits backups by what was typed.
-struct Asked<'a> {
+/// Selects backups by the arguments.
+struct Selection<'a> {
     kind: Option<&'a str>,
     name: Option<&'a str>,
     namespace: Option<&'a str>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let asked = Asked {
+    let selection = Selection {
         kind: arguments.kind.as_deref(),
         name: arguments.name.as_deref(),
         namespace: arguments.object_namespace.as_deref(),
@@ -58,11 +60,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let (namespace, secrets) = (&reached.key.namespace, secrets(&reached)?);
         let all = list::metadata(&reached.server, &secrets, namespace, api::BACKUP_OF).await;
         let all = all.with_context(|| format!("could not list the Secrets of namespace {namespace}"))?;
-        let found = asked.among(all.clone());
+        let found = selection.among(all.clone());
         if arguments.list {
             return print(&table(&found));
         }
-        let key = asked.one(&found, &all)?;
+        let key = selection.one(&found, &all)?;
         let chosen = match &arguments.to {
             None => found.first().map(name),
             Some(wanted) => found.iter().map(name).find(|name| name == wanted),
@@ -70,16 +72,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let Some(chosen) = chosen else {
             let names: Vec<String> = found.iter().map(name).collect();
             bail!(
-                "{} is no backup of {key}\n  fix: choose one of {}",
+                "{} is not a backup of {key}\n  fix: choose one of {}",
                 arguments.to.as_deref().unwrap_or_default(),
                 names.join(", ")
             );
         };
         let secret = Key { kind: Kind::new("v1", "Secret"), namespace: namespace.clone(), name: chosen };
         let read = live::whole(&reached.server, &secrets, &secret).await;
-        let read =
-            read.with_context(|| format!("could not read {secret}"))?.with_context(|| format!("{secret} is gone"))?;
-        let before = backup::object(&read).with_context(|| format!("{secret} does not hold a backup of {key}"))?;
+        let read = read
+            .with_context(|| format!("could not read {secret}"))?
+            .with_context(|| format!("{secret} does not exist any more"))?;
+        let before = backup::object(&read).with_context(|| format!("{secret} does not contain a backup of {key}"))?;
         roll_back(&reached, &key, before, &read, &secret).await
     })
 }
@@ -92,14 +95,13 @@ async fn roll_back(
     secret: &Key,
 ) -> anyhow::Result<()> {
     let served = reached.kinds.find(&key.kind);
-    let served = served.with_context(|| {
-        format!("this cluster does not serve {} {} any more", key.kind.api_version(), key.kind.kind)
-    })?;
-    // First of all: else what is restored would be changed again at once.
+    let served = served
+        .with_context(|| format!("the cluster does not serve {} {} any more", key.kind.api_version(), key.kind.kind))?;
+    // The exclusion comes first: a running operator would change the restored object again.
     let add = |text: Option<&str>| {
         autopilot::exclude(text, key).map_err(|why| {
             anyhow::anyhow!(
-                "{why}; nothing was done\n  fix: correct the annotation {} of {}",
+                "{why}; nothing was changed\n  fix: correct the annotation {} of {}",
                 api::annotation::DISABLED_RESOURCES,
                 reached.key
             )
@@ -107,69 +109,70 @@ async fn roll_back(
     };
     let is_new = reached.annotate(api::annotation::DISABLED_RESOURCES, add).await?;
     print(&match is_new {
-        true => format!("excluded {key}: the autopilot leaves it alone from now on\n"),
-        false => format!("{key} was excluded before\n"),
+        true => format!("excluded {key}: the autopilot does not manage it any more\n"),
+        false => format!("{key} is already excluded\n"),
     })?;
     if key.is_same_object(&reached.key) {
-        // What users steer with stands on it, its own exclusion among that: it is not for us to take back.
+        // Users configure the autopilot with annotations on it, the new exclusion included; they are not rolled back.
         let now = live::whole(&reached.server, &reached.served, key).await?.unwrap_or_default();
-        let is_theirs =
-            |name: &str| name.starts_with(api::annotation::PREFIX) && !api::annotation::OURS.contains(&name);
+        let is_users = |name: &str| name.starts_with(api::annotation::PREFIX) && !api::annotation::OURS.contains(&name);
         if let Some(annotations) = before["metadata"]["annotations"].as_object_mut() {
-            annotations.retain(|name, _| !is_theirs(name));
+            annotations.retain(|name, _| !is_users(name));
         }
         for (name, value) in now["metadata"]["annotations"].as_object().into_iter().flatten() {
-            if is_theirs(name) {
+            if is_users(name) {
                 before["metadata"]["annotations"][name] = value.clone();
             }
         }
     }
     if Impact::implied_by(&key.kind.group, &key.kind.kind) == Impact::High {
-        print("the nodes of its pool restart, unless they run this already\n")?;
+        print("the nodes of its pool restart, unless they already run this configuration\n")?;
     }
     let times = restore(reached, &served, key, &before).await?;
     let taken = backup["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
     print(&match times {
-        0 => format!("{key} is as it was at {taken}; nothing was written\n"),
+        0 => format!("{key} already is as it was at {taken}; nothing was written\n"),
         1 => format!("restored {key} as it was at {taken} ({secret})\n"),
-        _ => format!("restored {key} as it was at {taken} ({secret}); it was changed meanwhile, so {times} times\n"),
+        _ => format!(
+            "restored {key} as it was at {taken} ({secret}), {times} times, because another writer changed it\n"
+        ),
     })?;
     print(&format!(
-        "to let the autopilot keep it again, remove its rule from the annotation {} of {}\n",
+        "to manage it again, remove its rule from the annotation {} of {}\n",
         api::annotation::DISABLED_RESOURCES,
         reached.key
     ))
 }
 
-/// Writes until it is so and stays so; returns how often it was written.
+/// Restores the object until it stays restored; returns how many restores that took.
 async fn restore(reached: &Reached, served: &Served, key: &Key, before: &Value) -> anyhow::Result<usize> {
     let (mut times, mut since) = (0, Instant::now());
     loop {
         let live = live::whole(&reached.server, served, key).await.with_context(|| format!("could not read {key}"))?;
         if live.as_ref().is_some_and(|live| backup::is_restored(before, live)) {
-            if since.elapsed() >= WATCHED {
+            if since.elapsed() >= CHECKED {
                 return Ok(times);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             continue;
         }
         if live.as_ref().is_some_and(|live| live["metadata"].get("deletionTimestamp").is_some()) {
-            bail!("{key} is being deleted\n  fix: try again when it is gone");
+            bail!("{key} is being deleted\n  fix: run the command again when it is gone");
         }
-        if times == TIMES {
+        if times == MAX_RESTORES {
             bail!(
-                "{key} was restored {TIMES} times and changed again each time\n  fix: find out who changes it; its managedFields tell"
+                "{key} was restored {MAX_RESTORES} times, and another writer changed it each time\n  fix: stop that writer; managedFields of the object names it"
             );
         }
         match write(reached, served, key, before, live.as_ref()).await {
-            // It was changed in between: look again.
+            // A stale version means that it was changed in between; it is read again.
             Ok(()) | Err(WriteError::Stale(_)) => (times, since) = (times + 1, Instant::now()),
-            Err(error) => return Err(error).context("it is excluded, but could not be restored"),
+            Err(error) => return Err(error).with_context(|| format!("excluded {key}, but could not restore it")),
         }
     }
 }
 
-/// The content first, then who owns it.
+/// Restores the content first, then its managedFields.
 async fn write(
     reached: &Reached,
     served: &Served,
@@ -193,21 +196,21 @@ fn secrets(reached: &Reached) -> anyhow::Result<Served> {
     reached.kinds.find(&Kind::new("v1", "Secret")).context("this cluster does not serve Secrets")
 }
 
-impl Asked<'_> {
-    /// Those that fit, the newest first.
+impl Selection<'_> {
+    /// The selected backups, newest first.
     fn among(&self, mut backups: Vec<Value>) -> Vec<Value> {
-        backups.retain(|secret| backup::key(secret).is_some_and(|key| self.fits(&key)));
+        backups.retain(|secret| backup::key(secret).is_some_and(|key| self.matches(&key)));
         backup::newest_first(&mut backups);
         backups
     }
 
-    fn fits(&self, key: &Key) -> bool {
-        self.kind.is_none_or(|word| is_called(&key.kind, word))
+    fn matches(&self, key: &Key) -> bool {
+        self.kind.is_none_or(|text| is_kind(&key.kind, text))
             && self.name.is_none_or(|name| key.name == name)
             && self.namespace.is_none_or(|namespace| key.namespace == namespace)
     }
 
-    /// The one object that is meant.
+    /// The one selected object.
     fn one(&self, found: &[Value], all: &[Value]) -> anyhow::Result<Key> {
         let (kind, name) = (self.kind.unwrap_or_default(), self.name.unwrap_or_default());
         let mut keys: Vec<Key> = found.iter().filter_map(backup::key).collect();
@@ -216,34 +219,34 @@ impl Asked<'_> {
         match keys.first() {
             Some(first) if is_one => Ok(first.clone()),
             Some(_) => bail!(
-                "there are backups of several objects called {kind} {name}: {}\n  fix: say which with --object-namespace, or write the kind with its group",
-                told(found)
+                "{kind} {name} is ambiguous, these objects have backups: {}\n  fix: give --object-namespace, or write the kind with its group",
+                names(found)
             ),
-            None if all.is_empty() => bail!(
-                "there is no backup of {kind} {name}, nor of anything else\n  why: a backup is made when the autopilot takes over an object that somebody else made, right before it changes it"
-            ),
-            None => bail!(
-                "there is no backup of {kind} {name}; there are backups of {}\n  why: a backup is made when the autopilot takes over an object that somebody else made, right before it changes it",
-                told(all)
-            ),
+            None if all.is_empty() => {
+                bail!("{kind} {name} has no backup, and neither has any other object\n  why: {WHEN_BACKED_UP}")
+            }
+            None => {
+                bail!("{kind} {name} has no backup; these objects have one: {}\n  why: {WHEN_BACKED_UP}", names(all))
+            }
         }
     }
 }
 
-/// Whether a kind is meant by `Kind`, `Kind.group`, `Kind.version` or `Kind.version.group`.
-fn is_called(kind: &Kind, word: &str) -> bool {
-    let (name, rest) = word.split_once('.').unwrap_or((word, ""));
+/// Whether the text names the kind, as `Kind`, `Kind.group`, `Kind.version` or `Kind.version.group`.
+fn is_kind(kind: &Kind, text: &str) -> bool {
+    let (name, rest) = text.split_once('.').unwrap_or((text, ""));
     let full = format!("{}.{}", kind.version, kind.group);
     let rests = ["", &kind.group, &kind.version, &full];
     name.eq_ignore_ascii_case(&kind.kind) && rests.contains(&rest)
 }
 
-fn told(backups: &[Value]) -> String {
-    let one = |key: Key| match key.kind.group.is_empty() {
+/// The objects of some backups.
+fn names(backups: &[Value]) -> String {
+    let describe = |key: Key| match key.kind.group.is_empty() {
         true => key.to_string(),
         false => format!("{} ({})", key, key.kind.group),
     };
-    let objects: BTreeSet<String> = backups.iter().filter_map(backup::key).map(one).collect();
+    let objects: BTreeSet<String> = backups.iter().filter_map(backup::key).map(describe).collect();
     objects.into_iter().collect::<Vec<_>>().join(", ")
 }
 
@@ -253,7 +256,7 @@ fn name(secret: &Value) -> String {
 
 fn table(backups: &[Value]) -> String {
     if backups.is_empty() {
-        return "there are no backups\n".into();
+        return "no backups found\n".into();
     }
     let row = |secret: &Value| {
         let object = backup::key(secret).map(|key| key.to_string()).unwrap_or_default();
@@ -265,7 +268,7 @@ fn table(backups: &[Value]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, is_called};
+    use super::{Selection, is_kind};
     use change::{Kind, backup};
     use serde_json::{Value, json};
 
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_called_by_its_name_and_perhaps_group_and_version() {
+    fn a_kind_is_named_with_or_without_group_and_version() {
         let kubelet = Kind::new("machineconfiguration.openshift.io/v1", "KubeletConfig");
         for word in [
             "KubeletConfig",
@@ -284,32 +287,36 @@ mod tests {
             "KubeletConfig.v1",
             "KubeletConfig.v1.machineconfiguration.openshift.io",
         ] {
-            assert!(is_called(&kubelet, word), "{word}");
+            assert!(is_kind(&kubelet, word), "{word}");
         }
         for word in ["Kubelet", "KubeletConfig.v2", "KubeletConfig.openshift.io"] {
-            assert!(!is_called(&kubelet, word), "{word}");
+            assert!(!is_kind(&kubelet, word), "{word}");
         }
-        assert!(is_called(&Kind::new("v1", "ConfigMap"), "ConfigMap.v1"));
+        assert!(is_kind(&Kind::new("v1", "ConfigMap"), "ConfigMap.v1"));
     }
 
     #[test]
-    fn what_is_meant_must_be_one_object() {
+    fn an_ambiguous_or_unknown_object_is_refused() {
         let all =
             vec![backed_up("v1", "ConfigMap", "a"), backed_up("v1", "ConfigMap", "b"), backed_up("v1", "Service", "a")];
-        let ask = |kind: &'static str, namespace: Option<&'static str>| {
-            let asked = Asked { kind: Some(kind), name: Some("x"), namespace };
-            asked.one(&asked.among(all.clone()), &all).map(|key| key.to_string()).map_err(|error| error.to_string())
+        let select = |kind: &'static str, namespace: Option<&'static str>| {
+            let selection = Selection { kind: Some(kind), name: Some("x"), namespace };
+            selection
+                .one(&selection.among(all.clone()), &all)
+                .map(|key| key.to_string())
+                .map_err(|error| error.to_string())
         };
-        assert_eq!(ask("service", None).unwrap(), "Service a/x");
-        assert_eq!(ask("ConfigMap", Some("b")).unwrap(), "ConfigMap b/x");
+        assert_eq!(select("service", None).unwrap(), "Service a/x");
+        assert_eq!(select("ConfigMap", Some("b")).unwrap(), "ConfigMap b/x");
         assert!(
-            ask("ConfigMap", None)
+            select("ConfigMap", None)
                 .unwrap_err()
-                .contains("several objects called ConfigMap x: ConfigMap a/x, ConfigMap b/x")
+                .contains("ConfigMap x is ambiguous, these objects have backups: ConfigMap a/x, ConfigMap b/x")
         );
-        let unknown = ask("ConfgMap", None).unwrap_err();
+        let unknown = select("ConfgMap", None).unwrap_err();
         assert!(
-            unknown.contains("there are backups of ConfigMap a/x") && unknown.contains("a backup is made when"),
+            unknown.contains("these objects have one: ConfigMap a/x")
+                && unknown.contains("an object is backed up when"),
             "{unknown}"
         );
     }

@@ -1,4 +1,4 @@
-//! `run`: the operator.
+//! `run`: runs the operator.
 
 use super::target::on_runtime;
 use crate::autopilot::Metrics;
@@ -17,74 +17,74 @@ use tokio::sync::watch;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The cluster; by default as KUBECONFIG says, or the pod's own service account
+    /// The kubeconfig file; by default $KUBECONFIG, or the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Where the HyperConverged lives
+    /// The namespace of the HyperConverged
     #[arg(long, default_value = api::hco::NAMESPACE)]
     namespace: String,
     #[command(flatten)]
     pack: Pack,
-    /// Do nothing unless the HyperConverged says so
+    /// Treat an absent annotation `autopilot` on the HyperConverged as off
     #[arg(long)]
     opt_in: bool,
-    /// Sensitive kinds that users may patch after all, comma-separated; `virtpilot explain patch KIND` shows which are closed
+    /// Sensitive kinds that users may patch, comma-separated; `virtpilot explain patch KIND` lists the sensitive kinds
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = change::PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: change::PatchableKinds,
-    /// Delete what we made once its user does not want it any more; else only say so
+    /// Prune created objects that are not wanted any more; if false, only report them
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     prune: bool,
-    /// Where metrics are served; 0 is nowhere
+    /// The address of the metrics endpoint; 0 disables it
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = health::parse_address)]
     metrics_bind_address: Address,
-    /// Where /healthz and /readyz are served; 0 is nowhere
+    /// The address of /healthz and /readyz; 0 disables them
     #[arg(long, default_value = ":8082", value_name = "ADDRESS", value_parser = health::parse_address)]
     health_probe_bind_address: Address,
-    /// Let only one process of several write
+    /// Enable leader election: of several processes only the leader writes
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     leader_elect: bool,
-    /// How long a request may take before it has failed and is made again
+    /// How long a request may take before it fails and is retried
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
     request_timeout: Duration,
-    /// How long a watch may be silent before it counts as dead; the server says something about once a minute
+    /// How long a watch may be silent before it is restarted; the server sends a bookmark about once a minute
     #[arg(long, default_value = "75s", value_name = "TIME", value_parser = parse_time)]
     watch_silence: Duration,
-    /// How often everything is listed again, in case a watch has kept something to itself
+    /// How often everything is listed again, in case a watch missed an event
     #[arg(long, default_value = "24h", value_name = "TIME", value_parser = parse_time)]
     verify_every: Duration,
-    /// Accepted from those who move over: a missing HyperConverged CRD is waited for, however long it takes
+    /// Accepted for compatibility with the predecessor and ignored: the operator waits for the HyperConverged CRD without a limit
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
     crd_validation_timeout: Duration,
-    /// Accepted from those who move over: there is no debug server
+    /// Accepted for compatibility with the predecessor and ignored: there is no debug server
     #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = health::parse_address)]
     debug_bind_address: Address,
-    /// Accepted from those who move over: there is no debug server
+    /// Accepted for compatibility with the predecessor and ignored: there is no debug server
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     enable_debug_server: bool,
-    /// Log in full
+    /// Log at debug level
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     development: bool,
-    /// How log lines are written
+    /// Log format
     #[arg(long, value_enum, default_value_t, env = "LOG_FORMAT")]
     log_format: LogFormat,
 }
 
-// Under another name, because clap takes a plain Option for an argument that may be left out.
+// An alias, because clap treats a plain Option as an optional argument.
 type Address = std::option::Option<std::net::SocketAddr>;
 
-/// A time as Go writes it: 10s, 1m30s.
+/// Parses a duration in Go's notation: 10s, 1m30s.
 fn parse_time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time; write it as 10s or 1m30s");
-    let time = text.parse::<jiff::SignedDuration>().map_err(|_| wrong())?;
-    Duration::try_from(time).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+    let invalid = || format!("{text:?} is not a duration; write it as 10s or 1m30s");
+    let time = text.parse::<jiff::SignedDuration>().map_err(|_| invalid())?;
+    Duration::try_from(time).ok().filter(|time| !time.is_zero()).ok_or_else(invalid)
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum LogFormat {
-    /// For a person
+    /// Human-readable text
     #[default]
     Text,
-    /// For a program
+    /// JSON
     Json,
 }
 
@@ -109,7 +109,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let stop = stop::on_signal()?;
     let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
     if arguments.leader_elect && pod.is_none() {
-        anyhow::bail!("--leader-elect needs a name that no other process has\n  fix: set POD_NAME");
+        anyhow::bail!("--leader-elect needs a unique identity\n  fix: set POD_NAME to the name of the pod");
     }
     let pod = pod.unwrap_or_else(|| "virtpilot".into());
     let config = Config {
@@ -130,12 +130,12 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
 }
 
 fn start_log(format: LogFormat, development: bool) -> anyhow::Result<()> {
-    let usual = if development { "debug" } else { "info" };
-    let level = std::env::var("LOG_LEVEL").unwrap_or_else(|_| usual.into());
+    let default = if development { "debug" } else { "info" };
+    let level = std::env::var("LOG_LEVEL").unwrap_or_else(|_| default.into());
     let filter = tracing_subscriber::EnvFilter::try_new(&level)
-        .with_context(|| format!("LOG_LEVEL is {level:?}; use error, warn, info, debug or trace"))?;
+        .with_context(|| format!("LOG_LEVEL {level:?} is invalid\n  fix: use error, warn, info, debug or trace"))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    // Colours are for eyes, not for files.
+    // Colours only on a terminal.
     let log = log.with_ansi(std::io::stderr().is_terminal());
     match format {
         LogFormat::Text => log.init(),

@@ -1,4 +1,4 @@
-//! `status`: the state of every object, and why.
+//! `status`: prints the state of every object, and why.
 
 use super::evaluation::Policy;
 use super::print;
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     pack: Pack,
     #[command(flatten)]
     policy: Policy,
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: super::Format,
 }

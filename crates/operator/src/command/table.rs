@@ -1,4 +1,4 @@
-//! One table printer for every command.
+//! Prints tables for all commands.
 
 /// Prints rows under a header, each column as wide as its widest cell; the last one is not padded.
 pub(crate) fn table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String; COLUMNS]]) -> String {

@@ -1,4 +1,4 @@
-//! Which cluster a command is about.
+//! The cluster of a command, and its HyperConverged.
 
 use anyhow::Context;
 use change::{Effect, Key};
@@ -9,12 +9,15 @@ use protocol::{Kinds, Served, WriteError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Its own operator writes the HyperConverged as well; so many attempts in a row are enough.
+/// How often a conflicting write of the HyperConverged is tried: its own operator writes it, too.
 const ATTEMPTS: u32 = 5;
+
+/// The error of a cluster without the HyperConverged CRD.
+pub(super) const NO_HYPERCONVERGED: &str = "the cluster does not serve HyperConverged\n  fix: install the HyperConverged Cluster Operator, or choose another kubeconfig";
 
 #[derive(clap::Args)]
 pub(crate) struct Target {
-    /// The cluster; by default as KUBECONFIG says
+    /// The kubeconfig file; by default $KUBECONFIG
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The namespace of the HyperConverged
@@ -22,7 +25,7 @@ pub(crate) struct Target {
     pub(crate) namespace: String,
 }
 
-/// A cluster, and its HyperConverged.
+/// A connection to a cluster, and its HyperConverged.
 pub(crate) struct Reached {
     pub(crate) server: Server,
     pub(crate) kinds: Kinds,
@@ -31,16 +34,19 @@ pub(crate) struct Reached {
     pub(crate) hco: DynamicObject,
 }
 
-/// Runs a future to its end.
+/// Runs a future to completion.
 pub(crate) fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    // The only TLS provider of the tree; a second installation is refused and harmless.
+    // There is only one TLS provider; installing it twice is refused and harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("could not start the async runtime")?;
     runtime.block_on(work)
 }
 
 impl Target {
-    /// Runs something on that cluster.
+    /// Connects to the cluster and runs `work`.
     pub(crate) fn with<T>(&self, work: impl AsyncFnOnce(Reached) -> anyhow::Result<T>) -> anyhow::Result<T> {
         on_runtime(async { work(self.reach().await?).await })
     }
@@ -49,13 +55,12 @@ impl Target {
         let server = cluster::connect(self.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
         let kinds = discovery::discover(&server).await.with_context(|| {
             format!(
-                "could not ask the API server at {} what it serves; is it running, and is this the right kubeconfig?",
+                "could not ask the API server at {} what it serves; check that it is running and that the kubeconfig is right",
                 server.address
             )
         })?;
-        let (kind, served) = kinds
-            .newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND)
-            .context("this cluster does not serve HyperConverged: is its operator installed?")?;
+        let (kind, served) =
+            kinds.newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND).context(NO_HYPERCONVERGED)?;
         let key = Key { kind, namespace: self.namespace.clone(), name: api::hco::NAME.into() };
         let hco = discovery::api(&server.client, &served, &key.namespace)
             .get(&key.name)
@@ -66,7 +71,7 @@ impl Target {
 }
 
 impl Reached {
-    /// Writes one object for the person who typed the command.
+    /// Writes one object on behalf of the person who runs the command.
     pub(crate) async fn write(
         &self,
         field_manager: &str,
@@ -77,7 +82,7 @@ impl Reached {
         act(&self.server, &Permit::typed_command(), field_manager, served, key, effect, 0).await
     }
 
-    /// Changes an annotation of the HyperConverged to what `change` returns; false if that is nothing.
+    /// Sets an annotation of the HyperConverged to the value that `change` returns; returns false if it returns none.
     pub(crate) async fn annotate(
         &self,
         name: &str,

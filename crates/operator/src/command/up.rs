@@ -1,4 +1,4 @@
-//! `up`: hands over to the playground's own binary, which is never part of this one.
+//! `up`: starts the playground, which is a binary of its own so that the operator never contains it.
 
 use anyhow::{Context, bail};
 use std::convert::Infallible;
@@ -9,15 +9,15 @@ use std::process::Command;
 
 const PROGRAM: &str = "virtpilot-playground";
 
-/// All of it goes to the playground as it is; `virtpilot up --help` shows its help.
+/// All arguments are passed to the playground; `virtpilot up --help` prints its help.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What `virtpilot-playground up` takes
+    /// Arguments of `virtpilot-playground up`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
-/// Becomes the playground, so that signals and the exit code are its own.
+/// Replaces this process by the playground, so that signals and the exit code are its own.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = find()?;
     let error = Command::new(&program).arg("up").args(&arguments.arguments).exec();
@@ -25,18 +25,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     failed.with_context(|| format!("could not start {}", program.display())).map(|_| ())
 }
 
-/// Beside this binary first, so that the two always fit each other; then on the PATH.
+/// Looks beside this binary first, so that the versions match; then on the PATH.
 fn find() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("could not find out where this program is")?;
+    let own = std::env::current_exe().context("could not determine the path of this program")?;
     let beside = own.with_file_name(PROGRAM);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
     match std::iter::once(beside.clone()).chain(on_path).find(|file| file.is_file()) {
         Some(program) => Ok(program),
         None => bail!(
-            "{PROGRAM} is neither beside this program ({}) nor on the PATH\n  \
-             fix: build the whole workspace (`cargo build --workspace`), or install {PROGRAM} too: it is a separate \
-             program so that the operator stays small",
+            "{PROGRAM} was found neither beside this program ({}) nor on the PATH\n  \
+             fix: build the whole workspace (\"cargo build --workspace\"), or install {PROGRAM}",
             beside.display()
         ),
     }

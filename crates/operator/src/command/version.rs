@@ -1,4 +1,4 @@
-//! `version`: which build this is.
+//! `version`: prints the version, commit and target of this build.
 
 use super::{Format, print};
 use anyhow::Context;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -1,14 +1,14 @@
-//! What the annotation `autopilot` and the opt-ins create, hold and take away, word by word.
+//! Which objects each value of the annotation `autopilot` and of the opt-ins creates, holds and prunes.
 
-use crate::life::{LIFE, labelled, make_under_our_name};
+use crate::fixture::create;
+use crate::life_cycle_scenario::{LIFE_CYCLE, apply_as_us, labelled};
 use crate::operator::{NAMESPACE, Running, annotate, digest_in, edit, eventually, eventually_within, quiet};
-use crate::stage::create;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, PostParams};
 use playground::deployment;
 use serde_json::json;
 use std::time::Duration;
 
-/// What is looked at: the objects of the pack, and the two kinds that are never deleted.
+/// The objects of the pack, including the two kinds that are never deleted.
 const OBJECTS: [(&str, &str, Option<&str>, &str); 8] = [
     ("v1", "ConfigMap", Some(NAMESPACE), "life-settings"),
     ("monitoring.coreos.com/v1", "PrometheusRule", Some(NAMESPACE), "life-rules"),
@@ -20,40 +20,40 @@ const OBJECTS: [(&str, &str, Option<&str>, &str); 8] = [
     ("hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE), "kubevirt-hyperconverged"),
 ];
 
-const EVERYTHING: &str = "kept: life-settings life-rules life-extra life-adopted life-kept 99-worker-life life-space \
-                          kubevirt-hyperconverged; gone:; theirs:";
-/// While something is held or off the one that was deleted does not come back, and nothing else changes.
-const HELD: &str = "kept: life-settings life-extra life-adopted life-kept 99-worker-life life-space \
-                    kubevirt-hyperconverged; gone: life-rules; theirs:";
+const EVERYTHING: &str = "managed: life-settings life-rules life-extra life-adopted life-kept 99-worker-life life-space \
+                          kubevirt-hyperconverged; absent:; unmanaged:";
+/// While everything is held or off, the deleted rules are not recreated and nothing else changes.
+const HELD: &str = "managed: life-settings life-extra life-adopted life-kept 99-worker-life life-space \
+                    kubevirt-hyperconverged; absent: life-rules; unmanaged:";
 
 fn objects(running: &Running, kind: &str) -> Api<DynamicObject> {
     let (api_version, kind, namespace, _) = OBJECTS.iter().find(|object| object.1 == kind).unwrap();
     deployment::objects(&running.playground, api_version, kind, *namespace)
 }
 
-/// Which are kept, gone, and there without our label.
-async fn there(running: &Running) -> String {
-    let (mut kept, mut gone, mut theirs) = (String::new(), String::new(), String::new());
+/// Which objects have our label, do not exist, and exist without our label.
+async fn states(running: &Running) -> String {
+    let (mut managed, mut absent, mut unmanaged) = (String::new(), String::new(), String::new());
     for (api_version, kind, namespace, name) in OBJECTS {
         let api = deployment::objects(&running.playground, api_version, kind, namespace);
         let list = match api.get_opt(name).await.unwrap() {
-            None => &mut gone,
+            None => &mut absent,
             Some(object) if object.metadata.labels.clone().unwrap_or_default().contains_key(api::MANAGED_BY.0) => {
-                &mut kept
+                &mut managed
             }
-            Some(_) => &mut theirs,
+            Some(_) => &mut unmanaged,
         };
         list.push_str(&format!(" {name}"));
     }
-    format!("kept:{kept}; gone:{gone}; theirs:{theirs}")
+    format!("managed:{managed}; absent:{absent}; unmanaged:{unmanaged}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_word_in_the_annotation_creates_holds_and_prunes_what_it_says_and_nothing_else() {
-    let running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+async fn every_value_of_the_autopilot_annotation_creates_holds_and_prunes_exactly_the_right_objects() {
+    let running = Running::with_pack(LIFE_CYCLE.role, &["--assets-dir", LIFE_CYCLE.pack]).await;
     create(&running.config_maps(), "life-adopted", json!({"data": {"first": "theirs"}})).await;
     let rules = objects(&running, "PrometheusRule");
-    for (value, expected, told) in [
+    for (value, expected, reported) in [
         (Some("True"), EVERYTHING, None),
         (None, EVERYTHING, None),
         (Some("yes"), HELD, Some(("InvalidConfiguration", "\"yes\", which is no asset and no group"))),
@@ -64,15 +64,15 @@ async fn every_word_in_the_annotation_creates_holds_and_prunes_what_it_says_and_
         (Some("life-settings, 99-machines, life-machines"), HELD, Some(("InvalidConfiguration", "\"99-machines\""))),
         (
             Some("life-observed,life-machines"),
-            "kept: life-rules life-kept 99-worker-life life-space; gone: life-settings life-extra; \
-             theirs: life-adopted kubevirt-hyperconverged",
+            "managed: life-rules life-kept 99-worker-life life-space; absent: life-settings life-extra; \
+             unmanaged: life-adopted kubevirt-hyperconverged",
             Some(("HandedBack", "ConfigMap openshift-cnv/life-adopted")),
         ),
-        // Nobody named what restarts nodes, so nobody said yes to its going.
+        // The list does not name the MachineConfig, so its deletion, which restarts nodes, needs an approval.
         (
             Some("life-settings"),
-            "kept: life-settings life-kept 99-worker-life life-space; gone: life-rules life-extra; \
-             theirs: life-adopted kubevirt-hyperconverged",
+            "managed: life-settings life-kept 99-worker-life life-space; absent: life-rules life-extra; \
+             unmanaged: life-adopted kubevirt-hyperconverged",
             Some(("ApprovalRequired", "MachineConfig 99-worker-life")),
         ),
     ] {
@@ -80,55 +80,57 @@ async fn every_word_in_the_annotation_creates_holds_and_prunes_what_it_says_and_
         for opt_in in ["enable-extra", "enable-machines"] {
             running.annotate_hco(opt_in, Some("true")).await;
         }
-        eventually("everything is there", async || (there(&running).await == EVERYTHING).then_some(())).await;
+        eventually("every object is managed", async || (states(&running).await == EVERYTHING).then_some(())).await;
         quiet(&running).await;
         running.annotate_hco("autopilot", value).await;
-        if let Some((reason, words)) = told {
-            eventually(&format!("{value:?}: {reason} {words}"), async || {
-                running.events(reason).await.into_iter().find(|note| note.contains(words))
+        if let Some((reason, text)) = reported {
+            eventually(&format!("{value:?}: {reason} {text}"), async || {
+                running.events(reason).await.into_iter().find(|note| note.contains(text))
             })
             .await;
         }
-        // Where it is not wanted it may be gone already.
+        // It may be pruned already.
         let _ = rules.delete("life-rules", &DeleteParams::default()).await;
-        eventually(&format!("{value:?}: {expected}"), async || (there(&running).await == expected).then_some(())).await;
+        eventually(&format!("{value:?}: {expected}"), async || (states(&running).await == expected).then_some(()))
+            .await;
         quiet(&running).await;
-        assert_eq!(there(&running).await, expected, "{value:?}");
+        assert_eq!(states(&running).await, expected, "{value:?}");
     }
-    // A yes to exactly that deletes it.
-    let asked = running.events("ApprovalRequired").await.into_iter().find(|note| note.contains("deleting it")).unwrap();
-    let digest = digest_in(&asked).unwrap();
+    // Approving exactly this deletion deletes it.
+    let required =
+        running.events("ApprovalRequired").await.into_iter().find(|note| note.contains("deleting it")).unwrap();
+    let digest = digest_in(&required).unwrap();
     running.annotate_hco("approved", Some(digest)).await;
     let machines = objects(&running, "MachineConfig");
-    eventually("it is deleted", async || machines.get_opt("99-worker-life").await.unwrap().is_none().then_some(()))
-        .await;
+    eventually("the MachineConfig is deleted", async || {
+        machines.get_opt("99-worker-life").await.unwrap().is_none().then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_deleted_that_we_did_not_make_or_that_was_made_anew() {
-    let running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+async fn objects_without_a_proven_origin_and_recreated_objects_are_not_deleted() {
+    let running = Running::with_pack(LIFE_CYCLE.role, &["--assets-dir", LIFE_CYCLE.pack]).await;
     let maps = running.config_maps();
-    // Our predecessor made one, and somebody wrote our words on another.
-    make_under_our_name(&maps, &labelled("life-extra", None)).await;
+    // The predecessor created one object, and another one carries a forged origin.
+    apply_as_us(&maps, &labelled("life-extra", None)).await;
     create(&maps, "life-kept", json!({"data": {"first": "theirs"}})).await;
     let forged = json!({"metadata": {"labels": {api::MANAGED_BY.0: api::MANAGED_BY.1}, "annotations": {api::annotation::ORIGIN: "created"}}});
     edit(&maps, "life-kept", forged).await;
     for name in ["life-extra", "life-kept"] {
-        let words = format!("ConfigMap {NAMESPACE}/{name}: not wanted any more, but kept: it has no origin");
-        eventually(&words, async || {
-            running.events("LeftBehind").await.into_iter().find(|note| note.starts_with(&words))
-        })
-        .await;
+        let text = format!("ConfigMap {NAMESPACE}/{name}: not wanted any more, but kept: it has no origin");
+        eventually(&text, async || running.events("LeftBehind").await.into_iter().find(|note| note.starts_with(&text)))
+            .await;
     }
-    // A tombstone waits for a yes; with it, only that very object goes.
-    make_under_our_name(&maps, &labelled("life-old", None)).await;
-    let waits = eventually("the tombstone is told", async || {
+    // A tombstone without an origin needs an approval, which covers only the object with this uid.
+    apply_as_us(&maps, &labelled("life-old", None)).await;
+    let required = eventually("the tombstone is reported", async || {
         running.events("LeftBehind").await.into_iter().find(|note| note.contains("life-old"))
     })
     .await;
-    let digest = digest_in(&waits).unwrap();
+    let digest = digest_in(&required).unwrap();
     maps.delete("life-old", &DeleteParams::default()).await.unwrap();
-    make_under_our_name(&maps, &labelled("life-old", None)).await;
+    apply_as_us(&maps, &labelled("life-old", None)).await;
     annotate(&objects(&running, "HyperConverged"), api::hco::NAME, "approved", Some(digest)).await;
     quiet(&running).await;
     for name in ["life-extra", "life-kept", "life-old"] {
@@ -137,16 +139,16 @@ async fn nothing_is_deleted_that_we_did_not_make_or_that_was_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_goes_while_it_is_off_or_unclear_and_all_of_it_afterwards() {
-    let mut running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+async fn pruning_waits_while_the_autopilot_is_off_or_suspended_and_resumes_afterwards() {
+    let mut running = Running::with_pack(LIFE_CYCLE.role, &["--assets-dir", LIFE_CYCLE.pack]).await;
     running.annotate_hco("enable-extra", Some("true")).await;
     let maps = running.config_maps();
-    eventually("it is made", async || maps.get_opt("life-extra").await.unwrap()).await;
+    eventually("life-extra is created", async || maps.get_opt("life-extra").await.unwrap()).await;
     running.annotate_hco("autopilot", Some("false")).await;
-    eventually("it is off", async || running.events("Disabled").await.pop()).await;
+    eventually("the autopilot is off", async || running.events("Disabled").await.pop()).await;
     running.annotate_hco("enable-extra", None).await;
-    make_under_our_name(&maps, &labelled("life-old", Some("created"))).await;
-    let are_there = async || {
+    apply_as_us(&maps, &labelled("life-old", Some("created"))).await;
+    let assert_both_exist = async || {
         for name in ["life-old", "life-extra"] {
             assert!(maps.get_opt(name).await.unwrap().is_some(), "{name}");
         }
@@ -157,37 +159,42 @@ async fn nothing_goes_while_it_is_off_or_unclear_and_all_of_it_afterwards() {
             running.restart();
         }
         quiet(&running).await;
-        are_there().await;
+        assert_both_exist().await;
     }
     running.annotate_hco("autopilot", Some("false")).await;
     quiet(&running).await;
     running.annotate_hco("autopilot", Some("life-settings")).await;
     for name in ["life-old", "life-extra"] {
-        eventually(&format!("{name} goes"), async || maps.get_opt(name).await.unwrap().is_none().then_some(())).await;
+        eventually(&format!("{name} is pruned"), async || maps.get_opt(name).await.unwrap().is_none().then_some(()))
+            .await;
     }
-    // What was not known to be there when it was turned off is found when it is turned on.
+    // An object that was unknown while the autopilot was off is found when it is switched on.
     running.annotate_hco("autopilot", Some("true")).await;
-    eventually("all is back", async || objects(&running, "PrometheusRule").get_opt("life-rules").await.unwrap()).await;
+    eventually("life-rules is recreated", async || {
+        objects(&running, "PrometheusRule").get_opt("life-rules").await.unwrap()
+    })
+    .await;
     running.annotate_hco("autopilot", Some("false")).await;
     quiet(&running).await;
     running.annotate_hco("autopilot", Some("life-settings")).await;
     let rules = objects(&running, "PrometheusRule");
-    eventually("it goes", async || rules.get_opt("life-rules").await.unwrap().is_none().then_some(())).await;
+    eventually("life-rules is pruned", async || rules.get_opt("life-rules").await.unwrap().is_none().then_some(()))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hyperconverged_made_anew_takes_nothing_back() {
-    let running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+async fn a_recreated_hyperconverged_prunes_nothing() {
+    let running = Running::with_pack(LIFE_CYCLE.role, &["--assets-dir", LIFE_CYCLE.pack]).await;
     let (hco, maps) = (objects(&running, "HyperConverged"), running.config_maps());
     running.annotate_hco("enable-extra", Some("true")).await;
-    eventually("it is made", async || maps.get_opt("life-extra").await.unwrap()).await;
+    eventually("life-extra is created", async || maps.get_opt("life-extra").await.unwrap()).await;
     let before = hco.get(api::hco::NAME).await.unwrap();
     hco.delete(api::hco::NAME, &DeleteParams::default()).await.unwrap();
     let metadata = ObjectMeta { name: before.metadata.name.clone(), ..ObjectMeta::default() };
-    // Times on the server are whole seconds.
+    // The server's timestamps have a resolution of one second.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     hco.create(&PostParams::default(), &DynamicObject { metadata, ..before }).await.unwrap();
-    eventually("it stays, and that is told", async || {
+    eventually("the object that stays is reported", async || {
         running.events("LeftBehind").await.into_iter().find(|note| note.contains("life-extra"))
     })
     .await;
@@ -195,18 +202,19 @@ async fn a_hyperconverged_made_anew_takes_nothing_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_that_somebody_holds_up_is_told_and_is_done_only_when_it_is() {
-    let running = Running::with_pack(LIFE.role, &["--assets-dir", LIFE.pack]).await;
+async fn a_deletion_stuck_on_a_finalizer_is_reported_and_completes_when_the_object_is_gone() {
+    let running = Running::with_pack(LIFE_CYCLE.role, &["--assets-dir", LIFE_CYCLE.pack]).await;
     let maps = running.config_maps();
     let mut old = labelled("life-old", Some("created"));
     old["metadata"]["finalizers"] = json!(["example.com/keep"]);
-    make_under_our_name(&maps, &old).await;
-    // Most finalizers need moments, so it is told after a minute.
-    let told =
-        eventually_within(Duration::from_secs(120), "it is told", async || running.events("DeletionStuck").await.pop())
-            .await;
-    assert!(told.contains("life-old") && told.contains("example.com/keep"), "{told}");
-    assert!(running.events("TombstoneDeleted").await.is_empty(), "it is not gone yet");
+    apply_as_us(&maps, &old).await;
+    // Most finalizers finish soon, so a stuck deletion is reported after a minute.
+    let note = eventually_within(Duration::from_secs(120), "the stuck deletion is reported", async || {
+        running.events("DeletionStuck").await.pop()
+    })
+    .await;
+    assert!(note.contains("life-old") && note.contains("example.com/keep"), "{note}");
+    assert!(running.events("TombstoneDeleted").await.is_empty(), "the object still exists");
     edit(&maps, "life-old", json!({"metadata": {"finalizers": null}})).await;
-    eventually("now it is gone", async || running.events("TombstoneDeleted").await.pop()).await;
+    eventually("the deletion is reported", async || running.events("TombstoneDeleted").await.pop()).await;
 }

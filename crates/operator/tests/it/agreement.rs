@@ -1,9 +1,9 @@
 //! What `virtpilot status` predicts is what the operator does when it starts.
 
 use crate::commands::virtpilot;
-use crate::life::{LIFE, labelled, make_under_our_name};
+use crate::fixture::create;
+use crate::life_cycle_scenario::{LIFE_CYCLE, apply_as_us, labelled};
 use crate::operator::{NAMESPACE, Running, annotate, digest_in, edit, quiet};
-use crate::stage::create;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use playground::{Scene, deployment};
 use serde::Deserialize;
@@ -40,9 +40,9 @@ async fn find(running: &Running, object: &str) -> Option<DynamicObject> {
 
 /// Predicts while no operator runs, starts one, and compares; returns how many objects had which state.
 async fn compare(running: &mut Running, scene: &str) -> BTreeMap<String, usize> {
-    let arguments = ["status", "--output", "json", "--assets-dir", LIFE.pack];
+    let arguments = ["status", "--output", "json", "--assets-dir", LIFE_CYCLE.pack];
     let printed = virtpilot(Some(&running.playground.kubeconfig()), &arguments);
-    let lines: Vec<Line> = serde_json::from_str(&printed.out).unwrap_or_else(|_| panic!("{}", printed.err));
+    let lines: Vec<Line> = serde_json::from_str(&printed.stdout).unwrap_or_else(|_| panic!("{}", printed.stderr));
     let mut before = BTreeMap::new();
     for line in &lines {
         before.insert(line.object.clone(), find(running, &line.object).await);
@@ -89,13 +89,13 @@ async fn compare(running: &mut Running, scene: &str) -> BTreeMap<String, usize> 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_predicts_what_the_operator_does_in_five_scenes() {
     let small = Scene::preset("small").unwrap();
-    let mut running = Running::on(small, LIFE.role, &["--assets-dir", LIFE.pack]).await;
+    let mut running = Running::on(small, LIFE_CYCLE.role, &["--assets-dir", LIFE_CYCLE.pack]).await;
     let (maps, rules) = (running.config_maps(), api_of(&running, "PrometheusRule life-rules").unwrap().0);
     let count = |states: &BTreeMap<String, usize>, state: &str| states.get(state).copied().unwrap_or_default();
 
     // A fresh cluster with leftovers of a former release, and an object of somebody else.
-    make_under_our_name(&maps, &labelled("life-old", Some("created"))).await;
-    make_under_our_name(&maps, &labelled("life-older", None)).await;
+    apply_as_us(&maps, &labelled("life-old", Some("created"))).await;
+    apply_as_us(&maps, &labelled("life-older", None)).await;
     create(&maps, "life-adopted", json!({"data": {"first": "theirs", "mine": "stays"}})).await;
     let states = compare(&mut running, "a fresh cluster").await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The corpora of `change` on the real server: nobody gains anything, nothing is left undefended, and what is good is honoured exactly.
+//! The hostile and benign annotations of `change` on a real API server.
 
 use crate::operator::{NAMESPACE, Running, edit, eventually, eventually_within, quiet};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -15,10 +15,10 @@ const HOSTILE: &str = include_str!("../../../change/tests-data/hostile.yaml");
 const BENIGN: &str = include_str!("../../../change/tests-data/benign.yaml");
 const PREFIX: &str = "platform.kubevirt.io/";
 const LABEL: &str = "platform.kubevirt.io/managed-by";
-/// An object has ten corrections at once; after fewer rounds than that it gets a new budget.
-const ROUNDS_A_BUDGET: usize = 6;
+/// An object has a budget of ten corrections; after fewer rounds than that its budget is reset.
+const ROUNDS_PER_BUDGET: usize = 6;
 
-/// The objects of the pack, by kind: those the corpora are written for, and two that only have to stay as they are.
+/// The objects of the pack, by kind.
 const OBJECTS: [(&str, &str, Option<&str>, &str); 6] = [
     ("Service", "v1", Some(NAMESPACE), "scene-service"),
     ("ConfigMap", "v1", Some(NAMESPACE), "scene-settings"),
@@ -83,7 +83,7 @@ struct Subject {
     kind: &'static str,
     name: &'static str,
     api: Api<DynamicObject>,
-    /// As it is when nobody wishes anything.
+    /// Its content without overrides.
     bare: Value,
 }
 
@@ -92,7 +92,7 @@ impl Subject {
         let mut subjects = Vec::new();
         for (kind, api_version, namespace, name) in OBJECTS {
             let api = deployment::objects(&running.playground, api_version, kind, namespace);
-            eventually(&format!("{name} is kept"), async || {
+            eventually(&format!("{name} is managed"), async || {
                 let object = api.get_opt(name).await.unwrap()?;
                 object.metadata.labels?.get(LABEL).map(|_| ())
             })
@@ -103,7 +103,7 @@ impl Subject {
         subjects
     }
 
-    /// Writes annotations of ours, or takes them away; an object takes no more than 256 KiB of them.
+    /// Sets or removes annotations with our prefix; returns false if the server refuses them, as it does beyond 256 KiB.
     async fn annotate(&self, annotations: &BTreeMap<String, Option<String>>) -> bool {
         let annotations: BTreeMap<String, &Option<String>> =
             annotations.iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
@@ -116,7 +116,7 @@ impl Subject {
         edit(&self.api, self.name, json!({"metadata": {"labels": {LABEL: "somebody"}}})).await;
     }
 
-    async fn is_defended(&self) -> Option<()> {
+    async fn is_corrected(&self) -> Option<()> {
         let labels = self.api.get_metadata(self.name).await.unwrap().metadata.labels?;
         (labels.get(LABEL).map(String::as_str) == Some("virt-platform-autopilot")).then_some(())
     }
@@ -126,7 +126,7 @@ impl Subject {
     }
 }
 
-/// An object without what changes by itself and without annotations of ours.
+/// The content of an object without fields that the server changes and without annotations with our prefix.
 async fn plain(api: &Api<DynamicObject>, name: &str) -> Value {
     let mut value = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
     let metadata = value["metadata"].as_object_mut().unwrap();
@@ -154,45 +154,45 @@ async fn start() -> Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_gains_anything_and_nothing_is_left_undefended() {
+async fn hostile_annotations_gain_nothing_and_drift_is_still_corrected() {
     let mut running = start().await;
     let subjects = Subject::all(&running).await;
-    // Ordinary work first, after a restart as below: what that takes is not what hostile words take.
+    // The memory of ordinary work after a restart is the baseline.
     running.restart();
     let mut before = 0.0_f64;
-    for word in ["one", "two", "three"] {
+    for team in ["one", "two", "three"] {
         for subject in &subjects {
-            let patch = format!(r#"[{{"op": "add", "path": "/metadata/labels/team", "value": "{word}"}}]"#);
+            let patch = format!(r#"[{{"op": "add", "path": "/metadata/labels/team", "value": "{team}"}}]"#);
             subject.annotate(&BTreeMap::from([("patch".to_owned(), Some(patch))])).await;
             subject.drift().await;
         }
         for subject in &subjects {
-            eventually("ordinary drift is corrected", async || subject.is_defended().await).await;
+            eventually("ordinary drift is corrected", async || subject.is_corrected().await).await;
             subject.annotate(&BTreeMap::from([("patch".to_owned(), None)])).await;
-            eventually("ordinary wishes end", async || subject.is_bare().await).await;
+            eventually("the ordinary override is removed", async || subject.is_bare().await).await;
             before = before.max(running.memory());
         }
     }
     quiet(&running).await;
     let begin = running.audit().mark().unwrap();
     let cases: Vec<Hostile> = serde_saphyr::from_str(HOSTILE).unwrap();
-    let mut waiting: BTreeMap<&str, Vec<&Hostile>> = BTreeMap::new();
+    let mut pending: BTreeMap<&str, Vec<&Hostile>> = BTreeMap::new();
     for case in cases.iter().filter(|case| !case.unit) {
-        waiting.entry(case.on.as_str()).or_default().push(case);
+        pending.entry(case.on.as_str()).or_default().push(case);
     }
-    let (mut played, mut most, mut round) = (0, before, 0);
-    // One case on each object at a time: what is done to one must not stop another.
-    while waiting.values().any(|cases| !cases.is_empty()) {
+    let (mut tried, mut most, mut round) = (0, before, 0);
+    // One case per object at a time: a case on one object must not block another object.
+    while pending.values().any(|cases| !cases.is_empty()) {
         let mut now: Vec<(&Subject, &Hostile)> = Vec::new();
         for subject in &subjects {
-            if let Some(case) = waiting.get_mut(subject.kind).and_then(Vec::pop)
+            if let Some(case) = pending.get_mut(subject.kind).and_then(Vec::pop)
                 && subject.annotate(&some(&case.annotations())).await
             {
                 now.push((subject, case));
             }
         }
         for (subject, case) in &now {
-            // A broken rule on the HyperConverged must not leave the others undefended; it itself is defended anyway.
+            // An object that a case holds is not corrected.
             if case.outcome != "held" {
                 subject.drift().await;
             }
@@ -200,8 +200,8 @@ async fn nobody_gains_anything_and_nothing_is_left_undefended() {
         for (subject, case) in &now {
             let what = format!("{} on {} ({})", case.name, subject.name, case.outcome);
             if case.outcome != "held" {
-                eventually_within(Duration::from_secs(20), &format!("{what}: it is defended"), async || {
-                    subject.is_defended().await
+                eventually_within(Duration::from_secs(20), &format!("{what}: drift is corrected"), async || {
+                    subject.is_corrected().await
                 })
                 .await;
             }
@@ -215,7 +215,7 @@ async fn nobody_gains_anything_and_nothing_is_left_undefended() {
             if case.outcome == "refused" {
                 assert_eq!(after, subject.bare, "{what}");
             }
-            played += 1;
+            tried += 1;
         }
         let memory = running.memory();
         if memory > most {
@@ -227,31 +227,30 @@ async fn nobody_gains_anything_and_nothing_is_left_undefended() {
             assert!(subject.annotate(&none(case.annotations().keys())).await);
         }
         for (subject, case) in &now {
-            let what = format!("after {} {} is as before", case.name, subject.name);
+            let what = format!("after {} the overrides of {} are removed", case.name, subject.name);
             eventually(&what, async || subject.is_bare().await).await;
         }
         round += 1;
-        if round % ROUNDS_A_BUDGET == 0 {
-            // Only while nobody remembers it.
+        if round % ROUNDS_PER_BUDGET == 0 {
+            // A running operator remembers the budget.
             running.stop();
             for subject in &subjects {
                 subject.annotate(&BTreeMap::from([("budget".to_owned(), None)])).await;
             }
             let mark = running.audit().mark().unwrap();
             running.restart();
-            // It has to know what is wanted before somebody makes that unclear: then it would hold everything. A start is one write for
-            // each object.
-            eventually("it has started", async || {
+            // A case that suspends everything must not come before the operator knows what is wanted. A start is one write per object.
+            eventually("the operator has started", async || {
                 let own = running.own(&running.audit().since(mark).unwrap());
                 (own.of(Kind::Write).count() > OBJECTS.len()).then_some(())
             })
             .await;
         }
     }
-    println!("{played} hostile annotations in {round} rounds; memory {before:.1} MB, at most {most:.1} MB");
-    assert!(played >= 80, "{played}");
+    println!("{tried} hostile annotations in {round} rounds; memory {before:.1} MB, at most {most:.1} MB");
+    assert!(tried >= 80, "{tried}");
     assert!(most - before <= 4.0, "memory grew from {before:.1} to {most:.1} MB");
-    // And it wrote nothing but what is in the pack.
+    // Only objects of the pack were written.
     let own = running.own(&running.audit().since(begin).unwrap()).of(Kind::Write);
     let written: BTreeSet<&str> = own.0.iter().map(|request| request.name.as_str()).collect();
     let known: BTreeSet<&str> = OBJECTS.iter().map(|object| object.3).chain(["scene-adopted"]).collect();
@@ -259,32 +258,32 @@ async fn nobody_gains_anything_and_nothing_is_left_undefended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_good_is_honoured_exactly() {
+async fn benign_annotations_are_honoured_exactly() {
     let running = start().await;
     let subjects = Subject::all(&running).await;
     let cases: Vec<Benign> = serde_saphyr::from_str(BENIGN).unwrap();
-    let mut played = 0;
+    let mut tried = 0;
     for case in cases.iter().filter(|case| !case.unit) {
         let subject = subjects.iter().find(|subject| subject.kind == case.on).unwrap();
         let mut wanted = subject.bare.clone();
         for (pointer, value) in &case.set {
             put(&mut wanted, pointer, value.clone());
         }
-        let is_masked = |pointer: &String| case.ignore_fields.as_ref().is_some_and(|masks| covers(masks, pointer));
-        for pointer in case.gone.iter().filter(|pointer| !is_masked(pointer)) {
+        let is_ignored = |pointer: &String| case.ignore_fields.as_ref().is_some_and(|ignored| covers(ignored, pointer));
+        for pointer in case.gone.iter().filter(|pointer| !is_ignored(pointer)) {
             remove(&mut wanted, pointer);
         }
-        let wishes = [("patch", &case.patch), ("ignore-fields", &case.ignore_fields)];
-        let wishes: BTreeMap<String, String> =
-            wishes.iter().filter_map(|(key, value)| Some(((*key).to_owned(), (*value).clone()?))).collect();
+        let overrides = [("patch", &case.patch), ("ignore-fields", &case.ignore_fields)];
+        let overrides: BTreeMap<String, String> =
+            overrides.iter().filter_map(|(key, value)| Some(((*key).to_owned(), (*value).clone()?))).collect();
         let mark = running.audit().mark().unwrap();
-        assert!(subject.annotate(&some(&wishes)).await, "{}", case.name);
-        // Whatever it wishes, something is written: at least that it was honoured.
-        eventually(&format!("{} is looked at", case.name), async || {
+        assert!(subject.annotate(&some(&overrides)).await, "{}", case.name);
+        // Every override causes a write, if only of the annotation with the last good value.
+        eventually(&format!("{} is processed", case.name), async || {
             (running.own(&running.audit().since(mark).unwrap()).of(Kind::Write).count() > 0).then_some(())
         })
         .await;
-        // What the server adds to it by itself is not ours.
+        // Fields that the server adds are not compared.
         let begun = Instant::now();
         while !missing(&wanted, &plain(&subject.api, subject.name).await, "").is_empty()
             && begun.elapsed() < Duration::from_secs(10)
@@ -293,53 +292,53 @@ async fn what_is_good_is_honoured_exactly() {
         }
         let live = plain(&subject.api, subject.name).await;
         assert_eq!(missing(&wanted, &live, ""), Vec::<String>::new(), "{}", case.name);
-        for pointer in case.gone.iter().filter(|pointer| !is_masked(pointer)) {
+        for pointer in case.gone.iter().filter(|pointer| !is_ignored(pointer)) {
             assert_eq!(live.pointer(pointer), None, "{}", case.name);
         }
-        for pointer in case.gone.iter().filter(|pointer| is_masked(pointer)) {
+        for pointer in case.gone.iter().filter(|pointer| is_ignored(pointer)) {
             let live = serde_json::to_value(subject.api.get(subject.name).await.unwrap()).unwrap();
-            assert_eq!(live.pointer(pointer), subject.bare.pointer(pointer), "{}: its value stays", case.name);
+            assert_eq!(live.pointer(pointer), subject.bare.pointer(pointer), "{}: the value stays", case.name);
         }
-        assert!(subject.annotate(&none(wishes.keys())).await);
-        eventually(&format!("after {} it is as before", case.name), async || subject.is_bare().await).await;
-        played += 1;
+        assert!(subject.annotate(&none(overrides.keys())).await);
+        eventually(&format!("the overrides of {} are removed", case.name), async || subject.is_bare().await).await;
+        tried += 1;
     }
-    println!("{played} good annotations");
-    assert!(played >= 40, "{played}");
+    println!("{tried} benign annotations");
+    assert!(tried >= 40, "{tried}");
 }
 
-/// What is wanted and not so; a list is one thing.
-fn missing(wanted: &Value, live: &Value, way: &str) -> Vec<String> {
+/// The wanted fields that the live object does not have; lists of different lengths are compared as a whole.
+fn missing(wanted: &Value, live: &Value, path: &str) -> Vec<String> {
     match (wanted, live) {
         (Value::Object(fields), Value::Object(found)) => fields
             .iter()
-            .flat_map(|(key, value)| missing(value, found.get(key).unwrap_or(&Value::Null), &format!("{way}/{key}")))
+            .flat_map(|(key, value)| missing(value, found.get(key).unwrap_or(&Value::Null), &format!("{path}/{key}")))
             .collect(),
         (Value::Array(items), Value::Array(found)) if items.len() == found.len() => {
-            items.iter().zip(found).flat_map(|(item, found)| missing(item, found, &format!("{way}[]"))).collect()
+            items.iter().zip(found).flat_map(|(item, found)| missing(item, found, &format!("{path}[]"))).collect()
         }
-        (wanted, live) if wanted != live => vec![format!("{way} is {live} and not {wanted}")],
+        (wanted, live) if wanted != live => vec![format!("{path} is {live} and not {wanted}")],
         _ => Vec::new(),
     }
 }
 
-fn covers(masks: &str, pointer: &str) -> bool {
-    masks.split(',').map(str::trim).any(|mask| {
-        pointer == mask || pointer.starts_with(&format!("{mask}/")) || mask.starts_with(&format!("{pointer}/"))
+fn covers(ignored: &str, pointer: &str) -> bool {
+    ignored.split(',').map(str::trim).any(|field| {
+        pointer == field || pointer.starts_with(&format!("{field}/")) || field.starts_with(&format!("{pointer}/"))
     })
 }
 
-/// Sets a value at a pointer, with the maps that lead there.
+/// Sets the value at a pointer and creates missing parents.
 fn put(object: &mut Value, pointer: &str, value: Value) {
-    let mut place = object;
+    let mut target = object;
     for step in pointer.trim_start_matches('/').split('/') {
         let step = step.replace("~1", "/").replace("~0", "~");
-        place = match step.parse::<usize>() {
-            Ok(index) if place.is_array() => &mut place[index],
-            _ => &mut place[step],
+        target = match step.parse::<usize>() {
+            Ok(index) if target.is_array() => &mut target[index],
+            _ => &mut target[step],
         };
     }
-    *place = value;
+    *target = value;
 }
 
 fn remove(object: &mut Value, pointer: &str) {

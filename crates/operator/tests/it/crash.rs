@@ -1,25 +1,25 @@
-//! Killed after any of its writes, the operator comes to the same end.
+//! A crash after any write leads to the same end state.
 
-use crate::scene::{SCENE, play};
-use crate::stage::{Stage, assert_same};
+use crate::fixture::{Fixture, assert_same};
+use crate::override_scenario::{OVERRIDES, run};
 use playground::fault::{Fault, Match, Plan, Rule, Verb};
 use std::num::NonZeroU64;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_after_any_write_ends_as_if_there_had_been_none() {
-    let stage = Stage::build(&SCENE).await;
-    let fault_free = play(&stage, None).await;
+async fn a_crash_after_any_write_leads_to_the_same_end_state() {
+    let fixture = Fixture::start(&OVERRIDES).await;
+    let fault_free = run(&fixture, None).await;
     let mut writes = 0;
     for nth in (1..).map_while(NonZeroU64::new) {
         let matching = Match { verb: Some(Verb::Write), path: None, nth: Some(nth) };
-        stage.proxy.set(Plan::from(Rule { matching, fault: Fault::KillAfterCommit {} }));
-        assert_same(&play(&stage, Some(&fault_free)).await, &fault_free, &format!("killed after write {nth}"));
-        if stage.proxy.fired().is_empty() {
-            // There was no such write any more: it was killed after every one.
+        fixture.proxy.set(Plan::from(Rule { matching, fault: Fault::KillAfterCommit {} }));
+        assert_same(&run(&fixture, Some(&fault_free)).await, &fault_free, &format!("killed after write {nth}"));
+        if fixture.proxy.fired().is_empty() {
+            // There is no such write: the operator was killed after every one.
             break;
         }
         writes = nth.get();
     }
-    println!("the scene takes {writes} writes");
+    println!("the scenario takes {writes} writes");
     assert!(writes >= 15, "{writes}");
 }

@@ -1,4 +1,4 @@
-//! Nodes and the shape of the cluster, as they change while the operator runs.
+//! Nodes and the topology of the cluster change while the operator runs.
 
 use crate::operator::{Process, Running, edit, eventually, quiet};
 use futures::{StreamExt, stream};
@@ -23,7 +23,7 @@ async fn exists(running: &Running, name: &str) -> DynamicObject {
     eventually(&format!("{name} exists"), async || running.config_maps().get_opt(name).await.unwrap()).await
 }
 
-/// A worker joins, with so many GPUs.
+/// Adds a worker with this many GPUs.
 async fn join(running: &Running, name: &str, gpus: &str) {
     let api: Api<Node> = Api::all(running.playground.client());
     let node = json!({"metadata": {"name": name, "labels": {"node-role.kubernetes.io/worker": ""}}});
@@ -38,12 +38,12 @@ async fn capacity(running: &Running, name: &str, gpus: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hardware_that_joins_brings_its_objects_and_takes_none_away() {
+async fn hardware_that_joins_creates_its_objects_and_hardware_that_leaves_deletes_none() {
     let running = running().await;
     let nodes: Api<Node> = Api::all(running.playground.client());
     join(&running, "gpu-0", "0").await;
     quiet(&running).await;
-    assert!(running.config_maps().get_opt("facts-gpu").await.unwrap().is_none(), "none is no device");
+    assert!(running.config_maps().get_opt("facts-gpu").await.unwrap().is_none(), "a capacity of zero is not a device");
     capacity(&running, "gpu-0", "2").await;
     exists(&running, "facts-gpu").await;
     nodes.delete("gpu-0", &DeleteParams::default()).await.unwrap();
@@ -51,7 +51,10 @@ async fn hardware_that_joins_brings_its_objects_and_takes_none_away() {
     exists(&running, "facts-gpu").await;
     running.config_maps().delete("facts-gpu", &DeleteParams::default()).await.unwrap();
     quiet(&running).await;
-    assert!(running.config_maps().get_opt("facts-gpu").await.unwrap().is_none(), "no new one is created");
+    assert!(
+        running.config_maps().get_opt("facts-gpu").await.unwrap().is_none(),
+        "it is not recreated without the hardware"
+    );
     join(&running, "gpu-1", "1").await;
     exists(&running, "facts-gpu").await;
 }
@@ -59,7 +62,7 @@ async fn hardware_that_joins_brings_its_objects_and_takes_none_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_nodes_cost_no_request() {
     let running = running().await;
-    eventually("an approval is asked for", async || running.events("ApprovalRequired").await.pop()).await;
+    eventually("an approval is required", async || running.events("ApprovalRequired").await.pop()).await;
     quiet(&running).await;
     let mark = running.audit().mark().unwrap();
     let names: Vec<String> = (0..100).map(|number| format!("many-{number}")).collect();
@@ -67,11 +70,11 @@ async fn a_hundred_nodes_cost_no_request() {
     quiet(&running).await;
     let own = running.own(&running.audit().since(mark).unwrap());
     assert_eq!(own.count() - own.of(Kind::Watch).count(), 0, "{:?}", own.table());
-    // They were seen.
-    let shape = json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}});
+    // The nodes were noticed.
+    let worker = json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}});
     let masters: Api<DynamicObject> = deployment::objects(&running.playground, "v1", "Node", None);
     for number in 0..3 {
-        edit(&masters, &format!("master-{number}"), shape.clone()).await;
+        edit(&masters, &format!("master-{number}"), worker.clone()).await;
     }
     for name in names.iter().map(String::as_str).chain(["worker-0", "worker-1", "worker-2"]) {
         masters.delete(name, &DeleteParams::default()).await.unwrap();
@@ -84,7 +87,7 @@ async fn a_hundred_nodes_cost_no_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_whose_nodes_cannot_be_read_is_not_an_empty_one() {
+async fn a_cluster_whose_nodes_cannot_be_listed_is_not_treated_as_empty() {
     let scene = Scene::preset("compact").unwrap();
     let running = Running::on(scene, ROLE, &[]).await;
     let proxy = running.proxy();
@@ -92,17 +95,20 @@ async fn a_cluster_whose_nodes_cannot_be_read_is_not_an_empty_one() {
     let matching = Match { verb: Some(Verb::List), path: Some("/api/v1/nodes".into()), nth: None };
     proxy.set(Plan::from(Rule { matching, fault: refuse }));
     let _operator = Process::start(proxy.kubeconfig(), &["--assets-dir", PACK]);
-    eventually("the nodes were asked for again and again", async || (proxy.fired().len() >= 3).then_some(())).await;
-    assert!(running.config_maps().get_opt("facts-shape").await.unwrap().is_none(), "nothing is known of the cluster");
+    eventually("listing the nodes was retried", async || (proxy.fired().len() >= 3).then_some(())).await;
+    assert!(
+        running.config_maps().get_opt("facts-shape").await.unwrap().is_none(),
+        "nothing is applied before the nodes are known"
+    );
     proxy.clear();
     assert_eq!(exists(&running, "facts-shape").await.data["data"]["compact"], "true");
-    // Nothing was ever written for a cluster without nodes.
+    // Nothing was written for a cluster without nodes.
     let own = running.own(&running.audit().since(playground::audit::Mark::BEGINNING).unwrap());
     assert_eq!(own.filter(|request| request.name == "facts-shape" && request.verb == "patch").count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_shape_of_the_cluster_is_followed() {
+async fn topology_changes_are_followed() {
     let running = running().await;
     let shape_is = async |key: &str, value: &str| {
         eventually(&format!("{key} is {value}"), async || {
@@ -122,7 +128,7 @@ async fn the_shape_of_the_cluster_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facts_that_were_printed_render_to_the_same() {
+async fn printed_facts_render_the_same_objects_as_the_cluster() {
     let running = running().await;
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {

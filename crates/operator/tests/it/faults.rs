@@ -1,9 +1,9 @@
-//! Whatever goes wrong between the operator and the server, the play ends as if nothing had.
+//! Faults between the operator and the API server lead to the same end state as a run without faults.
 
-use crate::life::{self, LIFE};
+use crate::fixture::{Fixture, Scenario, assert_same, create};
+use crate::life_cycle_scenario::{self, LIFE_CYCLE};
 use crate::operator::annotate;
-use crate::scene::{self, SCENE};
-use crate::stage::{Play, Stage, assert_same, create};
+use crate::override_scenario::{self, OVERRIDES};
 use kube::api::DeleteParams;
 use playground::fault::{Fault, Line, Match, Plan, Rule, Verb};
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// How many of all plans are tried, unless the environment asks for all: chosen by a number that the test prints.
+/// The number of plans to try, unless the environment selects all of them; the test prints the seed of the choice.
 const TRIED: usize = 40;
-/// Asks for all plans, with a table at the end.
+/// The variable that selects all plans.
 const ALL: &str = "VIRTPILOT_ALL_FAULTS";
-/// Another choice.
+/// The variable with the seed of the choice.
 const SEED: &str = "VIRTPILOT_FAULT_SEED";
 
-/// One plan: a word for the kind of request, a word for the fault.
+/// One plan, with a description of the request and of the fault.
 struct Case {
     what: String,
     fault: &'static str,
@@ -29,7 +29,7 @@ fn status(code: u16) -> Fault {
     Fault::Status { code, retry_after: (code == 429).then_some(1) }
 }
 
-/// What can go wrong with a request that is answered.
+/// Faults of any request.
 fn request_faults() -> Vec<(&'static str, Fault)> {
     vec![
         ("kill before", Fault::KillBefore {}),
@@ -69,10 +69,10 @@ fn watch_faults() -> Vec<(&'static str, Fault)> {
 fn cases(lines: &[Line]) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |what: String, verb: Verb, path: Option<&str>, nth: usize, faults: Vec<(&'static str, Fault)>| {
-        for (word, fault) in faults {
+        for (description, fault) in faults {
             let nth = NonZeroU64::new(u64::try_from(nth).unwrap());
             let matching = Match { verb: Some(verb), path: path.map(str::to_owned), nth };
-            cases.push(Case { what: what.clone(), fault: word, plan: Plan::from(Rule { matching, fault }) });
+            cases.push(Case { what: what.clone(), fault: description, plan: Plan::from(Rule { matching, fault }) });
         }
     };
     let writes = lines.iter().filter(|line| is_write(line)).count();
@@ -91,18 +91,18 @@ fn cases(lines: &[Line]) -> Vec<Case> {
         add(format!("watch {path}"), Verb::Watch, Some(&path), 1, watch_faults());
     }
     for path in paths("get") {
-        // Part of a path is enough for a match; the whole one is meant.
+        // A match needs only a part of a path; the whole path is given.
         add(format!("get {path}"), Verb::Get, Some(&path), 1, request_faults());
     }
     cases
 }
 
 fn is_write(line: &Line) -> bool {
-    let is_small_talk = line.path.ends_with("/events") || line.path.contains("/leases");
-    matches!(line.verb, "patch" | "create" | "delete") && !is_small_talk
+    let is_event_or_lease = line.path.ends_with("/events") || line.path.contains("/leases");
+    matches!(line.verb, "patch" | "create" | "delete") && !is_event_or_lease
 }
 
-/// How many versions the operator's writes made, object by object.
+/// The number of resource versions that the operator's writes created, per object.
 fn versions(lines: &[Line]) -> BTreeMap<String, usize> {
     let made = lines.iter().filter(|line| is_write(line) && line.status.is_some_and(|status| status < 300));
     let versions: BTreeSet<(&str, &Option<String>)> =
@@ -114,7 +114,7 @@ fn versions(lines: &[Line]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Numbers that look like chance and are the same every time.
+/// Shuffles in a pseudo-random order that depends only on the seed.
 fn shuffle<T>(items: &mut [T], mut seed: u64) {
     for at in (1..items.len()).rev() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -124,52 +124,56 @@ fn shuffle<T>(items: &mut [T], mut seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_goes_wrong_the_end_is_the_same_for_what_users_override() {
-    try_all(&SCENE, scene::play).await;
+async fn whatever_goes_wrong_the_end_state_is_the_same_with_overrides() {
+    try_all(&OVERRIDES, override_scenario::run).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_goes_wrong_the_end_is_the_same_for_what_comes_and_goes() {
-    try_all(&LIFE, life::play).await;
+async fn whatever_goes_wrong_the_end_state_is_the_same_in_the_life_cycle() {
+    try_all(&LIFE_CYCLE, life_cycle_scenario::run).await;
 }
 
-/// A deletion that was decided about one object must not hit another that took its name meanwhile.
+/// A deletion that was decided for one object must not delete a newer object of the same name.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_deletion_spares_whatever_was_made_anew() {
-    let stage = Stage::build(&LIFE).await;
-    stage.clear().await;
-    let maps = stage.objects("ConfigMap");
-    annotate(&stage.hco(), api::hco::NAME, "enable-extra", Some("true")).await;
-    stage.start();
-    stage.becomes(&maps, "life-extra", "/data/first", json!("one")).await;
+async fn a_late_deletion_spares_a_recreated_object() {
+    let fixture = Fixture::start(&LIFE_CYCLE).await;
+    fixture.reset().await;
+    let maps = fixture.objects("ConfigMap");
+    annotate(&fixture.hco(), api::hco::NAME, "enable-extra", Some("true")).await;
+    fixture.start_operator();
+    fixture.becomes(&maps, "life-extra", "/data/first", json!("one")).await;
     let matching = Match { verb: Some(Verb::Delete), path: Some("life-extra".into()), nth: Some(NonZeroU64::MIN) };
-    stage.proxy.set(Plan::from(Rule { matching, fault: Fault::Delay { ms: 500 } }));
-    annotate(&stage.hco(), api::hco::NAME, "enable-extra", None).await;
-    stage.until("the deletion is under way", async || (!stage.proxy.fired().is_empty()).then_some(())).await;
+    fixture.proxy.set(Plan::from(Rule { matching, fault: Fault::Delay { ms: 500 } }));
+    annotate(&fixture.hco(), api::hco::NAME, "enable-extra", None).await;
+    fixture.until("the deletion was sent", async || (!fixture.proxy.fired().is_empty()).then_some(())).await;
     maps.delete("life-extra", &DeleteParams::default()).await.unwrap();
     create(&maps, "life-extra", json!({"data": {"first": "theirs"}})).await;
-    stage
-        .until("the deletion was answered", async || {
+    fixture
+        .until("the server answered the deletion", async || {
             let answered = |line: &Line| line.verb == "delete" && line.status.is_some();
-            stage.proxy.requests().iter().any(answered).then_some(())
+            fixture.proxy.requests().iter().any(answered).then_some(())
         })
         .await;
-    let end = stage.settled(None).await;
+    let end = fixture.settled(None).await;
     assert_eq!(end["ConfigMap/life-extra"]["data"]["first"], "theirs");
     let refused = |line: &&Line| line.verb == "delete" && line.status == Some(409);
-    assert_eq!(stage.proxy.requests().iter().filter(refused).count(), 1, "the server refused it for its identity");
+    assert_eq!(
+        fixture.proxy.requests().iter().filter(refused).count(),
+        1,
+        "the server refused the deletion because of its uid"
+    );
 }
 
-async fn try_all(what: &'static Play, play: impl AsyncFn(&Stage, Option<&Value>) -> Value) {
-    let stage = Stage::build(what).await;
-    let fault_free = play(&stage, None).await;
-    let lines = stage.proxy.requests();
+async fn try_all(scenario: &'static Scenario, run: impl AsyncFn(&Fixture, Option<&Value>) -> Value) {
+    let fixture = Fixture::start(scenario).await;
+    let fault_free = run(&fixture, None).await;
+    let lines = fixture.proxy.requests();
     let (mut cases, mut usual) = (cases(&lines), versions(&lines));
-    // Two changes that come together need one write, so without a fault it takes now more, now less.
+    // Two changes that arrive together need one write, so the number of versions varies without a fault, too.
     for _ in 0..2 {
-        let before = stage.proxy.requests().len();
-        assert_same(&play(&stage, Some(&fault_free)).await, &fault_free, "played again");
-        let again = versions(&stage.proxy.requests()[before..]);
+        let before = fixture.proxy.requests().len();
+        assert_same(&run(&fixture, Some(&fault_free)).await, &fault_free, "second run without a fault");
+        let again = versions(&fixture.proxy.requests()[before..]);
         if again.values().sum::<usize>() > usual.values().sum() {
             usual = again;
         }
@@ -184,24 +188,24 @@ async fn try_all(what: &'static Play, play: impl AsyncFn(&Stage, Option<&Value>)
     let (mut table, mut unfired, mut slowest) = (BTreeMap::<(String, &str), usize>::new(), 0, Duration::ZERO);
     for case in &cases {
         let what = format!("{} of {}", case.fault, case.what);
-        let before = stage.proxy.requests().len();
-        stage.proxy.set(case.plan.clone());
+        let before = fixture.proxy.requests().len();
+        fixture.proxy.set(case.plan.clone());
         let begun = Instant::now();
-        let end = watched(play(&stage, Some(&fault_free)), &what).await;
+        let end = with_context(run(&fixture, Some(&fault_free)), &what).await;
         slowest = slowest.max(begun.elapsed());
         assert_same(&end, &fault_free, &what);
-        let fired = !stage.proxy.fired().is_empty();
-        stage.proxy.clear();
-        let versions = versions(&stage.proxy.requests()[before..]);
+        let fired = !fixture.proxy.fired().is_empty();
+        fixture.proxy.clear();
+        let versions = versions(&fixture.proxy.requests()[before..]);
         let made: usize = versions.values().sum();
         assert!(
             made <= most + 1,
-            "{what}: {made} versions were made instead of {most}: {versions:#?} instead of {usual:#?}"
+            "{what}: {made} versions were created instead of {most}: {versions:#?} instead of {usual:#?}"
         );
         println!(
             "{what}: {made} versions, {} ms{}",
             begun.elapsed().as_millis(),
-            if fired { "" } else { ", did not happen" }
+            if fired { "" } else { ", the fault was not injected" }
         );
         unfired += usize::from(!fired);
         let kind = case.what.split_whitespace().next().unwrap_or_default().to_owned();
@@ -210,15 +214,15 @@ async fn try_all(what: &'static Play, play: impl AsyncFn(&Stage, Option<&Value>)
     for ((what, fault), count) in &table {
         println!("{what:<6} {fault:<15} {count}");
     }
-    println!("the slowest took {} ms; {unfired} did not happen", slowest.as_millis());
-    // The last writes of a play depend a little on who is faster; a plan for one that was not made proves nothing.
-    assert!(unfired * 10 <= cases.len(), "{unfired} of {} faults did not happen", cases.len());
+    println!("the slowest case took {} ms; {unfired} faults were not injected", slowest.as_millis());
+    // The last writes of a scenario depend on timing; a plan for a write that was not sent proves nothing.
+    assert!(unfired * 10 <= cases.len(), "{unfired} of {} faults were not injected", cases.len());
 }
 
-/// Says what was tried, should it fail.
-async fn watched(play: impl Future<Output = Value>, what: &str) -> Value {
-    let played = std::panic::AssertUnwindSafe(play);
-    match futures::FutureExt::catch_unwind(played).await {
+/// Prints which case was running if it panics.
+async fn with_context(run: impl Future<Output = Value>, what: &str) -> Value {
+    let run = std::panic::AssertUnwindSafe(run);
+    match futures::FutureExt::catch_unwind(run).await {
         Ok(end) => end,
         Err(panic) => {
             eprintln!("while {what}");

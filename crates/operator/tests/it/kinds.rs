@@ -1,6 +1,6 @@
-//! Kinds that come, change their version or go while the operator runs.
+//! Kinds that are installed, change their versions or are removed while the operator runs.
 
-use crate::definitions::{bare, change, definition, install, remove};
+use crate::crds::{bare, change, crd, install, remove};
 use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, quiet};
 use kube::api::{Api, DynamicObject, PostParams};
 use playground::audit::Kind;
@@ -33,46 +33,46 @@ fn widgets(running: &Running) -> Api<DynamicObject> {
 }
 
 fn widget(modes: &[&str]) -> Value {
-    definition("widgets", "kinds.example", "Widget", "Namespaced", modes)
+    crd("widgets", "kinds.example", "Widget", "Namespaced", modes)
 }
 
 async fn widget_exists(running: &Running) -> DynamicObject {
     eventually("the widget exists", async || widgets(running).get_opt("kinds-widget").await.ok()?).await
 }
 
-/// Discoveries the operator made.
+/// How often the operator ran discovery.
 fn discoveries(running: &Running, since: playground::audit::Mark) -> usize {
     let own = running.own(&running.audit().since(since).unwrap());
     own.filter(|request| request.resource == "/apis").count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kinds_come_and_go_and_the_operator_stays() {
+async fn kinds_are_installed_and_removed_without_a_restart_of_the_operator() {
     let mut running = running().await;
     let playground = &running.playground;
     mode_is(&running, "old").await;
     assert!(running.config_maps().get_opt("kinds-gated").await.unwrap().is_none());
-    // A kind comes, and with it our object; then another answer to a question about its definition.
+    // A kind is installed and its object applied; then its schema changes, which a template looks up.
     install(playground, &widget(&["Old"])).await;
     let first = widget_exists(&running).await.metadata.uid;
     mode_is(&running, "old").await;
     let more = json!([{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/mode/enum/-", "value": "New"}]);
     change(playground, "widgets.kinds.example", &more).await;
     mode_is(&running, "new").await;
-    // A gate, and a kind that only the rendered object tells.
-    install(playground, &definition("gates", "kinds.example", "Gate", "Cluster", &["Old"])).await;
+    // A gate CRD, and a kind that only the rendered object names.
+    install(playground, &crd("gates", "kinds.example", "Gate", "Cluster", &["Old"])).await;
     exists(&running, "kinds-gated").await;
-    install(playground, &definition("tolds", "told.example", "Told", "Cluster", &["Old"])).await;
-    let told = deployment::objects(playground, "told.example/v1", "Told", None);
-    eventually("what is told late exists", async || told.get_opt("kinds-told").await.ok()?).await;
-    // It is kept as everything else.
+    install(playground, &crd("tolds", "told.example", "Told", "Cluster", &["Old"])).await;
+    let rendered = deployment::objects(playground, "told.example/v1", "Told", None);
+    eventually("the object of the rendered kind exists", async || rendered.get_opt("kinds-told").await.ok()?).await;
+    // Its drift is corrected.
     edit(&widgets(&running), "kinds-widget", json!({"spec": {"mode": "New"}})).await;
-    eventually("the edit is undone", async || {
+    eventually("the drift is corrected", async || {
         (widget_exists(&running).await.data["spec"]["mode"] == "Old").then_some(())
     })
     .await;
-    // The kind goes with all its objects and comes back: that was no deletion of ours.
-    eventually("the correction is told", async || running.events("DriftCorrected").await.pop()).await;
+    // Removing and reinstalling the kind with all its objects does not count as a deletion of the object.
+    eventually("the correction is reported", async || running.events("DriftCorrected").await.pop()).await;
     for _ in 0..3 {
         remove(playground, "widgets.kinds.example").await;
         mode_is(&running, "old").await;
@@ -81,51 +81,51 @@ async fn kinds_come_and_go_and_the_operator_stays() {
         mode_is(&running, "new").await;
     }
     quiet(&running).await;
-    assert_eq!(running.events("DriftCorrected").await.len(), 1, "only the edit was one");
+    assert_eq!(running.events("DriftCorrected").await.len(), 1, "only the edit was drift");
     for reason in ["CRDMissing", "CRDDiscovered", "ApplyFailed", "ThrashingDetected"] {
         assert_eq!(running.events(reason).await, Vec::<String>::new(), "{reason}");
     }
     let budgets = running.config_maps().get_opt("virt-platform-autopilot-state").await.unwrap();
-    assert!(budgets.is_none(), "no budget of creation was spent: {budgets:?}");
-    // While no definition changes nobody asks what is served, nor about definitions that nothing needs.
+    assert!(budgets.is_none(), "no recreation budget was spent: {budgets:?}");
+    // A CRD that no asset needs causes no discovery and no other request.
     let mark = running.audit().mark().unwrap();
-    install(playground, &definition("others", "other.example", "Other", "Cluster", &["Old"])).await;
+    install(playground, &crd("others", "other.example", "Other", "Cluster", &["Old"])).await;
     quiet(&running).await;
     let own = running.own(&running.audit().since(mark).unwrap());
     assert_eq!(own.count() - own.of(Kind::Watch).count(), 0, "{:?}", own.table());
-    assert!(running.is_alive(), "it never restarts");
+    assert!(running.is_alive(), "the operator did not restart");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_is_told_to_those_who_asked_for_it() {
+async fn a_missing_kind_is_reported_once_if_its_asset_was_requested() {
     let mut running = running().await;
     quiet(&running).await;
-    assert_eq!(running.events("CRDMissing").await, Vec::<String>::new(), "nobody asked for anything");
+    assert_eq!(running.events("CRDMissing").await, Vec::<String>::new(), "no asset was requested");
     running.annotate_hco("kinds-gadget", Some("true")).await;
-    let told = eventually("the gadget is missed", async || running.events("CRDMissing").await.pop()).await;
+    let note = eventually("the missing kind is reported", async || running.events("CRDMissing").await.pop()).await;
     let expected = "kinds-gadget cannot be applied: the cluster does not serve Gadget of kinds.example/v1; install the operator that provides the API group kinds.example";
-    assert_eq!(told, expected);
-    // It is told once, and what has come is told, too.
+    assert_eq!(note, expected);
+    // It is reported once, and so is the CRD when it is installed.
     running.annotate_hco("other", Some("true")).await;
-    install(&running.playground, &definition("gadgets", "kinds.example", "Gadget", "Cluster", &["Old"])).await;
+    install(&running.playground, &crd("gadgets", "kinds.example", "Gadget", "Cluster", &["Old"])).await;
     let gadgets = deployment::objects(&running.playground, "kinds.example/v1", "Gadget", None);
     eventually("the gadget exists", async || gadgets.get_opt("kinds-gadget").await.ok()?).await;
-    let come = eventually("that it has come is told", async || running.events("CRDDiscovered").await.pop()).await;
-    assert_eq!(come, "the cluster serves Gadget of kinds.example/v1 now, which kinds-gadget needs");
+    let note = eventually("the installed CRD is reported", async || running.events("CRDDiscovered").await.pop()).await;
+    assert_eq!(note, "the cluster serves Gadget of kinds.example/v1 now, which kinds-gadget needs");
     assert_eq!(running.events("CRDMissing").await.len(), 1);
-    // Who wants everything asks for everything.
+    // The value true requests every asset.
     running.annotate_hco("autopilot", Some("true")).await;
-    eventually("the rest is missed, too", async || {
-        let told = running.events("CRDMissing").await;
-        let is_told = |word: &str| told.iter().any(|note| note.contains(word));
-        (is_told("the CRD gates.kinds.example") && is_told("Widget of") && is_told("Told of")).then_some(())
+    eventually("the other missing kinds are reported", async || {
+        let notes = running.events("CRDMissing").await;
+        let is_reported = |text: &str| notes.iter().any(|note| note.contains(text));
+        (is_reported("the CRD gates.kinds.example") && is_reported("Widget of") && is_reported("Told of")).then_some(())
     })
     .await;
     assert!(running.is_alive());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_that_is_no_longer_served_is_let_go_and_taken_up_again() {
+async fn a_version_that_is_not_served_is_ignored_until_it_is_served_again() {
     let running = running().await;
     install(&running.playground, &widget(&["Old", "New"])).await;
     widget_exists(&running).await;
@@ -139,14 +139,14 @@ async fn a_version_that_is_no_longer_served_is_let_go_and_taken_up_again() {
     })
     .await;
     quiet(&running).await;
-    // What is not served in our version is not ours to correct.
+    // An object is not corrected while our version of its kind is not served.
     edit(&newer, "kinds-widget", json!({"spec": {"mode": "New"}})).await;
     let mark = running.audit().mark().unwrap();
     quiet(&running).await;
     assert_eq!(discoveries(&running, mark), 0);
     assert_eq!(newer.get("kinds-widget").await.unwrap().data["spec"]["mode"], "New");
     change(&running.playground, "widgets.kinds.example", &json!([served(0, true), served(1, false)])).await;
-    eventually("it is kept again", async || {
+    eventually("the drift is corrected again", async || {
         let widget = widgets(&running).get("kinds-widget").await.ok()?;
         (widget.data["spec"]["mode"] == "Old").then_some(())
     })
@@ -158,30 +158,30 @@ fn hco(playground: &Playground, version: &str) -> Api<DynamicObject> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_without_hyperconverged_is_waited_for() {
+async fn the_operator_waits_for_the_hyperconverged_crd() {
     let scene = Scene::preset("small").unwrap();
     let mut running = Running::on(scene, ROLE, &["--assets-dir", PACK]).await;
-    let definition = bare(&running.playground, HCO).await;
+    let crd = bare(&running.playground, HCO).await;
     let object = hco(&running.playground, "v1").get("kubevirt-hyperconverged").await.unwrap();
     remove(&running.playground, HCO).await;
     let port = running.restart_with_probes();
-    eventually("it says what it waits for", async || {
+    eventually("/readyz names what the operator waits for", async || {
         crate::operator::readiness(port)
             .filter(|text| text.contains("503") && text.contains("HyperConverged, which the API server does not serve"))
     })
     .await;
     let mark = running.audit().mark().unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    assert_eq!(discoveries(&running, mark), 0, "it is told when the definition comes");
-    install(&running.playground, &definition).await;
-    let mut again = DynamicObject { metadata: Default::default(), ..object };
-    again.metadata.name = Some("kubevirt-hyperconverged".into());
-    eventually("the HyperConverged is taken", async || {
-        hco(&running.playground, "v1").create(&PostParams::default(), &again).await.ok()
+    assert_eq!(discoveries(&running, mark), 0, "it watches for the CRD instead of polling discovery");
+    install(&running.playground, &crd).await;
+    let mut recreated = DynamicObject { metadata: Default::default(), ..object };
+    recreated.metadata.name = Some("kubevirt-hyperconverged".into());
+    eventually("the HyperConverged is created", async || {
+        hco(&running.playground, "v1").create(&PostParams::default(), &recreated).await.ok()
     })
     .await;
     exists(&running, "kinds-steady").await;
-    eventually("it is ready, though kinds are missing", async || {
+    eventually("the operator is ready although kinds are missing", async || {
         crate::operator::readiness(port).filter(|text| text.contains("200"))
     })
     .await;
@@ -189,7 +189,7 @@ async fn a_cluster_without_hyperconverged_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hyperconverged_is_followed_from_version_to_version() {
+async fn a_changed_version_of_hyperconverged_is_followed() {
     let running = running().await;
     let mut both = bare(&running.playground, HCO).await;
     let versions = both["spec"]["versions"].as_array_mut().unwrap();
@@ -203,15 +203,18 @@ async fn hyperconverged_is_followed_from_version_to_version() {
     change(&running.playground, HCO, &patch).await;
     let older = hco(&running.playground, "v1beta1");
     eventually("v1beta1 is served", async || older.get("kubevirt-hyperconverged").await.ok()).await;
-    install(&running.playground, &definition("gadgets", "kinds.example", "Gadget", "Cluster", &["Old"])).await;
+    install(&running.playground, &crd("gadgets", "kinds.example", "Gadget", "Cluster", &["Old"])).await;
     eventually("v1 is not served", async || hco(&running.playground, "v1").get("x").await.err()).await;
     annotate(&older, "kubevirt-hyperconverged", "kinds-gadget", Some("true")).await;
     let gadgets = deployment::objects(&running.playground, "kinds.example/v1", "Gadget", None);
-    eventually("the older version is heard", async || gadgets.get_opt("kinds-gadget").await.ok()?).await;
+    eventually("the annotation on the older version is honoured", async || {
+        gadgets.get_opt("kinds-gadget").await.ok()?
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_serves_only_the_older_hyperconverged_is_kept() {
+async fn a_cluster_that_serves_only_v1beta1_of_hyperconverged_is_managed() {
     let scene = Scene { hco: "v1beta1".into(), ..Scene::preset("small").unwrap() };
     let mut running = Running::on(scene, ROLE, &["--assets-dir", PACK]).await;
     running.restart();
@@ -220,5 +223,5 @@ async fn a_cluster_that_serves_only_the_older_hyperconverged_is_kept() {
     quiet(&running).await;
     running.config_maps().delete("kinds-steady", &Default::default()).await.unwrap();
     quiet(&running).await;
-    assert!(running.config_maps().get_opt("kinds-steady").await.unwrap().is_none(), "it is off");
+    assert!(running.config_maps().get_opt("kinds-steady").await.unwrap().is_none(), "the autopilot is off");
 }

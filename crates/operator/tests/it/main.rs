@@ -1,27 +1,27 @@
-//! The operator under its own service account on a real API server.
+//! Tests of the operator with its own service account on a real API server.
 
-// Clippy takes only functions marked as tests for tests.
+// Clippy allows these only in functions that are marked as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod activation;
 mod agreement;
+mod broken_assets;
 mod commands;
 mod corpus;
 mod crash;
-mod definitions;
+mod crds;
 mod facts;
 mod faults;
-mod keeping;
+mod fights;
+mod fixture;
 mod kinds;
-mod leading;
-mod life;
-mod moving;
+mod leader_election;
+mod life_cycle_scenario;
 mod operator;
+mod override_scenario;
+mod overrides;
 mod ownership;
+mod reconcile;
 mod rollback;
-mod scene;
 mod scripts;
-mod stage;
-mod steering;
-mod trouble;
-mod war;
+mod upgrades;

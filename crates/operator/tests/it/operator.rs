@@ -1,4 +1,4 @@
-//! Starts a playground and the operator on it, as it is deployed: with its own rights and no others.
+//! Starts a playground and the operator on it with its own service account, as it is deployed.
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
@@ -23,7 +23,7 @@ pub(crate) struct Running {
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Asks it to end; returns its exit code.
+    /// Sends SIGTERM; returns the exit code.
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let id = self.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -40,10 +40,10 @@ impl Process {
         Process(command.spawn().unwrap())
     }
 
-    /// The same as a pod of this name that may have to wait for its turn.
+    /// Starts it with leader election as the pod of this name.
     pub(crate) fn start_as(pod: &str, kubeconfig: &Path) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        // As the predecessor's deployment writes it.
+        // The command line of the predecessor's deployment.
         command.args(["--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
         command.args(["--debug-bind-address=127.0.0.1:8081", "--enable-debug-server=true", "--development=false"]);
         command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv", "--kubeconfig"]);
@@ -64,7 +64,7 @@ pub(crate) const SERVICE: &str = "virt-platform-autopilot-metrics";
 pub(crate) const SWAP: &str = "90-worker-swap-online";
 
 impl Running {
-    /// Starts both; `autopilot` is the annotation on the HyperConverged, if any.
+    /// Starts playground and operator; `autopilot` is the annotation on the HyperConverged, if any.
     pub(crate) async fn start(autopilot: Option<&str>) -> Running {
         let mut running = Running::without_operator().await;
         running.restart();
@@ -74,39 +74,39 @@ impl Running {
         running
     }
 
-    /// Only the playground, with our own pack's rights.
+    /// Starts only the playground, with the role of our own pack.
     pub(crate) async fn without_operator() -> Running {
         let playground = playground().await;
-        let account = deployment::grant(&playground).await.unwrap_or_else(|trouble| panic!("{trouble}"));
+        let account = deployment::grant(&playground).await.unwrap_or_else(|error| panic!("{error}"));
         Running { playground, account, arguments: Vec::new(), operator: None }
     }
 
-    /// Another pack with rights of its own.
+    /// Starts both with another pack and its role.
     pub(crate) async fn with_pack(role: &str, arguments: &[&str]) -> Running {
         let mut running = Running::on(Scene::preset("small").unwrap(), role, arguments).await;
         running.restart();
         running
     }
 
-    /// The same on another cluster, on which nothing runs yet.
+    /// Starts only a playground of this scene, for another pack and its role.
     pub(crate) async fn on(scene: Scene, role: &str, arguments: &[&str]) -> Running {
         let playground = playground_of(scene).await;
-        let account = deployment::grant_for(&playground, role).await.unwrap_or_else(|trouble| panic!("{trouble}"));
+        let account = deployment::grant_for(&playground, role).await.unwrap_or_else(|error| panic!("{error}"));
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Running { playground, account, arguments, operator: None }
     }
 
     /// A proxy between the operator's account and the server.
     pub(crate) fn proxy(&self) -> Proxy {
-        Proxy::start(&self.playground, &self.account).unwrap_or_else(|trouble| panic!("{trouble}"))
+        Proxy::start(&self.playground, &self.account).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Whether the process that was started still runs.
+    /// Whether the last started process still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.operator.as_mut().is_some_and(|process| process.0.try_wait().unwrap().is_none())
     }
 
-    /// Starts the operator anew with its probes on a port, which is returned.
+    /// Restarts the operator with its probes on a free port, which is returned.
     pub(crate) fn restart_with_probes(&mut self) -> u16 {
         self.stop();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -117,8 +117,7 @@ impl Running {
         port
     }
 
-    /// The memory the operator has asked for, in MB. Its code, which it may share, does not count, nor does its stack, of which a build
-    /// without optimisation takes many times what it needs.
+    /// The operator's anonymous memory in MB, without its stack, which is much larger in a build without optimisation.
     pub(crate) fn memory(&self) -> f64 {
         let id = self.operator.as_ref().unwrap().0.id();
         let text = std::fs::read_to_string(format!("/proc/{id}/smaps")).unwrap();
@@ -129,7 +128,7 @@ impl Running {
                     kilobytes += number.split_whitespace().next().unwrap().parse::<f64>().unwrap();
                 }
                 Some(_) => {}
-                // The first line of a part says what it is.
+                // The first line of a mapping names it.
                 None if line.as_bytes()[0].is_ascii_digit() || line.as_bytes()[0].is_ascii_lowercase() => {
                     is_stack = line.ends_with("[stack]");
                 }
@@ -154,7 +153,7 @@ impl Running {
 
     /// Kills the operator and starts another.
     pub(crate) fn restart(&mut self) {
-        // The one there is ends before the other begins.
+        // The running process ends before the next one starts.
         self.stop();
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         self.operator = Some(Process::start(&self.account.kubeconfig, &arguments));
@@ -177,13 +176,13 @@ impl Running {
         deployment::objects(&self.playground, "machineconfiguration.openshift.io/v1", "MachineConfig", None)
     }
 
-    /// Sets or removes an annotation of ours on the HyperConverged.
+    /// Sets or removes an annotation with our prefix on the HyperConverged.
     pub(crate) async fn annotate_hco(&self, key: &str, value: Option<&str>) {
         let api = deployment::objects(&self.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
         annotate(&api, "kubevirt-hyperconverged", key, value).await;
     }
 
-    /// All events so far with this reason.
+    /// The notes of all events with this reason.
     pub(crate) async fn events(&self, reason: &str) -> Vec<String> {
         let api: Api<Event> = Api::namespaced(self.playground.client(), NAMESPACE);
         let list = api.list(&ListParams::default()).await.unwrap();
@@ -192,7 +191,7 @@ impl Running {
     }
 }
 
-/// What `/readyz` answers, as it came; nothing while nobody listens.
+/// The response of `/readyz`; `None` while the port is closed.
 pub(crate) fn readiness(port: u16) -> Option<String> {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").ok()?;
@@ -201,7 +200,7 @@ pub(crate) fn readiness(port: u16) -> Option<String> {
     Some(answer)
 }
 
-/// A small cluster.
+/// Starts a small cluster.
 pub(crate) async fn playground() -> Playground {
     playground_of(Scene::preset("small").unwrap()).await
 }
@@ -209,35 +208,35 @@ pub(crate) async fn playground() -> Playground {
 async fn playground_of(scene: Scene) -> Playground {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = Options::for_test(scene);
-    Playground::start(&options, Progress::Silent).await.unwrap_or_else(|trouble| panic!("{trouble}"))
+    Playground::start(&options, Progress::Silent).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Sets or removes an annotation of ours.
+/// Sets or removes an annotation with our prefix.
 pub(crate) async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) {
     let patch = json!({"metadata": {"annotations": {format!("platform.kubevirt.io/{key}"): value}}});
     let params = PatchParams { field_manager: Some("person".into()), ..PatchParams::default() };
     api.patch(name, &params, &Patch::Merge(&patch)).await.unwrap();
 }
 
-/// Changes an object as somebody with `kubectl edit` does.
+/// Changes an object as `kubectl edit` does.
 pub(crate) async fn edit(api: &Api<DynamicObject>, name: &str, patch: Value) {
     let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
     api.patch(name, &params, &Patch::Merge(&patch)).await.unwrap();
 }
 
-/// Asks until it is so; a busy machine needs a while.
-pub(crate) async fn eventually<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
-    eventually_within(Duration::from_secs(60), what, look).await
+/// Checks until there is a result; the timeout is long enough for a busy machine.
+pub(crate) async fn eventually<T>(what: &str, check: impl AsyncFn() -> Option<T>) -> T {
+    eventually_within(Duration::from_secs(60), what, check).await
 }
 
-/// The same with another patience.
-pub(crate) async fn eventually_within<T>(patience: Duration, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+/// The same with another timeout.
+pub(crate) async fn eventually_within<T>(timeout: Duration, what: &str, check: impl AsyncFn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = check().await {
             return found;
         }
-        assert!(begun.elapsed() < patience, "after {} s it is still not so: {what}", patience.as_secs());
+        assert!(begun.elapsed() < timeout, "not within {} s: {what}", timeout.as_secs());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -249,7 +248,7 @@ pub(crate) fn digest_in(message: &str) -> Option<&str> {
     message.get(at..at + LENGTH)
 }
 
-/// Waits until the operator has not asked for anything for a while.
+/// Waits until the operator has not written anything for a while.
 pub(crate) async fn quiet(running: &Running) {
     loop {
         let before = running.audit().mark().unwrap();

@@ -1,4 +1,4 @@
-//! Whoever writes under whatever name: what is ours stays as it should be.
+//! Writes under our own field manager are drift, too.
 
 use crate::operator::{NAMESPACE, Running, SERVICE, eventually, quiet};
 use kube::api::{Patch, PatchParams};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const US: &str = "virt-platform-autopilot";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_under_our_own_name_are_seen_and_undone() {
+async fn writes_under_our_field_manager_are_detected_and_corrected() {
     let running = Running::start(Some("true")).await;
     let services = running.services();
     eventually("the Service exists", async || services.get_opt(SERVICE).await.unwrap()).await;
@@ -21,19 +21,19 @@ async fn writes_under_our_own_name_are_seen_and_undone() {
         .await;
     };
     let app = "/spec/selector/app";
-    // An apply under our name: the server takes it for ours, and what it left out for given up.
+    // An apply with our field manager: the server treats it as ours and the fields it omits as given up.
     let theirs = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE},
         "spec": {"selector": {"app": "theirs"}, "ports": [{"name": "metrics", "port": 8080}]}});
-    // The server's clock has whole seconds: an apply in the second of ours would be told from ours by its fields alone.
+    // Timestamps in managedFields are whole seconds: within the same second only the fields distinguish this apply from ours.
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     services.patch(SERVICE, &PatchParams::apply(US).force(), &Patch::Apply(&theirs)).await.unwrap();
     becomes(app, json!(US)).await;
     becomes("/metadata/labels/platform.kubevirt.io~1managed-by", json!(US)).await;
-    // A plain update under our name.
+    // A plain update with our field manager.
     let params = PatchParams { field_manager: Some(US.into()), ..PatchParams::default() };
     services.patch(SERVICE, &params, &Patch::Merge(&json!({"spec": {"selector": {"app": "theirs"}}}))).await.unwrap();
     becomes(app, json!(US)).await;
-    // An item of a list that somebody takes out, and one that somebody puts in: the one is ours, the other is theirs.
+    // A removed item of ours is restored, and an item that another writer adds stays.
     let machine_configs =
         deployment::objects(&running.playground, "machineconfiguration.openshift.io/v1", "MachineConfig", None);
     let swap =
@@ -43,7 +43,7 @@ async fn writes_under_our_own_name_are_seen_and_undone() {
     let remove = json!([{"op": "remove", "path": "/spec/config/systemd/units/0"}]);
     let patch = Patch::Json::<()>(serde_json::from_value(remove).unwrap());
     machine_configs.patch(crate::operator::SWAP, &PatchParams::default(), &patch).await.unwrap();
-    eventually("the unit is back", async || {
+    eventually("the unit is restored", async || {
         let swap = machine_configs.get(crate::operator::SWAP).await.unwrap();
         (swap.data["spec"]["config"]["systemd"]["units"].as_array().unwrap().len() == units).then_some(())
     })
@@ -54,7 +54,7 @@ async fn writes_under_our_own_name_are_seen_and_undone() {
     quiet(&running).await;
     becomes("/spec/ports/1/name", json!("extra")).await;
 
-    // A write of the same value costs nothing.
+    // A write of the same value costs no request.
     let before = running.audit().mark().unwrap();
     services.patch(SERVICE, &params, &Patch::Merge(&json!({"spec": {"selector": {"app": US}}}))).await.unwrap();
     quiet(&running).await;

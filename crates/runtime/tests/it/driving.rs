@@ -8,7 +8,7 @@ use runtime::{Clock, Discard, Hands, Journal, Publication};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Keeps one ConfigMap if it may write, and reports everything it is told about it.
+/// Keeps one ConfigMap if it may write, and reports everything it receives about it.
 struct Keeper {
     writes: bool,
     kinds: Kinds,

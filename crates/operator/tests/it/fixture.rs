@@ -1,4 +1,4 @@
-//! A stage for plays: a cluster, the operator behind a proxy, and what there is at the end.
+//! The fixture of scenarios: a cluster, the operator behind a fault proxy, and the end state.
 
 use crate::operator::{NAMESPACE, Process, eventually_within, playground};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -9,84 +9,84 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long one step may take: a fault that is only noticed by a timeout is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one step may take; some faults are noticed only by a timeout.
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Nothing that is still to come takes longer, where nothing goes wrong.
+/// Without faults, a state that does not change for this long is the end state.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// A cluster with the operator behind a proxy.
-pub(crate) struct Stage {
+/// A cluster with the operator behind a fault proxy.
+pub(crate) struct Fixture {
     pub(crate) playground: Playground,
     pub(crate) proxy: Proxy,
     pub(crate) operator: Arc<Mutex<Option<Process>>>,
-    pub(crate) play: &'static Play,
+    pub(crate) scenario: &'static Scenario,
     _account: Account,
 }
 
-/// One object: api version, kind, namespace, name.
+/// One object: API version, kind, namespace and name.
 pub(crate) type Object = (&'static str, &'static str, Option<&'static str>, &'static str);
 
-/// What is played.
-pub(crate) struct Play {
+/// The objects of a scenario.
+pub(crate) struct Scenario {
     /// The asset pack.
     pub(crate) pack: &'static str,
-    /// The rights that come with it.
+    /// The role of the pack.
     pub(crate) role: &'static str,
-    /// Everything that is looked at in the end.
+    /// The objects of the end state.
     pub(crate) objects: &'static [Object],
 }
 
-impl Stage {
-    pub(crate) async fn build(play: &'static Play) -> Stage {
+impl Fixture {
+    pub(crate) async fn start(scenario: &'static Scenario) -> Fixture {
         let playground = playground().await;
-        let account = deployment::grant_for(&playground, play.role).await.unwrap_or_else(|trouble| panic!("{trouble}"));
-        let proxy = Proxy::start(&playground, &account).unwrap_or_else(|trouble| panic!("{trouble}"));
+        let account = deployment::grant_for(&playground, scenario.role).await.unwrap_or_else(|error| panic!("{error}"));
+        let proxy = Proxy::start(&playground, &account).unwrap_or_else(|error| panic!("{error}"));
         let operator: Arc<Mutex<Option<Process>>> = Arc::default();
-        // Whoever is killed by a fault is started again, as a kubelet would.
+        // An operator that a fault kills is restarted, as a kubelet would do.
         let (killed, kubeconfig) = (operator.clone(), proxy.kubeconfig().to_owned());
         proxy.on_kill(move || {
             let mut operator = killed.lock().unwrap();
             drop(operator.take());
-            *operator = Some(start(&kubeconfig, play));
+            *operator = Some(start(&kubeconfig, scenario));
         });
-        Stage { playground, proxy, operator, play, _account: account }
+        Fixture { playground, proxy, operator, scenario, _account: account }
     }
 
     /// Starts the operator.
-    pub(crate) fn start(&self) {
-        *self.operator.lock().unwrap() = Some(start(self.proxy.kubeconfig(), self.play));
+    pub(crate) fn start_operator(&self) {
+        *self.operator.lock().unwrap() = Some(start(self.proxy.kubeconfig(), self.scenario));
     }
 
     pub(crate) fn objects(&self, kind: &str) -> Api<DynamicObject> {
-        self.all((self.play.objects.iter().find(|object| object.1 == kind)).copied().unwrap())
+        self.api((self.scenario.objects.iter().find(|object| object.1 == kind)).copied().unwrap())
     }
 
-    fn all(&self, (api_version, kind, namespace, _): Object) -> Api<DynamicObject> {
+    fn api(&self, (api_version, kind, namespace, _): Object) -> Api<DynamicObject> {
         deployment::objects(&self.playground, api_version, kind, namespace)
     }
 
-    /// Waits until everything is as expected, or if nothing is, until nothing changes any more; returns what there is then.
+    /// Waits for the expected state, or without one until nothing changes any more; returns the state.
     pub(crate) async fn settled(&self, expected: Option<&Value>) -> Value {
         let begun = Instant::now();
-        let mut before = self.look().await;
+        let mut before = self.state().await;
         loop {
             let wait = if expected.is_none() { QUIET } else { Duration::from_millis(100) };
             tokio::time::sleep(wait).await;
-            let now = self.look().await;
+            let now = self.state().await;
             let is_expected = expected.is_none_or(|expected| now == *expected);
-            if now == before && (is_expected || begun.elapsed() > PATIENCE) {
+            if now == before && (is_expected || begun.elapsed() > STEP_TIMEOUT) {
                 return now;
             }
             before = now;
         }
     }
 
-    /// All objects, without what differs from run to run.
-    async fn look(&self) -> Value {
+    /// All objects, without the fields that differ from run to run.
+    async fn state(&self) -> Value {
         let mut all = json!({});
-        for object @ (_, kind, _, name) in self.play.objects {
-            let object = self.all(*object).get_opt(name).await.unwrap();
+        for object @ (_, kind, _, name) in self.scenario.objects {
+            let object = self.api(*object).get_opt(name).await.unwrap();
             all[format!("{kind}/{name}")] = object.map_or(Value::Null, |object| plain(&object));
         }
         all
@@ -96,27 +96,28 @@ impl Stage {
         deployment::objects(&self.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE))
     }
 
-    /// Copies of objects that were somebody else's.
+    /// The Secrets with the backups of adopted objects.
     pub(crate) fn backups(&self) -> Api<DynamicObject> {
         deployment::objects(&self.playground, "v1", "Secret", Some(NAMESPACE))
     }
 
-    /// Ends the operator, removes everything and makes the HyperConverged anew.
-    pub(crate) async fn clear(&self) {
+    /// Stops the operator, deletes all objects and recreates the HyperConverged.
+    pub(crate) async fn reset(&self) {
         drop(self.operator.lock().unwrap().take());
-        for object in self.play.objects {
-            let gone = DeleteParams::background().grace_period(0);
-            let _ = self.all(*object).delete(object.3, &gone).await;
+        for object in self.scenario.objects {
+            let now = DeleteParams::background().grace_period(0);
+            let _ = self.api(*object).delete(object.3, &now).await;
         }
-        for object in self.play.objects {
-            let api = self.all(*object);
-            self.until("it is gone", async || api.get_opt(object.3).await.unwrap().is_none().then_some(())).await;
+        for object in self.scenario.objects {
+            let api = self.api(*object);
+            self.until("the object is gone", async || api.get_opt(object.3).await.unwrap().is_none().then_some(()))
+                .await;
         }
-        // What is left of a budget is nothing to a play that begins anew.
+        // Budgets of the last run must not affect the next one.
         let maps = deployment::objects(&self.playground, "v1", "ConfigMap", Some(NAMESPACE));
         let _ = maps.delete(api::STATE, &DeleteParams::default()).await;
-        let copies = ListParams::default().labels(api::BACKUP_OF);
-        self.backups().delete_collection(&DeleteParams::default(), &copies).await.unwrap();
+        let backups = ListParams::default().labels(api::BACKUP_OF);
+        self.backups().delete_collection(&DeleteParams::default(), &backups).await.unwrap();
         let hco = self.hco();
         let before = hco.get(api::hco::NAME).await.unwrap();
         hco.delete(api::hco::NAME, &DeleteParams::default()).await.unwrap();
@@ -136,16 +137,16 @@ impl Stage {
         .await;
     }
 
-    pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
-        eventually_within(PATIENCE, what, look).await
+    pub(crate) async fn until<T>(&self, what: &str, check: impl AsyncFn() -> Option<T>) -> T {
+        eventually_within(STEP_TIMEOUT, what, check).await
     }
 }
 
-/// Starts the operator with short patience: what is noticed by a timeout is noticed soon.
-fn start(kubeconfig: &std::path::Path, play: &Play) -> Process {
+/// Starts the operator with short timeouts, so that a fault that only a timeout shows is noticed soon.
+fn start(kubeconfig: &std::path::Path, scenario: &Scenario) -> Process {
     Process::start(
         kubeconfig,
-        &["--assets-dir", play.pack, "--watch-silence=1s", "--request-timeout=700ms", "--verify-every=1s"],
+        &["--assets-dir", scenario.pack, "--watch-silence=1s", "--request-timeout=700ms", "--verify-every=1s"],
     )
 }
 
@@ -161,35 +162,35 @@ pub(crate) async fn json_patch(api: &Api<DynamicObject>, name: &str, patch: Valu
     api.patch(name, &params, &Patch::Json::<()>(serde_json::from_value(patch).unwrap())).await.unwrap();
 }
 
-/// Fails with what differs, and only that.
+/// Fails with the differences.
 pub(crate) fn assert_same(found: &Value, wanted: &Value, when: &str) {
     let mut differences = Vec::new();
     compare(found, wanted, "", &mut differences);
     assert!(differences.is_empty(), "{when}:\n{}", differences.join("\n"));
 }
 
-fn compare(found: &Value, wanted: &Value, way: &str, differences: &mut Vec<String>) {
+fn compare(found: &Value, wanted: &Value, path: &str, differences: &mut Vec<String>) {
     match (found, wanted) {
         (Value::Object(one), Value::Object(other)) => {
             let keys: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             for key in keys {
                 let at =
                     |fields: &serde_json::Map<String, Value>| fields.get(key).cloned().unwrap_or(json!("(nothing)"));
-                compare(&at(one), &at(other), &format!("{way}/{key}"), differences);
+                compare(&at(one), &at(other), &format!("{path}/{key}"), differences);
             }
         }
-        (one, other) if one != other => differences.push(format!("{way}: {one} instead of {other}")),
+        (one, other) if one != other => differences.push(format!("{path}: {one} instead of {other}")),
         _ => {}
     }
 }
 
-/// An object as it would be in any run: with its owners, without its times and numbers.
+/// The content of an object and its field owners, without the fields that differ from run to run.
 fn plain(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap();
     let metadata = value["metadata"].as_object_mut().unwrap();
     metadata.retain(|key, _| ["name", "namespace", "labels", "annotations", "managedFields"].contains(&key.as_str()));
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        // How much of it is left depends on how often somebody was corrected.
+        // The rest of the budget depends on the number of corrections.
         annotations.retain(|key, _| {
             !["platform.kubevirt.io/budget", "deprecated.daemonset.template.generation"].contains(&key.as_str())
         });

@@ -1,4 +1,4 @@
-//! Objects appear, stay as they should be, and are the user's where the user says so.
+//! Objects are created, drift is corrected, and overrides are honoured.
 
 use crate::operator::{Running, SERVICE, SWAP, annotate, digest_in, edit, eventually, quiet};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
@@ -10,31 +10,31 @@ async fn service(running: &Running) -> DynamicObject {
 }
 
 async fn is_corrected(running: &Running, before: usize) {
-    eventually("the correction was told", async || {
+    eventually("the correction is reported", async || {
         (running.events("DriftCorrected").await.len() > before).then_some(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_install_applies_what_restarts_nothing_and_asks_for_the_rest() {
+async fn an_install_applies_low_impact_objects_and_requires_approval_for_the_rest() {
     let running = Running::start(None).await;
     assert_eq!(service(&running).await.data["spec"]["ports"][0]["port"], 8080);
-    let asked = eventually("an approval is asked for", async || running.events("ApprovalRequired").await.pop()).await;
+    let required = eventually("an approval is required", async || running.events("ApprovalRequired").await.pop()).await;
     assert!(
-        asked
+        required
             .contains("restarts 3 nodes of pool worker: worker-0, worker-1, worker-2; run \"virtpilot approve sha256:"),
-        "{asked}"
+        "{required}"
     );
     assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none());
-    let digest = digest_in(&asked).unwrap();
+    let digest = digest_in(&required).unwrap();
     running.annotate_hco("approved", Some(digest)).await;
     eventually("the approved MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap())
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hand_edit_is_undone_with_one_write_and_one_event() {
+async fn drift_is_corrected_with_one_write_and_one_event() {
     let running = Running::start(Some("true")).await;
     service(&running).await;
     eventually("the MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap()).await;
@@ -46,10 +46,10 @@ async fn a_hand_edit_is_undone_with_one_write_and_one_event() {
     quiet(&running).await;
     let own = running.own(&running.audit().since(before).unwrap());
     assert_eq!((own.of(Kind::Write).count(), own.of(Kind::Event).count(), own.count()), (1, 1, 2), "{:?}", own.table());
-    let told = running.events("DriftCorrected").await;
-    assert!(told[0].contains("rogue changed .spec.selector"), "{told:?}");
+    let notes = running.events("DriftCorrected").await;
+    assert!(notes[0].contains("rogue changed .spec.selector"), "{notes:?}");
 
-    // A write of the same value is none.
+    // A write of the same value is not drift.
     let before = running.audit().mark().unwrap();
     edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "virt-platform-autopilot"}}})).await;
     quiet(&running).await;
@@ -58,70 +58,72 @@ async fn a_hand_edit_is_undone_with_one_write_and_one_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_object_and_a_removed_label_come_back() {
+async fn a_deleted_object_is_recreated_and_a_removed_label_is_restored() {
     let running = Running::start(Some("metrics-service")).await;
     let first = service(&running).await.metadata.uid;
     running.services().delete(SERVICE, &DeleteParams::default()).await.unwrap();
-    eventually("it is back", async || {
+    eventually("the Service is recreated", async || {
         running.services().get_opt(SERVICE).await.unwrap().filter(|service| service.metadata.uid != first)
     })
     .await;
     let label = "platform.kubevirt.io/managed-by";
     edit(&running.services(), SERVICE, json!({"metadata": {"labels": {label: null}}})).await;
-    eventually("its label is back", async || {
+    eventually("the label is restored", async || {
         let labels = running.services().get(SERVICE).await.unwrap().metadata.labels.unwrap_or_default();
         labels.contains_key(label).then_some(())
     })
     .await;
-    assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none(), "only what was named is kept");
+    assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none(), "only the named asset is managed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_steer_with_annotations() {
+async fn patch_ignore_fields_and_mode_are_honoured() {
     let running = Running::start(Some("true")).await;
     service(&running).await;
     eventually("the MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap()).await;
-    let type_is = async |wanted: &str| {
-        eventually(&format!("the type is {wanted}"), async || {
+    let affinity_is = async |wanted: &str| {
+        eventually(&format!("the session affinity is {wanted}"), async || {
             let service = running.services().get(SERVICE).await.unwrap();
             (service.data["spec"]["sessionAffinity"] == wanted).then_some(())
         })
         .await;
     };
-    // A patch is honoured, and refused where it is power.
+    // A patch is honoured, and refused on a sensitive kind.
     let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
     annotate(&running.services(), SERVICE, "patch", Some(patch)).await;
-    type_is("ClientIP").await;
+    affinity_is("ClientIP").await;
     annotate(&running.machine_configs(), SWAP, "patch", Some(patch)).await;
-    let refused = eventually("the other patch is refused", async || running.events("InvalidPatch").await.pop()).await;
+    let refused =
+        eventually("the patch of the MachineConfig is refused", async || running.events("InvalidPatch").await.pop())
+            .await;
     assert!(refused.contains("a MachineConfig cannot be patched by annotation"), "{refused}");
 
-    // An ignored field is the user's: their own apply needs no force, and the value stays.
+    // An ignored field belongs to the user: its value stays, and the user's apply needs no force.
     annotate(&running.services(), SERVICE, "ignore-fields", Some("/spec/sessionAffinity")).await;
-    let owners = eventually("we do not own the field any more", async || {
+    let ours = eventually("we do not own the field any more", async || {
         let service = running.services().get(SERVICE).await.unwrap();
         let fields = serde_json::to_value(&service.metadata.managed_fields).unwrap();
-        let ours = fields
+        let entry = fields
             .as_array()
             .unwrap()
             .iter()
             .find(|entry| entry["manager"] == "virt-platform-autopilot" && entry["operation"] == "Apply")
             .cloned();
-        ours.filter(|entry| entry["fieldsV1"]["f:spec"].get("f:sessionAffinity").is_none())
+        entry.filter(|entry| entry["fieldsV1"]["f:spec"].get("f:sessionAffinity").is_none())
     })
     .await;
-    assert!(owners["fieldsV1"]["f:spec"].get("f:selector").is_some());
+    assert!(ours["fieldsV1"]["f:spec"].get("f:selector").is_some());
     assert_eq!(
         running.services().get(SERVICE).await.unwrap().data["spec"]["sessionAffinity"],
         "ClientIP",
-        "its value stays"
+        "the value stays"
     );
     let theirs = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE}, "spec": {"sessionAffinity": "None"}});
     running.services().patch(SERVICE, &PatchParams::apply("person"), &Patch::Apply(&theirs)).await.unwrap();
     quiet(&running).await;
-    type_is("None").await;
+    affinity_is("None").await;
 
-    // Unmanaged means unmanaged.
+    // An unmanaged object is not corrected.
     annotate(&running.services(), SERVICE, "mode", Some("unmanaged")).await;
     edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "mine"}}})).await;
     quiet(&running).await;
@@ -129,14 +131,14 @@ async fn users_steer_with_annotations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_list_key_is_repaired_and_what_another_applied_is_left_to_them() {
+async fn a_changed_list_key_is_corrected_and_fields_applied_by_another_manager_are_left_alone() {
     let running = Running::start(Some("metrics-service")).await;
     service(&running).await;
     let ports = json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 9999}]);
     let params = PatchParams { field_manager: Some("rogue".into()), ..PatchParams::default() };
     let patch = Patch::Json::<()>(serde_json::from_value(ports).unwrap());
     running.services().patch(SERVICE, &params, &patch).await.unwrap();
-    eventually("our port is back, and alone", async || {
+    eventually("the port is corrected, and the only one", async || {
         let ports = running.services().get(SERVICE).await.unwrap().data["spec"]["ports"].clone();
         (ports.as_array().unwrap().len() == 1 && ports[0]["port"] == 8080).then_some(())
     })
@@ -145,8 +147,8 @@ async fn a_changed_list_key_is_repaired_and_what_another_applied_is_left_to_them
     let theirs =
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "labels": {"app": "theirs"}}});
     running.services().patch(SERVICE, &PatchParams::apply("gitops").force(), &Patch::Apply(&theirs)).await.unwrap();
-    let told = eventually("it is told whose it is", async || running.events("OwnedByAnother").await.pop()).await;
-    assert!(told.contains("gitops applies .metadata.labels.app"), "{told}");
+    let note = eventually("the other manager is reported", async || running.events("OwnedByAnother").await.pop()).await;
+    assert!(note.contains("gitops applies .metadata.labels.app"), "{note}");
     quiet(&running).await;
     assert_eq!(service(&running).await.metadata.labels.unwrap()["app"], "theirs");
 }

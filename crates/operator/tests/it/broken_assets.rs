@@ -1,4 +1,4 @@
-//! What is broken stays alone: it delays nothing else and costs next to nothing.
+//! Broken assets delay no other asset and cost few requests.
 
 use crate::operator::{Running, edit, eventually};
 use kube::api::{DynamicObject, ObjectMeta, PostParams, TypeMeta};
@@ -13,24 +13,24 @@ async fn broken_assets_delay_no_other_and_cost_few_requests() {
     let running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
     let before = running.audit().mark().unwrap();
     let seen_is = async |wanted: &str| {
-        eventually(&format!("what was looked up is {wanted:?}"), async || {
+        eventually(&format!("the lookup returned {wanted:?}"), async || {
             let looking = running.config_maps().get_opt("looking").await.unwrap()?;
             (looking.data["data"]["seen"] == wanted).then_some(())
         })
         .await;
     };
-    eventually("what is fine exists", async || running.config_maps().get_opt("fine").await.unwrap()).await;
-    // Each of the broken ones is told, with what is wrong.
-    for (reason, words) in [
+    eventually("the valid object exists", async || running.config_maps().get_opt("fine").await.unwrap()).await;
+    // Each broken asset is reported with its error.
+    for (reason, text) in [
         ("InvalidConfiguration", "asset no-template"),
         ("ApplyFailed", "PrometheusRule openshift-cnv/no-schema: the API server refused it"),
     ] {
-        eventually(&format!("{words} is told"), async || {
-            running.events(reason).await.into_iter().find(|note| note.contains(words))
+        eventually(&format!("{text} is reported"), async || {
+            running.events(reason).await.into_iter().find(|note| note.contains(text))
         })
         .await;
     }
-    // A look-up is answered, and again when the answer changes: it appears, changes, goes.
+    // A lookup follows its object: it is created, changed and deleted.
     seen_is("").await;
     let metadata = ObjectMeta { name: Some("source".into()), ..ObjectMeta::default() };
     let types = Some(TypeMeta { api_version: "v1".into(), kind: "ConfigMap".into() });
@@ -41,7 +41,7 @@ async fn broken_assets_delay_no_other_and_cost_few_requests() {
     seen_is("two").await;
     running.config_maps().delete("source", &Default::default()).await.unwrap();
     seen_is("").await;
-    // The waits double from two seconds on; after fifteen there were four tries of each.
+    // The backoff doubles from two seconds on; in fifteen seconds there are four attempts for each.
     tokio::time::sleep(Duration::from_secs(15)).await;
     let own = running.own(&running.audit().since(before).unwrap());
     let schema =

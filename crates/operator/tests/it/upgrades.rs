@@ -1,6 +1,6 @@
-//! From the predecessor to us, and from one version of ours to the next: no node restarts, nothing is deleted, what differs is told.
+//! Moves from the predecessor and upgrades restart no node without approval, delete nothing and report differences.
 
-use crate::life::{LIFE, make_under_our_name};
+use crate::life_cycle_scenario::{LIFE_CYCLE, apply_as_us};
 use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, digest_in, edit, eventually, quiet};
 use kube::api::{Api, DynamicObject, PostParams};
 use playground::audit::Kind;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// What our own pack makes of an asset, with the label the predecessor wrote, too.
+/// The object that our pack renders for an asset, with the predecessor's label.
 fn rendered(running: &Running, asset: &str) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_virtpilot"))
         .args(["render", "--output=json", "--asset", asset, "--kubeconfig"])
@@ -21,8 +21,8 @@ fn rendered(running: &Running, asset: &str) -> Value {
     object
 }
 
-/// The lease of a pod of the predecessor that is gone since yesterday.
-async fn leave_a_lease(running: &Running) {
+/// Creates the expired lease of a pod of the predecessor.
+async fn create_expired_lease(running: &Running) {
     let leases = deployment::objects(&running.playground, "coordination.k8s.io/v1", "Lease", Some(NAMESPACE));
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": api::LEASE},
         "spec": {"holderIdentity": "virt-platform-autopilot-6d5f-x7k_1b2c", "leaseDurationSeconds": 15, "leaseTransitions": 3,
@@ -35,24 +35,25 @@ async fn version(api: &Api<DynamicObject>, name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn moving_over_from_the_predecessor_restarts_and_deletes_nothing_and_tells_what_differs() {
+async fn moving_from_the_predecessor_restarts_and_deletes_nothing_and_reports_differences() {
     let running = Running::without_operator().await;
     running.annotate_hco("autopilot", Some("true")).await;
-    leave_a_lease(&running).await;
+    create_expired_lease(&running).await;
     let (services, machines) = (running.services(), running.machine_configs());
     let mut service = rendered(&running, "metrics-service");
     service["spec"]["ports"][0]["targetPort"] = json!(9090);
-    make_under_our_name(&services, &service).await;
+    apply_as_us(&services, &service).await;
     let (ours, mut theirs) = (rendered(&running, "swap-enable"), rendered(&running, "swap-enable"));
     theirs["spec"]["config"]["ignition"]["version"] = json!("3.5.0");
-    make_under_our_name(&machines, &theirs).await;
+    apply_as_us(&machines, &theirs).await;
     let (before, mark) = (version(&machines, SWAP).await, running.audit().mark().unwrap());
 
     let operator = Process::start_as("pod", running.kubeconfig());
     let taken = eventually("the Service is taken over", async || running.events("TakenOver").await.pop()).await;
     assert!(taken.contains(".spec.ports[0].targetPort (9090 -> "), "{taken}");
-    let asked = eventually("what differs is told", async || running.events("ApprovalRequired").await.pop()).await;
-    assert!(asked.contains(r#".spec.config.ignition.version ("3.5.0" -> "3.2.0")"#), "{asked}");
+    let required =
+        eventually("the difference is reported", async || running.events("ApprovalRequired").await.pop()).await;
+    assert!(required.contains(r#".spec.config.ignition.version ("3.5.0" -> "3.2.0")"#), "{required}");
     quiet(&running).await;
     let own = running.own(&running.audit().since(mark).unwrap());
     assert_eq!(
@@ -63,45 +64,45 @@ async fn moving_over_from_the_predecessor_restarts_and_deletes_nothing_and_tells
     assert_eq!(own.filter(|request| request.verb == "delete").count(), 0, "no delete");
     assert_eq!(version(&machines, SWAP).await, before);
     let service = services.get(SERVICE).await.unwrap();
-    assert!(!service.metadata.annotations.unwrap().contains_key(api::annotation::ORIGIN), "nobody knows who made it");
-    // A yes to exactly that goes ahead.
-    let digest = digest_in(&asked);
+    assert!(!service.metadata.annotations.unwrap().contains_key(api::annotation::ORIGIN), "its origin is unknown");
+    // Approving exactly this change applies it.
+    let digest = digest_in(&required);
     running.annotate_hco("approved", digest).await;
-    eventually("it is written", async || {
+    eventually("the approved change is applied", async || {
         let found = machines.get(SWAP).await.unwrap();
         (found.data["spec"]["config"]["ignition"]["version"] == "3.2.0").then_some(())
     })
     .await;
     assert_eq!(operator.terminate(), Some(0));
 
-    // Where nothing differs it is defended from the first moment on, and still nothing is written.
+    // An object without a difference is managed without a write.
     machines.delete(SWAP, &Default::default()).await.unwrap();
-    make_under_our_name(&machines, &ours).await;
+    apply_as_us(&machines, &ours).await;
     running.annotate_hco("approved", None).await;
     let before = version(&machines, SWAP).await;
     let _operator = Process::start_as("pod", running.kubeconfig());
     edit(&services, SERVICE, json!({"metadata": {"labels": {"app": "else"}}})).await;
-    eventually("the operator is at work", async || {
+    eventually("the operator corrects drift", async || {
         let labels = services.get(SERVICE).await.unwrap().metadata.labels.unwrap();
         (labels["app"] != "else").then_some(())
     })
     .await;
     quiet(&running).await;
-    assert_eq!(version(&machines, SWAP).await, before, "it is as it should be, so nothing is written");
+    assert_eq!(version(&machines, SWAP).await, before, "an object in sync is not written");
     edit(&machines, SWAP, json!({"spec": {"kernelArguments": ["rogue"]}})).await;
     edit(&machines, SWAP, json!({"spec": {"config": {"ignition": {"version": "3.4.0"}}}})).await;
-    eventually("it is put back", async || {
+    eventually("the drift is corrected", async || {
         let found = machines.get(SWAP).await.unwrap();
         (found.data["spec"]["config"]["ignition"]["version"] == "3.2.0").then_some(())
     })
     .await;
 }
 
-/// The pack of what comes and goes, with other content.
-fn another_version(folder: &Path, machines: &str, settings: &str) {
+/// Writes the pack of the life cycle scenario with other content.
+fn write_pack(folder: &Path, machines: &str, settings: &str) {
     for part in ["active", "tombstones"] {
         std::fs::create_dir_all(folder.join(part)).unwrap();
-        for file in std::fs::read_dir(Path::new(LIFE.pack).join(part)).unwrap() {
+        for file in std::fs::read_dir(Path::new(LIFE_CYCLE.pack).join(part)).unwrap() {
             let path = file.unwrap().path();
             let text = std::fs::read_to_string(&path).unwrap();
             let text = match path.file_name().unwrap().to_str().unwrap() {
@@ -115,41 +116,44 @@ fn another_version(folder: &Path, machines: &str, settings: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_next_version_changes_waits_where_it_restarts_nodes_and_follows_elsewhere() {
+async fn an_upgrade_requires_approval_for_changes_that_restart_nodes_and_applies_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let pack = folder.path().to_str().unwrap().to_owned();
-    another_version(folder.path(), "life=1", "one");
-    let mut running = Running::with_pack(LIFE.role, &["--assets-dir", &pack]).await;
+    write_pack(folder.path(), "life=1", "one");
+    let mut running = Running::with_pack(LIFE_CYCLE.role, &["--assets-dir", &pack]).await;
     running.annotate_hco("enable-machines", Some("true")).await;
     running.annotate_hco("autopilot", Some("true")).await;
     let (machines, maps) = (running.machine_configs(), running.config_maps());
-    let first = async || {
+    let argument = async || {
         machines.get_opt("99-worker-life").await.unwrap()?.data["spec"]["kernelArguments"][0]
             .as_str()
             .map(str::to_owned)
     };
-    eventually("it is created, for consent was given", async || first().await.filter(|first| first == "life=1")).await;
+    eventually("the MachineConfig is created with the user's consent", async || {
+        argument().await.filter(|argument| argument == "life=1")
+    })
+    .await;
     running.stop();
-    another_version(folder.path(), "life=2", "two");
+    write_pack(folder.path(), "life=2", "two");
     running.restart();
-    eventually("what restarts nothing follows", async || {
+    eventually("the low-impact change is applied", async || {
         let settings = maps.get_opt("life-settings").await.unwrap()?;
         (settings.data["data"]["first"] == "two").then_some(())
     })
     .await;
-    let asked = eventually("the other waits, although consent was given", async || {
+    let required = eventually("the High change requires approval in spite of the consent", async || {
         running.events("ApprovalRequired").await.pop()
     })
     .await;
-    assert!(asked.contains(r#".spec.kernelArguments[0] ("life=1" -> "life=2")"#), "{asked}");
+    assert!(required.contains(r#".spec.kernelArguments[0] ("life=1" -> "life=2")"#), "{required}");
     quiet(&running).await;
-    assert_eq!(first().await.unwrap(), "life=1");
-    // What the user changes under one version goes ahead: they said so.
-    let digest = digest_in(&asked);
+    assert_eq!(argument().await.unwrap(), "life=1");
+    let digest = digest_in(&required);
     let hco = deployment::objects(&running.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
     annotate(&hco, api::hco::NAME, "approved", digest).await;
-    eventually("with a yes it follows", async || first().await.filter(|first| first == "life=2")).await;
-    // A version that does not want something any more by itself deletes nothing.
+    eventually("the approved change is applied", async || argument().await.filter(|argument| argument == "life=2"))
+        .await;
+    // An upgrade that makes an asset opt-in prunes nothing.
     running.stop();
     let catalogue = folder.path().join("active/metadata.yaml");
     let text = std::fs::read_to_string(&catalogue).unwrap();
@@ -159,7 +163,7 @@ async fn what_the_next_version_changes_waits_where_it_restarts_nodes_and_follows
     assert!(changed != text);
     std::fs::write(&catalogue, changed).unwrap();
     running.restart();
-    eventually("it stays, and that is told", async || {
+    eventually("the object that stays is reported", async || {
         running.events("LeftBehind").await.into_iter().find(|note| note.contains("opted out of it"))
     })
     .await;

@@ -1,4 +1,4 @@
-//! Users steer on every object, the HyperConverged among them, and with the tools they have.
+//! Overrides on managed objects, including the HyperConverged itself.
 
 use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, quiet};
 use kube::api::{Api, DynamicObject, ObjectMeta, PostParams};
@@ -19,12 +19,12 @@ async fn becomes(api: &Api<DynamicObject>, name: &str, pointer: &str, wanted: Va
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_masked_field_is_the_users_through_masking_unmasking_and_restart() {
+async fn an_ignored_field_stays_the_users_after_a_restart_and_when_the_override_is_removed() {
     let mut running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
     let maps = running.config_maps();
     becomes(&maps, "scene-settings", "/data/second", json!("two")).await;
     annotate(&maps, "scene-settings", "ignore-fields", Some("/data/second")).await;
-    // What a user types, without --force-conflicts.
+    // The user's apply needs no --force-conflicts.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.yaml");
     let mine = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: scene-settings, namespace: openshift-cnv}\ndata: {second: mine}\n";
@@ -35,26 +35,26 @@ async fn a_masked_field_is_the_users_through_masking_unmasking_and_restart() {
         applied.status.success().then_some(())
     })
     .await;
-    // Later drift is corrected, so this has been looked at; the value stays.
+    // A later drift is corrected, so the operator has processed the apply; the value stays.
     let still_mine = async |when: &str| {
         edit(&maps, "scene-settings", json!({"data": {"first": when}})).await;
         becomes(&maps, "scene-settings", "/data/first", json!("one")).await;
         assert_eq!(maps.get("scene-settings").await.unwrap().data["data"]["second"], "mine", "{when}");
     };
-    still_mine("masked").await;
+    still_mine("ignored").await;
     running.restart();
     still_mine("after a restart").await;
-    // Without the mask it is wanted again, but somebody applied it: it is theirs, and they are named.
+    // Without the override the field is desired again, but another manager applied it and is reported.
     annotate(&maps, "scene-settings", "ignore-fields", None).await;
-    let told = eventually("it is told whose it is", async || running.events("OwnedByAnother").await.pop()).await;
-    assert!(told.contains("kubectl applies .data.second"), "{told}");
+    let note = eventually("the other manager is reported", async || running.events("OwnedByAnother").await.pop()).await;
+    assert!(note.contains("kubectl applies .data.second"), "{note}");
     running.restart();
     quiet(&running).await;
     assert_eq!(maps.get("scene-settings").await.unwrap().data["data"]["second"], "mine");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_hyperconverged_is_kept_and_steered_like_any_object() {
+async fn the_hyperconverged_is_reconciled_and_overridden_like_any_object() {
     let running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
     let hco = deployment::objects(&running.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
     becomes(&hco, HCO, "/metadata/labels/scene", json!("kept")).await;
@@ -63,7 +63,7 @@ async fn the_hyperconverged_is_kept_and_steered_like_any_object() {
     let patch = r#"[{"op": "add", "path": "/metadata/labels/team", "value": "ours"}]"#;
     annotate(&hco, HCO, "patch", Some(patch)).await;
     becomes(&hco, HCO, "/metadata/labels/team", json!("ours")).await;
-    // A pause on it is for itself alone.
+    // A pause of the HyperConverged pauses no other object.
     annotate(&hco, HCO, "reconcile-paused", Some("true")).await;
     edit(&hco, HCO, json!({"metadata": {"labels": {"scene": "edited"}}})).await;
     edit(&running.config_maps(), "scene-settings", json!({"data": {"first": "edited"}})).await;
@@ -71,21 +71,21 @@ async fn the_hyperconverged_is_kept_and_steered_like_any_object() {
     assert_eq!(hco.get(HCO).await.unwrap().metadata.labels.unwrap()["scene"], "edited");
     annotate(&hco, HCO, "reconcile-paused", None).await;
     becomes(&hco, HCO, "/metadata/labels/scene", json!("kept")).await;
-    // What cannot be read in its own annotations creates nothing, and leaves nothing undefended.
+    // With an invalid annotation nothing is created, and drift is still corrected.
     annotate(&hco, HCO, "disabled-resources", Some("- {kind: ConfigMap, nmae: x}")).await;
-    eventually("it is told", async || {
-        running.events("InvalidConfiguration").await.into_iter().find(|told| told.contains("nmae"))
+    eventually("the invalid annotation is reported", async || {
+        running.events("InvalidConfiguration").await.into_iter().find(|note| note.contains("nmae"))
     })
     .await;
     edit(&running.config_maps(), "scene-settings", json!({"data": {"first": "again"}})).await;
     becomes(&running.config_maps(), "scene-settings", "/data/first", json!("one")).await;
     running.config_maps().delete("scene-adopted", &Default::default()).await.unwrap();
     quiet(&running).await;
-    assert!(running.config_maps().get_opt("scene-adopted").await.unwrap().is_none(), "nothing is created meanwhile");
+    assert!(running.config_maps().get_opt("scene-adopted").await.unwrap().is_none(), "nothing is created");
     annotate(&hco, HCO, "disabled-resources", None).await;
     becomes(&running.config_maps(), "scene-adopted", "/data/first", json!("one")).await;
 
-    // Without it nobody says what is wanted: it is not for us to bring it back, nor to make anything. With it all goes on.
+    // Without a HyperConverged nothing is created, not even the HyperConverged; a new one resumes everything.
     let before = hco.get(HCO).await.unwrap();
     hco.delete(HCO, &Default::default()).await.unwrap();
     running.config_maps().delete("scene-adopted", &Default::default()).await.unwrap();

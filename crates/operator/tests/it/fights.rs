@@ -1,4 +1,4 @@
-//! Somebody writes against us again and again.
+//! Another writer keeps changing or deleting an object.
 
 use crate::operator::{Running, SERVICE, annotate, edit, eventually, eventually_within};
 use futures::StreamExt;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 const US: &str = "virt-platform-autopilot";
 const PAUSED: &str = "platform.kubevirt.io/reconcile-paused";
 
-/// A second writer, every 200 ms until it is stopped.
+/// A second writer that changes the Service every 200 ms until it is stopped.
 struct Rogue {
     stop: Arc<AtomicBool>,
     task: JoinHandle<()>,
@@ -26,7 +26,7 @@ impl Rogue {
             let mut round = 0;
             while !stopped.load(Ordering::SeqCst) {
                 round += 1;
-                edit(&services, SERVICE, json!({"spec": {"selector": {"app": format!("war-{round}")}}})).await;
+                edit(&services, SERVICE, json!({"spec": {"selector": {"app": format!("fight-{round}")}}})).await;
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         });
@@ -39,7 +39,7 @@ impl Rogue {
     }
 }
 
-/// Counts how often the Service is put right again.
+/// Counts the corrections of the Service.
 async fn count_corrections(services: Api<DynamicObject>) -> Arc<AtomicUsize> {
     let corrections = Arc::new(AtomicUsize::new(0));
     let counter = corrections.clone();
@@ -70,44 +70,49 @@ async fn is_ours(running: &Running) -> Option<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_war_is_paused_after_ten_corrections_names_its_author_and_resumes_at_once() {
+async fn a_fight_is_paused_after_ten_corrections_reported_with_its_author_and_resumed_at_once() {
     let running = Running::start(Some("metrics-service")).await;
     eventually("the Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await;
     let corrections = count_corrections(running.services()).await;
     let rogue = Rogue::start(running.services());
-    eventually_within(Duration::from_secs(15), "the war is paused", async || is_paused(&running).await).await;
+    eventually_within(Duration::from_secs(15), "the object is paused", async || is_paused(&running).await).await;
     let count = corrections.load(Ordering::SeqCst);
     assert!((9..=10).contains(&count), "{count} corrections");
-    let told = eventually("the war is told", async || running.events("ThrashingDetected").await.pop()).await;
-    assert!(told.contains("rogue keeps changing .spec.selector"), "{told}");
+    let note = eventually("the fight is reported", async || running.events("ThrashingDetected").await.pop()).await;
+    assert!(note.contains("rogue keeps changing .spec.selector"), "{note}");
     rogue.end().await;
-    assert!(is_ours(&running).await.is_none(), "while it is paused nothing is corrected");
+    assert!(is_ours(&running).await.is_none(), "a paused object is not corrected");
     annotate(&running.services(), SERVICE, "reconcile-paused", None).await;
-    eventually_within(Duration::from_secs(1), "it is corrected after the pause", async || is_ours(&running).await)
-        .await;
+    eventually_within(Duration::from_secs(1), "the object is corrected after the pause", async || {
+        is_ours(&running).await
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killing_the_operator_gives_nobody_a_new_budget() {
+async fn killing_the_operator_does_not_refill_the_budget() {
     let mut running = Running::start(Some("metrics-service")).await;
     eventually("the Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await;
     let corrections = count_corrections(running.services()).await;
     let rogue = Rogue::start(running.services());
     let begun = Instant::now();
-    // Killed much more often than once in five seconds, so that it happens in the middle of the war.
+    // The operator is killed often, so that it happens in the middle of the fight.
     while is_paused(&running).await.is_none() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the war is never paused");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the object is never paused");
         tokio::time::sleep(Duration::from_millis(700)).await;
         running.restart();
     }
     rogue.end().await;
     let count = corrections.load(Ordering::SeqCst);
     let refilled = usize::try_from(begun.elapsed().as_secs() / 6).unwrap();
-    assert!((10..=10 + refilled + 1).contains(&count), "{count} corrections, {refilled} tokens came back meanwhile");
+    assert!(
+        (10..=10 + refilled + 1).contains(&count),
+        "{count} corrections, {refilled} tokens were refilled meanwhile"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_war_of_deletions_is_slowed_down_told_and_survives_a_kill() {
+async fn repeated_deletions_are_slowed_down_reported_and_counted_across_a_kill() {
     let mut running = Running::start(Some("metrics-service")).await;
     let services = running.services();
     let uid = async || services.get_opt(SERVICE).await.unwrap().and_then(|service| service.metadata.uid);
@@ -115,12 +120,12 @@ async fn a_war_of_deletions_is_slowed_down_told_and_survives_a_kill() {
     annotate(&services, SERVICE, "ignore-fields", Some("/metadata/labels/app")).await;
     let begun = Instant::now();
     let mut creations = 0;
-    // Whoever deletes does so as soon as it is there again.
+    // The object is deleted as soon as it is recreated.
     while running.events("ThrashingDetected").await.is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the war is never told, after {creations} creations");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the fight is not reported after {creations} recreations");
         if uid().await.is_some() && services.delete(SERVICE, &Default::default()).await.is_ok() {
             creations += 1;
-            // In the middle of it we are killed; nobody gains by that.
+            // A kill in the middle does not refill the budget.
             if creations == 6 {
                 running.restart();
             }
@@ -128,9 +133,12 @@ async fn a_war_of_deletions_is_slowed_down_told_and_survives_a_kill() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let refilled = usize::try_from(begun.elapsed().as_secs() / 6).unwrap();
-    // Of what was written down at most the very first creation is lost with us.
-    assert!((9..=12 + refilled).contains(&creations), "{creations} creations, {refilled} tokens came back meanwhile");
+    // A kill loses at most the first recorded recreation.
+    assert!(
+        (9..=12 + refilled).contains(&creations),
+        "{creations} creations, {refilled} tokens were refilled meanwhile"
+    );
     let dropped = running.events("DriftCorrected").await;
     assert!(dropped.iter().any(|note| note.contains("ignore-fields: /metadata/labels/app")), "{dropped:?}");
-    eventually("with time it comes back", async || uid().await).await;
+    eventually("the object is recreated later", async || uid().await).await;
 }

@@ -1,4 +1,4 @@
-//! Of several processes one writes; the next takes over when it ends.
+//! Of several processes only the leader writes; another one takes over when it ends.
 
 use crate::operator::{NAMESPACE, Process, Running, SERVICE, edit, eventually, eventually_within};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_process_leads_and_hands_over_when_it_is_asked_to_end() {
+async fn one_process_leads_and_releases_the_lease_on_sigterm() {
     let running = Running::without_operator().await;
     running.annotate_hco("autopilot", Some("metrics-service")).await;
     let leases: Api<Lease> = Api::namespaced(running.playground.client(), NAMESPACE);
@@ -16,7 +16,7 @@ async fn one_process_leads_and_hands_over_when_it_is_asked_to_end() {
         lease.spec?.holder_identity
     };
     let first = Process::start_as("pod-one", running.kubeconfig());
-    eventually("the first leads", async || holder().await.filter(|holder| holder == "pod-one")).await;
+    eventually("the first process leads", async || holder().await.filter(|holder| holder == "pod-one")).await;
     eventually("the Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await;
     let second = Process::start_as("pod-two", running.kubeconfig());
     edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "else"}}})).await;
@@ -24,20 +24,20 @@ async fn one_process_leads_and_hands_over_when_it_is_asked_to_end() {
         let service = running.services().get(SERVICE).await.unwrap();
         (service.data["spec"]["selector"]["app"] == "virt-platform-autopilot").then_some(())
     };
-    eventually("the edit is undone", ours).await;
-    assert_eq!(holder().await.as_deref(), Some("pod-one"), "who waits does not take");
+    eventually("the first process corrects drift", ours).await;
+    assert_eq!(holder().await.as_deref(), Some("pod-one"), "a waiting process does not take the lease");
 
-    assert_eq!(first.terminate(), Some(0), "asked to end, it ends well");
-    eventually_within(Duration::from_secs(5), "the second leads", async || {
+    assert_eq!(first.terminate(), Some(0), "SIGTERM ends it with success");
+    eventually_within(Duration::from_secs(5), "the second process leads", async || {
         holder().await.filter(|holder| holder == "pod-two")
     })
     .await;
     edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "again"}}})).await;
-    eventually("the second undoes an edit", ours).await;
+    eventually("the second process corrects drift", ours).await;
 
-    // One that was killed comes back under its own name and does not wait for its own lease to run out.
+    // A killed process that starts again under the same name does not wait for its own lease to expire.
     drop(second);
-    let _again = Process::start_as("pod-two", running.kubeconfig());
+    let _restarted = Process::start_as("pod-two", running.kubeconfig());
     edit(&running.services(), SERVICE, json!({"spec": {"selector": {"app": "last"}}})).await;
-    eventually_within(Duration::from_secs(10), "it retakes its lease", ours).await;
+    eventually_within(Duration::from_secs(10), "it takes its lease back", ours).await;
 }
