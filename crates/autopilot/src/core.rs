@@ -1,9 +1,11 @@
 //! The autopilot as one state machine: events in, commands out. Each part decides about one thing; this file only connects them.
 
+mod conditions;
 mod discovery;
 mod intake;
 mod kinds;
 mod managed;
+mod objects;
 mod orphans;
 mod platform;
 mod queries;
@@ -17,6 +19,7 @@ mod reports;
 mod surroundings;
 mod timers;
 mod watches;
+mod writes;
 mod written;
 
 use crate::evaluate::{Evaluation, evaluate};
@@ -24,12 +27,12 @@ use crate::notice::Notice;
 use catalog::{Catalog, Facts};
 use change::{Key, Moment, Now, PatchableKinds};
 use discovery::Discovery;
+use objects::Objects;
 use orphans::Orphans;
 use platform::Platform;
 use protocol::{Command, Event};
 use queries::Queries;
 use reads::Reads;
-use reconcile::Objects;
 use recreation::RecreationBudgets;
 use reports::Reports;
 use std::collections::BTreeMap;
@@ -138,6 +141,7 @@ impl Core {
             Timer::Refetch(key) => self.refetch(&key),
             Timer::Query(query) => self.send_query(query),
             Timer::Search(search) => self.search(search),
+            // Only wakes the core: searches that are due are sent after every batch.
             Timer::Searches => {}
         }
     }

@@ -220,8 +220,8 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         digest: &effective.digest,
         // Moving over, from the predecessor or from one version of ours to the next, restarts nothing without an exact approval.
         needed: match applied {
-            None if ownership == Ownership::Inherited => Needed::Digest,
-            _ if !is_same_source => Needed::Exact,
+            None if ownership == Ownership::Inherited => Needed::ApprovalOnly,
+            _ if !is_same_source => Needed::ApprovalOrPolicy,
             _ => Needed::ByName,
         },
         // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 pub struct Decision {
     /// What to do.
     pub verdict: Verdict,
-    /// What to report once it is done; what is held is reported at once.
+    /// What to report once the write is done.
     pub notice: Option<ObjectNotice>,
-    /// Why an override is refused; the object is then kept at its last good state.
+    /// Why an override or an apply is refused although something else is done: the object is kept at its last good state.
     pub refused: Option<Reason>,
     /// When waiting alone changes the answer.
     pub wake: Option<Timestamp>,
@@ -27,7 +27,15 @@ impl Decision {
 
     /// The object is held.
     pub(crate) fn hold(reason: Reason) -> Decision {
-        Decision { notice: Some(ObjectNotice::Held(reason.clone())), ..Decision::of(Verdict::Hold(reason)) }
+        Decision::of(Verdict::Hold(reason))
+    }
+
+    /// Why the object, or a part of what is wanted of it, is held.
+    pub(crate) fn held(&self) -> Option<&Reason> {
+        match &self.verdict {
+            Verdict::Hold(reason) => Some(reason),
+            Verdict::InSync | Verdict::Inspect | Verdict::TakeOver { .. } | Verdict::Write(..) => self.refused.as_ref(),
+        }
     }
 
     /// One write.

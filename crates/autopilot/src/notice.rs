@@ -1,4 +1,4 @@
-//! What is reported. The journal makes a log line, a Kubernetes event and metrics of each notice.
+//! What is reported. The journal makes a log line, a Kubernetes event or a metric of each notice, or several of them.
 
 use crate::evaluate::Exclusion;
 use crate::removal::Cause;
@@ -21,10 +21,7 @@ pub enum Notice {
     /// An object stays as it is and is not managed any more, because its asset does not apply here any more.
     NotApplicable(Key, Exclusion),
     /// The user switched the autopilot off.
-    SwitchedOff {
-        /// How many objects stay as they are.
-        objects: usize,
-    },
+    SwitchedOff,
     /// The configuration, or an asset, cannot be used as it is.
     Invalid(String),
     /// Assets that somebody asked for need something that the cluster does not serve.
@@ -60,7 +57,7 @@ pub enum Notice {
     Retry {
         /// Why.
         why: String,
-        /// When, in milliseconds.
+        /// How long until then, in milliseconds.
         wait: u128,
     },
 }

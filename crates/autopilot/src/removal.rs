@@ -38,11 +38,12 @@ pub struct Removal<'a> {
     pub impact: Impact,
     /// The nodes that a High deletion restarts.
     pub restarts: &'a Restarts,
-    /// What the object must show to prove a user's act; `None` if we saw it wanted ourselves, so that only a user can have changed that.
+    /// What the object must show to prove a user's act; `None` if this process saw the object wanted, because then only a user can have
+    /// changed that.
     pub proof: Option<Proof<'a>>,
     /// Whether its asset says that it is never deleted.
     pub never_pruned: bool,
-    /// Whether anything is deleted at all (`--prune`).
+    /// Whether anything is deleted or handed back at all (`--prune`).
     pub prune: bool,
     /// Whether what is wanted as a whole is unclear.
     pub suspended: bool,
@@ -63,10 +64,10 @@ pub struct Proof<'a> {
 
 /// A deletion that takes longer than this is reported: most finalizers need moments.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
-/// A deletion without finalizers is looked at again after this.
-const NEXT_LOOK: Duration = Duration::from_secs(1);
+/// A deletion without finalizers is checked again after this.
+const NEXT_CHECK: Duration = Duration::from_secs(1);
 
-/// Decides about one object that is not wanted. In sync means that it is gone, or none of ours.
+/// Decides about one object that is not wanted. In sync means that it is gone, being deleted, or not ours.
 pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     let Some(live) = removal.live else { return Decision::in_sync() };
     if removal.excluded {
@@ -75,7 +76,7 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if let Some(since) = live.deleting {
         let stuck = later(since, STUCK_AFTER);
         if now.wall < stuck || live.finalizers.is_empty() {
-            return Decision { wake: Some(stuck.max(now.wall_after(NEXT_LOOK))), ..Decision::in_sync() };
+            return Decision { wake: Some(stuck.max(now.wall_after(NEXT_CHECK))), ..Decision::in_sync() };
         }
         return Decision::hold(Reason::DeletionStuck { finalizers: live.finalizers.clone() });
     }
@@ -91,6 +92,9 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if removal.suspended {
         return Decision::hold(Reason::Suspended);
     }
+    if !removal.prune {
+        return left_behind(LeftBehind::PruneOff);
+    }
     let digest = deletion_digest(removal.key, live);
     let is_tombstone = removal.cause == Cause::Tombstone;
     match Ownership::of(live, None) {
@@ -101,9 +105,6 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     }
     if !is_tombstone && !removal.is_users_act(live) {
         return left_behind(LeftBehind::NoUserAct);
-    }
-    if !removal.prune {
-        return left_behind(LeftBehind::PruneOff);
     }
     if Ownership::of(live, None) == Ownership::Ours(Origin::Adopted) {
         let effect = Effect::HandBack { patch: handback::patch(live) };
@@ -117,7 +118,7 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
         digest: &digest,
         needed: match removal.cause {
             // A list that does not name the asset does not consent to what its deletion does.
-            Cause::NotNamed => Needed::Exact,
+            Cause::NotNamed => Needed::ApprovalOrPolicy,
             Cause::OptedOut => Needed::ByName,
             Cause::Tombstone => Needed::ToAll,
         },

@@ -23,6 +23,8 @@ pub enum ObjectState {
     ToDelete,
     /// It is not wanted and is to be handed back.
     ToHandBack,
+    /// It is being deleted.
+    Deleting,
     /// It is not wanted, and gone or not ours.
     Gone,
 }
@@ -103,6 +105,7 @@ impl LineState {
                 ObjectState::ToCreate | ObjectState::ToChange => "to be applied",
                 ObjectState::ToDelete => "to be deleted",
                 ObjectState::ToHandBack => "to be handed back",
+                ObjectState::Deleting => "being deleted",
                 ObjectState::Gone => "gone",
             },
             LineState::NotWanted(_) => "not wanted",
@@ -118,6 +121,7 @@ impl fmt::Display for LineState {
         match self {
             LineState::Object(state) => match state {
                 ObjectState::InSync | ObjectState::Gone => Ok(()),
+                ObjectState::Deleting => write!(f, "its deletion is not complete yet"),
                 ObjectState::Unknown => write!(f, "it could not be read, or changes too fast"),
                 ObjectState::Held(reason) => reason.fmt(f),
                 ObjectState::ToCreate => write!(f, "it does not exist"),

@@ -79,6 +79,11 @@ pub enum Reason {
         /// The server's message.
         message: String,
     },
+    /// It could not be written, and is tried again.
+    WriteFailed {
+        /// Why.
+        message: String,
+    },
     /// Somebody keeps deleting it.
     DeletedAgain,
     /// What is wanted as a whole is unclear: the HyperConverged does not exist, or one of its annotations cannot be read.
@@ -183,7 +188,7 @@ impl Reason {
             Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, NotCompliant),
             Reason::BackupFailed { .. } => ("BackupFailed", Warning, NotCompliant),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, NotCompliant),
-            Reason::RefusedByServer { .. } => ("ApplyFailed", Warning, NotCompliant),
+            Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, NotCompliant),
             Reason::Suspended => ("InvalidConfiguration", Warning, NotCompliant),
             Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, NotCompliant),
         }
@@ -249,6 +254,7 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::RefusedByServer { message } => write!(f, "the API server refused it: {message}"),
+            Reason::WriteFailed { message } => write!(f, "it could not be written and is tried again: {message}"),
             Reason::OwnedByAnother { manager, fields } => {
                 write!(f, "{manager} applies {}; these fields are left to it", fields.join(", "))
             }

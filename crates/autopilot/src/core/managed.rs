@@ -1,8 +1,9 @@
 //! What is known of one object that is managed, or is to be removed.
 
+use super::conditions::conditions;
+use super::writes::{Repair, Writes};
 use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
-use crate::decision::PendingWrite;
 use crate::evaluate::DesiredObject;
 use crate::notice::{ObjectNotice, State};
 use crate::pools::restarts;
@@ -10,20 +11,12 @@ use crate::removal::{Cause, Proof, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
 use catalog::Node;
-use change::gate::{Conditions, PoolState, Window};
-use change::{Backoff, Consent, Digest, Impact, Live, Moment, PatchableKinds, Reason, Restarts};
+use change::{Consent, Impact, Live, PatchableKinds, Reason, Restarts};
 use jiff::Timestamp;
 use serde_json::Value;
-use std::time::Duration;
 
-/// After a write that failed without an answer.
-const RETRY: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(300) };
-/// After a write that the server refused: only a change elsewhere can help.
-const RETRY_REFUSED: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(300) };
 /// An override, the last good one and the catalogue's object are three; more refusals need not be remembered.
 const MOST_REFUSED: usize = 4;
-/// By then the watch has reported what became of earlier ones.
-const MOST_UNANSWERED: usize = 8;
 
 /// One object.
 #[derive(Debug)]
@@ -54,35 +47,6 @@ pub(crate) struct Managed {
     /// The state that metrics show.
     pub(crate) shown: Option<State>,
     pub(crate) state: ObjectState,
-}
-
-/// Its writes: the one in flight, and what is known of those before.
-#[derive(Debug, Default)]
-pub(crate) struct Writes {
-    /// The write in flight and what to report when it succeeds. Whatever happens meanwhile is decided about afterwards.
-    pub(crate) pending: Option<(PendingWrite, Option<ObjectNotice>)>,
-    pub(crate) repair: Repair,
-    /// What to report once a later step has succeeded.
-    pub(crate) deferred_notice: Option<ObjectNotice>,
-    /// The digest of the last write that failed.
-    pub(crate) failed: Option<Digest>,
-    /// The last applies without an answer: the budget that each wrote, if it was made, and what to report then.
-    pub(crate) unanswered: Vec<(Budget, Option<ObjectNotice>)>,
-    pub(crate) failures: u32,
-    /// Nothing is written before this.
-    pub(crate) not_before: Option<Moment>,
-}
-
-/// The repair of a list whose key somebody changed, before an apply can succeed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Repair {
-    /// None is needed, as far as is known.
-    #[default]
-    None,
-    /// The next write is one.
-    Due,
-    /// It was made, and the apply after it is not answered yet.
-    Done,
 }
 
 /// What is known of the live object.
@@ -290,58 +254,19 @@ impl Managed {
     }
 }
 
-/// Pool health and maintenance windows are not checked yet.
-fn conditions(policy: Policy<'_>) -> Conditions<'_> {
-    Conditions { consent: policy.consent, pool: PoolState::default(), window: Window::default() }
-}
-
-impl Writes {
-    /// Remembers an apply without an answer, unless it repeats one.
-    pub(crate) fn add_unanswered(&mut self, budget: Budget, notice: Option<ObjectNotice>) {
-        if self.unanswered.iter().all(|(earlier, _)| *earlier != budget) {
-            self.unanswered.push((budget, notice));
-        }
-        if self.unanswered.len() > MOST_UNANSWERED {
-            self.unanswered.remove(0);
-        }
-    }
-
-    /// The pause after another failure.
-    pub(crate) fn fail(&mut self, is_refusal: bool) -> Duration {
-        let backoff = if is_refusal { RETRY_REFUSED } else { RETRY };
-        let pause = backoff.pause(self.failures);
-        self.failures += 1;
-        pause
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Known, Managed, Writes};
+    use super::{Known, Managed};
     use crate::evaluate::DesiredObject;
     use change::{Desired, Impact, Key, Kind, Live};
     use jiff::Timestamp;
     use serde_json::json;
-    use std::time::Duration;
 
     fn managed() -> Managed {
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
         let (desired, source) = (Desired::of(&json!({})), String::new());
         let object = DesiredObject { key, desired, impact: Impact::Low, pool: None, source, never_pruned: false };
         Managed::new("a".into(), 0, object)
-    }
-
-    #[test]
-    fn an_object_the_server_refuses_costs_few_requests_in_its_first_minute() {
-        for refused in [true, false] {
-            let mut writes = Writes::default();
-            let (mut passed, mut tries) = (Duration::ZERO, 1);
-            while passed < Duration::from_secs(60) {
-                passed += writes.fail(refused);
-                tries += 1;
-            }
-            assert!(tries <= 10, "{tries}");
-        }
     }
 
     #[test]

@@ -59,8 +59,11 @@ impl Core {
     /// Takes an answer. A query that cannot be answered now keeps its last answer.
     pub(super) fn answered(&mut self, query: Query, mut answer: Answer) {
         let repeat = self.queries.end(&query);
-        if query == self.recreation.query() && !self.recreation.is_read {
+        if query == self.recreation.query() && !self.recreation.is_read() {
             self.recreation.read(&answer);
+            if !self.recreation.is_read() {
+                self.timers.set(Timer::Query(query), self.now.monotonic.after(AGAIN));
+            }
             return;
         }
         if self.discovery.kinds.find(&query.kind()).is_none() {

@@ -1,114 +1,32 @@
 //! Decides about the objects that are due, in order, while there is room for a write.
 
 use super::Core;
-use super::managed::{Known, Managed, Policy, Repair};
+use super::managed::{Known, Managed, Policy};
 use super::timers::Timer;
+use super::writes::Repair;
 use crate::decide::{Inspected, Remembered, decide};
 use crate::decision::{Decision, PendingWrite, Verdict};
-use crate::notice::{Notice, ObjectNotice, State};
-use crate::removal::{Cause, decide_removal};
+use crate::notice::{Notice, ObjectNotice};
+use crate::removal::decide_removal;
 use crate::status::ObjectState;
 use change::{Effect, Key, Kind};
 use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-/// More writes at a time only make the server slower.
-const WRITES_AT_A_TIME: usize = 8;
-
-/// The objects that are managed or to be removed.
-#[derive(Debug, Default)]
-pub(crate) struct Objects {
-    all: BTreeMap<Key, Managed>,
-    /// Those to decide about, in the order of the catalogue.
-    ready: BTreeSet<(i64, Key)>,
-    /// How many writes are in flight.
-    writing: usize,
-    /// Objects that are not managed any more and have a write in flight: the next one waits for its answer.
-    abandoned: BTreeSet<Key>,
-}
-
-impl Objects {
-    pub(crate) fn get(&self, key: &Key) -> Option<&Managed> {
-        self.all.get(key)
-    }
-
-    pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Managed> {
-        self.all.get_mut(key)
-    }
-
-    pub(crate) fn insert(&mut self, object: Managed) {
-        self.all.insert(object.object.key.clone(), object);
-    }
-
-    /// Removes an object.
-    pub(crate) fn remove(&mut self, key: &Key) -> Option<Managed> {
-        let object = self.all.remove(key)?;
-        if object.writes.pending.is_some() {
-            self.abandoned.insert(key.clone());
-        }
-        Some(object)
-    }
-
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.all.keys()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Managed)> {
-        self.all.iter()
-    }
-
-    /// The objects that a watch reports.
-    pub(crate) fn keys_of(&self, target: &WatchTarget) -> Vec<Key> {
-        self.all.keys().filter(|key| WatchTarget::of(key) == *target).cloned().collect()
-    }
-
-    /// The objects of an asset.
-    pub(crate) fn keys_of_asset(&self, asset: &str) -> Vec<Key> {
-        self.all.iter().filter(|(_, object)| object.asset == asset).map(|(key, _)| key.clone()).collect()
-    }
-
-    pub(crate) fn forget_that_they_were_desired(&mut self) {
-        self.all.values_mut().for_each(|object| object.was_desired = false);
-    }
-
-    /// The next object to decide about, while there is room for a write.
-    pub(crate) fn next_ready(&mut self) -> Option<Key> {
-        if self.writing >= WRITES_AT_A_TIME {
-            return None;
-        }
-        self.ready.pop_first().map(|(_, key)| key)
-    }
-
-    /// Marks every object as due.
-    pub(crate) fn enqueue_all(&mut self) {
-        self.ready.extend(self.all.iter().map(|(key, object)| (object.order, key.clone())));
-    }
-
-    /// A write is answered; whether nobody waits for it any more.
-    pub(crate) fn write_ended(&mut self, key: &Key) -> bool {
-        self.writing = self.writing.saturating_sub(1);
-        self.abandoned.remove(key)
-    }
-
-    /// How many objects are due or have a write in flight.
-    pub(crate) fn backlog(&self) -> usize {
-        self.writing + self.ready.len()
-    }
-}
+/// How long a recreation waits for budgets that could not be read.
+const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl Core {
     /// Marks an object as due.
     pub(super) fn enqueue(&mut self, key: &Key) {
-        if let Some(object) = self.objects.all.get(key) {
-            self.objects.ready.insert((object.order, key.clone()));
-        }
+        self.objects.enqueue(key);
     }
 
     /// Decides about one object and sends the write, if there is one.
     pub(super) fn reconcile(&mut self, key: &Key) {
-        let Some(object) = self.objects.all.get(key) else { return };
-        if object.writes.pending.is_some() || self.objects.abandoned.contains(key) {
+        let Some(object) = self.objects.get(key) else { return };
+        if object.writes.pending.is_some() || self.objects.is_abandoned(key) {
             return;
         }
         if matches!(object.live, Known::Unknown) {
@@ -124,7 +42,7 @@ impl Core {
             self.timers.set(Timer::Reconcile(key.clone()), self.now.moment_of(wake));
         }
         self.report_decision(key, &decision);
-        let Some(object) = self.objects.all.get_mut(key) else { return };
+        let Some(object) = self.objects.get_mut(key) else { return };
         object.state = state_of(object, &decision);
         match decision.verdict {
             Verdict::Hold(_) => {}
@@ -167,12 +85,12 @@ impl Core {
 
     /// What applying the effective desired state changes about this content.
     pub(super) fn inspection(&self, key: &Key, content: &Value) -> Option<Inspected> {
-        self.objects.all.get(key)?.inspection(self.policy(key), content)
+        self.objects.get(key)?.inspection(self.policy(key), content)
     }
 
     /// Sends a write, unless it is too early for another attempt.
     fn write(&mut self, key: &Key, effect: Effect, pending: PendingWrite, notice: Option<ObjectNotice>) {
-        let Some(object) = self.objects.all.get_mut(key) else { return };
+        let Some(object) = self.objects.get_mut(key) else { return };
         if !self.config.writes {
             return;
         }
@@ -197,6 +115,11 @@ impl Core {
         if let PendingWrite::Apply { recreation, adopts, .. } = &pending {
             // The record is written first: whoever kills us then gives nobody a new budget.
             if let Some(left) = recreation.filter(|left| left.is_worn(self.now.wall)) {
+                if !self.recreation.is_read() {
+                    // Recording now would drop the budgets that are recorded there.
+                    let at = self.now.monotonic.after(UNREAD_PAUSE);
+                    return self.timers.set(Timer::Reconcile(key.clone()), at);
+                }
                 record = self.recreation.record(key, left, &self.discovery.kinds, self.now.wall);
             }
             if *adopts {
@@ -207,7 +130,7 @@ impl Core {
         }
         let attempt = object.writes.failures;
         object.writes.pending = Some((pending, notice));
-        self.objects.writing += 1;
+        self.objects.write_started();
         let write = Write { key: key.clone(), served, effect, attempt, record, backup };
         self.commands.push(Command::Write(Box::new(write)));
     }
@@ -218,6 +141,7 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
     match (&decision.verdict, &decision.refused) {
         (Verdict::Hold(reason), _) | (_, Some(reason)) => ObjectState::Held(reason.clone()),
         (Verdict::InSync, None) if object.removal.is_some() && object.is_gone() => ObjectState::Gone,
+        (Verdict::InSync, None) if object.live().is_some_and(|live| live.deleting.is_some()) => ObjectState::Deleting,
         (Verdict::InSync | Verdict::TakeOver { .. }, None) => ObjectState::InSync,
         (Verdict::Inspect, None) => ObjectState::Unknown,
         (Verdict::Write(_, PendingWrite::Delete), None) => ObjectState::ToDelete,
@@ -239,19 +163,4 @@ fn has_all(object: &Managed, effect: &Effect) -> bool {
     let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
     let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
     claim.fields().missing_of(applied).is_empty() && ours.into_iter().all(is_same)
-}
-
-/// What the decision means for metrics.
-pub(super) fn shown_state(object: &Managed, decision: &Decision) -> Option<State> {
-    let held = match &decision.verdict {
-        Verdict::Hold(reason) => Some(reason),
-        _ => decision.refused.as_ref(),
-    };
-    match (held, object.removal, &decision.verdict) {
-        (Some(reason), None, _) => Some(State::Held(reason.clone())),
-        (Some(reason), Some(cause), _) => Some(State::RemovalHeld(cause, reason.clone())),
-        (None, Some(Cause::Tombstone), Verdict::InSync) if !object.is_gone() => Some(State::TombstonePresent),
-        (None, None, Verdict::InSync | Verdict::TakeOver { .. }) => Some(State::InSync),
-        (None, _, _) => None,
-    }
 }

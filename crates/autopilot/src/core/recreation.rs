@@ -16,14 +16,24 @@ const LONGEST_KEY: usize = 253;
 pub(crate) struct RecreationBudgets {
     key: Key,
     left: BTreeMap<String, Budget>,
-    /// Whether the ConfigMap was read: nothing is created before.
-    pub(crate) is_read: bool,
+    state: Reading,
+}
+
+/// Whether the ConfigMap was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Not yet: nothing is rendered before the first attempt.
+    Pending,
+    /// It could not be read: objects that somebody keeps deleting wait, everything else goes on.
+    Failed,
+    /// It was read, or does not exist.
+    Done,
 }
 
 impl RecreationBudgets {
     pub(crate) fn new(namespace: &str) -> RecreationBudgets {
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: api::STATE.into() };
-        RecreationBudgets { key, left: BTreeMap::new(), is_read: false }
+        RecreationBudgets { key, left: BTreeMap::new(), state: Reading::Pending }
     }
 
     /// The query that reads the ConfigMap.
@@ -36,12 +46,25 @@ impl RecreationBudgets {
         }
     }
 
-    /// Takes what an earlier process left; an unreadable ConfigMap counts as empty.
+    /// Whether the ConfigMap was read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.state == Reading::Done
+    }
+
+    /// Whether there was an attempt to read the ConfigMap.
+    pub(crate) fn is_attempted(&self) -> bool {
+        self.state != Reading::Pending
+    }
+
+    /// Takes what an earlier process left. A ConfigMap that cannot be read is not an empty one.
     pub(crate) fn read(&mut self, answer: &Answer) {
-        self.is_read = true;
+        self.state = if *answer == Answer::Unknown { Reading::Failed } else { Reading::Done };
         if let Answer::Found(found) = answer {
             let entries = found["data"].as_object().into_iter().flatten();
-            self.left.extend(entries.filter_map(|(name, text)| Some((name.clone(), Budget::parse(text.as_str())?))));
+            let recorded = entries.filter_map(|(name, text)| Some((name.clone(), Budget::parse(text.as_str())?)));
+            for (name, left) in recorded {
+                self.left.entry(name).or_insert(left);
+            }
         }
     }
 

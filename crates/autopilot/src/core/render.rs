@@ -9,7 +9,7 @@ use crate::removal::Cause;
 use catalog::Query;
 use change::{Key, Kind};
 use protocol::{Content, WatchTarget};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What the assets come to, taken together.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Core {
         while self.is_stale
             && !self.facts.hco.is_null()
             && self.surroundings.is_known()
-            && (self.recreation.is_read || !self.config.writes)
+            && (self.recreation.is_attempted() || !self.config.writes)
         {
             (self.is_stale, self.has_rendered) = (false, true);
             self.render();
@@ -52,8 +52,7 @@ impl Core {
             return;
         }
         if self.platform.take(&evaluation) {
-            let objects = self.objects.iter().filter(|(_, object)| object.live().is_some()).count();
-            self.notify(Notice::SwitchedOff { objects });
+            self.notify(Notice::SwitchedOff);
         }
         let mut rendered = Rendered::default();
         rendered.complaints.extend(evaluation.unclear.iter().map(ToString::to_string));
@@ -75,8 +74,7 @@ impl Core {
         for query in rendered.queries {
             self.ask(query);
         }
-        // While everything is off nothing is removed, not even tombstones.
-        self.expect_removals(if is_off { BTreeMap::new() } else { unwanted });
+        self.expect_removals(unwanted);
         self.close_unneeded_watches();
         self.objects.enqueue_all();
     }

@@ -1,7 +1,7 @@
 //! What is reported about objects: each thing once, when it changes.
 
 use super::Core;
-use super::reconcile::shown_state;
+use super::managed::Managed;
 use crate::decision::{Decision, Verdict};
 use crate::notice::{Notice, ObjectNotice, State};
 use crate::removal::Cause;
@@ -15,11 +15,7 @@ impl Core {
         if let Some(state) = shown_state(object, decision) {
             self.show(key, state);
         }
-        let held = match &decision.verdict {
-            Verdict::Hold(reason) => Some(reason),
-            _ => decision.refused.as_ref(),
-        };
-        if let Some(reason) = held {
+        if let Some(reason) = decision.held() {
             self.report_held(key, reason.clone());
         }
     }
@@ -69,5 +65,16 @@ impl Core {
         let removed = self.objects.iter().filter(move |(_, object)| object.removal == Some(cause));
         let existing = removed.filter(|(_, object)| object.live().is_some());
         existing.map(|(key, object)| (key, object.asset.as_str(), &object.state))
+    }
+}
+
+/// What the decision means for metrics.
+fn shown_state(object: &Managed, decision: &Decision) -> Option<State> {
+    match (decision.held(), object.removal, &decision.verdict) {
+        (Some(reason), None, _) => Some(State::Held(reason.clone())),
+        (Some(reason), Some(cause), _) => Some(State::RemovalHeld(cause, reason.clone())),
+        (None, Some(Cause::Tombstone), Verdict::InSync) if !object.is_gone() => Some(State::TombstonePresent),
+        (None, None, Verdict::InSync | Verdict::TakeOver { .. }) => Some(State::InSync),
+        (None, _, _) => None,
     }
 }

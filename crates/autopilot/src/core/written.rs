@@ -1,8 +1,9 @@
 //! What follows from the answer to a write.
 
 use super::Core;
-use super::managed::{Managed, Repair};
+use super::managed::Managed;
 use super::timers::Timer;
+use super::writes::Repair;
 use crate::decide::{Refused, Remembered};
 use crate::decision::PendingWrite;
 use crate::notice::{Notice, ObjectNotice, State};
@@ -18,6 +19,7 @@ impl Core {
     /// Takes the answer to a write.
     pub(super) fn written(&mut self, key: &Key, result: Result<Written, WriteError>) {
         if self.objects.write_ended(key) {
+            // The object was dropped meanwhile; if it is managed again, its live state decides.
             return self.enqueue(key);
         }
         if let Some(why) = result.as_ref().ok().and_then(|written| written.unrecorded.clone()) {
@@ -83,13 +85,13 @@ impl Core {
             | PendingWrite::Delete
             | PendingWrite::HandBack => None,
         };
-        if !is_stale || failures >= REFETCH_AFTER {
+        // After a stale write the watch usually reports the newer version at once; if it does not, the object is read first.
+        let is_read_first = is_stale && failures >= REFETCH_AFTER;
+        if !is_stale || is_read_first {
             object.writes.not_before = Some(at);
         }
         let failed = object.writes.failed.clone();
         self.notify(Notice::Retry { why: error.to_string(), wait: pause.as_millis() });
-        // What is read decides about the next attempt.
-        let is_read_first = is_stale && failures >= REFETCH_AFTER;
         let timer = if is_read_first { Timer::Refetch(key.clone()) } else { Timer::Reconcile(key.clone()) };
         self.timers.set(timer, at);
         let message = match error {
@@ -99,9 +101,11 @@ impl Core {
                 return self.report_held(key, Reason::BackupFailed { why: message });
             }
             WriteError::Transient { .. } if failures < REPORT_AFTER => return,
-            WriteError::Transient { message, .. }
-            | WriteError::Refused { message, .. }
-            | WriteError::KeyChanged { message, .. } => message,
+            WriteError::Transient { message, .. } => {
+                self.show(key, State::Failed);
+                return self.report_held(key, Reason::WriteFailed { message });
+            }
+            WriteError::Refused { message, .. } | WriteError::KeyChanged { message, .. } => message,
         };
         match (failed, is_invalid) {
             // Without the user's overrides it may be accepted: the next decision says, and waits if it is the same object.

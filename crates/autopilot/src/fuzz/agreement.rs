@@ -66,7 +66,7 @@ fn compare(bed: &TestBed) {
             Some(ObjectState::ToChange) => Next::Changes,
             Some(ObjectState::ToDelete) => Next::Deletes,
             Some(ObjectState::ToHandBack) => Next::HandsBack,
-            Some(ObjectState::InSync | ObjectState::Gone) | None => Next::Nothing,
+            Some(ObjectState::InSync | ObjectState::Deleting | ObjectState::Gone) | None => Next::Nothing,
             // A refused override does not keep the last good state from being restored.
             Some(ObjectState::Held(reason)) => {
                 let is_reported = held.iter().any(|(of, why)| of == key && why.is_same(reason));

@@ -141,7 +141,7 @@ fn with_opt_in_nothing_is_created_before_somebody_asks() {
     let mut bed = unstarted(&["plain", "service"]);
     bed.restart_with(|config| config.opt_in = true);
     expect![[r#"
-        notice SwitchedOff: 0 objects stay
+        notice SwitchedOff
     "#]]
     .assert_eq(&bed.advance(HOUR));
     bed.annotate(HCO, "autopilot=plain");

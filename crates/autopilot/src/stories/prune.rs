@@ -344,7 +344,7 @@ fn a_list_that_names_nothing_prunes_nothing() {
     let mut bed = started(&["plain", "service"]);
     bed.annotate(HCO, "autopilot=,");
     expect![[r#"
-        notice SwitchedOff: 2 objects stay
+        notice SwitchedOff
     "#]]
     .assert_eq(&bed.settle());
     assert!(bed.stored(PLAIN).is_some() && bed.stored(SERVICE).is_some());

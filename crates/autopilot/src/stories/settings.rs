@@ -10,7 +10,7 @@ fn switching_off_says_so_once_and_changes_nothing() {
     let moves = bed.moves();
     bed.annotate(HCO, "autopilot=false");
     expect![[r#"
-        notice SwitchedOff: 1 objects stay
+        notice SwitchedOff
     "#]]
     .assert_eq(&bed.settle());
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));

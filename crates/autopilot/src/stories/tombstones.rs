@@ -89,7 +89,7 @@ fn while_everything_is_off_nothing_is_deleted() {
     let mut bed = with_old(|bed| bed.create_as_former_release(old()));
     bed.annotate(HCO, "autopilot=false");
     expect![[r#"
-        notice SwitchedOff: 0 objects stay
+        notice SwitchedOff
     "#]]
     .assert_eq(&bed.advance(HOUR));
     bed.expect_silence();

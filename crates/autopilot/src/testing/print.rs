@@ -63,7 +63,7 @@ pub(crate) fn notice(notice: &Notice) -> String {
         Notice::TakenOverAsIs(key) => format!("TakenOverAsIs {key}"),
         Notice::State(key, state) => format!("State {key}: {state:?}"),
         Notice::NotApplicable(key, why) => format!("NotApplicable {key}: {why}"),
-        Notice::SwitchedOff { objects } => format!("SwitchedOff: {objects} objects stay"),
+        Notice::SwitchedOff => "SwitchedOff".into(),
         Notice::Invalid(why) => format!("Invalid: {why}"),
         Notice::Missing(need, assets) => format!("Missing {need}: {}", assets.join(", ")),
         Notice::Served(need, assets) => format!("Served {need}: {}", assets.join(", ")),

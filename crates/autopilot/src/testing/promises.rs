@@ -69,7 +69,7 @@ impl Promises {
                 if consent.is_approved(&digest) {
                     self.approved.insert(key.clone());
                 }
-                consent.covers(&digest, Needed::Exact)
+                consent.covers(&digest, Needed::ApprovalOrPolicy)
             }
             _ => false,
         };

@@ -45,10 +45,10 @@ pub enum Needed {
     ByName,
     /// Switching it on for everything is enough: no list can name this object.
     ToAll,
-    /// Only this digest counts, or the policy to approve everything.
-    Exact,
-    /// Only this digest counts, whatever the policy.
-    Digest,
+    /// Only an approval of this digest counts, or the policy to approve everything.
+    ApprovalOrPolicy,
+    /// Only an approval of this digest counts, whatever the policy.
+    ApprovalOnly,
 }
 
 impl Consent {
@@ -59,9 +59,13 @@ impl Consent {
             "none" => ApprovalPolicy::Never,
             _ => ApprovalPolicy::Always,
         };
-        let entries = approved.unwrap_or_default().split([',', ' ', '\n']).map(str::trim);
-        let approved = entries.filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+        let approved = Consent::digests(approved.unwrap_or_default()).map(str::to_owned).collect();
         Consent { given, policy, approved }
+    }
+
+    /// The digests in the annotation `approved`, separated by commas, blanks or line breaks.
+    pub fn digests(approved: &str) -> impl Iterator<Item = &str> {
+        approved.split([',', ' ', '\n']).map(str::trim).filter(|entry| !entry.is_empty())
     }
 
     /// Whether somebody approved exactly this digest.
@@ -74,10 +78,10 @@ impl Consent {
         let is_given = match needed {
             Needed::ByName => self.given >= Given::ByName,
             Needed::ToAll => self.given == Given::ToAll,
-            Needed::Exact | Needed::Digest => false,
+            Needed::ApprovalOrPolicy | Needed::ApprovalOnly => false,
         };
         match self.policy {
-            ApprovalPolicy::Never if needed != Needed::Digest => true,
+            ApprovalPolicy::Never if needed != Needed::ApprovalOnly => true,
             ApprovalPolicy::Never | ApprovalPolicy::Always => self.is_approved(digest),
             ApprovalPolicy::Normal => is_given || self.is_approved(digest),
         }
@@ -95,7 +99,8 @@ mod tests {
         let digest = Digest::of(&json!({}));
         let covers = |given: Given, approval: Option<&str>, approved: Option<&str>| {
             let consent = Consent::read(given, approval, approved);
-            [Needed::ByName, Needed::ToAll, Needed::Exact, Needed::Digest].map(|needed| consent.covers(&digest, needed))
+            [Needed::ByName, Needed::ToAll, Needed::ApprovalOrPolicy, Needed::ApprovalOnly]
+                .map(|needed| consent.covers(&digest, needed))
         };
         let approved = format!("sha256:00, {digest}");
         for (given, approval, approved, expected) in [

@@ -48,19 +48,11 @@ impl EventJournal {
                 let note = format!("{key} is not managed any more and stays as it is: {why}");
                 Some(Entry { severity: Severity::Normal, name: "NotApplicable", about: Some(key), note })
             }
-            Notice::SwitchedOff { objects } => {
-                let note = match objects {
-                    0 => "the autopilot is off; no object was managed".to_owned(),
-                    1 => "the autopilot is off: the managed object stays as it is; run \"virtpilot handback\" to stop \
-                          managing it"
-                        .to_owned(),
-                    count => format!(
-                        "the autopilot is off: the {count} managed objects stay as they are; run \"virtpilot handback\" to \
-                         stop managing them"
-                    ),
-                };
-                normal("Disabled", note)
-            }
+            Notice::SwitchedOff => normal(
+                "Disabled",
+                "the autopilot is off: objects that it managed stay as they are; run \"virtpilot handback\" before an uninstall"
+                    .to_owned(),
+            ),
             Notice::Invalid(why) => warning("InvalidConfiguration", why),
             Notice::Missing(need, assets) => {
                 warning("CRDMissing", format!("{} cannot be applied: {}", assets.join(", "), need.why()))

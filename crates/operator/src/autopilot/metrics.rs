@@ -101,7 +101,9 @@ impl Metrics {
                 self.compliance.get_or_create_owned(object).set(0);
             }
             State::Held(reason) => {
-                self.paused.get_or_create_owned(object).set(i64::from(*reason == Reason::Paused));
+                self.paused
+                    .get_or_create_owned(object)
+                    .set(i64::from(matches!(reason, Reason::Paused | Reason::PauseUnclear { .. })));
                 match reason.compliance() {
                     Compliance::NotCompliant => {
                         self.compliance.get_or_create_owned(object).set(0);

@@ -3,6 +3,7 @@
 use super::print;
 use super::target::Target;
 use anyhow::bail;
+use change::Consent;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     arguments.target.with(async |reached| {
         let add = |before: Option<&str>| {
             let before = before.map(str::trim).unwrap_or_default();
-            let is_listed = before.split(',').any(|entry| entry.trim() == digest);
+            let is_listed = Consent::digests(before).any(|entry| entry == digest);
             let after = if before.is_empty() { digest.to_owned() } else { format!("{before},{digest}") };
             Ok((!is_listed).then_some(after))
         };

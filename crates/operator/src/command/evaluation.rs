@@ -2,6 +2,7 @@
 
 use super::target::{NO_HYPERCONVERGED, Target, on_runtime};
 use crate::images;
+use crate::pack::Pack;
 use anyhow::bail;
 use autopilot::{Config, Core};
 use catalog::Catalog;
@@ -9,9 +10,13 @@ use change::PatchableKinds;
 use cluster::Timeouts;
 use runtime::{Clock, Discard};
 
-/// The operator's flags that change its decisions.
+/// The cluster, the asset pack, and the operator's flags that change its decisions.
 #[derive(clap::Args)]
-pub(crate) struct Policy {
+pub(crate) struct Evaluation {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    pack: Pack,
     /// Treat an absent annotation `autopilot` as off; set it as for the operator
     #[arg(long)]
     opt_in: bool,
@@ -23,14 +28,20 @@ pub(crate) struct Policy {
     prune: bool,
 }
 
-impl Policy {
+impl Evaluation {
     /// Whether an absent annotation `autopilot` means off.
     pub(crate) fn opt_in(&self) -> bool {
         self.opt_in
     }
 
+    /// The catalogue of the asset pack.
+    pub(crate) fn catalog(&self) -> anyhow::Result<Catalog> {
+        self.pack.load()
+    }
+
     /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error, and its objects are unknown.
-    pub(crate) fn evaluate(&self, target: &Target, catalog: Catalog) -> anyhow::Result<Core> {
+    pub(crate) fn evaluate(&self, catalog: Catalog) -> anyhow::Result<Core> {
+        let target = &self.target;
         let config = Config {
             namespace: target.namespace.clone(),
             opt_in: self.opt_in,

@@ -1,19 +1,13 @@
 //! `facts`: prints the facts about a cluster in the format of `render --facts`.
 
-use super::evaluation::Policy;
+use super::evaluation::Evaluation;
 use super::print;
-use super::target::Target;
-use crate::pack::Pack;
 use anyhow::Context;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    pack: Pack,
-    #[command(flatten)]
-    policy: Policy,
+    evaluation: Evaluation,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -29,7 +23,7 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let core = arguments.policy.evaluate(&arguments.target, arguments.pack.load()?)?;
+    let core = arguments.evaluation.evaluate(arguments.evaluation.catalog()?)?;
     let facts = serde_json::to_value(core.facts())?;
     print(&match arguments.output {
         Format::Json => format!("{facts:#}\n"),

@@ -1,10 +1,8 @@
 //! `render`: prints the objects that the catalogue renders; nothing is written.
 
-use super::evaluation::Policy;
+use super::evaluation::Evaluation;
 use super::print;
 use super::table::table;
-use super::target::Target;
-use crate::pack::Pack;
 use anyhow::{Context, bail};
 use autopilot::{AssetResult, Outcome, evaluate};
 use catalog::{Catalog, Facts};
@@ -15,17 +13,13 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    target: Target,
+    evaluation: Evaluation,
     /// Render from a HyperConverged in a file instead of a cluster
     #[arg(long, value_name = "FILE", conflicts_with = "facts")]
     hco_file: Option<PathBuf>,
     /// Render from facts in a file instead of a cluster
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
-    #[command(flatten)]
-    pack: Pack,
-    #[command(flatten)]
-    policy: Policy,
     /// Render only this asset
     #[arg(long)]
     asset: Option<String>,
@@ -50,7 +44,7 @@ enum Format {
 
 /// Exits with 3 when an asset is in error.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let catalog = arguments.pack.load()?;
+    let catalog = arguments.evaluation.catalog()?;
     if let Some(name) = &arguments.asset
         && catalog.asset(name).is_none()
     {
@@ -58,8 +52,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         bail!("the asset {name:?} does not exist\n  fix: choose one of {}", names.join(", "));
     }
     let mut outcomes = match offline(arguments)? {
-        Some(facts) => evaluate_offline(&catalog, &facts, arguments.policy.opt_in()),
-        None => arguments.policy.evaluate(&arguments.target, catalog)?.evaluation().outcomes,
+        Some(facts) => evaluate_offline(&catalog, &facts, arguments.evaluation.opt_in()),
+        None => arguments.evaluation.evaluate(catalog)?.evaluation().outcomes,
     };
     outcomes.retain(|outcome| arguments.asset.as_ref().is_none_or(|name| *name == outcome.asset));
     let failed = outcomes.iter().any(|outcome| matches!(outcome.result, AssetResult::Error(_)));

@@ -1,21 +1,15 @@
 //! `status`: prints the state of every object, and why.
 
-use super::evaluation::Policy;
+use super::evaluation::Evaluation;
 use super::print;
 use super::table::table;
-use super::target::Target;
-use crate::pack::Pack;
 use autopilot::StatusLine;
 use serde::Serialize;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    pack: Pack,
-    #[command(flatten)]
-    policy: Policy,
+    evaluation: Evaluation,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: super::Format,
@@ -31,7 +25,7 @@ struct Line {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let core = arguments.policy.evaluate(&arguments.target, arguments.pack.load()?)?;
+    let core = arguments.evaluation.evaluate(arguments.evaluation.catalog()?)?;
     let lines: Vec<Line> = core.status().into_iter().map(line).collect();
     match arguments.output {
         super::Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&lines)?)),

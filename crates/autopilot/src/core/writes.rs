@@ -1,0 +1,82 @@
+//! The writes of one object: the one in flight, failures, and when the next attempt may be made.
+
+use crate::budget::Budget;
+use crate::decision::PendingWrite;
+use crate::notice::ObjectNotice;
+use change::{Backoff, Digest, Moment};
+use std::time::Duration;
+
+/// After a write that failed without an answer.
+const RETRY: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(300) };
+/// After a write that the server refused: only a change elsewhere can help.
+const RETRY_REFUSED: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(300) };
+/// More unanswered applies are not remembered: the watch has reported the older ones by then.
+const MOST_UNANSWERED: usize = 8;
+
+/// Its writes: the one in flight, and what is known of those before.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    /// The write in flight and what to report when it succeeds. Whatever happens meanwhile is decided about afterwards.
+    pub(crate) pending: Option<(PendingWrite, Option<ObjectNotice>)>,
+    pub(crate) repair: Repair,
+    /// What to report once a later step has succeeded.
+    pub(crate) deferred_notice: Option<ObjectNotice>,
+    /// The digest of the last write that failed.
+    pub(crate) failed: Option<Digest>,
+    /// The last applies without an answer: the budget that each wrote, if it was made, and what to report then.
+    pub(crate) unanswered: Vec<(Budget, Option<ObjectNotice>)>,
+    pub(crate) failures: u32,
+    /// Nothing is written before this.
+    pub(crate) not_before: Option<Moment>,
+}
+
+/// The repair of a list whose key somebody changed, before an apply can succeed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// None is needed, as far as is known.
+    #[default]
+    None,
+    /// The next write is one.
+    Due,
+    /// It was made, and the apply after it is not answered yet.
+    Done,
+}
+
+impl Writes {
+    /// Remembers an apply without an answer, unless it repeats one.
+    pub(crate) fn add_unanswered(&mut self, budget: Budget, notice: Option<ObjectNotice>) {
+        if self.unanswered.iter().all(|(earlier, _)| *earlier != budget) {
+            self.unanswered.push((budget, notice));
+        }
+        if self.unanswered.len() > MOST_UNANSWERED {
+            self.unanswered.remove(0);
+        }
+    }
+
+    /// The pause after another failure.
+    pub(crate) fn fail(&mut self, is_refusal: bool) -> Duration {
+        let backoff = if is_refusal { RETRY_REFUSED } else { RETRY };
+        let pause = backoff.pause(self.failures);
+        self.failures += 1;
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Writes;
+    use std::time::Duration;
+
+    #[test]
+    fn an_object_the_server_refuses_costs_few_requests_in_its_first_minute() {
+        for refused in [true, false] {
+            let mut writes = Writes::default();
+            let (mut passed, mut tries) = (Duration::ZERO, 1);
+            while passed < Duration::from_secs(60) {
+                passed += writes.fail(refused);
+                tries += 1;
+            }
+            assert!(tries <= 10, "{tries}");
+        }
+    }
+}
