@@ -139,3 +139,20 @@ fn a_deleted_object_is_recreated_without_its_overrides_which_are_reported() {
     assert_eq!(bed.value(PLAIN, "/data/level"), "1");
     bed.expect_silence();
 }
+
+#[test]
+fn an_object_that_is_being_deleted_is_recreated_only_when_it_is_gone() {
+    let mut bed = started(&["plain"]);
+    bed.edit("owner", PLAIN, &json!({"metadata": {"finalizers": ["example.com/wait"]}}));
+    bed.delete(PLAIN);
+    bed.edit("owner", PLAIN, &json!({"data": {"level": "9"}}));
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.edit("owner", PLAIN, &json!({"metadata": {"finalizers": null}}));
+    expect![[r#"
+        create ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}

@@ -395,3 +395,20 @@ fn a_deletion_without_finalizers_is_not_reported_as_stuck() {
     bed.report_live(OPTED, live);
     expect![[r#""#]].assert_eq(&bed.advance(5 * MINUTE));
 }
+
+#[test]
+fn a_user_of_a_recreated_hyperconverged_who_asks_again_may_opt_out() {
+    let mut bed = asked();
+    bed.delete(HCO);
+    bed.advance(MINUTE);
+    bed.create_hco();
+    bed.annotate(HCO, "enable-opted=true");
+    bed.settle();
+    bed.annotate(HCO, "enable-opted-");
+    expect![[r#"
+        delete ConfigMap virt/opted
+        notice Pruned ConfigMap virt/opted: pruned: it was not wanted any more
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
