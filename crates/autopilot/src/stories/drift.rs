@@ -53,7 +53,7 @@ fn a_changed_annotation_of_ours_is_put_back() {
         apply ConfigMap virt/plain
         notice DriftCorrected ConfigMap virt/plain: kubectl-annotate changed .metadata.annotations.platform.kubevirt.io/origin; the drift was corrected
     "#]].assert_eq(&bed.settle());
-    assert_eq!(bed.value(PLAIN, "/metadata/annotations")["platform.kubevirt.io/origin"], "created");
+    assert_eq!(bed.stored(PLAIN).unwrap().annotation("platform.kubevirt.io/origin"), Some("created"));
     bed.expect_silence();
 }
 

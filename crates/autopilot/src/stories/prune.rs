@@ -250,7 +250,7 @@ fn a_recreated_hyperconverged_prunes_nothing() {
         notice LeftBehind ConfigMap virt/lasting: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
         notice LeftBehind ConfigMap virt/opted: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
     "#]].assert_eq(&bed.settle());
-    assert!(bed.stored(OPTED).is_some());
+    assert!(bed.server.deletions.iter().all(|deletion| deletion.by == "person"));
     bed.restart();
     expect![[r#"
         notice LeftBehind ConfigMap virt/lasting: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
