@@ -198,7 +198,7 @@ fn only_a_user_of_this_hyperconverged_can_opt_out() {
         let proof = Some(Proof { source: "this", hco_created: Some(at(0)) });
         let situation = Situation::of(Some("created")).annotate("source", written);
         situation.with(|situation| {
-            (situation.proof, situation.cause, situation.live.created) = (proof, cause, Some(created))
+            (situation.proof, situation.cause, situation.live.created) = (proof, cause, Some(created));
         })
     };
     made("this", at(0), Cause::OptedOut).check(&expect!["delete u in 7, report Pruned { dropped: [] }"]);

@@ -20,7 +20,7 @@ fn an_object_is_backed_up_before_it_is_adopted_and_the_changes_are_reported() {
         apply ConfigMap virt/plain
         notice Adopted ConfigMap virt/plain: adopted; a backup of the object as it was is kept. Changed: .data.level ("7" -> "1"), .data.mode (nothing -> "auto")
     "#]].assert_eq(&bed.settle());
-    assert_eq!(bed.value(PLAIN, "/metadata/annotations")["platform.kubevirt.io/origin"], "adopted");
+    assert_eq!(bed.stored(PLAIN).unwrap().annotation("platform.kubevirt.io/origin"), Some("adopted"));
     bed.expect_silence();
 }
 

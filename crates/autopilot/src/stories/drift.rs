@@ -54,7 +54,7 @@ fn a_changed_annotation_of_ours_is_put_back() {
         apply ConfigMap virt/plain
         notice DriftCorrected ConfigMap virt/plain: kubectl-annotate changed .metadata.annotations.platform.kubevirt.io/origin; the drift was corrected
     "#]].assert_eq(&bed.settle());
-    assert_eq!(bed.value(PLAIN, "/metadata/annotations")["platform.kubevirt.io/origin"], "created");
+    assert_eq!(bed.stored(PLAIN).unwrap().annotation("platform.kubevirt.io/origin"), Some("created"));
     bed.expect_silence();
 }
 
@@ -161,5 +161,22 @@ fn a_field_that_another_manager_applies_too_keeps_its_value() {
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.value("ConfigMap virt/plain", "/data/level"), "5");
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_that_is_being_deleted_is_recreated_only_when_it_is_gone() {
+    let mut bed = started(&["plain"]);
+    bed.edit("owner", PLAIN, &json!({"metadata": {"finalizers": ["example.com/wait"]}}));
+    bed.delete(PLAIN);
+    bed.edit("owner", PLAIN, &json!({"data": {"level": "9"}}));
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.edit("owner", PLAIN, &json!({"metadata": {"finalizers": null}}));
+    expect![[r#"
+        create ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated
+    "#]]
+    .assert_eq(&bed.settle());
     bed.expect_silence();
 }

@@ -2,6 +2,7 @@
 
 use super::{HOUR, OPTED, PLAIN, config_map, started};
 use crate::testing::bed::HCO;
+use crate::testing::watching::OpenWatch;
 use expect_test::expect;
 use serde_json::json;
 #[test]
@@ -158,5 +159,15 @@ fn a_watch_of_crds_that_lists_again_asks_what_is_served() {
         notice AssetApplied KubeDescheduler virt/cluster: applied
     "#]]
     .assert_eq(&bed.advance(super::SECOND));
+    bed.expect_silence();
+}
+
+#[test]
+fn a_repeated_event_changes_nothing() {
+    let mut bed = started(&["plain"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    bed.settle();
+    bed.watches.values_mut().for_each(OpenWatch::repeat);
+    expect![[r#""#]].assert_eq(&bed.settle_verbosely());
     bed.expect_silence();
 }

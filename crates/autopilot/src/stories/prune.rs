@@ -250,7 +250,7 @@ fn a_recreated_hyperconverged_prunes_nothing() {
         notice LeftBehind ConfigMap virt/lasting: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
         notice LeftBehind ConfigMap virt/opted: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
     "#]].assert_eq(&bed.settle());
-    assert!(bed.stored(OPTED).is_some());
+    assert!(bed.server.deletions.iter().all(|deletion| deletion.by == "person"));
     bed.restart();
     expect![[r#"
         notice LeftBehind ConfigMap virt/lasting: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
@@ -394,4 +394,21 @@ fn a_deletion_without_finalizers_is_not_reported_as_stuck() {
     (live.finalizers, live.resource_version) = (Vec::new(), format!("{}0", live.resource_version));
     bed.report_live(OPTED, live);
     expect![[r#""#]].assert_eq(&bed.advance(5 * MINUTE));
+}
+
+#[test]
+fn a_user_of_a_recreated_hyperconverged_who_asks_again_may_opt_out() {
+    let mut bed = asked();
+    bed.delete(HCO);
+    bed.advance(MINUTE);
+    bed.create_hco();
+    bed.annotate(HCO, "enable-opted=true");
+    bed.settle();
+    bed.annotate(HCO, "enable-opted-");
+    expect![[r#"
+        delete ConfigMap virt/opted
+        notice Pruned ConfigMap virt/opted: pruned: it was not wanted any more
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
 }

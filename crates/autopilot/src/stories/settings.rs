@@ -1,22 +1,25 @@
 //! What the HyperConverged says about everything.
 
 use super::{HOUR, PLAIN, SECOND, started, unstarted};
-use crate::testing::bed::HCO;
+use crate::testing::bed::{HCO, TestBed};
 use expect_test::expect;
 use serde_json::json;
 #[test]
 fn switching_off_says_so_once_and_changes_nothing() {
     let mut bed = started(&["plain", "kernel"]);
-    let moves = bed.moves();
     bed.annotate(HCO, "autopilot=false");
+    let versions = |bed: &TestBed| -> Vec<String> {
+        bed.server.objects().map(|(key, stored)| format!("{key} {}", stored.version())).collect()
+    };
+    let before = versions(&bed);
     expect![[r#"
         notice SwitchedOff
     "#]]
     .assert_eq(&bed.settle());
+    assert_eq!(versions(&bed), before);
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     bed.paint("red");
     expect![[r#""#]].assert_eq(&bed.advance(HOUR));
-    assert_eq!(bed.moves(), moves);
     bed.expect_silence();
 }
 

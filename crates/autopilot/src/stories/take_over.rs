@@ -178,3 +178,17 @@ fn an_object_of_the_predecessor_is_not_taken_over_while_the_settings_cannot_be_r
     assert_eq!(bed.value("ConfigMap virt/opted", "/data/size"), "huge");
     bed.expect_silence();
 }
+
+#[test]
+fn a_machine_config_that_was_taken_over_is_defended_while_the_settings_cannot_be_read() {
+    let mut bed = inherited(kernel("quiet"), "kernel");
+    bed.settle();
+    bed.annotate(HCO, "autopilot=kernle");
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    expect![[r#"
+        notice Invalid: the annotation autopilot names "kernle" (did you mean kernel?), which is no asset and no group; nothing new is done until it is corrected
+        apply MachineConfig kernel
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}

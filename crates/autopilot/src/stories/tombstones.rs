@@ -271,3 +271,13 @@ fn an_object_that_a_user_does_not_want_needs_a_users_act_although_a_tombstone_na
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
 }
+
+#[test]
+fn what_an_asset_would_render_on_another_cluster_is_not_deleted() {
+    let pack = Pack::standard().only(&["gpu"]).tombstone("gpu", &pack::config_map("gpu", ""));
+    let mut bed = TestBed::of(pack);
+    bed.create_as_former_release(config_map("gpu", &json!({"driver": "open"})));
+    expect![[r#""#]].assert_eq(&bed.advance(HOUR));
+    assert!(bed.stored("ConfigMap virt/gpu").is_some());
+    bed.expect_silence();
+}
