@@ -123,7 +123,7 @@ mod tests {
     const OPT_IN: &str = "install: opt-in, conditions: [{type: annotation, key: ask, value: \"true\"}]";
     const GPU: &str = "install: opt-in, conditions: [{type: hardware-detection, detector: gpuPresent}]";
 
-    fn check(annotations: serde_json::Value, assets: &[(&str, &str)], tombstones: &str, expected: &Expect) {
+    fn check(annotations: &serde_json::Value, assets: &[(&str, &str)], tombstones: &str, expected: &Expect) {
         let catalog = catalog(assets, tombstones);
         let hco = json!({"metadata": {"name": "h", "namespace": "n", "annotations": annotations}});
         let evaluation = evaluate(&catalog, &Facts { hco, ..Facts::default() }, false, None);
@@ -141,27 +141,27 @@ mod tests {
     #[test]
     fn what_users_do_not_want_is_removed_and_what_facts_do_not_allow_stays() {
         let assets = [("a", ALWAYS), ("b", OPT_IN), ("c", GPU)];
-        check(json!({}), &assets, "", &expect!["1 wanted; removed: ConfigMap b OptedOut"]);
-        check(json!({"ask": "true"}), &assets, "", &expect!["2 wanted; removed: "]);
+        check(&json!({}), &assets, "", &expect!["1 wanted; removed: ConfigMap b OptedOut"]);
+        check(&json!({"ask": "true"}), &assets, "", &expect!["2 wanted; removed: "]);
         let list = |names: &str| json!({"platform.kubevirt.io/autopilot": names, "ask": "true"});
-        check(list("b"), &assets, "", &expect!["1 wanted; removed: ConfigMap a NotNamed, ConfigMap c NotNamed"]);
-        check(list("b, typo"), &assets, "", &expect!["0 wanted; removed: "]);
-        check(list("false"), &assets, &tombstone("v1", "ConfigMap", "old"), &expect!["0 wanted; removed: "]);
+        check(&list("b"), &assets, "", &expect!["1 wanted; removed: ConfigMap a NotNamed, ConfigMap c NotNamed"]);
+        check(&list("b, typo"), &assets, "", &expect!["0 wanted; removed: "]);
+        check(&list("false"), &assets, &tombstone("v1", "ConfigMap", "old"), &expect!["0 wanted; removed: "]);
     }
 
     #[test]
     fn a_tombstone_never_removes_what_an_asset_may_render() {
         let old = tombstone("v1", "ConfigMap", "old");
         let both = |name: &str| format!("{old}{}", tombstone("v1beta9", "ConfigMap", name));
-        check(json!({}), &[("a", ALWAYS)], &old, &expect!["1 wanted; removed: ConfigMap old Tombstone"]);
-        check(json!({}), &[("a", ALWAYS)], &both("a"), &expect!["1 wanted; removed: ConfigMap old Tombstone"]);
-        check(json!({}), &[("c", GPU)], &both("c"), &expect!["0 wanted; removed: ConfigMap old Tombstone"]);
-        check(json!({}), &[("asking", ALWAYS)], &old, &expect!["0 wanted; removed: "]);
+        check(&json!({}), &[("a", ALWAYS)], &old, &expect!["1 wanted; removed: ConfigMap old Tombstone"]);
+        check(&json!({}), &[("a", ALWAYS)], &both("a"), &expect!["1 wanted; removed: ConfigMap old Tombstone"]);
+        check(&json!({}), &[("c", GPU)], &both("c"), &expect!["0 wanted; removed: ConfigMap old Tombstone"]);
+        check(&json!({}), &[("asking", ALWAYS)], &old, &expect!["0 wanted; removed: "]);
     }
 
     #[test]
     fn tombstones_of_kinds_that_are_not_served_or_never_managed_are_ignored() {
         let tombstones = [tombstone("v1", "Unserved", "x"), tombstone("v1", "Node", "x"), tombstone("v1", "Wide", "x")];
-        check(json!({}), &[("a", ALWAYS)], &tombstones.concat(), &expect!["1 wanted; removed: Wide x Tombstone"]);
+        check(&json!({}), &[("a", ALWAYS)], &tombstones.concat(), &expect!["1 wanted; removed: Wide x Tombstone"]);
     }
 }

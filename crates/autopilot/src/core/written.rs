@@ -39,8 +39,10 @@ impl Core {
                 }
                 self.enqueue(key);
             }
-            // A foreign object is not taken apart to make room for ours.
-            Err(WriteError::KeyChanged { .. }) if object.writes.repair == Repair::None && !is_adoption => {
+            // A foreign object is not taken apart to make room for ours, and one that does not exist has nothing to repair.
+            Err(WriteError::KeyChanged { .. })
+                if object.writes.repair == Repair::None && !is_adoption && object.live().is_some() =>
+            {
                 (object.writes.repair, object.writes.deferred_notice) = (Repair::Due, notice);
                 self.enqueue(key);
             }

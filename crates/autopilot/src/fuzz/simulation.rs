@@ -151,46 +151,13 @@ fn compare_with_a_new_core(bed: &TestBed) {
 }
 
 proptest! {
-    #![proptest_config(super::config())]
+    #![proptest_config(super::seeds())]
 
     /// The number of acts shrinks to the shortest beginning that fails; the seed says nothing.
     #[test]
-    fn a_seeded_simulation_converges_and_breaks_no_promise(seed in any::<u64>().no_shrink(), acts in 0..40_usize) {
+    fn a_seeded_simulation_converges_and_breaks_no_promise(seed in any::<u64>().no_shrink(), acts in super::acts()) {
         let mut bed = TestBed::new();
         simulate(seed, acts, &mut bed);
         prop_assert!(bed.steps > 0);
     }
-}
-
-#[test]
-fn hunt() {
-    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or);
-    let start = std::time::Instant::now();
-    let (mut steps, mut failed) = (0, 0);
-    let attempt = |seed: u64, acts: usize| {
-        let mut bed = TestBed::new();
-        bed.is_verbose = true;
-        let run = std::panic::AssertUnwindSafe(|| simulate(seed, acts, &mut bed));
-        let result = std::panic::catch_unwind(run).map_err(|why| {
-            why.downcast_ref::<String>()
-                .cloned()
-                .unwrap_or_else(|| why.downcast_ref::<&str>().unwrap_or(&"?").to_string())
-        });
-        (bed, result)
-    };
-    std::panic::set_hook(Box::new(|_| {}));
-    for seed in number("FROM", 0)..number("FROM", 0) + number("COUNT", 1) {
-        let (bed, result) = attempt(seed, number("ACTS", 30) as usize);
-        steps += bed.steps;
-        if let Err(_) = result {
-            failed += 1;
-            if failed <= number("SHOW", 1) {
-                let acts = (0..=number("ACTS", 30) as usize).find(|acts| attempt(seed, *acts).1.is_err()).unwrap();
-                let (bed, result) = attempt(seed, acts);
-                println!("{}\nSEED {seed} ACTS {acts}: {}", bed.lines.concat(), result.unwrap_err());
-            }
-        }
-    }
-    let took = start.elapsed();
-    println!("{failed} failed, {steps} steps, {took:?}, {} steps/s", steps as f64 / took.as_secs_f64());
 }

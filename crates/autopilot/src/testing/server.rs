@@ -50,7 +50,7 @@ pub(crate) struct Change {
 #[derive(Debug, Clone)]
 pub(crate) struct Deletion {
     pub(crate) by: String,
-    /// The object as it was.
+    /// The object as it was: its uid, creator and origin.
     pub(crate) before: Rc<Stored>,
 }
 
@@ -88,10 +88,6 @@ impl ApiServer {
     pub(crate) fn list(&self, kind: &Kind, namespace: &str) -> Vec<(&Key, &Rc<Stored>)> {
         let matches = |key: &&Key| is_of(key, kind, namespace);
         self.objects.iter().filter(|(key, _)| matches(key)).collect()
-    }
-
-    pub(crate) fn objects(&self) -> impl Iterator<Item = (&Key, &Rc<Stored>)> {
-        self.objects.iter()
     }
 
     /// Server-side apply. Preconditions are uid and resourceVersion in the object's metadata.

@@ -361,3 +361,18 @@ fn a_field_that_another_manager_applies_too_keeps_its_value() {
     assert_eq!(bed.value("ConfigMap virt/plain", "/data/level"), "5");
     bed.expect_silence();
 }
+
+#[test]
+fn a_new_object_with_a_key_twice_is_refused_and_not_repaired() {
+    let mut bed = TestBed::new();
+    bed.fail_all("Service virt/service", Fault::KeyChanged);
+    bed.annotate(HCO, "autopilot=service");
+    expect![[r#"
+        create Service virt/service: refused: the key of a list item has changed
+        notice Retry in 2000 ms
+        notice ApplyFailed Service virt/service: the API server refused it: injected
+        create Service virt/service: refused: the key of a list item has changed
+        notice Retry in 4000 ms
+    "#]]
+    .assert_eq(&bed.advance(3 * SECOND));
+}
