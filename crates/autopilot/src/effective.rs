@@ -37,7 +37,7 @@ impl EffectiveDesired {
                     Reason::PatchRefused { why: message }
                 }
                 // The catalogue's own object has nothing to fall back on: it is tried again.
-                refused => return Ok((effective.as_recorded(observed, live), refused)),
+                refused => return Ok((effective.with_record(observed, live), refused)),
             },
             Err(Unfit::Wrong(reason) | Unfit::NotNow(reason)) => reason,
         };
@@ -51,7 +51,7 @@ impl EffectiveDesired {
     }
 
     /// Keeps what is recorded on the object if it comes to the same: overrides in other words are no reason for a write.
-    fn as_recorded(mut self, observed: &Observed<'_>, live: &Live) -> EffectiveDesired {
+    fn with_record(mut self, observed: &Observed<'_>, live: &Live) -> EffectiveDesired {
         let is_recorded =
             |(key, text): &(&'static str, String)| live.annotations.get(*key).is_some_and(|recorded| recorded == text);
         if !self.last_good.iter().all(is_recorded)

@@ -1,4 +1,4 @@
-//! Properties of exclusions, of the last good overrides and of removal, with input that nobody would write.
+//! Properties of exclusions, of the last good overrides, of removal and of whole clusters, with input that nobody would write.
 
 mod agreement;
 mod people;
@@ -21,9 +21,23 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// What proptest takes where nobody says how many.
+const DEFAULT_CASES: u32 = 256;
+
 fn config() -> ProptestConfig {
     // The number of cases comes from PROPTEST_CASES, which `make fuzz` sets.
     ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// The same for whole clusters, of which 200 take some seconds.
+fn seeds() -> ProptestConfig {
+    let config = config();
+    ProptestConfig { cases: if config.cases == DEFAULT_CASES { 200 } else { config.cases }, ..config }
+}
+
+/// How many acts a cluster sees: few, to be fast, and now and then many.
+fn acts() -> impl Strategy<Value = usize> {
+    prop_oneof![9 => 0..14_usize, 1 => 0..40_usize]
 }
 
 /// A patch for the Service of the scene: good, refused, or not fitting.

@@ -44,8 +44,10 @@ impl Core {
                 }
                 self.enqueue(key);
             }
-            // A foreign object is not taken apart to make room for ours.
-            Err(WriteError::KeyChanged { .. }) if object.writes.repair == Repair::None && !is_adoption => {
+            // A foreign object is not taken apart to make room for ours, and one that does not exist has nothing to repair.
+            Err(WriteError::KeyChanged { .. })
+                if object.writes.repair == Repair::None && !is_adoption && object.live().is_some() =>
+            {
                 object.writes.repair = Repair::Due;
                 // A repair that did not help is no drift of its own.
                 object.writes.deferred_notice = object.writes.deferred_notice.take().or(notice);

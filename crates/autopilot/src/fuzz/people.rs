@@ -35,7 +35,8 @@ pub(super) fn act(bed: &mut TestBed, random: &mut Random) {
         85..=88 => nodes(bed, random),
         89..=92 => look_up(bed, random),
         93..=95 => crds(bed, random),
-        96..=97 => hco(bed, random),
+        96 => hco(bed, random),
+        97 => fight(bed, random),
         _ => finalizers(bed, random),
     }
 }
@@ -73,6 +74,21 @@ fn edit(bed: &mut TestBed, random: &mut Random) {
         _ => field(&key, random),
     };
     update(bed, random.pick(&MANAGERS), &key, &change);
+}
+
+/// Another controller insists, for longer than any budget lasts.
+fn fight(bed: &mut TestBed, random: &mut Random) {
+    let (key, deletes) = (bed.key(random.pick(&OBJECTS)), random.chance(50));
+    bed.line(&format!("a controller fights over {key}"));
+    for _ in 0..if deletes { 12 } else { 30 } {
+        if deletes {
+            let _ = bed.server.delete("controller", &key, None);
+        } else {
+            let change = field(&key, random);
+            let _ = bed.server.update("controller", &key, |object| merge(object, &change));
+        }
+        bed.run();
+    }
 }
 
 fn delete(bed: &mut TestBed, random: &mut Random) {

@@ -63,7 +63,7 @@ fn a_write_that_never_arrives_is_tried_with_growing_pauses_and_reported_after_fo
         notice Retry in 800 ms
         create ConfigMap virt/plain: failed
         notice Retry in 1600 ms
-        notice ApplyFailed ConfigMap virt/plain: the API server refused it: injected
+        notice ApplyFailed ConfigMap virt/plain: it could not be written and is tried again: injected
         create ConfigMap virt/plain: failed
         notice Retry in 3200 ms
         create ConfigMap virt/plain: failed
@@ -306,4 +306,19 @@ fn a_correction_whose_answer_is_lost_is_not_made_twice() {
     "#]]
     .assert_eq(&bed.advance(2 * SECOND));
     bed.expect_silence();
+}
+
+#[test]
+fn a_new_object_with_a_key_twice_is_refused_and_not_repaired() {
+    let mut bed = TestBed::new();
+    bed.fail_all("Service virt/service", Fault::KeyChanged);
+    bed.annotate(HCO, "autopilot=service");
+    expect![[r#"
+        create Service virt/service: refused: the key of a list item has changed
+        notice Retry in 2000 ms
+        notice ApplyFailed Service virt/service: the API server refused it: injected
+        create Service virt/service: refused: the key of a list item has changed
+        notice Retry in 4000 ms
+    "#]]
+    .assert_eq(&bed.advance(3 * SECOND));
 }

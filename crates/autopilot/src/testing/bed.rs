@@ -18,6 +18,7 @@ use protocol::{Command, Core as _, Event, WatchTarget};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The HyperConverged.
@@ -77,12 +78,21 @@ pub(crate) struct TestBed {
 impl TestBed {
     /// A cluster with a HyperConverged, one worker without a GPU and MachineConfigs, and a core of the standard pack that has not run yet.
     pub(crate) fn new() -> TestBed {
-        TestBed::of(Pack::standard())
+        static STANDARD: LazyLock<(Pack, Catalog)> = LazyLock::new(|| {
+            let pack = Pack::standard();
+            let catalog = pack.catalog();
+            (pack, catalog)
+        });
+        TestBed::on(STANDARD.0.clone(), STANDARD.1.clone())
     }
 
     /// The same with another pack.
     pub(crate) fn of(pack: Pack) -> TestBed {
         let catalog = pack.catalog();
+        TestBed::on(pack, catalog)
+    }
+
+    fn on(pack: Pack, catalog: Catalog) -> TestBed {
         let started: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         let mut server = ApiServer::new(started);
         server.serve("v1", "ConfigMap", "configmaps", true);

@@ -207,7 +207,10 @@ impl TestBed {
             Effect::RepairLists { object, precondition } => {
                 let mut wanted = object.clone();
                 precondition.stamp(&mut wanted);
-                let live = server.get(key).map(|stored| stored.whole(&key.kind.api_version())).unwrap_or_default();
+                let Some(stored) = server.get(key) else {
+                    return Err(Failure::Refused(404, format!("{key} not found")));
+                };
+                let live = stored.whole(&key.kind.api_version());
                 if ["resourceVersion", "uid"].iter().any(|field| live["metadata"][field] != wanted["metadata"][field]) {
                     return Err(Failure::Conflict(format!("{key} has changed")));
                 }

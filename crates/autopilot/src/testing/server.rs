@@ -50,7 +50,7 @@ pub(crate) struct Change {
 #[derive(Debug, Clone)]
 pub(crate) struct Deletion {
     pub(crate) by: String,
-    /// The object as it was.
+    /// The object as it was: its uid, creator and origin.
     pub(crate) before: Rc<Stored>,
 }
 
@@ -90,6 +90,7 @@ impl ApiServer {
         self.objects.iter().filter(|(key, _)| matches(key)).collect()
     }
 
+    /// All objects.
     pub(crate) fn objects(&self) -> impl Iterator<Item = (&Key, &Rc<Stored>)> {
         self.objects.iter()
     }

@@ -68,7 +68,11 @@ fn uid_and_version_are_preconditions() {
     let now = apply(&of(stored.uid(), stored.version())).unwrap().unwrap();
     assert!(matches!(bed.server.delete("us", &key, Some((now.uid(), stored.version()))), Err(Failure::Conflict(_))));
     assert_eq!(bed.server.delete("us", &key, Some((now.uid(), now.version()))), Ok(None));
-    assert_eq!(bed.server.deletions.last().unwrap().before.creator, "us");
+    let deletion = bed.server.deletions.last().unwrap();
+    assert_eq!(
+        (deletion.by.as_str(), deletion.before.creator.as_str(), deletion.before.uid()),
+        ("us", "us", now.uid())
+    );
 }
 
 #[test]
