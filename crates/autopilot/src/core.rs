@@ -49,7 +49,7 @@ pub struct Config {
     pub opt_in: bool,
     /// Sensitive kinds that users may patch.
     pub patchable: PatchableKinds,
-    /// Whether objects that are not wanted any more are deleted.
+    /// Whether objects that are not wanted any more are deleted or handed back.
     pub prune: bool,
     /// Images by name, for templates.
     pub images: BTreeMap<String, String>,

@@ -43,7 +43,7 @@ impl Ownership {
         let written = live.annotations.get(annotation::ORIGIN);
         match (claim, written) {
             (Some(claim), Some(written)) => {
-                // The annotation counts only if we own it; in doubt the object is foreign, and nothing is lost.
+                // The annotation counts only if we own it; in doubt the object counts as adopted: it is handed back and never deleted.
                 let is_ours = claim.has_annotation(annotation::ORIGIN);
                 let created = is_ours && written == Origin::Created.word();
                 Ownership::Ours(if created { Origin::Created } else { Origin::Adopted })

@@ -5,7 +5,7 @@ use change::{Effect, Key, Live};
 use serde_json::Value;
 use std::fmt;
 
-/// One write and what has to be done before it, in this order; the first failure ends it.
+/// One write and what has to be done before it: the record, then the backup.
 #[derive(Debug, Clone)]
 pub struct Write {
     /// The object.

@@ -98,3 +98,25 @@ fn entry(key: &Key) -> String {
     let valid = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     name.chars().map(|character| if valid(character) { character } else { '_' }).take(LONGEST_KEY).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RecreationBudgets;
+    use crate::budget::Budget;
+    use catalog::Answer;
+    use change::{Key, Kind};
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    #[test]
+    fn a_configmap_that_cannot_be_read_is_not_an_empty_one() {
+        let mut budgets = RecreationBudgets::new("n");
+        assert!(!budgets.is_attempted() && !budgets.is_read());
+        budgets.read(&Answer::Unknown);
+        assert!(budgets.is_attempted() && !budgets.is_read(), "recreations wait, everything else goes on");
+        let left = Budget::full(Timestamp::UNIX_EPOCH).spend(Timestamp::UNIX_EPOCH).unwrap();
+        budgets.read(&Answer::Found(json!({"data": {"ConfigMap.n.x": left.to_string(), "bad": "?"}})));
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
+        assert!(budgets.is_read() && budgets.left(&key) == Some(left));
+    }
+}

@@ -12,12 +12,14 @@ const END: &str = "<!-- end of generated -->";
 pub(super) fn file(workspace: &Workspace) -> anyhow::Result<File> {
     let names: Vec<&str> = workspace.own().map(|package| package.name.as_str()).collect();
     let row = |layer: &Layer| {
-        let existing: Vec<&str> = layer.may_use.iter().copied().filter(|name| names.contains(name)).collect();
-        let may_use = if existing.is_empty() { "-".to_owned() } else { existing.join(", ") };
-        [format!("`{}`", layer.name), layer.role.label().to_owned(), may_use, layer.what.to_owned()]
+        let may_use = if layer.may_use.is_empty() { "-".to_owned() } else { layer.may_use.join(", ") };
+        let role = match names.contains(&layer.name) {
+            true => layer.role.label().to_owned(),
+            false => format!("{}, planned", layer.role.label()),
+        };
+        [format!("`{}`", layer.name), role, may_use, layer.what.to_owned()]
     };
-    let existing = LAYERS.iter().filter(|layer| names.contains(&layer.name));
-    let rows: Vec<[String; 4]> = existing.map(row).collect();
+    let rows: Vec<[String; 4]> = LAYERS.iter().map(row).collect();
     let table = markdown_table(["crate", "role", "may use", "what it is"], &rows);
     let old = workspace.read(PATH)?;
     let (before, rest) = old.split_once(BEGIN).with_context(|| format!("{PATH} has no line {BEGIN:?}"))?;
