@@ -2,6 +2,7 @@
 
 use crate::fuzz::people;
 use crate::fuzz::random::Random;
+use crate::fuzz::simulation::failure;
 use crate::fuzz::states::states;
 use crate::notice::{Notice, ObjectNotice};
 use crate::status::ObjectState;
@@ -21,18 +22,17 @@ enum Next {
 }
 
 /// A cluster after some acts: the core has seen some of them, and then stops.
-fn cluster(seed: u64, acts: usize) -> TestBed {
-    let (mut bed, random) = (TestBed::new(), &mut Random(seed));
+fn prepare(seed: u64, acts: usize, bed: &mut TestBed) {
+    let random = &mut Random(seed);
     for _ in 0..random.below(6) {
-        people::create(&mut bed, random);
+        people::create(bed, random);
     }
     for _ in 0..acts {
-        people::act(&mut bed, random);
+        people::act(bed, random);
         if random.chance(40) {
             bed.run();
         }
     }
-    bed
 }
 
 /// What a core that starts on this cluster does first about each object, and why it holds objects.
@@ -79,8 +79,9 @@ fn compare(bed: &TestBed) {
         };
         let done = acts.get(key).copied().unwrap_or(Next::Nothing);
         assert_eq!(shown, done, "{key}");
+        // After a write another reason may hold it.
         let is_held = held.iter().any(|(of, why)| of == key && !is_refusal(why));
-        assert!(!is_held, "{key} is held: {held:?}");
+        assert!(!is_held || done != Next::Nothing, "{key} is held: {held:?}");
     }
 }
 
@@ -94,8 +95,10 @@ proptest! {
 
     #[test]
     fn status_shows_what_a_core_that_starts_does_next(seed in any::<u64>().no_shrink(), acts in super::acts()) {
-        let bed = cluster(seed, acts);
-        compare(&bed);
-        prop_assert!(acts == 0 || bed.server.version > 1);
+        let failure = failure(|bed| {
+            prepare(seed, acts, bed);
+            compare(bed);
+        });
+        prop_assert!(failure.is_none(), "{}", failure.unwrap_or_default());
     }
 }

@@ -154,7 +154,7 @@ fn compare_with_a_new_core(bed: &TestBed, random: &mut Random) {
 }
 
 /// What failed and what had happened before; nothing if all went well.
-fn failure(run: impl FnOnce(&mut TestBed)) -> Option<String> {
+pub(super) fn failure(run: impl FnOnce(&mut TestBed)) -> Option<String> {
     let mut bed = TestBed::new();
     let why = catch_unwind(AssertUnwindSafe(|| run(&mut bed))).err()?;
     let why = why.downcast_ref::<String>().cloned().unwrap_or_default();
