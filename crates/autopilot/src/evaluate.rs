@@ -234,6 +234,9 @@ fn evaluate_asset(
     let unreadable = |query: &Query| AssetResult::Error(format!("{query} cannot be read now"));
     match catalog::applies(asset, facts) {
         Applicability::Applies => match catalog::render(catalog, asset, facts) {
+            Rendered::Object(object) if let Some(field) = wrong_metadata(&object) => {
+                AssetResult::Error(format!("it renders metadata.{field} that is not a map"))
+            }
             Rendered::Object(object) => match Key::of(&object) {
                 Some(key) if is_never_managed(&key.kind) => {
                     AssetResult::Error(format!("objects of kind {} cannot be managed", key.kind.kind))
@@ -266,6 +269,12 @@ fn unwanted(catalog: &Catalog, asset: &Asset, facts: &Facts, cause: Cause, why: 
         _ => catalog.plain_key(asset).map(|key| desired_object(catalog, asset, key, &Value::Null)),
     };
     AssetResult::Unwanted { why, cause, object }
+}
+
+/// The labels or annotations of an object, if they are not a map.
+fn wrong_metadata(object: &Value) -> Option<&'static str> {
+    let is_wrong = |field: &&str| !matches!(object["metadata"][*field], Value::Null | Value::Object(_));
+    ["labels", "annotations"].into_iter().find(is_wrong)
 }
 
 /// Kinds with too many or too large objects for more than their names to be watched.

@@ -75,7 +75,7 @@ impl Core {
                 }
                 AssetResult::Excluded(why) => (None, LineState::NotApplicable(why)),
                 AssetResult::Missing { need, .. } => (None, LineState::NotApplicable(Exclusion::Missing(need))),
-                AssetResult::Needs(_) => continue,
+                AssetResult::Needs(_) => (outcome.key, LineState::Object(ObjectState::Unknown)),
                 AssetResult::Error(why) => (None, LineState::Error(why)),
             };
             lines.push(StatusLine { asset: outcome.asset, key, component: outcome.component, state });

@@ -13,6 +13,7 @@ mod overrides;
 mod prune;
 mod reads;
 mod refused_writes;
+mod regressions;
 mod settings;
 mod status;
 mod take_over;

@@ -154,6 +154,19 @@ impl Reason {
         }
     }
 
+    /// Whether others may change the object while it is held for this reason: then nodes may run what they wrote.
+    pub fn leaves_object_to_others(&self) -> bool {
+        matches!(
+            self,
+            Reason::Unmanaged
+                | Reason::Paused
+                | Reason::PauseUnclear { .. }
+                | Reason::ModeUnknown { .. }
+                | Reason::Excluded
+                | Reason::OwnedByAnother { .. }
+        )
+    }
+
     /// The name under which events and metrics file it.
     pub fn name(&self) -> &'static str {
         self.class().0

@@ -4,7 +4,7 @@ use crate::kinds::Served;
 use crate::watch::{Content, WatchTarget};
 use crate::write::Write;
 use catalog::Query;
-use change::Key;
+use change::{Key, Kind};
 
 /// One command. Each is carried out at once; a core that wants to wait asks to be woken and sends it later.
 #[derive(Debug)]
@@ -68,4 +68,14 @@ pub enum Search {
     Label(WatchTarget),
     /// One object, with or without the label.
     Name(Key),
+}
+
+impl Search {
+    /// The kind of the objects.
+    pub fn kind(&self) -> &Kind {
+        match self {
+            Search::Label(target) => &target.kind,
+            Search::Name(key) => &key.kind,
+        }
+    }
 }

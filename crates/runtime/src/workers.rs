@@ -98,7 +98,7 @@ impl Workers {
 
     /// A report as an event, unless its watch is closed.
     fn watched(&self, report: Report) -> Option<Event> {
-        self.watches.is_current(&report).then(|| Event::Watched(report.target, report.event))
+        self.watches.is_current(&report).then_some(Event::Watched(report.target, report.event))
     }
 
     /// Whether nothing is in flight.

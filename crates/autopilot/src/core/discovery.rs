@@ -61,6 +61,7 @@ impl Discovery {
         let mut groups = BTreeSet::from([api::hco::GROUP.to_owned()]);
         groups.extend(FACT_SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
         groups.extend(catalog.assets.iter().flat_map(Need::all_of).map(|need| need.labels().group));
+        groups.extend(catalog.tombstones.iter().map(|former| Kind::new(&former.api_version, &former.kind).group));
         Discovery { groups, ..Discovery::default() }
     }
 

@@ -53,6 +53,11 @@ impl Core {
             WatchEvent::Listed { all, version } => self.listed(target, &all, &version),
             WatchEvent::Lost { why, is_unserved } => {
                 self.watches.lost(target);
+                for key in self.objects.keys_of(target) {
+                    if let Some(object) = self.objects.get_mut(&key) {
+                        object.lose_sight();
+                    }
+                }
                 self.report_readiness();
                 if is_unserved {
                     // The discovery is outdated: a CRD that was deleted before we watched is reported by nobody.

@@ -69,10 +69,15 @@ impl Core {
                 self.watch(&target, Content::Metadata);
             }
         }
-        let absent = self.discovery.absent(&self.catalog);
-        if absent != self.facts.absent {
-            (self.facts.absent, self.is_stale) = (absent, true);
+        // Objects to remove are not rendered, so nothing else watches them again after their kind was gone for a moment.
+        let targets: BTreeSet<WatchTarget> = self.objects.keys().map(WatchTarget::of).collect();
+        for target in targets {
+            if !self.watches.is_open(&target) {
+                self.watch(&target, Content::Metadata);
+            }
         }
+        // What is missing, and what may have to be removed, depends on what is served.
+        (self.facts.absent, self.is_stale) = (self.discovery.absent(&self.catalog), true);
         self.report_readiness();
     }
 
@@ -120,6 +125,7 @@ impl Core {
             }
         }
         self.surroundings.forget(target);
+        self.orphans.kind_gone(&target.kind);
         self.is_stale = true;
     }
 
@@ -140,6 +146,9 @@ impl Core {
         let mut waiting: Vec<String> = self.watches.unlisted().map(str::to_owned).collect();
         if !self.watches.is_open(&WatchTarget::of(&self.platform.key)) {
             waiting.insert(0, format!("{}, which the API server does not serve", api::hco::KIND));
+        }
+        if self.recreation.is_attempted() && !self.recreation.is_read() {
+            waiting.push(format!("ConfigMap {}", api::STATE));
         }
         if let Some(waiting) = self.reports.readiness(waiting) {
             self.commands.push(Command::Readiness(waiting));

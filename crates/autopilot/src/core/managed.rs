@@ -11,7 +11,7 @@ use crate::removal::{Cause, Proof, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
 use catalog::Node;
-use change::{Consent, Impact, Live, PatchableKinds, Reason, Restarts};
+use change::{Consent, Impact, Live, Moment, PatchableKinds, Reason, Restarts};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -33,6 +33,8 @@ pub(crate) struct Managed {
     pub(crate) live: Known,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) inspected: Option<Inspected>,
+    /// When its content was last read, so that an object that changes often is not read as often.
+    pub(crate) inspected_at: Option<Moment>,
     pub(crate) budget: Option<Budget>,
     /// Its budget of recreations, once somebody has deleted it.
     pub(crate) recreation: Option<Budget>,
@@ -84,6 +86,7 @@ impl Managed {
             live: Known::Unknown,
             remembered: None,
             inspected: None,
+            inspected_at: None,
             budget: None,
             recreation: None,
             dropped: Vec::new(),
@@ -163,10 +166,17 @@ impl Managed {
         self.dropped.clear();
     }
 
+    /// Its changes cannot be seen or undone for a while: what restarts nodes may run on them by then.
+    pub(crate) fn lose_sight(&mut self) {
+        if self.object.impact == Impact::High {
+            self.remembered = None;
+        }
+    }
+
     /// Takes what was read while `known` was the version. If nothing arrived meanwhile, it counts whatever its version: versions go back
     /// when a cluster is restored. Else the watch was faster and knows better.
     pub(crate) fn observe_read(&mut self, known: Option<u128>, live: Option<Live>, now: Timestamp) {
-        let is_undisturbed = self.version() == known;
+        let is_undisturbed = self.version() == known || matches!(self.live, Known::Unknown);
         match live {
             Some(live) if is_undisturbed => self.live = Known::Present(live),
             Some(live) => self.observe(live),

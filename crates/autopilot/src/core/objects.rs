@@ -1,6 +1,7 @@
 //! All objects that are managed or to be removed, and which of them are due.
 
 use super::managed::Managed;
+use super::recreation::RecreationBudgets;
 use change::Key;
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +78,14 @@ impl Objects {
         if let Some(object) = self.all.get(key) {
             self.ready.insert((object.order, key.clone()));
         }
+    }
+
+    /// Takes the recorded budgets of recreation, and marks every object as due.
+    pub(crate) fn take_recorded(&mut self, recorded: &RecreationBudgets) {
+        for (key, object) in &mut self.all {
+            object.recreation = object.recreation.or(recorded.left(key));
+        }
+        self.enqueue_all();
     }
 
     /// Marks every object as due.

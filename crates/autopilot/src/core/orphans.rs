@@ -1,7 +1,7 @@
 //! Objects that are not wanted any more: those that may exist, and those that were found.
 
 use crate::unwanted::Unwanted;
-use change::{Backoff, Key, Moment};
+use change::{Backoff, Key, Kind, Moment};
 use protocol::{Search, WatchTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// After a search that failed.
 const RETRY: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(300) };
 /// A search waits no longer than this for the writes of a start.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Objects to remove.
 #[derive(Debug, Default)]
@@ -54,14 +54,29 @@ impl Orphans {
         !self.searches.contains_key(&Search::Name(key.clone()))
     }
 
-    /// Plans a search, once; when it is made at the latest.
-    pub(crate) fn plan(&mut self, search: Search, now: Moment) -> Option<Moment> {
-        if self.searches.contains_key(&search) {
-            return None;
+    /// Plans a search, once.
+    pub(crate) fn plan(&mut self, search: Search, now: Moment) {
+        if !self.searches.contains_key(&search) {
+            self.searches.insert(search.clone(), 0);
+            self.waiting.push(search);
+            self.deadline.get_or_insert(now.after(LONGEST_WAIT));
         }
-        self.searches.insert(search.clone(), 0);
-        self.waiting.push(search);
-        Some(*self.deadline.get_or_insert(now.after(PATIENCE)))
+    }
+
+    /// A search cannot be made, because its kind is not served: it is planned again when it is.
+    pub(crate) fn forget(&mut self, search: &Search) {
+        self.searches.remove(search);
+    }
+
+    /// A kind is not served any more, so what its searches found is outdated.
+    pub(crate) fn kind_gone(&mut self, kind: &Kind) {
+        self.searches.retain(|search, _| search.kind() != kind);
+        self.found.retain(|key| key.kind != *kind);
+    }
+
+    /// Until when planned searches wait for writes.
+    pub(crate) fn deadline(&self) -> Option<Moment> {
+        self.deadline
     }
 
     /// The searches to make now: they wait for writes, but not for long.

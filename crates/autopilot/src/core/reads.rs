@@ -61,10 +61,12 @@ impl Core {
         let repeat = self.queries.end(&query);
         if query == self.recreation.query() && !self.recreation.is_read() {
             self.recreation.read(&answer);
-            if !self.recreation.is_read() {
+            if self.recreation.is_read() {
+                self.objects.take_recorded(&self.recreation);
+            } else {
                 self.timers.set(Timer::Query(query), self.now.monotonic.after(AGAIN));
             }
-            return;
+            return self.report_readiness();
         }
         if self.discovery.kinds.find(&query.kind()).is_none() {
             answer = Answer::Absent;
@@ -120,8 +122,13 @@ impl Core {
     /// Reads a whole object, after which it is decided about again.
     pub(super) fn inspect(&mut self, key: &Key) {
         let Some(served) = self.watches.served(&WatchTarget::of(key)) else { return };
-        let Some(object) = self.objects.get(key) else { return };
+        let Some(object) = self.objects.get_mut(key) else { return };
+        let next = object.inspected_at.map(|at| at.after(INSPECT_AGAIN));
+        if let Some(next) = next.filter(|next| self.now.monotonic < *next) {
+            return self.timers.set(Timer::Reconcile(key.clone()), next);
+        }
         if !self.reads.inspections.contains_key(key) {
+            object.inspected_at = Some(self.now.monotonic);
             self.reads.inspections.insert(key.clone(), object.version());
             self.commands.push(Command::Inspect { key: key.clone(), served });
         }
@@ -129,6 +136,9 @@ impl Core {
 
     pub(super) fn inspected(&mut self, key: &Key, found: Result<Option<(Live, Value)>, String>) {
         let Some(known) = self.reads.inspections.remove(key) else { return };
+        if !self.watches.is_open(&WatchTarget::of(key)) {
+            return;
+        }
         let again = self.now.monotonic.after(INSPECT_AGAIN);
         let Some(object) = self.objects.get_mut(key) else { return };
         match found {
@@ -147,9 +157,8 @@ impl Core {
                     self.timers.set(Timer::Reconcile(key.clone()), again);
                 }
             }
-            // Its watch reports the deletion.
-            Ok(None) => {}
-            Err(_) => self.timers.set(Timer::Reconcile(key.clone()), again),
+            // Its watch reports the deletion, or has already reported the object that was created after it.
+            Ok(None) | Err(_) => self.timers.set(Timer::Reconcile(key.clone()), again),
         }
     }
 }

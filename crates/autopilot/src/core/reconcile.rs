@@ -9,12 +9,12 @@ use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::notice::{Notice, ObjectNotice};
 use crate::removal::decide_removal;
 use crate::status::ObjectState;
-use change::{Effect, Key, Kind};
+use change::{Effect, Key, Kind, Precondition};
 use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a recreation waits for budgets that could not be read.
+/// How long a creation waits for budgets that could not be read.
 const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl Core {
@@ -45,6 +45,8 @@ impl Core {
         let Some(object) = self.objects.get_mut(key) else { return };
         object.state = state_of(object, &decision);
         match decision.verdict {
+            // Nodes may run by then what somebody else wrote: it is not undone as if we had seen it happen.
+            Verdict::Hold(reason) if reason.leaves_object_to_others() => object.remembered = None,
             Verdict::Hold(_) => {}
             Verdict::Inspect => self.inspect(key),
             Verdict::TakeOver { digest } => {
@@ -94,6 +96,11 @@ impl Core {
         if !self.config.writes {
             return;
         }
+        let creates = matches!(effect, Effect::Apply { precondition: Precondition::Absent, .. });
+        if creates && !self.recreation.is_read() {
+            // Somebody may keep deleting it: a budget that could not be read is not a full one.
+            return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic.after(UNREAD_PAUSE));
+        }
         let is_another = match (&pending, &object.writes.failed) {
             (PendingWrite::Apply { digest, .. }, Some(failed)) => digest != failed,
             _ => false,
@@ -115,11 +122,6 @@ impl Core {
         if let PendingWrite::Apply { recreation, adopts, .. } = &pending {
             // The record is written first: whoever kills us then gives nobody a new budget.
             if let Some(left) = recreation.filter(|left| left.is_worn(self.now.wall)) {
-                if !self.recreation.is_read() {
-                    // Recording now would drop the budgets that are recorded there.
-                    let at = self.now.monotonic.after(UNREAD_PAUSE);
-                    return self.timers.set(Timer::Reconcile(key.clone()), at);
-                }
                 record = self.recreation.record(key, left, &self.discovery.kinds, self.now.wall);
             }
             if *adopts {
@@ -129,6 +131,9 @@ impl Core {
             }
         }
         let attempt = object.writes.failures;
+        if pending == PendingWrite::Delete {
+            object.deleted = object.live().map(|live| live.uid.clone());
+        }
         object.writes.pending = Some((pending, notice));
         self.objects.write_started();
         let write = Write { key: key.clone(), served, effect, attempt, record, backup };

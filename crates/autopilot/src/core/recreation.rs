@@ -24,7 +24,7 @@ pub(crate) struct RecreationBudgets {
 enum Reading {
     /// Not yet: nothing is rendered before the first attempt.
     Pending,
-    /// It could not be read: objects that somebody keeps deleting wait, everything else goes on.
+    /// It could not be read: nothing is created, everything else goes on.
     Failed,
     /// It was read, or does not exist.
     Done,
@@ -113,7 +113,7 @@ mod tests {
         let mut budgets = RecreationBudgets::new("n");
         assert!(!budgets.is_attempted() && !budgets.is_read());
         budgets.read(&Answer::Unknown);
-        assert!(budgets.is_attempted() && !budgets.is_read(), "recreations wait, everything else goes on");
+        assert!(budgets.is_attempted() && !budgets.is_read(), "creations wait, everything else goes on");
         let left = Budget::full(Timestamp::UNIX_EPOCH).spend(Timestamp::UNIX_EPOCH).unwrap();
         budgets.read(&Answer::Found(json!({"data": {"ConfigMap.n.x": left.to_string(), "bad": "?"}})));
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };

@@ -37,12 +37,9 @@ impl Core {
     }
 
     fn plan_search(&mut self, search: Search) {
-        let is_served = match &search {
-            Search::Label(target) => self.discovery.kinds.find(&target.kind).is_some(),
-            Search::Name(key) => self.discovery.kinds.find(&key.kind).is_some(),
-        };
-        if is_served && let Some(deadline) = self.orphans.plan(search, self.now.monotonic) {
-            self.timers.set(Timer::Searches, deadline);
+        let is_served = self.discovery.kinds.find(search.kind()).is_some();
+        if is_served {
+            self.orphans.plan(search, self.now.monotonic);
         }
     }
 
@@ -52,16 +49,15 @@ impl Core {
         for search in self.orphans.due(is_idle, self.now.monotonic) {
             self.search(search);
         }
+        if let Some(deadline) = self.orphans.deadline() {
+            self.timers.set(Timer::Searches, deadline);
+        }
     }
 
     pub(super) fn search(&mut self, search: Search) {
-        let kind = match &search {
-            Search::Label(target) => &target.kind,
-            Search::Name(key) => &key.kind,
-        };
-        // A kind that is not served any more has no objects.
-        if let Some(served) = self.discovery.kinds.find(kind) {
-            self.commands.push(Command::Search { search, served });
+        match self.discovery.kinds.find(search.kind()) {
+            Some(served) => self.commands.push(Command::Search { search, served }),
+            None => self.orphans.forget(&search),
         }
     }
 
@@ -75,11 +71,7 @@ impl Core {
                 self.remove_orphans();
             }
             Err(why) => {
-                let kind = match &search {
-                    Search::Label(target) => target.kind.kind.clone(),
-                    Search::Name(key) => key.kind.kind.clone(),
-                };
-                self.notify(Notice::SearchFailed { kind, why });
+                self.notify(Notice::SearchFailed { kind: search.kind().kind.clone(), why });
                 let at = self.orphans.search_failed(&search, self.now.monotonic);
                 self.timers.set(Timer::Search(search), at);
             }

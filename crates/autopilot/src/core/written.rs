@@ -74,6 +74,10 @@ impl Core {
         let is_stale = matches!(error, WriteError::Stale(_));
         let pause = object.writes.fail(is_refusal);
         let failures = object.writes.failures;
+        object.deleted = None;
+        if is_refusal || failures >= REPORT_AFTER {
+            object.lose_sight();
+        }
         let at = self.now.monotonic.after(pause);
         if is_refusal && object.writes.repair != Repair::None {
             // The repair did not help; the next attempt may need another.
@@ -134,7 +138,7 @@ fn succeed(
     adopted: Option<Changes>,
     now: Now,
 ) -> Option<ObjectNotice> {
-    (object.writes.not_before, object.writes.failed) = (None, None);
+    (object.writes.not_before, object.writes.failed, object.inspected_at) = (None, None, None);
     match pending {
         PendingWrite::Apply { digest, budget, recreation, origin, adopts } => {
             (object.writes.failures, object.writes.repair) = (0, Repair::None);
@@ -159,8 +163,7 @@ fn succeed(
         PendingWrite::Release | PendingWrite::HandBack => {}
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.
-            object.writes.deferred_notice = notice.take();
-            object.deleted = object.live().map(|live| live.uid.clone());
+            object.writes.deferred_notice = notice.take().filter(|_| object.removal.is_some());
             if live.is_none() {
                 object.observe_absent(None, now.wall);
             }
