@@ -97,10 +97,12 @@ pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> 
 
 /// What is applied, without what we add to every object.
 pub(crate) fn applied(verdict: Verdict) -> Option<Value> {
-    let Verdict::Write(Effect::Apply { mut object, .. }, PendingWrite::Apply { digest, .. }) = verdict else {
+    let Verdict::Write(Effect::Apply { object, .. }, PendingWrite::Apply { digest, .. }) = verdict else {
         return None;
     };
+    let mut object = object.value();
     let metadata = object["metadata"].as_object_mut().unwrap();
+    metadata.retain(|key, _| !["uid", "resourceVersion"].contains(&key.as_str()));
     for key in ["labels", "annotations"] {
         let entries = metadata[key].as_object_mut().unwrap();
         entries.retain(|key, _| !key.starts_with(PREFIX));

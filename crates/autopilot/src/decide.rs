@@ -376,7 +376,7 @@ impl Apply<'_> {
         }
         let digest = effective.digest.clone();
         // By force over plain updates: that is drift.
-        let effect = Effect::Apply { object, precondition, force: true };
+        let effect = Effect::apply(object, precondition, true);
         Decision::write(effect, PendingWrite::Apply { digest, budget, recreation, origin, adopts }, notice)
     }
 }

@@ -30,7 +30,7 @@ pub use restart::impact::Impact;
 pub use restart::restarts::Restarts;
 pub use restart::{consent, gate, impact};
 pub use write::backoff::Backoff;
-pub use write::effect::{Effect, Precondition};
+pub use write::effect::{Effect, Manifest, Precondition};
 pub use write::identity::Identity;
 pub use write::now::{Moment, Now};
 pub use write::{effect, now};

@@ -122,7 +122,7 @@ mod tests {
 
     fn write() -> Command<String> {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "n"}});
-        let effect = Effect::Apply { object, precondition: Precondition::None, force: true };
+        let effect = Effect::apply(object, Precondition::None, true);
         let (key, served) = (key("x"), config_maps());
         Command::Write(Box::new(Write { key, served, effect, attempt: 0, record: None, backup: None }))
     }

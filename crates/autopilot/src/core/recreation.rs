@@ -87,7 +87,7 @@ impl RecreationBudgets {
         let data: BTreeMap<&String, String> = self.left.iter().map(|(name, left)| (name, left.to_string())).collect();
         let metadata = json!({"name": self.key.name, "namespace": self.key.namespace});
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
-        let effect = Effect::Apply { object, precondition: Precondition::None, force: true };
+        let effect = Effect::apply(object, Precondition::None, true);
         Some((self.key.clone(), served, effect))
     }
 }

@@ -133,9 +133,9 @@ impl Situation {
     }
 }
 
-fn applied(decision: &Decision) -> &Value {
+fn applied(decision: &Decision) -> Value {
     match &decision.verdict {
-        Verdict::Write(Effect::Apply { object, .. }, _) => object,
+        Verdict::Write(Effect::Apply { object, .. }, _) => object.value(),
         other => panic!("{other:?}"),
     }
 }
@@ -270,7 +270,7 @@ fn a_patch_the_server_refuses_is_refused() {
     let Verdict::Write(Effect::Apply { object, .. }, PendingWrite::Apply { digest, .. }) = &decision.verdict else {
         panic!()
     };
-    assert_eq!(object["spec"]["unknown"], 1);
+    assert_eq!(object.value()["spec"]["unknown"], 1);
     situation.refused = vec![Refused { digest: digest.clone(), message: "unknown field".into() }];
     assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::PatchRefused { why: "unknown field".into() }));
     assert_eq!(applied(&situation.edited().decide())["spec"].get("unknown"), None);
@@ -454,7 +454,10 @@ fn a_foreign_object_is_backed_up_before_it_is_adopted() {
         panic!("{decision:?}")
     };
     assert!(adopts);
-    assert_eq!((object["metadata"]["annotations"][ORIGIN].as_str(), *origin), (Some("adopted"), Some(Origin::Adopted)));
+    assert_eq!(
+        (object.value()["metadata"]["annotations"][ORIGIN].as_str(), *origin),
+        (Some("adopted"), Some(Origin::Adopted))
+    );
     let suspended = Situation { suspended: true, ..foreign(Impact::Low) };
     assert_eq!(suspended.decide().verdict, Verdict::Hold(Reason::Suspended), "not while it is unclear what is wanted");
 }

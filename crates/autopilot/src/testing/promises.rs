@@ -59,6 +59,7 @@ impl Promises {
         let is_covered = match &write.effect {
             Effect::Apply { object, .. } => {
                 // What is applied names its own digest.
+                let object = object.value();
                 let digest = object["metadata"]["annotations"][annotation::APPLIED].as_str().unwrap_or_default();
                 consent.approved.contains(digest) || consent.covers(&Digest::of(&Value::Null), Needed::ByName)
             }

@@ -199,14 +199,9 @@ impl TestBed {
     fn perform_effect(&mut self, key: &Key, effect: &Effect) -> Outcome {
         let server = &mut self.server;
         match effect {
-            Effect::Apply { object, precondition, force } => {
-                let mut object = object.clone();
-                precondition.stamp(&mut object);
-                server.apply(FIELD_MANAGER, key, &object, *force)
-            }
-            Effect::RepairLists { object, precondition } => {
-                let mut wanted = object.clone();
-                precondition.stamp(&mut wanted);
+            Effect::Apply { object, force, .. } => server.apply(FIELD_MANAGER, key, &object.value(), *force),
+            Effect::RepairLists { object, .. } => {
+                let wanted = object.value();
                 let Some(stored) = server.get(key) else {
                     return Err(Failure::Refused(404, format!("{key} not found")));
                 };

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 /// One write to one object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Server-side apply.
+    /// Server-side apply; made by [`Effect::apply`].
     Apply {
-        /// The object.
-        object: Value,
+        /// The object, with the precondition in its metadata.
+        object: Manifest,
         /// What must be true of the live object.
         precondition: Precondition,
         /// Whether fields of other managers are taken: plain updates are drift, but what others apply is theirs.
@@ -17,8 +17,8 @@ pub enum Effect {
     },
     /// Replace the list items that make an apply of this object fail with a duplicate key; the apply after it succeeds.
     RepairLists {
-        /// The object that is to be applied.
-        object: Value,
+        /// The object that is to be applied, with the precondition in its metadata.
+        object: Manifest,
         /// What must be true of the live object.
         precondition: Precondition,
     },
@@ -61,6 +61,31 @@ pub enum Effect {
         /// The object: apiVersion, kind, metadata and status.
         object: Value,
     },
+}
+
+/// An object as JSON text. Several writes wait at a time, and as trees they would need many times the memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest(Box<str>);
+
+impl Manifest {
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The object.
+    pub fn value(&self) -> Value {
+        // It was written from a value, so it reads as one.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl Effect {
+    /// Server-side apply of an object.
+    pub fn apply(mut object: Value, precondition: Precondition, force: bool) -> Effect {
+        precondition.stamp(&mut object);
+        Effect::Apply { object: Manifest(object.to_string().into_boxed_str()), precondition, force }
+    }
 }
 
 /// What must be true for an apply to happen; else the write is stale.

@@ -92,15 +92,13 @@ fn prepare(effect: Effect, field_manager: &str, served: &Served, key: &Key) -> P
         Prepared::Ready(Request { method, url, accept: METADATA, content_type, body }, expected)
     };
     match effect {
-        Effect::Apply { mut object, precondition, force } => {
-            precondition.stamp(&mut object);
+        Effect::Apply { object, force, .. } => {
             let url = apply_url(served, key, field_manager, force);
-            ready(Method::PATCH, url, APPLY, object, Expected::Object)
+            let body = object.text().as_bytes().to_vec();
+            let request = Request { method: Method::PATCH, url, accept: METADATA, content_type: APPLY, body };
+            Prepared::Ready(request, Expected::Object)
         }
-        Effect::RepairLists { mut object, precondition } => {
-            precondition.stamp(&mut object);
-            Prepared::Repair(object.to_string())
-        }
+        Effect::RepairLists { object, .. } => Prepared::Repair(object.text().to_owned()),
         Effect::PatchOwnership { patch } => ready(Method::PATCH, managed_url, JSON_PATCH, patch, Expected::Object),
         Effect::Annotate { annotations, resource_version } => {
             let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
@@ -221,10 +219,10 @@ mod tests {
     fn an_apply_is_strict_guarded_and_forces_only_when_told() {
         let object = json!({"metadata": {"name": "x"}});
         let precondition = Precondition::Present { uid: "u".into(), resource_version: "7".into() };
-        let (url, body, _) = request(Effect::Apply { object: object.clone(), precondition, force: false });
+        let (url, body, _) = request(Effect::apply(object.clone(), precondition, false));
         assert_eq!(url, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me&force=false&fieldValidation=Strict");
         assert_eq!(body, r#"{"metadata":{"name":"x","resourceVersion":"7","uid":"u"}}"#);
-        let (url, _, _) = request(Effect::Apply { object, precondition: Precondition::None, force: true });
+        let (url, _, _) = request(Effect::apply(object, Precondition::None, true));
         assert!(url.contains("force=true"), "{url}");
     }
 

@@ -42,7 +42,7 @@ impl Keeper {
                 note(format!("listed, present: {is_there}"));
                 if self.writes {
                     let (object, precondition) = (desired("kept", "1"), Precondition::Absent);
-                    let effect = Effect::Apply { object, precondition, force: true };
+                    let effect = Effect::apply(object, precondition, true);
                     let write = Write { key, served, effect, attempt: 0, record: None, backup: None };
                     commands.push(Command::Write(write.into()));
                 } else {

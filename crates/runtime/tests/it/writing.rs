@@ -28,7 +28,7 @@ impl Stage {
 }
 
 fn apply(value: &str, precondition: Precondition, force: bool) -> Effect {
-    Effect::Apply { object: desired("x", value), precondition, force }
+    Effect::apply(desired("x", value), precondition, force)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,7 +64,7 @@ async fn a_write_is_guarded_recorded_and_backed_up() {
     // A write first makes its record and its backup.
     let mut write = stage.one(&key, apply("4", Precondition::None, true));
     let record = config_map("record");
-    let effect = Effect::Apply { object: desired("record", "kept"), precondition: Precondition::None, force: true };
+    let effect = Effect::apply(desired("record", "kept"), Precondition::None, true);
     write.record = Some((record.clone(), served.clone(), effect));
     let secrets = stage.kinds.find(&Kind::new("v1", "Secret")).unwrap();
     write.backup = Some(Backup { secrets: secrets.clone(), namespace: "default".into() });
