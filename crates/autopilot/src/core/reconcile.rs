@@ -163,7 +163,11 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
 /// Whether an object has everything that a write of ours beside its desired state would write: our label and annotations.
 fn has_all(object: &Managed, effect: &Effect) -> bool {
     let (Some(live), Effect::Apply { object: applied, .. }) = (object.live(), effect) else { return false };
-    let applied = applied.value();
+    let mut applied = applied.value();
+    if let Some(metadata) = applied["metadata"].as_object_mut() {
+        // The precondition is no field of ours.
+        metadata.retain(|key, _| key != "uid" && key != "resourceVersion");
+    }
     let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
     let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
     let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
