@@ -13,7 +13,7 @@ help:
 	@echo 'make lint    formatting, clippy and doc links alone'
 	@echo 'make bench   measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
 	@echo 'make faults  let everything go wrong between operator and server, one thing at a time (fifteen minutes)'
-	@echo 'make fuzz    try every property of what users write for FUZZ_SECONDS (60) each'
+	@echo 'make fuzz    try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
 
 demo: needs
 	@$(LOCKED) build

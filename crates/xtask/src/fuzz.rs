@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 const CRATES: [&str; 2] = ["change", "autopilot"];
 /// The first batch measures how fast a fuzzer is.
 const FIRST_BATCH: u64 = 1_000;
+/// A slow fuzzer, such as the simulation, runs longer than it is given until it has tried so many cases.
+const LEAST: u64 = 10_000;
 /// The duration of a batch: short enough to keep to the time, long enough that starting the process does not matter.
 const BATCH: Duration = Duration::from_secs(5);
 
-/// Runs each fuzzer for this many seconds; stops at the first failure and prints its minimal input.
+/// Runs each fuzzer for at least this many seconds; stops at the first failure and prints its minimal input.
 pub(crate) fn run(seconds: &str) -> anyhow::Result<()> {
     let seconds: u64 = seconds.parse().with_context(|| format!("{seconds:?} is not a number of seconds"))?;
     let budget = Duration::from_secs(seconds);
@@ -44,7 +46,7 @@ fn fuzzers(list: &str) -> impl Iterator<Item = &str> {
 
 fn run_for(program: &str, fuzzer: &str, budget: Duration) -> anyhow::Result<(u64, Duration)> {
     let (mut cases, mut batch, start) = (0, FIRST_BATCH, Instant::now());
-    while cases == 0 || start.elapsed() < budget {
+    while cases < LEAST || start.elapsed() < budget {
         let outcome = output(program, &[fuzzer, "--exact"], batch)?;
         if !outcome.status.success() {
             bail!("{fuzzer} failed\n{}", String::from_utf8_lossy(&outcome.stdout));
