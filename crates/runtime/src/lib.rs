@@ -1,6 +1,6 @@
 //! The hands all products share: they carry out what a core asks for and decide nothing.
 //!
-//! [`run`] and [`evaluate`] drive a [`protocol::Core`]. The publisher, leading, probes and the stop signal are
+//! [`run()`] and [`evaluate`] drive a [`protocol::Core`]. The publisher, leading, probes and the stop signal are
 //! also usable on their own, for products that are ordinary controllers.
 
 pub mod clock;
