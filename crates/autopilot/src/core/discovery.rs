@@ -140,6 +140,11 @@ impl Discovery {
         self.plan(now.after(FIRST))
     }
 
+    /// Whether an answer is on its way.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.in_flight
+    }
+
     fn plan(&mut self, at: Moment) -> Option<Moment> {
         if self.planned.is_some_and(|planned| planned <= at) {
             return None;

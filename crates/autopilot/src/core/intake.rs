@@ -59,8 +59,9 @@ impl Core {
                     }
                 }
                 self.report_readiness();
-                if is_unserved {
-                    // The discovery is outdated: a CRD that was deleted before we watched is reported by nobody.
+                // The discovery is outdated: a CRD that was deleted before we watched is reported by nobody. An answer on its way says
+                // whether the kind is still served; if it is, the watch fails again.
+                if is_unserved && !self.discovery.is_in_flight() {
                     self.discover_soon();
                 }
                 self.notify(Notice::WatchLost { kind: target.kind.kind.clone(), why });
