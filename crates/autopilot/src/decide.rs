@@ -151,7 +151,7 @@ pub(crate) fn held_by_user(live: &Live, now: Now) -> Option<Decision> {
 /// Compares the content of an existing object with the effective desired state.
 pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let (mut effective, _) = EffectiveDesired::of(observed, observed.live?).ok()?;
-    let digest = effective.digest.clone();
+    let digest = effective.digest;
     let lists_whole = observed.impact == Impact::High;
     let changes = content::changes(&effective.take_object(observed.desired), content, lists_whole);
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
@@ -184,7 +184,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         }
     }
     let applied = live.annotations.get(annotation::APPLIED);
-    let was_applied = applied.is_some_and(|applied| applied == effective.digest.as_str());
+    let was_applied = applied.and_then(|applied| Digest::parse(applied)) == Some(effective.digest);
     let ownership = Ownership::of(live, known.and_then(|known| known.origin));
     let is_new = is_new(observed, live);
     if is_new && observed.suspended {
@@ -212,7 +212,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     let owns_all = || claim.as_ref().is_some_and(|claim| claim.fields().missing_of(&object).is_empty());
     if observed.impact == Impact::High && is_inherited && changes.is_empty() && owns_all() {
         // Moving over writes nothing that could restart a node, not even a label.
-        return Decision::of(Verdict::TakeOver { digest: effective.digest.clone() });
+        return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
     let is_same_source = live.annotations.get(annotation::SOURCE).is_none_or(|source| source == observed.source);
     let request = Request {
@@ -374,7 +374,7 @@ impl Apply<'_> {
         for (key, value) in &effective.last_good {
             annotations[*key] = json!(value);
         }
-        let digest = effective.digest.clone();
+        let digest = effective.digest;
         // By force over plain updates: that is drift.
         let effect = Effect::apply(object, precondition, true);
         Decision::write(effect, PendingWrite::Apply { digest, budget, recreation, origin, adopts }, notice)

@@ -68,7 +68,7 @@ pub enum Verdict {
 }
 
 /// What to remember when a write succeeds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PendingWrite {
     /// An apply.
     Apply {

@@ -24,7 +24,7 @@ pub(crate) struct EffectiveDesired {
 impl EffectiveDesired {
     /// The catalogue's object without overrides.
     pub(crate) fn bare(desired: &Desired) -> EffectiveDesired {
-        let (overrides, digest) = (Overrides::default(), desired.digest().clone());
+        let (overrides, digest) = (Overrides::default(), *desired.digest());
         EffectiveDesired { overrides, digest, last_good: Vec::new(), overridden: None }
     }
 

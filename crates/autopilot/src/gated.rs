@@ -19,7 +19,7 @@ pub(crate) fn hold_at_gate(
         Gate::PoolNotReady => Reason::PoolNotReady { restarts: restarts() },
         Gate::WindowClosed => Reason::WindowClosed,
         Gate::NeedsApproval => match planned {
-            Some(planned) => Reason::NeedsApproval { digest: request.digest.clone(), restarts: restarts(), planned },
+            Some(planned) => Reason::NeedsApproval { digest: *request.digest, restarts: restarts(), planned },
             None => return Some(Decision::of(Verdict::Inspect)),
         },
     };

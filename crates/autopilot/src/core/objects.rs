@@ -12,7 +12,8 @@ const WRITES_AT_A_TIME: usize = 8;
 /// The objects that are managed or to be removed.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    all: BTreeMap<Key, Managed>,
+    /// Boxed, because a map keeps room for more values than it holds, and these are large.
+    all: BTreeMap<Key, Box<Managed>>,
     /// Those to decide about, in the order of the catalogue.
     ready: BTreeSet<(i64, Key)>,
     /// How many writes are in flight.
@@ -23,19 +24,19 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn get(&self, key: &Key) -> Option<&Managed> {
-        self.all.get(key)
+        self.all.get(key).map(Box::as_ref)
     }
 
     pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Managed> {
-        self.all.get_mut(key)
+        self.all.get_mut(key).map(Box::as_mut)
     }
 
     pub(crate) fn insert(&mut self, object: Managed) {
-        self.all.insert(object.object.key.clone(), object);
+        self.all.insert(object.object.key.clone(), Box::new(object));
     }
 
     /// Removes an object.
-    pub(crate) fn remove(&mut self, key: &Key) -> Option<Managed> {
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Box<Managed>> {
         let object = self.all.remove(key)?;
         if object.writes.pending.is_some() {
             self.abandoned.insert(key.clone());
@@ -48,7 +49,7 @@ impl Objects {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Managed)> {
-        self.all.iter()
+        self.all.iter().map(|(key, object)| (key, object.as_ref()))
     }
 
     /// The objects that a watch reports.

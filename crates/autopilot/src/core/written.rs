@@ -96,7 +96,7 @@ impl Core {
         if !is_stale || is_read_first {
             object.writes.not_before = Some(at);
         }
-        let failed = object.writes.failed.clone();
+        let failed = object.writes.failed;
         self.notify(Notice::Retry { why: error.to_string(), wait: pause.as_millis() });
         let timer = if is_read_first { Timer::Refetch(key.clone()) } else { Timer::Reconcile(key.clone()) };
         self.timers.set(timer, at);

@@ -271,7 +271,7 @@ fn a_patch_the_server_refuses_is_refused() {
         panic!()
     };
     assert_eq!(object.value()["spec"]["unknown"], 1);
-    situation.refused = vec![Refused { digest: digest.clone(), message: "unknown field".into() }];
+    situation.refused = vec![Refused { digest: *digest, message: "unknown field".into() }];
     assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::PatchRefused { why: "unknown field".into() }));
     assert_eq!(applied(&situation.edited().decide())["spec"].get("unknown"), None);
 }
@@ -394,7 +394,7 @@ fn nodes_never_restart_without_approval() {
     let said = |situation: &mut Situation| situation.consent.given = Given::ByName;
     let digest = Digest::of(&wanted()).to_string();
     let approve = |situation: &mut Situation| {
-        situation.consent.approved.insert(digest.clone());
+        situation.consent.approved.insert(Digest::parse(&digest).unwrap());
     };
     let with = |changes: &[&dyn Fn(&mut Situation)]| {
         waits(&high(&|situation| changes.iter().for_each(|change| change(situation))).decide())
@@ -509,7 +509,7 @@ fn moving_over_writes_nothing_that_restarts_nodes() {
         matches!(other.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })),
         "even where consent was given"
     );
-    other.consent.approved.insert(Digest::of(&wanted()).to_string());
+    other.consent.approved.insert(Digest::of(&wanted()));
     assert!(matches!(other.decide().notice, Some(ObjectNotice::TakenOver { .. })));
 }
 

@@ -184,7 +184,7 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
         assert_eq!(waits(&situation).is_some(), cause != Cause::OptedOut, "a list without it is no consent");
         situation.consent.given = Given::ToAll;
         assert_eq!(waits(&situation).is_some(), cause == Cause::NotNamed, "no list can name a tombstone");
-        situation.consent.approved.insert(digest.to_string());
+        situation.consent.approved.insert(digest);
         assert_eq!(waits(&situation), None);
         situation.live.uid = "another of the same name".into();
         situation.consent.policy = ApprovalPolicy::Always;
@@ -236,7 +236,7 @@ fn a_tombstone_deletes_only_what_is_ours() {
     };
     inherited.consent.given = Given::ToAll;
     assert!(matches!(decide_removal(&inherited.removal(&key, Some(&inherited.live)), now()).verdict, Verdict::Hold(_)));
-    inherited.consent.approved.insert(digest.to_string());
+    inherited.consent.approved.insert(digest);
     assert_eq!(
         decide_removal(&inherited.removal(&key, Some(&inherited.live)), now()).notice,
         Some(ObjectNotice::TombstoneDeleted)

@@ -60,8 +60,9 @@ impl Promises {
             Effect::Apply { object, .. } => {
                 // What is applied names its own digest.
                 let object = object.value();
-                let digest = object["metadata"]["annotations"][annotation::APPLIED].as_str().unwrap_or_default();
-                consent.approved.contains(digest) || consent.covers(&Digest::of(&Value::Null), Needed::ByName)
+                let digest = object["metadata"]["annotations"][annotation::APPLIED].as_str();
+                digest.and_then(Digest::parse).is_some_and(|digest| consent.is_approved(&digest))
+                    || consent.covers(&Digest::of(&Value::Null), Needed::ByName)
             }
             Effect::Delete { uid, .. } => {
                 let key = &write.key;

@@ -1,32 +1,45 @@
 //! The digest of a change, which a person approves.
 
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// `sha256:` and 64 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Digest(String);
+/// A SHA-256 digest; as text `sha256:` and 64 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
 
 impl Digest {
     /// The digest of a value; it does not depend on the order of keys.
     pub fn of(value: &Value) -> Digest {
         let mut hash = Sha256::new();
         feed(&mut hash, value);
-        let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Digest(format!("sha256:{hex}"))
+        Digest(hash.finalize().into())
     }
 
-    /// The digest as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// Reads the text of a digest; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Digest> {
+        let hex = text
+            .strip_prefix("sha256:")
+            .filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        let mut bytes = [0; 32];
+        for (position, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[2 * position..2 * position + 2], 16).ok()?;
+        }
+        Some(Digest(bytes))
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -61,8 +74,24 @@ mod tests {
         let one: serde_json::Value = serde_json::from_str(r#"{"a": 1, "b": ["x", {"c": null}]}"#).unwrap();
         let other: serde_json::Value = serde_json::from_str(r#"{"b": ["x", {"c": null}], "a": 1}"#).unwrap();
         assert_eq!(Digest::of(&one), Digest::of(&other));
-        assert!(Digest::of(&one).as_str().starts_with("sha256:"));
-        assert_eq!(Digest::of(&one).as_str().len(), 71);
+        let text = Digest::of(&one).to_string();
+        assert!(text.starts_with("sha256:"));
+        assert_eq!(text.len(), 71);
+        assert_eq!(Digest::parse(&text), Some(Digest::of(&one)));
+    }
+
+    #[test]
+    fn what_is_no_digest_is_not_read_as_one() {
+        let digits = "0123456789abcdef".repeat(4);
+        assert!(Digest::parse(&format!("sha256:{digits}")).is_some());
+        for text in [
+            digits.clone(),
+            format!("sha256:{}", &digits[1..]),
+            format!("sha256:{}é", &digits[2..]),
+            format!("sha256:+{}", &digits[1..]),
+        ] {
+            assert_eq!(Digest::parse(&text), None, "{text}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub struct Consent {
     /// The annotation `approval`.
     pub policy: ApprovalPolicy,
     /// The approved digests.
-    pub approved: BTreeSet<String>,
+    pub approved: BTreeSet<Digest>,
 }
 
 /// How explicitly the product was switched on.
@@ -59,7 +59,7 @@ impl Consent {
             "none" => ApprovalPolicy::Never,
             _ => ApprovalPolicy::Always,
         };
-        let approved = Consent::digests(approved.unwrap_or_default()).map(str::to_owned).collect();
+        let approved = Consent::digests(approved.unwrap_or_default()).filter_map(Digest::parse).collect();
         Consent { given, policy, approved }
     }
 
@@ -70,7 +70,7 @@ impl Consent {
 
     /// Whether somebody approved exactly this digest.
     pub fn is_approved(&self, digest: &Digest) -> bool {
-        self.approved.contains(digest.as_str())
+        self.approved.contains(digest)
     }
 
     /// Whether what has this digest may go ahead.
