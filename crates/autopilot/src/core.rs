@@ -11,7 +11,7 @@ mod platform;
 mod queries;
 mod reads;
 mod reconcile;
-mod recreation;
+mod records;
 mod removals;
 mod render;
 mod reporting;
@@ -33,7 +33,7 @@ use platform::Platform;
 use protocol::{Command, Event};
 use queries::Queries;
 use reads::Reads;
-use recreation::RecreationBudgets;
+use records::Records;
 use reports::Reports;
 use std::collections::BTreeMap;
 use surroundings::Surroundings;
@@ -74,7 +74,7 @@ pub struct Core {
     reads: Reads,
     objects: Objects,
     orphans: Orphans,
-    recreation: RecreationBudgets,
+    records: Records,
     timers: Timers,
     reports: Reports,
     now: Now,
@@ -98,7 +98,7 @@ impl Core {
             reads: Reads::default(),
             objects: Objects::default(),
             orphans: Orphans::default(),
-            recreation: RecreationBudgets::new(&config.namespace),
+            records: Records::new(&config.namespace),
             timers,
             reports: Reports::default(),
             now,

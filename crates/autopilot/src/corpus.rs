@@ -85,6 +85,8 @@ pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> 
         dropped: &[],
         refused: &[],
         unanswered: false,
+        used_approvals: 0,
+        half_done: false,
         suspended: false,
         excluded: false,
         patchable: &PatchableKinds::none(),

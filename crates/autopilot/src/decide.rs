@@ -3,14 +3,14 @@
 use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::effective::EffectiveDesired;
-use crate::gated::hold_at_gate;
+use crate::gated::{Gated, Passage};
 use crate::notice::ObjectNotice;
 use crate::ownership::{Origin, Ownership};
 use crate::{release, shared};
 use api::annotation;
 use change::consent::Needed;
 use change::field_set::{applied_by_another, takers};
-use change::gate::{Conditions, Request};
+use change::gate::Conditions;
 use change::{
     Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, PatchableKinds, Pause,
     Planned, Precondition, Reason, Restarts, Steering, content,
@@ -47,6 +47,10 @@ pub struct Observed<'a> {
     pub refused: &'a [Refused],
     /// Whether it is as our last apply made it, whose answer was lost.
     pub unanswered: bool,
+    /// How many approvals were used for it before.
+    pub used_approvals: u32,
+    /// Whether an approved write of it is half done: a list was repaired, and the apply follows.
+    pub half_done: bool,
     /// Whether what is wanted as a whole is unclear, so that nothing new is created.
     pub suspended: bool,
     /// Whether the user excluded it.
@@ -214,24 +218,27 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         // Moving over writes nothing that could restart a node, not even a label.
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
-    let is_same_source = live.annotations.get(annotation::SOURCE).is_none_or(|source| source == observed.source);
-    let request = Request {
+    let gated = Gated {
+        key: observed.key,
+        uid: Some(&live.uid),
+        wanted: Some(&effective.digest),
+        planned: inspected.map(|inspected| Planned::Change(inspected.changes.clone())),
+        used: observed.used_approvals,
         impact: observed.impact,
-        digest: &effective.digest,
-        // Moving over, from the predecessor or from one version of ours to the next, restarts nothing without an exact approval.
+        restarts: observed.restarts,
+        // Moving over from the predecessor restarts nothing without an approval, whatever the policy.
         needed: match applied {
             None if ownership == Ownership::Inherited => Needed::ApprovalOnly,
-            _ if !is_same_source => Needed::ApprovalOrPolicy,
-            _ => Needed::ByName,
+            _ => Needed::ApprovalOrPolicy,
         },
         // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
-        already_running: remembered.is_some() || (was_applied && lost.is_empty()),
+        already_running: observed.half_done || remembered.is_some() || (was_applied && lost.is_empty()),
         suspended: observed.suspended,
     };
-    let planned = inspected.map(|inspected| Planned::Change(inspected.changes.clone()));
-    if let Some(held) = hold_at_gate(&request, &observed.conditions, observed.restarts, planned) {
-        return held;
-    }
+    let uses_approval = match gated.pass(&observed.conditions) {
+        Passage::Free { uses_approval } => uses_approval,
+        Passage::Held(held) => return *held,
+    };
     if let Some(release) = release().filter(|_| is_new) {
         return release;
     }
@@ -254,7 +261,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
             Ownership::Inherited | Ownership::Ours(_) => (!was_applied).then_some(ObjectNotice::Applied),
         };
         let kept = Budget::parse(written).unwrap_or(budget);
-        return match observed.recreation.filter(|_| adopts) {
+        let decision = match observed.recreation.filter(|_| adopts) {
             // Whoever keeps recreating it is not followed for ever.
             Some(recreation) => match recreation.spend(now.wall) {
                 None => deleted_again(recreation, now),
@@ -262,6 +269,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
             },
             None => apply.decision(stamp(kept), None, adopts, notice),
         };
+        return Decision { uses_approval, ..decision };
     }
     // What a pause or a repair of ours took is nobody's drift.
     let by_us = entries.iter().find(|entry| entry.manager == api::FIELD_MANAGER && !entry.applied);
@@ -270,7 +278,10 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     let fields: Vec<String> = lost.paths().collect();
     let actors = actors(&lost, &entries);
     match budget.spend(now.wall) {
-        Some(left) => apply.decision(stamp(left), None, false, Some(ObjectNotice::Corrected { actors, fields })),
+        Some(left) => {
+            let notice = ObjectNotice::Corrected { actors, fields };
+            Decision { uses_approval, ..apply.decision(stamp(left), None, false, Some(notice)) }
+        }
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
 }
@@ -306,29 +317,34 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
         return Decision::hold(Reason::Suspended);
     }
     let effective = EffectiveDesired::bare(observed.desired);
-    let request = Request {
+    let gated = Gated {
+        key: observed.key,
+        uid: None,
+        wanted: Some(&effective.digest),
+        planned: Some(Planned::Create),
+        used: observed.used_approvals,
         impact: observed.impact,
-        digest: &effective.digest,
-        needed: Needed::ByName,
+        restarts: observed.restarts,
+        needed: Needed::ApprovalOrPolicy,
         already_running: false,
         suspended: false,
     };
-    if let Some(held) = hold_at_gate(&request, &observed.conditions, observed.restarts, Some(Planned::Create)) {
-        return held;
-    }
+    let uses_approval = match gated.pass(&observed.conditions) {
+        Passage::Free { uses_approval } => uses_approval,
+        Passage::Held(held) => return *held,
+    };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
     let object = observed.desired.object();
     let apply = Apply { object, effective: &effective, precondition: Precondition::Absent };
-    let Some(recreation) = observed.recreation else {
-        return apply.decision(stamp, None, false, Some(ObjectNotice::Applied));
-    };
-    match recreation.spend(now.wall) {
-        None => deleted_again(recreation, now),
-        left => {
+    let decision = match observed.recreation.map(|recreation| (recreation, recreation.spend(now.wall))) {
+        None => apply.decision(stamp, None, false, Some(ObjectNotice::Applied)),
+        Some((recreation, None)) => deleted_again(recreation, now),
+        Some((_, left)) => {
             let notice = ObjectNotice::Recreated { dropped: observed.dropped.to_vec() };
             apply.decision(stamp, left, false, Some(notice))
         }
-    }
+    };
+    Decision { uses_approval, ..decision }
 }
 
 /// Waits until there is budget again: there is no object of ours that could carry a pause.

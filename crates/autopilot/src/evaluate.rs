@@ -5,7 +5,6 @@ use crate::pools::pool;
 use crate::removal::Cause;
 use crate::scope::Scope;
 use catalog::{Applicability, Asset, Catalog, Facts, Need, Prune, Query, Rendered, Unmet};
-use change::consent::Given;
 use change::{Consent, Desired, Impact, Key, Kind};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -167,7 +166,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
     };
     let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
     // An annotation that cannot be read is no consent.
-    let consent = Consent::read(rules.scope.given(), approval, approved);
+    let consent = Consent::read(approval, approved);
     let never_clear = unclear.as_ref().filter(|_| last.is_none());
     let mut outcomes = Vec::new();
     for asset in &catalog.assets {
@@ -178,7 +177,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
         } else if !rules.scope.includes(&asset.name, asset.group.as_deref()) {
             unwanted(catalog, asset, facts, Cause::NotNamed, Exclusion::NotNamed)
         } else {
-            evaluate_asset(catalog, asset, facts, &rules.exclusions, consent.given)
+            evaluate_asset(catalog, asset, facts, &rules.exclusions, rules.scope.is_explicit())
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
@@ -225,10 +224,10 @@ fn evaluate_asset(
     asset: &Asset,
     facts: &Facts,
     exclusions: &Exclusions,
-    given: Given,
+    is_explicit: bool,
 ) -> AssetResult {
     let missing = |need: Need| {
-        let asked = given != Given::ByDefault || asset.has_user_condition();
+        let asked = is_explicit || asset.has_user_condition();
         AssetResult::Missing { need, asked }
     };
     let unreadable = |query: &Query| AssetResult::Error(format!("{query} cannot be read now"));

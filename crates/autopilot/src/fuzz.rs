@@ -10,7 +10,7 @@ use crate::corpus::{PREFIX, applied, decided, objects};
 use crate::decision::Verdict;
 use crate::exclusion::Exclusions;
 use crate::removal::{Cause, Removal, decide_removal};
-use change::consent::{ApprovalPolicy, Given};
+use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState, Window};
 use change::{
     Consent, Effect, Impact, Key, Kind, Live, ManagedFields, Moment, Now, Overrides, PatchableKinds, Restarts,
@@ -154,8 +154,7 @@ proptest! {
         ),
         steering in vec((select(["mode", "reconcile-paused", "patch"].as_slice()), select(["unmanaged", "managed", "true", "false", ""].as_slice())), 0..3),
         (labelled, never_pruned, prune, suspended) in any::<(bool, bool, bool, bool)>(),
-        (excluded, given, policy, high) in (any::<bool>(), select([Given::ByDefault, Given::ByName, Given::ToAll].as_slice()),
-            select([ApprovalPolicy::Normal, ApprovalPolicy::Always, ApprovalPolicy::Never].as_slice()), any::<bool>()),
+        (excluded, policy, high) in (any::<bool>(), select([ApprovalPolicy::Required, ApprovalPolicy::Waived].as_slice()), any::<bool>()),
     ) {
         let fields = match claimed {
             Some("created") => json!({"f:metadata": {"f:annotations": {"f:platform.kubevirt.io/origin": {}}}}),
@@ -174,7 +173,7 @@ proptest! {
         };
         let (api_version, kind) = kind.split_once(' ').unwrap();
         let key = Key { kind: Kind::new(api_version, kind), namespace: "n".into(), name: "x".into() };
-        let (consent, impact) = (Consent { given, policy, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
+        let (consent, impact) = (Consent { policy, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
         let conditions = Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open };
         let removal = Removal { key: &key, cause, live: Some(&live), impact, restarts: &Restarts::default(), proof: None, never_pruned, prune, suspended, excluded, conditions };
         match decide_removal(&removal, Now { wall: Default::default(), monotonic: Moment::default() }).verdict {

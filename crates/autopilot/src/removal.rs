@@ -2,16 +2,15 @@
 
 use crate::decide::held_by_user;
 use crate::decision::{Decision, PendingWrite};
-use crate::gated::hold_at_gate;
+use crate::gated::{Gated, Passage};
 use crate::notice::ObjectNotice;
 use crate::ownership::{Origin, Ownership};
 use api::annotation;
 use change::consent::Needed;
-use change::gate::{Conditions, Request};
+use change::gate::Conditions;
 use change::now::later;
-use change::{Digest, Effect, Impact, Key, LeftBehind, Live, Now, Planned, Reason, Restarts, handback};
+use change::{Effect, Impact, Key, LeftBehind, Live, Now, Planned, Reason, Restarts, handback};
 use jiff::Timestamp;
-use serde_json::json;
 use std::time::Duration;
 
 /// Why an object is to be removed.
@@ -95,12 +94,27 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if !removal.prune {
         return left_behind(LeftBehind::PruneOff);
     }
-    let digest = deletion_digest(removal.key, live);
     let is_tombstone = removal.cause == Cause::Tombstone;
+    let gated = Gated {
+        key: removal.key,
+        uid: Some(&live.uid),
+        wanted: None,
+        planned: Some(Planned::Delete),
+        // The uid does not come back, so an approval cannot be used twice.
+        used: 0,
+        impact: removal.impact,
+        restarts: removal.restarts,
+        needed: Needed::ApprovalOrPolicy,
+        already_running: false,
+        suspended: removal.suspended,
+    };
     match Ownership::of(live, None) {
         Ownership::Ours(_) => {}
-        Ownership::Inherited if is_tombstone && removal.conditions.consent.is_approved(&digest) => {}
-        Ownership::Inherited if is_tombstone => return left_behind(LeftBehind::NoOriginUnlessApproved(digest)),
+        Ownership::Inherited if is_tombstone && let Some(digest) = gated.approval() => {
+            if !removal.conditions.consent.is_approved(&digest) {
+                return left_behind(LeftBehind::NoOriginUnlessApproved(digest));
+            }
+        }
         Ownership::Inherited | Ownership::Foreign => return left_behind(LeftBehind::NoOrigin),
     }
     if !is_tombstone && !removal.is_users_act(live) {
@@ -113,20 +127,8 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if removal.never_pruned || api::NEVER_REMOVED.contains(&removal.key.kind.kind.as_str()) {
         return left_behind(LeftBehind::NeverDeleted);
     }
-    let request = Request {
-        impact: removal.impact,
-        digest: &digest,
-        needed: match removal.cause {
-            // A list that does not name the asset does not consent to what its deletion does.
-            Cause::NotNamed => Needed::ApprovalOrPolicy,
-            Cause::OptedOut => Needed::ByName,
-            Cause::Tombstone => Needed::ToAll,
-        },
-        already_running: false,
-        suspended: removal.suspended,
-    };
-    if let Some(held) = hold_at_gate(&request, &removal.conditions, removal.restarts, Some(Planned::Delete)) {
-        return held;
+    if let Passage::Held(held) = gated.pass(&removal.conditions) {
+        return *held;
     }
     let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
     let notice = if is_tombstone {
@@ -152,11 +154,6 @@ impl Removal<'_> {
         let is_of_this_hco = live.created.zip(*hco_created).is_some_and(|(object, hco)| object >= hco);
         is_of_this_release && (is_of_this_hco || Ownership::of(live, None) == Ownership::Ours(Origin::Adopted))
     }
-}
-
-/// What an approval of a deletion has to name: this very object, not a later one of the same name.
-fn deletion_digest(key: &Key, live: &Live) -> Digest {
-    Digest::of(&json!({"delete": key.to_string(), "group": key.kind.group, "uid": live.uid}))
 }
 
 fn left_behind(why: LeftBehind) -> Decision {

@@ -1,6 +1,5 @@
 //! What the user switched on: the annotation `autopilot`.
 
-use change::consent::Given;
 use std::collections::BTreeSet;
 
 /// Which assets are managed.
@@ -49,13 +48,9 @@ impl Scope {
         if unknown.is_empty() { Scope::Listed(entries) } else { Scope::Held { unknown } }
     }
 
-    /// How far it counts as consent to what is applied.
-    pub fn given(&self) -> Given {
-        match self {
-            Scope::All { explicit: true } => Given::ToAll,
-            Scope::Listed(_) => Given::ByName,
-            Scope::Off | Scope::All { explicit: false } | Scope::Held { .. } => Given::ByDefault,
-        }
+    /// Whether the user asked for what it includes.
+    pub fn is_explicit(&self) -> bool {
+        matches!(self, Scope::All { explicit: true } | Scope::Listed(_))
     }
 
     /// Whether an asset of this name and group is managed.

@@ -24,6 +24,7 @@ pub use overrides::allow::PatchableKinds;
 pub use overrides::steering::{Mode, Pause, Steering};
 pub use overrides::{allow, patch, steering};
 pub use reason::{LeftBehind, Planned, Reason};
+pub use restart::approval::Approval;
 pub use restart::consent::Consent;
 pub use restart::gate::{Gate, gate};
 pub use restart::impact::Impact;

@@ -16,8 +16,10 @@ pub struct Write {
     pub effect: Effect,
     /// How often it has failed before: each attempt gets more time.
     pub attempt: u32,
-    /// A record that is written first. Its failure is reported and does not stop the write.
+    /// A record that is written first.
     pub record: Option<(Key, Served, Effect)>,
+    /// Whether the write waits for the record; else its failure is reported and does not stop the write.
+    pub must_record: bool,
     /// A backup of the object as it is, taken before the write. Its failure stops the write.
     pub backup: Option<Backup>,
 }

@@ -35,7 +35,7 @@ impl Core {
         }
         if is_first {
             self.watch(&WatchTarget::crds(), Content::Names);
-            self.send_query(self.recreation.query());
+            self.send_query(self.records.query());
             self.timers.set(Timer::FirstLists, self.now.monotonic.after(WAIT_FOR_LISTS));
         }
         if is_changed {
@@ -147,7 +147,7 @@ impl Core {
         if !self.watches.is_open(&WatchTarget::of(&self.platform.key)) {
             waiting.insert(0, format!("{}, which the API server does not serve", api::hco::KIND));
         }
-        if self.recreation.is_attempted() && !self.recreation.is_read() {
+        if self.records.is_attempted() && !self.records.is_read() {
             waiting.push(format!("ConfigMap {}", api::STATE));
         }
         if let Some(waiting) = self.reports.readiness(waiting) {

@@ -1,7 +1,7 @@
 //! What is known of one object that is managed, or is to be removed.
 
 use super::conditions::conditions;
-use super::writes::{Repair, Writes};
+use super::writes::{ApprovalUse, Repair, Writes};
 use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
@@ -70,6 +70,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) prune: bool,
     pub(crate) suspended: bool,
     pub(crate) excluded: bool,
+    /// How many approvals were used for the object.
+    pub(crate) used_approvals: u32,
     pub(crate) hco_created: Option<Timestamp>,
     pub(crate) nodes: &'a [Node],
 }
@@ -136,6 +138,17 @@ impl Managed {
     pub(crate) fn observe(&mut self, live: Live) {
         if self.version().zip(live.version()).is_none_or(|(known, new)| known <= new) {
             self.live = Known::Present(live);
+            if self.writes.approval == ApprovalUse::InDoubt && self.unanswered().is_some() {
+                self.writes.approval = ApprovalUse::Used;
+            }
+        }
+    }
+
+    /// What happens to it is not seen for a while: an approval in doubt counts as used.
+    pub(crate) fn doubt_approval(&mut self) {
+        let is_in_flight = self.writes.pending.as_ref().is_some_and(|pending| pending.uses_approval);
+        if is_in_flight || self.writes.approval == ApprovalUse::InDoubt {
+            self.writes.approval = ApprovalUse::Used;
         }
     }
 
@@ -163,6 +176,7 @@ impl Managed {
     pub(crate) fn forget_live(&mut self) {
         (self.live, self.remembered, self.budget) = (Known::Unknown, None, None);
         self.writes.repair = Repair::None;
+        self.doubt_approval();
         self.dropped.clear();
     }
 
@@ -178,7 +192,11 @@ impl Managed {
     pub(crate) fn observe_read(&mut self, known: Option<u128>, live: Option<Live>, now: Timestamp) {
         let is_undisturbed = self.version() == known || matches!(self.live, Known::Unknown);
         match live {
-            Some(live) if is_undisturbed => self.live = Known::Present(live),
+            Some(live) if is_undisturbed => {
+                // Versions may have gone back.
+                self.live = Known::Unknown;
+                self.observe(live);
+            }
             Some(live) => self.observe(live),
             None if is_undisturbed => self.observe_absent(None, now),
             None => {}
@@ -247,6 +265,8 @@ impl Managed {
             dropped: &self.dropped,
             refused: &self.refused,
             unanswered: self.unanswered().is_some(),
+            used_approvals: policy.used_approvals,
+            half_done: self.writes.repair == Repair::Done,
             suspended: policy.suspended,
             excluded: policy.excluded,
             patchable: policy.patchable,

@@ -1,7 +1,7 @@
 //! All objects that are managed or to be removed, and which of them are due.
 
 use super::managed::Managed;
-use super::recreation::RecreationBudgets;
+use super::records::Records;
 use change::Key;
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +82,7 @@ impl Objects {
     }
 
     /// Takes the recorded budgets of recreation, and marks every object as due.
-    pub(crate) fn take_recorded(&mut self, recorded: &RecreationBudgets) {
+    pub(crate) fn take_recorded(&mut self, recorded: &Records) {
         for (key, object) in &mut self.all {
             object.recreation = object.recreation.or(recorded.left(key));
         }

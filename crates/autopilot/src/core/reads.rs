@@ -59,10 +59,10 @@ impl Core {
     /// Takes an answer. A query that cannot be answered now keeps its last answer.
     pub(super) fn answered(&mut self, query: Query, mut answer: Answer) {
         let repeat = self.queries.end(&query);
-        if query == self.recreation.query() && !self.recreation.is_read() {
-            self.recreation.read(&answer);
-            if self.recreation.is_read() {
-                self.objects.take_recorded(&self.recreation);
+        if query == self.records.query() && !self.records.is_read() {
+            self.records.read(&answer);
+            if self.records.is_read() {
+                self.objects.take_recorded(&self.records);
             } else {
                 self.timers.set(Timer::Query(query), self.now.monotonic.after(AGAIN));
             }

@@ -3,10 +3,10 @@
 use super::Core;
 use super::managed::{Known, Managed, Policy};
 use super::timers::Timer;
-use super::writes::Repair;
+use super::writes::{ApprovalUse, Pending, Repair};
 use crate::decide::{Inspected, Remembered, decide};
 use crate::decision::{Decision, PendingWrite, Verdict};
-use crate::notice::{Notice, ObjectNotice};
+use crate::notice::Notice;
 use crate::removal::decide_removal;
 use crate::status::ObjectState;
 use change::{Effect, Key, Kind, Precondition};
@@ -32,6 +32,8 @@ impl Core {
         if matches!(object.live, Known::Unknown) {
             return;
         }
+        self.settle_approval(key);
+        let Some(object) = self.objects.get(key) else { return };
         let policy = self.policy(key);
         let restarts = object.restarts(policy);
         let decision = match object.removal {
@@ -68,7 +70,19 @@ impl Core {
                 (object.writes.repair, object.writes.deferred_notice) = (Repair::None, None);
                 object.refused.clear();
             }
-            Verdict::Write(effect, pending) => self.write(key, effect, pending, decision.notice),
+            Verdict::Write(effect, write) => {
+                let (notice, uses_approval) = (decision.notice, decision.uses_approval);
+                self.write(key, effect, Pending { write, notice, uses_approval });
+            }
+        }
+    }
+
+    /// Counts an approval that was used.
+    pub(super) fn settle_approval(&mut self, key: &Key) {
+        let Some(object) = self.objects.get_mut(key) else { return };
+        if object.writes.approval == ApprovalUse::Used {
+            object.writes.approval = ApprovalUse::None;
+            self.records.use_approval(key);
         }
     }
 
@@ -80,6 +94,7 @@ impl Core {
             prune: self.config.prune,
             suspended: self.platform.suspended,
             excluded: self.platform.excludes(key),
+            used_approvals: self.records.used(key),
             hco_created: self.platform.created,
             nodes: self.surroundings.nodes(),
         }
@@ -91,17 +106,17 @@ impl Core {
     }
 
     /// Sends a write, unless it is too early for another attempt.
-    fn write(&mut self, key: &Key, effect: Effect, pending: PendingWrite, notice: Option<ObjectNotice>) {
+    fn write(&mut self, key: &Key, effect: Effect, mut pending: Pending) {
         let Some(object) = self.objects.get_mut(key) else { return };
         if !self.config.writes {
             return;
         }
         let creates = matches!(effect, Effect::Apply { precondition: Precondition::Absent, .. });
-        if creates && !self.recreation.is_read() {
-            // Somebody may keep deleting it: a budget that could not be read is not a full one.
+        if (creates || pending.uses_approval) && !self.records.is_read() {
+            // Somebody may keep deleting it, and an approval may be used already: what could not be read is not empty.
             return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic.after(UNREAD_PAUSE));
         }
-        let is_another = match (&pending, &object.writes.failed) {
+        let is_another = match (&pending.write, &object.writes.failed) {
             (PendingWrite::Apply { digest, .. }, Some(failed)) => digest != failed,
             _ => false,
         };
@@ -111,18 +126,19 @@ impl Core {
             return self.timers.set(Timer::Reconcile(key.clone()), not_before);
         }
         let Some(served) = self.watches.served(&WatchTarget::of(key)) else { return };
-        let (effect, pending) = match effect {
+        let effect = match effect {
             // The apply after the repair succeeds.
             Effect::Apply { object: desired, precondition, .. } if object.writes.repair == Repair::Due => {
-                (Effect::RepairLists { object: desired, precondition }, PendingWrite::Repair)
+                pending.write = PendingWrite::Repair;
+                Effect::RepairLists { object: desired, precondition }
             }
-            other => (other, pending),
+            other => other,
         };
-        let (mut record, mut backup) = (None, None);
-        if let PendingWrite::Apply { recreation, adopts, .. } = &pending {
-            // The record is written first: whoever kills us then gives nobody a new budget.
+        let (mut is_worn, mut backup) = (false, None);
+        if let PendingWrite::Apply { recreation, adopts, .. } = &pending.write {
             if let Some(left) = recreation.filter(|left| left.is_worn(self.now.wall)) {
-                record = self.recreation.record(key, left, &self.discovery.kinds, self.now.wall);
+                self.records.spend(key, left);
+                is_worn = true;
             }
             if *adopts {
                 let secrets = self.discovery.kinds.find(&Kind::new("v1", "Secret"));
@@ -130,13 +146,20 @@ impl Core {
                 backup = Some(Backup { secrets, namespace: self.config.namespace.clone() });
             }
         }
-        let attempt = object.writes.failures;
-        if pending == PendingWrite::Delete {
+        // The record is written first: whoever kills us then gives nobody a new budget, and leaves no approval to use again.
+        let record = if is_worn || pending.uses_approval {
+            let using = pending.uses_approval.then_some(key);
+            self.records.record(using, &self.discovery.kinds, self.now.wall)
+        } else {
+            None
+        };
+        let (attempt, must_record) = (object.writes.failures, pending.uses_approval);
+        if pending.write == PendingWrite::Delete {
             object.deleted = object.live().map(|live| live.uid.clone());
         }
-        object.writes.pending = Some((pending, notice));
+        object.writes.pending = Some(pending);
         self.objects.write_started();
-        let write = Write { key: key.clone(), served, effect, attempt, record, backup };
+        let write = Write { key: key.clone(), served, effect, attempt, record, must_record, backup };
         self.commands.push(Command::Write(Box::new(write)));
     }
 }

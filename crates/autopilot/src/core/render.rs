@@ -28,10 +28,7 @@ impl Core {
     /// Renders if anything has changed that assets depend on, and everything is known that they need.
     pub(super) fn render_if_stale(&mut self) {
         self.is_stale |= self.surroundings.update(&mut self.facts);
-        while self.is_stale
-            && !self.facts.hco.is_null()
-            && self.surroundings.is_known()
-            && (self.recreation.is_attempted() || !self.config.writes)
+        while self.is_stale && !self.facts.hco.is_null() && self.surroundings.is_known() && self.records.is_attempted()
         {
             (self.is_stale, self.has_rendered) = (false, true);
             self.render();
@@ -123,7 +120,7 @@ impl Core {
         if self.objects.get(&key).is_none() {
             self.objects.insert(Managed::new(asset.to_owned(), order, desired.clone()));
         }
-        let recorded = self.recreation.left(&key);
+        let recorded = self.records.left(&key);
         let target = WatchTarget::of(&key);
         let (is_open, is_listed) = (self.watches.is_open(&target), self.watches.is_listed(&target));
         let Some(object) = self.objects.get_mut(&key) else { return };

@@ -16,8 +16,10 @@ const MOST_UNANSWERED: usize = 8;
 /// Its writes: the one in flight, and what is known of those before.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    /// The write in flight and what to report when it succeeds. Whatever happens meanwhile is decided about afterwards.
-    pub(crate) pending: Option<(PendingWrite, Option<ObjectNotice>)>,
+    /// The write in flight. Whatever happens meanwhile is decided about afterwards.
+    pub(crate) pending: Option<Pending>,
+    /// What became of the approval of the last approved write.
+    pub(crate) approval: ApprovalUse,
     pub(crate) repair: Repair,
     /// What to report once a later step has succeeded.
     pub(crate) deferred_notice: Option<ObjectNotice>,
@@ -28,6 +30,28 @@ pub(crate) struct Writes {
     pub(crate) failures: u32,
     /// Nothing is written before this.
     pub(crate) not_before: Option<Moment>,
+}
+
+/// A write in flight.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) write: PendingWrite,
+    /// What to report when it succeeds.
+    pub(crate) notice: Option<ObjectNotice>,
+    /// Whether it uses up a person's approval.
+    pub(crate) uses_approval: bool,
+}
+
+/// What became of a person's approval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ApprovalUse {
+    /// There was none, or it is counted.
+    #[default]
+    None,
+    /// Its write had no answer, and may have happened.
+    InDoubt,
+    /// It was used, and is not counted yet.
+    Used,
 }
 
 /// The repair of a list whose key somebody changed, before an apply can succeed.

@@ -3,7 +3,7 @@
 use super::Core;
 use super::managed::Managed;
 use super::timers::Timer;
-use super::writes::Repair;
+use super::writes::{ApprovalUse, Pending, Repair};
 use crate::decide::{Refused, Remembered};
 use crate::decision::PendingWrite;
 use crate::notice::{Notice, ObjectNotice, State};
@@ -29,7 +29,16 @@ impl Core {
         let before = result.as_ref().ok().and_then(|written| written.before.as_ref());
         let adopted = before.and_then(|before| self.inspection(key, before)).map(|inspected| inspected.changes);
         let Some(object) = self.objects.get_mut(key) else { return };
-        let Some((pending, notice)) = object.writes.pending.take() else { return };
+        let Some(Pending { write: pending, notice, uses_approval }) = object.writes.pending.take() else { return };
+        if uses_approval {
+            object.writes.approval = match (&result, &pending) {
+                (Ok(_), _) => ApprovalUse::Used,
+                (Err(WriteError::Transient { .. }), PendingWrite::Apply { .. }) => ApprovalUse::InDoubt,
+                // Nothing tells later whether it happened.
+                (Err(WriteError::Transient { .. }), _) => ApprovalUse::Used,
+                (Err(_), _) => ApprovalUse::None,
+            };
+        }
         let is_adoption = matches!(pending, PendingWrite::Apply { adopts: true, .. });
         match result {
             Ok(written) => {

@@ -6,7 +6,7 @@ use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::notice::ObjectNotice;
 use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
-use change::consent::{ApprovalPolicy, Given};
+use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState, Window};
 use change::{
     Changes, Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Planned,
@@ -46,6 +46,7 @@ struct Situation {
     restarts: Restarts,
     inspected: Option<Inspected>,
     source: &'static str,
+    used_approvals: u32,
 }
 
 impl Situation {
@@ -79,6 +80,7 @@ impl Situation {
             }),
             inspected: None,
             source: "this",
+            used_approvals: 0,
             impact: Impact::Low,
             consent: Consent::default(),
             patchable: PatchableKinds::none(),
@@ -105,6 +107,12 @@ impl Situation {
         decide(&self.observed(&key, &Desired::of(&wanted()), Some(&live)), now())
     }
 
+    /// Somebody approves what is asked for.
+    fn approve(&mut self) {
+        let Verdict::Hold(Reason::NeedsApproval { digest, .. }) = self.decide().verdict else { panic!() };
+        self.consent.approved.insert(digest);
+    }
+
     fn decide_absent(&self) -> Decision {
         let key = Key::of(&wanted()).unwrap();
         decide(&self.observed(&key, &Desired::of(&wanted()), None), now())
@@ -122,6 +130,8 @@ impl Situation {
             unanswered: false,
             recreation: self.recreation,
             dropped: &[],
+            used_approvals: self.used_approvals,
+            half_done: false,
             suspended: self.suspended,
             patchable: &self.patchable,
             conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
@@ -391,24 +401,24 @@ fn nodes_never_restart_without_approval() {
     let forget = |situation: &mut Situation| {
         situation.live.annotations.remove(APPLIED);
     };
-    let said = |situation: &mut Situation| situation.consent.given = Given::ByName;
-    let digest = Digest::of(&wanted()).to_string();
-    let approve = |situation: &mut Situation| {
-        situation.consent.approved.insert(Digest::parse(&digest).unwrap());
-    };
+    let waive = |situation: &mut Situation| situation.consent.policy = ApprovalPolicy::Waived;
     let with = |changes: &[&dyn Fn(&mut Situation)]| {
         waits(&high(&|situation| changes.iter().for_each(|change| change(situation))).decide())
     };
     assert!(with(&[&applied_other]), "another content waits");
-    assert!(!with(&[&applied_other, &said]), "unless somebody said so");
-    assert!(!with(&[&applied_other, &approve]), "or approved exactly that");
-    let always = |situation: &mut Situation| situation.consent.policy = ApprovalPolicy::Always;
-    assert!(with(&[&applied_other, &said, &always]), "or always wants to be asked");
+    assert!(!with(&[&applied_other, &waive]), "unless nobody wants to be asked");
+    let mut approved = high(&applied_other);
+    approved.approve();
+    assert!(approved.decide().uses_approval, "or somebody approved exactly that");
+    approved.used_approvals = 1;
+    assert!(waits(&approved.decide()), "an approval is used once");
+    approved.used_approvals = 0;
+    approved.live.uid = "v".into();
+    assert!(waits(&approved.decide()), "an approval is for one object");
     let other_version = |situation: &mut Situation| situation.source = "another version of the asset";
     assert!(!with(&[&other_version]), "what runs so already is not asked about");
-    assert!(with(&[&applied_other, &other_version, &said]), "what another version of ourselves changes waits");
-    assert!(!with(&[&applied_other, &other_version, &approve]), "until somebody approves exactly that");
-    assert!(!with(&[&forget, &said]), "whose word is lost is still ours");
+    assert!(with(&[&applied_other, &other_version]), "what another version of ourselves changes waits");
+    assert!(!with(&[&forget, &waive]), "whose word is lost is still ours");
     // What somebody changed while nobody watched may run by now.
     let edited = Situation { impact: Impact::High, ..Situation::settled().edited() };
     assert!(!waits(&edited.decide()), "a change that was seen is put back before the nodes follow");
@@ -472,7 +482,7 @@ fn adopting_an_object_that_restarts_nodes_waits_for_approval() {
         panic!()
     };
     assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
-    situation.consent.given = Given::ByName;
+    situation.approve();
     assert!(matches!(situation.decide().verdict, Verdict::Write(_, PendingWrite::Apply { adopts: true, .. })));
 }
 
@@ -489,27 +499,27 @@ fn an_object_of_the_predecessor_is_taken_over() {
 
 #[test]
 fn moving_over_writes_nothing_that_restarts_nodes() {
-    let mut consented = inherited(Impact::High);
-    consented.consent.given = Given::ByName;
-    let mut same = inspected(consented, "ClusterIP");
+    let mut waived = inherited(Impact::High);
+    waived.consent.policy = ApprovalPolicy::Waived;
+    let mut same = inspected(waived, "ClusterIP");
     let Verdict::TakeOver { digest } = same.decide().verdict else { panic!() };
     let claim = ManagedFields::new(&same.fields.to_string()).claim("virt-platform-autopilot").unwrap();
     same.remembered = Some(Remembered { digest, claim, uid: "u".into(), origin: None });
     assert_eq!(same.decide().verdict, Verdict::InSync);
-    same.consent.given = Given::ByDefault;
+    same.consent.policy = ApprovalPolicy::Required;
     assert!(
         matches!(same.edited().decide().notice, Some(ObjectNotice::Corrected { .. })),
         "from then on it is defended"
     );
 
-    let mut consented = inherited(Impact::High);
-    consented.consent.given = Given::ByName;
-    let mut other = inspected(consented, "NodePort");
+    let mut waived = inherited(Impact::High);
+    waived.consent.policy = ApprovalPolicy::Waived;
+    let mut other = inspected(waived, "NodePort");
     assert!(
         matches!(other.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })),
-        "even where consent was given"
+        "even where nobody wants to be asked"
     );
-    other.consent.approved.insert(Digest::of(&wanted()));
+    other.approve();
     assert!(matches!(other.decide().notice, Some(ObjectNotice::TakenOver { .. })));
 }
 
@@ -565,7 +575,7 @@ fn after_a_take_over_without_a_write_every_other_content_still_waits_for_approva
     let claim = ManagedFields::new(&situation.fields.to_string()).claim("virt-platform-autopilot").unwrap();
     situation.remembered =
         Some(Remembered { digest: Digest::of(&json!("before")), claim, uid: "u".into(), origin: None });
-    situation.consent.given = Given::ByName;
+    situation.consent.policy = ApprovalPolicy::Waived;
     assert!(matches!(situation.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
 }
 
@@ -573,6 +583,6 @@ fn after_a_take_over_without_a_write_every_other_content_still_waits_for_approva
 fn nothing_restarts_nodes_while_suspended() {
     let mut situation = Situation { impact: Impact::High, suspended: true, ..Situation::settled() };
     situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
-    (situation.remembered, situation.consent.given) = (None, Given::ByName);
+    (situation.remembered, situation.consent.policy) = (None, ApprovalPolicy::Waived);
     assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::Suspended));
 }

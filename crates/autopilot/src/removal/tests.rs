@@ -3,7 +3,7 @@
 use super::{Cause, Proof, Removal, decide_removal};
 use crate::decision::Verdict;
 use crate::notice::ObjectNotice;
-use change::consent::{ApprovalPolicy, Given};
+use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState, Window};
 use change::{Consent, Effect, Impact, Key, Kind, LeftBehind, Live, ManagedFields, Moment, Now, Reason, Restarts};
 use expect_test::{Expect, expect};
@@ -180,15 +180,12 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
     for cause in [Cause::OptedOut, Cause::NotNamed, Cause::Tombstone] {
         let mut situation = high(cause);
         let digest = waits(&situation).unwrap();
-        situation.consent.given = Given::ByName;
-        assert_eq!(waits(&situation).is_some(), cause != Cause::OptedOut, "a list without it is no consent");
-        situation.consent.given = Given::ToAll;
-        assert_eq!(waits(&situation).is_some(), cause == Cause::NotNamed, "no list can name a tombstone");
         situation.consent.approved.insert(digest);
         assert_eq!(waits(&situation), None);
         situation.live.uid = "another of the same name".into();
-        situation.consent.policy = ApprovalPolicy::Always;
         assert!(waits(&situation).is_some(), "an approval is for one object");
+        situation.consent.policy = ApprovalPolicy::Waived;
+        assert_eq!(waits(&situation), None);
     }
 }
 
@@ -234,7 +231,7 @@ fn a_tombstone_deletes_only_what_is_ours() {
     else {
         panic!()
     };
-    inherited.consent.given = Given::ToAll;
+    inherited.consent.policy = ApprovalPolicy::Waived;
     assert!(matches!(decide_removal(&inherited.removal(&key, Some(&inherited.live)), now()).verdict, Verdict::Hold(_)));
     inherited.consent.approved.insert(digest);
     assert_eq!(

@@ -85,6 +85,7 @@ fn adopting_what_restarts_nodes_waits() {
     bed.expect_silence();
     bed.approve(KERNEL);
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         back up MachineConfig kernel
         apply MachineConfig kernel
         notice Adopted MachineConfig kernel: adopted; a backup of the object as it was is kept. Changed: .spec.kernelArguments[0] ("debug" -> "quiet")

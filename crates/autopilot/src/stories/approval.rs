@@ -3,6 +3,7 @@
 use super::{HOUR, KERNEL, PLAIN, kernel_template, on_request, settled, settled_with_kernel, started, unstarted};
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::Pack;
+use crate::testing::requests::Fault;
 use expect_test::expect;
 use serde_json::json;
 /// A MachineConfig for which somebody asks.
@@ -24,6 +25,7 @@ fn only_the_exact_digest_approves_a_creation() {
     let digest = bed.asked_digest(KERNEL).unwrap();
     bed.annotate(HCO, &format!("approved=sha256:00, {digest}"));
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         create MachineConfig kernel
         notice AssetApplied MachineConfig kernel: applied
     "#]]
@@ -64,6 +66,7 @@ fn a_change_waits_and_says_what_it_would_change() {
     bed.expect_silence();
     bed.approve(KERNEL);
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         apply MachineConfig kernel
         notice AssetApplied MachineConfig kernel: applied
     "#]]
@@ -131,6 +134,7 @@ fn drift_during_a_restart_waits_because_nodes_may_run_it() {
     bed.expect_silence();
     bed.approve(KERNEL);
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         apply MachineConfig kernel
         notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
     "#]]
@@ -148,6 +152,7 @@ fn a_deleted_machine_config_waits_like_a_new_one() {
     bed.expect_silence();
     bed.approve(KERNEL);
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         create MachineConfig kernel
         notice DriftCorrected MachineConfig kernel: somebody deleted it; it was recreated
     "#]]
@@ -202,4 +207,64 @@ fn nothing_that_restarts_nodes_changes_while_the_settings_cannot_be_read() {
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
+}
+
+#[test]
+fn switching_the_autopilot_on_does_not_consent_to_a_restart() {
+    for value in ["true", "kernel", "plain,kernel"] {
+        let mut bed = unstarted(&["plain", "kernel"]);
+        bed.annotate(HCO, &format!("autopilot={value}"));
+        bed.settle();
+        assert!(bed.stored(KERNEL).is_none() && bed.asked_digest(KERNEL).is_some(), "{value}");
+    }
+}
+
+#[test]
+fn an_approval_is_used_once_also_across_a_restart() {
+    let mut bed = requested_kernel();
+    let first = bed.asked_digest(KERNEL).unwrap();
+    for restarts in [false, true] {
+        if restarts {
+            bed.restart();
+            bed.settle();
+        }
+        bed.delete(KERNEL);
+        bed.settle();
+        assert!(bed.stored(KERNEL).is_none(), "the annotation still lists the approval");
+        assert_ne!(bed.asked_digest(KERNEL).unwrap(), first, "the same question is another one the second time");
+    }
+    bed.annotate(HCO, &format!("approved={first},{}", bed.asked_digest(KERNEL).unwrap()));
+    bed.settle();
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn an_approval_is_for_the_difference_that_was_shown() {
+    let mut bed = settled_with_kernel();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.restart();
+    bed.settle();
+    let asked = bed.asked_digest(KERNEL).unwrap();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
+    bed.settle();
+    bed.annotate(HCO, &format!("approved={asked}"));
+    bed.advance(HOUR);
+    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true), "the object has changed since the question");
+    bed.approve(KERNEL);
+    bed.settle();
+    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(false));
+}
+
+#[test]
+fn an_approved_write_without_an_answer_is_repeated_under_the_same_approval() {
+    for fault in [Fault::Unanswered, Fault::Transient] {
+        let mut bed = started(&["kernel"]);
+        bed.fail_next(KERNEL, fault);
+        bed.approve(KERNEL);
+        bed.advance(HOUR);
+        assert!(bed.stored(KERNEL).is_some());
+        bed.delete(KERNEL);
+        bed.advance(HOUR);
+        assert!(bed.stored(KERNEL).is_none(), "it is used up");
+    }
 }

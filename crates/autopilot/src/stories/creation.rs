@@ -22,6 +22,7 @@ fn a_start_creates_what_applies_and_asks_for_an_approval_of_the_rest() {
     bed.expect_silence();
     bed.approve("MachineConfig kernel");
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         create MachineConfig kernel
         notice AssetApplied MachineConfig kernel: applied
     "#]]

@@ -79,6 +79,7 @@ fn a_different_machine_config_waits_for_its_digest_whatever_was_consented_to() {
     assert_eq!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["debug"]));
     bed.approve(KERNEL);
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         apply MachineConfig kernel
         notice TakenOver MachineConfig kernel: taken over from the predecessor. Changed: .spec.kernelArguments[0] ("debug" -> "quiet")
     "#]].assert_eq(&bed.settle());
@@ -159,6 +160,7 @@ fn an_ignored_field_of_the_predecessors_machine_config_is_not_released_before_th
     bed.approve(KERNEL);
     expect![[r#"
         release MachineConfig kernel
+        record ConfigMap virt/virt-platform-autopilot-state
         apply MachineConfig kernel
         notice TakenOver MachineConfig kernel: taken over from the predecessor. Changed: .spec.kernelArguments[0] ("debug" -> "quiet")
     "#]].assert_eq(&bed.settle());

@@ -235,7 +235,10 @@ impl TestBed {
         let started = self.server.now;
         let core = Core::new(config.clone(), self.catalog.clone(), start_of(started));
         let (server, pack, catalog) = (self.server.clone(), self.pack.clone(), self.catalog.clone());
-        TestBed::assemble(server, core, pack, catalog, config)
+        let mut bed = TestBed::assemble(server, core, pack, catalog, config);
+        bed.promises = self.promises.clone();
+        bed.promises.restart();
+        bed
     }
 
     /// Whether an object exists, and how it is stored.
@@ -334,7 +337,10 @@ impl TestBed {
                 Command::Unwatch(target) => {
                     self.watches.remove(&target);
                 }
-                Command::Notify(notice) => self.notices.push(notice),
+                Command::Notify(notice) => {
+                    self.promises.noticed(&notice);
+                    self.notices.push(notice);
+                }
                 Command::Readiness(_) => {}
                 request => {
                     if let Command::Write(write) = &request {

@@ -1,26 +1,37 @@
 //! Promises that hold for every write of the core, in every story and in the simulation.
 
+use crate::notice::{Notice, ObjectNotice};
 use crate::testing::fields::leaves;
 use crate::testing::requests::Made;
 use crate::testing::stored::Stored;
 use api::{FIELD_MANAGER, annotation};
-use change::consent::{Given, Needed};
-use change::{Consent, Digest, Effect, Impact, Key};
+use change::consent::Needed;
+use change::{Consent, Digest, Effect, Impact, Key, LeftBehind, Reason};
 use protocol::{Body, Event, WatchEvent, Write};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the promises depend on.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Promises {
     /// The HyperConverged's annotations as the core knows them.
     known: BTreeMap<String, String>,
-    /// For each object with a write in flight: whether a person agreed to a restart of nodes when it was sent.
-    covered: BTreeMap<Key, bool>,
-    /// Objects with a deletion in flight that a person approved by its digest.
-    approved: BTreeSet<Key>,
+    /// For each object with a write in flight: what a person agreed to when it was sent.
+    covered: BTreeMap<Key, Covered>,
+    /// The digests that the core has asked to approve.
+    asked: BTreeMap<Key, BTreeSet<Digest>>,
+    /// The approved digests that were used: none is used twice.
+    used: BTreeSet<Digest>,
     /// By uid: contents that nodes run with the consent of a person.
     running: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// What a person agreed to.
+#[derive(Debug, Clone, Default)]
+struct Covered {
+    /// Whether nothing needs an approval.
+    is_waived: bool,
+    /// The approvals of this object that are not used.
+    approved: BTreeSet<Digest>,
 }
 
 impl Promises {
@@ -39,7 +50,6 @@ impl Promises {
     pub(crate) fn restart(&mut self) {
         self.known.clear();
         self.covered.clear();
-        self.approved.clear();
     }
 
     /// Nodes run the content that somebody else gave an object when it was created.
@@ -47,35 +57,28 @@ impl Promises {
         self.running.entry(stored.uid().to_owned()).or_insert_with(|| BTreeSet::from([content(stored)]));
     }
 
+    /// Takes what the core reports: what it asks to approve.
+    pub(crate) fn noticed(&mut self, notice: &Notice) {
+        let (key, digest) = match notice {
+            Notice::Object(key, ObjectNotice::Held(Reason::NeedsApproval { digest, .. })) => (key, digest),
+            Notice::Object(
+                key,
+                ObjectNotice::Held(Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) }),
+            ) => (key, digest),
+            _ => return,
+        };
+        self.asked.entry(key.clone()).or_default().insert(*digest);
+    }
+
     /// Takes a write that the core asks for.
     pub(crate) fn sent(&mut self, write: &Write) {
         let value = |key: &str| self.known.get(key).map(String::as_str);
-        let given = match value(annotation::AUTOPILOT) {
-            Some("true") => Given::ToAll,
-            None | Some("false") => Given::ByDefault,
-            Some(_) => Given::ByName,
-        };
-        let consent = Consent::read(given, value(annotation::APPROVAL), value(annotation::APPROVED));
-        let is_covered = match &write.effect {
-            Effect::Apply { object, .. } => {
-                // What is applied names its own digest.
-                let object = object.value();
-                let digest = object["metadata"]["annotations"][annotation::APPLIED].as_str();
-                digest.and_then(Digest::parse).is_some_and(|digest| consent.is_approved(&digest))
-                    || consent.covers(&Digest::of(&Value::Null), Needed::ByName)
-            }
-            Effect::Delete { uid, .. } => {
-                let key = &write.key;
-                let digest = json!({"delete": key.to_string(), "group": key.kind.group, "uid": uid});
-                let digest = Digest::of(&digest);
-                if consent.is_approved(&digest) {
-                    self.approved.insert(key.clone());
-                }
-                consent.covers(&digest, Needed::ApprovalOrPolicy)
-            }
-            _ => false,
-        };
-        self.covered.insert(write.key.clone(), is_covered);
+        let consent = Consent::read(value(annotation::APPROVAL), value(annotation::APPROVED));
+        let asked = self.asked.get(&write.key).into_iter().flatten();
+        let approved =
+            asked.filter(|digest| consent.is_approved(digest) && !self.used.contains(digest)).copied().collect();
+        let is_waived = consent.is_waived(Needed::ApprovalOrPolicy);
+        self.covered.insert(write.key.clone(), Covered { is_waived, approved });
     }
 
     /// Checks a write that was carried out.
@@ -94,7 +97,7 @@ impl Promises {
             let is_created = is_ours && before.annotation(annotation::ORIGIN) == Some("created");
             // An object of the predecessor has no origin, and is deleted only if a person approved exactly that.
             let is_inherited = before.annotation(annotation::ORIGIN).is_none() && before.live().labelled;
-            let is_approved = self.approved.remove(&write.key);
+            let is_approved = self.covered.get(&write.key).is_some_and(|covered| !covered.approved.is_empty());
             assert!(is_created || (is_inherited && is_approved), "it is not ours: {made}");
             assert!(!api::NEVER_REMOVED.contains(&write.key.kind.kind.as_str()), "{} is deleted", write.key);
         }
@@ -109,14 +112,19 @@ impl Promises {
     /// Nodes restart only where a person agreed, or where they run that content already.
     fn check_restart(&mut self, made: &Made, before: Option<&Stored>, after: Option<&Stored>) {
         let is_same = before.map(content) == after.map(content);
-        let is_covered = self.covered.get(&made.write.key).copied().unwrap_or_default();
         if let Some(before) = before.filter(|before| before.creator != FIELD_MANAGER) {
             self.runs(before);
         }
         let runs = after.is_some_and(|after| {
             self.running.get(after.uid()).is_some_and(|contents| contents.contains(&content(after)))
         });
-        assert!(is_same || is_covered || runs, "nodes restart without an approval: {made}");
+        if !is_same && !runs {
+            let covered = self.covered.remove(&made.write.key).unwrap_or_default();
+            assert!(covered.is_waived || !covered.approved.is_empty(), "nodes restart without an approval: {made}");
+            if !covered.is_waived {
+                self.used.extend(covered.approved);
+            }
+        }
         if let Some(after) = after {
             self.running.entry(after.uid().to_owned()).or_default().insert(content(after));
         }

@@ -1,4 +1,4 @@
-//! What the user agreed to: the annotations `approval` and `approved`, and how the product was switched on.
+//! What the user agreed to: the annotations `approval` and `approved`.
 
 use crate::object::digest::Digest;
 use std::collections::BTreeSet;
@@ -6,61 +6,40 @@ use std::collections::BTreeSet;
 /// What the user agreed to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consent {
-    /// How far the way in which the product was switched on counts as consent.
-    pub given: Given,
     /// The annotation `approval`.
     pub policy: ApprovalPolicy,
     /// The approved digests.
     pub approved: BTreeSet<Digest>,
 }
 
-/// How explicitly the product was switched on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Given {
-    /// By default.
-    #[default]
-    ByDefault,
-    /// For the assets that are named.
-    ByName,
-    /// For everything.
-    ToAll,
-}
-
 /// The annotation `approval`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ApprovalPolicy {
-    /// Not set: approval is required unless the product was switched on explicitly.
+    /// `high-impact`, not set, or a value we do not know: every restart of nodes waits for an approval.
     #[default]
-    Normal,
-    /// `high-impact`, or a value we do not know: approval is always required.
-    Always,
-    /// `none`: approval is never required.
-    Never,
+    Required,
+    /// `none`: nothing waits.
+    Waived,
 }
 
-/// How explicit a consent has to be.
+/// What lets a change go ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needed {
-    /// Switching the product on for this asset is enough.
-    ByName,
-    /// Switching it on for everything is enough: no list can name this object.
-    ToAll,
-    /// Only an approval of this digest counts, or the policy to approve everything.
+    /// An approval of exactly this change, or the policy to approve everything.
     ApprovalOrPolicy,
-    /// Only an approval of this digest counts, whatever the policy.
+    /// An approval of exactly this change, whatever the policy.
     ApprovalOnly,
 }
 
 impl Consent {
     /// Reads the annotations `approval` and `approved`.
-    pub fn read(given: Given, approval: Option<&str>, approved: Option<&str>) -> Consent {
-        let policy = match approval.map(str::trim).unwrap_or_default() {
-            "" => ApprovalPolicy::Normal,
-            "none" => ApprovalPolicy::Never,
-            _ => ApprovalPolicy::Always,
+    pub fn read(approval: Option<&str>, approved: Option<&str>) -> Consent {
+        let policy = match approval.map(str::trim) {
+            Some("none") => ApprovalPolicy::Waived,
+            _ => ApprovalPolicy::Required,
         };
         let approved = Consent::digests(approved.unwrap_or_default()).filter_map(Digest::parse).collect();
-        Consent { given, policy, approved }
+        Consent { policy, approved }
     }
 
     /// The digests in the annotation `approved`, separated by commas, blanks or line breaks.
@@ -73,47 +52,38 @@ impl Consent {
         self.approved.contains(digest)
     }
 
-    /// Whether what has this digest may go ahead.
-    pub fn covers(&self, digest: &Digest, needed: Needed) -> bool {
-        let is_given = match needed {
-            Needed::ByName => self.given >= Given::ByName,
-            Needed::ToAll => self.given == Given::ToAll,
-            Needed::ApprovalOrPolicy | Needed::ApprovalOnly => false,
-        };
-        match self.policy {
-            ApprovalPolicy::Never if needed != Needed::ApprovalOnly => true,
-            ApprovalPolicy::Never | ApprovalPolicy::Always => self.is_approved(digest),
-            ApprovalPolicy::Normal => is_given || self.is_approved(digest),
-        }
+    /// Whether the policy alone lets a change go ahead.
+    pub fn is_waived(&self, needed: Needed) -> bool {
+        self.policy == ApprovalPolicy::Waived && needed == Needed::ApprovalOrPolicy
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Consent, Given, Needed};
+    use super::{Consent, Needed};
     use crate::object::digest::Digest;
     use serde_json::json;
 
     #[test]
-    fn a_restart_needs_approval_unless_consent_was_given() {
-        let digest = Digest::of(&json!({}));
-        let covers = |given: Given, approval: Option<&str>, approved: Option<&str>| {
-            let consent = Consent::read(given, approval, approved);
-            [Needed::ByName, Needed::ToAll, Needed::ApprovalOrPolicy, Needed::ApprovalOnly]
-                .map(|needed| consent.covers(&digest, needed))
-        };
-        let approved = format!("sha256:00, {digest}");
-        for (given, approval, approved, expected) in [
-            (Given::ByDefault, None, None, [false, false, false, false]),
-            (Given::ByName, None, None, [true, false, false, false]),
-            (Given::ToAll, None, None, [true, true, false, false]),
-            (Given::ByDefault, None, Some(approved.as_str()), [true, true, true, true]),
-            (Given::ByDefault, Some("none"), None, [true, true, true, false]),
-            (Given::ToAll, Some("high-impact"), None, [false, false, false, false]),
-            (Given::ByDefault, Some("high-impact"), Some(approved.as_str()), [true, true, true, true]),
-            (Given::ToAll, Some("hihg-impact"), None, [false, false, false, false]),
+    fn only_none_waives_an_approval_and_only_of_what_is_not_taken_over() {
+        for (approval, waived) in [
+            (None, false),
+            (Some(""), false),
+            (Some("high-impact"), false),
+            (Some("nnone"), false),
+            (Some("None"), false),
+            (Some(" none "), true),
         ] {
-            assert_eq!(covers(given, approval, approved), expected, "{given:?} {approval:?} {approved:?}");
+            let consent = Consent::read(approval, None);
+            assert_eq!(consent.is_waived(Needed::ApprovalOrPolicy), waived, "{approval:?}");
+            assert!(!consent.is_waived(Needed::ApprovalOnly), "{approval:?}");
         }
+    }
+
+    #[test]
+    fn approved_digests_are_listed_with_commas_blanks_or_line_breaks() {
+        let [one, two, other] = [1, 2, 3].map(|number| Digest::of(&json!(number)));
+        let consent = Consent::read(None, Some(&format!("sha256:00, {one}\n{two}")));
+        assert!(consent.is_approved(&one) && consent.is_approved(&two) && !consent.is_approved(&other));
     }
 }

@@ -9,9 +9,9 @@ use crate::restart::impact::Impact;
 pub struct Request<'a> {
     /// What it does to the cluster.
     pub impact: Impact,
-    /// What an approval has to name.
-    pub digest: &'a Digest,
-    /// How explicit a consent has to be.
+    /// What an approval has to name; `None` while that is not known.
+    pub digest: Option<&'a Digest>,
+    /// What lets it go ahead.
     pub needed: Needed,
     /// Whether the nodes run the result already: bringing it back restarts nothing.
     pub already_running: bool,
@@ -73,7 +73,8 @@ pub fn gate(request: &Request<'_>, conditions: &Conditions<'_>) -> Gate {
     if request.suspended {
         return Gate::Suspended;
     }
-    if !conditions.consent.covers(request.digest, request.needed) {
+    let is_approved = request.digest.is_some_and(|digest| conditions.consent.is_approved(digest));
+    if !is_approved && !conditions.consent.is_waived(request.needed) {
         return Gate::NeedsApproval;
     }
     match (conditions.pool, conditions.window) {
@@ -83,11 +84,18 @@ pub fn gate(request: &Request<'_>, conditions: &Conditions<'_>) -> Gate {
     }
 }
 
+impl Request<'_> {
+    /// Whether it can go ahead only because a person approved it, so that it uses up the approval.
+    pub fn uses_approval(&self, conditions: &Conditions<'_>) -> bool {
+        self.impact == Impact::High && !self.already_running && !conditions.consent.is_waived(self.needed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Conditions, Gate, PoolState, Request, Window, gate};
     use crate::object::digest::Digest;
-    use crate::restart::consent::{Consent, Given, Needed};
+    use crate::restart::consent::{Consent, Needed};
     use crate::restart::impact::Impact;
     use serde_json::json;
 
@@ -96,12 +104,13 @@ mod tests {
         let digest = Digest::of(&json!(1));
         let high = Request {
             impact: Impact::High,
-            digest: &digest,
-            needed: Needed::ByName,
+            digest: Some(&digest),
+            needed: Needed::ApprovalOrPolicy,
             already_running: false,
             suspended: false,
         };
-        let (no, yes) = (Consent::default(), Consent { given: Given::ByName, ..Consent::default() });
+        let (no, yes) = (Consent::default(), Consent { approved: [digest].into(), ..Consent::default() });
+        let waived = Consent::read(Some("none"), None);
         let (ready, not_ready) = (PoolState::Ready, PoolState::NotReady);
         for (request, consent, pool, window, expected) in [
             (high, &yes, ready, Window::Open, Gate::Open),
@@ -109,6 +118,10 @@ mod tests {
             (high, &no, not_ready, Window::Closed, Gate::NeedsApproval),
             (high, &yes, not_ready, Window::Closed, Gate::PoolNotReady),
             (high, &yes, ready, Window::Closed, Gate::WindowClosed),
+            (Request { digest: None, ..high }, &yes, ready, Window::Open, Gate::NeedsApproval),
+            (Request { digest: None, ..high }, &waived, ready, Window::Open, Gate::Open),
+            (Request { needed: Needed::ApprovalOnly, ..high }, &waived, ready, Window::Open, Gate::NeedsApproval),
+            (Request { needed: Needed::ApprovalOnly, ..high }, &yes, ready, Window::Open, Gate::Open),
             (Request { suspended: true, ..high }, &yes, ready, Window::Open, Gate::Suspended),
             (Request { already_running: true, suspended: true, ..high }, &no, not_ready, Window::Closed, Gate::Open),
             (Request { impact: Impact::Medium, suspended: true, ..high }, &no, not_ready, Window::Closed, Gate::Open),

@@ -1,5 +1,6 @@
 //! Changes that restart nodes: how they are recognised, what the user agreed to, and the gate they pass.
 
+pub mod approval;
 pub mod consent;
 pub mod gate;
 pub mod impact;

@@ -19,12 +19,13 @@ const JSON: &str = "application/json";
 
 /// Makes one write with what has to be done before it: the record, then the backup. Writes under the identity's field manager.
 pub async fn write(server: &Server, permit: &Permit, write: Write) -> Result<Written, WriteError> {
-    let Write { key, served, effect, attempt, record, backup } = write;
+    let Write { key, served, effect, attempt, record, must_record, backup } = write;
     let field_manager = server.identity.field_manager;
     let unrecorded = match record {
-        Some((key, served, effect)) => {
-            act(server, permit, field_manager, &served, &key, effect, 0).await.err().map(|error| error.to_string())
-        }
+        Some((key, served, effect)) => match act(server, permit, field_manager, &served, &key, effect, 0).await {
+            Err(error) if must_record => return Err(error),
+            result => result.err().map(|error| error.to_string()),
+        },
         None => None,
     };
     let before = match backup {

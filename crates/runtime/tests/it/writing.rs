@@ -19,7 +19,7 @@ impl Stage {
 
     fn one(&self, key: &Key, effect: Effect) -> Write {
         let served = self.kinds.find(&key.kind).unwrap();
-        Write { key: key.clone(), served, effect, attempt: 0, record: None, backup: None }
+        Write { key: key.clone(), served, effect, attempt: 0, record: None, must_record: false, backup: None }
     }
 
     async fn whole(&self, key: &Key) -> Value {

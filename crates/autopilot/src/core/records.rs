@@ -1,4 +1,5 @@
-//! The budgets of recreation. A deleted object cannot carry its own, so one ConfigMap carries them all.
+//! What an object cannot carry itself, because it must outlive the object: its budget of recreation, and how many approvals were used
+//! for it. One ConfigMap carries it for all objects.
 
 use crate::budget::Budget;
 use catalog::{Answer, Query};
@@ -11,11 +12,16 @@ use std::collections::BTreeMap;
 /// The longest key that a ConfigMap takes.
 const LONGEST_KEY: usize = 253;
 
-/// The budgets by object.
+/// Precedes the entries that count used approvals.
+const USED: &str = "used-approvals.";
+
+/// The records by object.
 #[derive(Debug)]
-pub(crate) struct RecreationBudgets {
+pub(crate) struct Records {
     key: Key,
     left: BTreeMap<String, Budget>,
+    /// How many approvals were used.
+    used: BTreeMap<String, u32>,
     state: Reading,
 }
 
@@ -30,10 +36,10 @@ enum Reading {
     Done,
 }
 
-impl RecreationBudgets {
-    pub(crate) fn new(namespace: &str) -> RecreationBudgets {
+impl Records {
+    pub(crate) fn new(namespace: &str) -> Records {
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: api::STATE.into() };
-        RecreationBudgets { key, left: BTreeMap::new(), state: Reading::Pending }
+        Records { key, left: BTreeMap::new(), used: BTreeMap::new(), state: Reading::Pending }
     }
 
     /// The query that reads the ConfigMap.
@@ -60,10 +66,20 @@ impl RecreationBudgets {
     pub(crate) fn read(&mut self, answer: &Answer) {
         self.state = if *answer == Answer::Unknown { Reading::Failed } else { Reading::Done };
         if let Answer::Found(found) = answer {
-            let entries = found["data"].as_object().into_iter().flatten();
-            let recorded = entries.filter_map(|(name, text)| Some((name.clone(), Budget::parse(text.as_str())?)));
-            for (name, left) in recorded {
-                self.left.entry(name).or_insert(left);
+            for (name, text) in found["data"].as_object().into_iter().flatten() {
+                let text = text.as_str();
+                match name.strip_prefix(USED) {
+                    Some(name) => {
+                        let recorded: u32 = text.and_then(|text| text.parse().ok()).unwrap_or_default();
+                        let used = self.used.entry(name.to_owned()).or_default();
+                        *used = recorded.max(*used);
+                    }
+                    None => {
+                        if let Some(left) = Budget::parse(text) {
+                            self.left.entry(name.clone()).or_insert(left);
+                        }
+                    }
+                }
             }
         }
     }
@@ -73,18 +89,37 @@ impl RecreationBudgets {
         self.left.get(&entry(key)).copied()
     }
 
-    /// Notes what is left for an object; the write that records it. Budgets that are full again are dropped.
+    /// How many approvals were used for an object.
+    pub(crate) fn used(&self, key: &Key) -> u32 {
+        self.used.get(&entry(key)).copied().unwrap_or_default()
+    }
+
+    /// Notes what is left for an object.
+    pub(crate) fn spend(&mut self, key: &Key, left: Budget) {
+        self.left.insert(entry(key), left);
+    }
+
+    /// Notes that an approval was used.
+    pub(crate) fn use_approval(&mut self, key: &Key) {
+        *self.used.entry(entry(key)).or_default() += 1;
+    }
+
+    /// The write that records everything, with one more used approval for this object. Budgets that are full again are dropped.
     pub(crate) fn record(
         &mut self,
-        key: &Key,
-        left: Budget,
+        using: Option<&Key>,
         kinds: &Kinds,
         now: Timestamp,
     ) -> Option<(Key, Served, Effect)> {
-        self.left.insert(entry(key), left);
         self.left.retain(|_, left| left.is_worn(now));
         let served = kinds.find(&self.key.kind)?;
-        let data: BTreeMap<&String, String> = self.left.iter().map(|(name, left)| (name, left.to_string())).collect();
+        let mut used = self.used.clone();
+        if let Some(key) = using {
+            *used.entry(entry(key)).or_default() += 1;
+        }
+        let left = self.left.iter().map(|(name, left)| (name.clone(), left.to_string()));
+        let used = used.iter().map(|(name, used)| (format!("{USED}{name}"), used.to_string()));
+        let data: BTreeMap<String, String> = left.chain(used).collect();
         let metadata = json!({"name": self.key.name, "namespace": self.key.namespace});
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
         let effect = Effect::apply(object, Precondition::None, true);
@@ -96,12 +131,15 @@ impl RecreationBudgets {
 fn entry(key: &Key) -> String {
     let name = format!("{}.{}.{}", key.kind.kind, key.namespace, key.name);
     let valid = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    name.chars().map(|character| if valid(character) { character } else { '_' }).take(LONGEST_KEY).collect()
+    name.chars()
+        .map(|character| if valid(character) { character } else { '_' })
+        .take(LONGEST_KEY - USED.len())
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::RecreationBudgets;
+    use super::Records;
     use crate::budget::Budget;
     use catalog::Answer;
     use change::{Key, Kind};
@@ -110,13 +148,15 @@ mod tests {
 
     #[test]
     fn a_configmap_that_cannot_be_read_is_not_an_empty_one() {
-        let mut budgets = RecreationBudgets::new("n");
-        assert!(!budgets.is_attempted() && !budgets.is_read());
-        budgets.read(&Answer::Unknown);
-        assert!(budgets.is_attempted() && !budgets.is_read(), "creations wait, everything else goes on");
+        let mut records = Records::new("n");
+        assert!(!records.is_attempted() && !records.is_read());
+        records.read(&Answer::Unknown);
+        assert!(records.is_attempted() && !records.is_read(), "creations wait, everything else goes on");
         let left = Budget::full(Timestamp::UNIX_EPOCH).spend(Timestamp::UNIX_EPOCH).unwrap();
-        budgets.read(&Answer::Found(json!({"data": {"ConfigMap.n.x": left.to_string(), "bad": "?"}})));
+        records.read(&Answer::Found(
+            json!({"data": {"ConfigMap.n.x": left.to_string(), "bad": "?", "used-approvals.ConfigMap.n.x": "3"}}),
+        ));
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
-        assert!(budgets.is_read() && budgets.left(&key) == Some(left));
+        assert!(records.is_read() && records.left(&key) == Some(left) && records.used(&key) == 3);
     }
 }
