@@ -5,6 +5,7 @@ mod discovery;
 mod intake;
 mod kinds;
 mod managed;
+mod many_deletions;
 mod objects;
 mod orphans;
 mod platform;
@@ -27,6 +28,7 @@ use crate::notice::Notice;
 use catalog::{Catalog, Facts};
 use change::{Key, Moment, Now, PatchableKinds};
 use discovery::Discovery;
+use many_deletions::Deletions;
 use objects::Objects;
 use orphans::Orphans;
 use platform::Platform;
@@ -74,6 +76,7 @@ pub struct Core {
     reads: Reads,
     objects: Objects,
     orphans: Orphans,
+    deletions: Deletions,
     records: Records,
     timers: Timers,
     reports: Reports,
@@ -98,6 +101,7 @@ impl Core {
             reads: Reads::default(),
             objects: Objects::default(),
             orphans: Orphans::default(),
+            deletions: Deletions::default(),
             records: Records::new(&config.namespace),
             timers,
             reports: Reports::default(),
@@ -172,6 +176,7 @@ impl protocol::Core for Core {
             }
         }
         self.render_if_stale();
+        self.resume_deletions();
         while !self.watches.are_awaited()
             && let Some(key) = self.objects.next_ready()
         {

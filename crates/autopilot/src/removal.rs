@@ -9,8 +9,9 @@ use api::annotation;
 use change::consent::Needed;
 use change::gate::Conditions;
 use change::now::later;
-use change::{Effect, Impact, Key, LeftBehind, Live, Now, Planned, Reason, Restarts, handback};
+use change::{Digest, Effect, Impact, Key, LeftBehind, Live, Now, Planned, Reason, Restarts, handback};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Why an object is to be removed.
@@ -48,6 +49,8 @@ pub struct Removal<'a> {
     pub suspended: bool,
     /// Whether the user excluded it.
     pub excluded: bool,
+    /// The deletions that wait together with this one, if they are many.
+    pub many: Option<&'a ManyDeletions>,
     /// What the gate depends on: consent, pool and maintenance window.
     pub conditions: Conditions<'a>,
 }
@@ -59,6 +62,28 @@ pub struct Proof<'a> {
     pub source: &'a str,
     /// When the HyperConverged was created: an older object was wanted by another one.
     pub hco_created: Option<Timestamp>,
+}
+
+/// Deletions that one edit asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManyDeletions {
+    /// What an approval has to name.
+    pub digest: Digest,
+    /// The objects.
+    pub objects: Vec<String>,
+}
+
+impl ManyDeletions {
+    /// As many deletions go ahead without an approval.
+    pub const FEW: usize = 5;
+
+    /// These deletions, each with the uid of its object, if they are many.
+    pub fn of(deletions: &[(&Key, &str)]) -> Option<ManyDeletions> {
+        let entry = |(key, uid): &(&Key, &str)| json!([key.kind.group, key.to_string(), uid]);
+        let all: Vec<Value> = deletions.iter().map(entry).collect();
+        let objects = deletions.iter().map(|(key, _)| key.to_string()).collect();
+        (all.len() > ManyDeletions::FEW).then(|| ManyDeletions { digest: Digest::of(&json!({"delete": all})), objects })
+    }
 }
 
 /// A deletion that takes longer than this is reported: most finalizers need moments.
@@ -129,6 +154,12 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     }
     if let Passage::Held(held) = gated.pass(&removal.conditions) {
         return *held;
+    }
+    if let Some(ManyDeletions { digest, objects }) = removal.many
+        && !removal.conditions.consent.is_waived(Needed::ApprovalOrPolicy)
+        && !removal.conditions.consent.is_approved(digest)
+    {
+        return Decision::hold(Reason::ManyDeletions { digest: *digest, objects: objects.clone() });
     }
     let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
     let notice = if is_tombstone {

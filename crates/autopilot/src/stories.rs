@@ -8,6 +8,7 @@ mod fights;
 mod handback;
 mod kinds;
 mod lost_watches;
+mod many_deletions;
 mod nodes;
 mod overrides;
 mod prune;

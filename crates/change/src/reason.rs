@@ -45,6 +45,13 @@ pub enum Reason {
         /// What would be done.
         planned: Planned,
     },
+    /// One edit would delete many objects, and nobody approved it.
+    ManyDeletions {
+        /// The digest to approve.
+        digest: Digest,
+        /// The objects.
+        objects: Vec<String>,
+    },
     /// The write restarts nodes of a pool that is degraded or updating.
     PoolNotReady {
         /// The nodes that restart.
@@ -154,6 +161,16 @@ impl Reason {
         }
     }
 
+    /// The digest that a person is asked to approve.
+    pub fn asked(&self) -> Option<&Digest> {
+        match self {
+            Reason::NeedsApproval { digest, .. }
+            | Reason::ManyDeletions { digest, .. }
+            | Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) } => Some(digest),
+            _ => None,
+        }
+    }
+
     /// Whether others may change the object while it is held for this reason: then nodes may run what they wrote.
     pub fn leaves_object_to_others(&self) -> bool {
         matches!(
@@ -195,6 +212,7 @@ impl Reason {
             Reason::PauseUnclear { .. } => ("InvalidPause", Warning, NotCompliant),
             Reason::Excluded => ("Excluded", Normal, Exempt),
             Reason::NeedsApproval { .. } => ("ApprovalRequired", Warning, NotCompliant),
+            Reason::ManyDeletions { .. } => ("ApprovalRequired", Warning, NotCompliant),
             Reason::PoolNotReady { .. } => ("PoolNotReady", Warning, NotCompliant),
             Reason::WindowClosed => ("WindowClosed", Warning, NotCompliant),
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, NotCompliant),
@@ -235,6 +253,13 @@ impl fmt::Display for Reason {
                     Planned::Change(_) | Planned::Create | Planned::Delete => Ok(()),
                 }
             }
+            Reason::ManyDeletions { digest, objects } => write!(
+                f,
+                "approval required: {} objects would be deleted at once: {}; run \"virtpilot approve {digest}\", or take \
+                 back the last edit of the HyperConverged",
+                objects.len(),
+                few(objects),
+            ),
             Reason::PoolNotReady { restarts } => {
                 write!(
                     f,
@@ -272,6 +297,16 @@ impl fmt::Display for Reason {
                 write!(f, "{manager} applies {}; these fields are left to it", fields.join(", "))
             }
         }
+    }
+}
+
+/// More names than these are counted.
+const NAMED: usize = 8;
+
+fn few(names: &[String]) -> String {
+    match names.len().checked_sub(NAMED) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..NAMED].join(", ")),
     }
 }
 

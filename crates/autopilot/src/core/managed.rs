@@ -7,7 +7,7 @@ use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
 use crate::notice::{ObjectNotice, State};
 use crate::pools::restarts;
-use crate::removal::{Cause, Proof, Removal, overrides_of};
+use crate::removal::{Cause, ManyDeletions, Proof, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
 use catalog::Node;
@@ -219,7 +219,13 @@ impl Managed {
     }
 
     /// What a decision about its removal depends on.
-    pub(crate) fn removal_of<'a>(&'a self, cause: Cause, policy: Policy<'a>, restarts: &'a Restarts) -> Removal<'a> {
+    pub(crate) fn removal_of<'a>(
+        &'a self,
+        cause: Cause,
+        policy: Policy<'a>,
+        restarts: &'a Restarts,
+        many: Option<&'a ManyDeletions>,
+    ) -> Removal<'a> {
         Removal {
             key: &self.object.key,
             cause,
@@ -232,6 +238,7 @@ impl Managed {
             prune: policy.prune,
             suspended: policy.suspended,
             excluded: policy.excluded,
+            many,
             conditions: conditions(policy),
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct Orphans {
     searches: BTreeMap<Search, u32>,
     /// Searches that wait for writes to end.
     waiting: Vec<Search>,
+    /// Searches that were sent and are not answered.
+    sent: BTreeSet<Search>,
     /// Until when they wait.
     deadline: Option<Moment>,
 }
@@ -71,7 +73,24 @@ impl Orphans {
     /// A kind is not served any more, so what its searches found is outdated.
     pub(crate) fn kind_gone(&mut self, kind: &Kind) {
         self.searches.retain(|search, _| search.kind() != kind);
+        self.sent.retain(|search| search.kind() != kind);
         self.found.retain(|key| key.kind != *kind);
+    }
+
+    /// A search is sent.
+    pub(crate) fn search_sent(&mut self, search: &Search) {
+        self.sent.insert(search.clone());
+    }
+
+    /// A search is answered.
+    pub(crate) fn search_answered(&mut self, search: &Search) {
+        self.sent.remove(search);
+    }
+
+    /// Whether objects that an edit asks to delete may still be found.
+    pub(crate) fn is_searching(&self) -> bool {
+        let is_for_edits = |search: &Search| matches!(search, Search::Label(_));
+        self.waiting.iter().any(is_for_edits) || self.sent.iter().any(is_for_edits)
     }
 
     /// Until when planned searches wait for writes.

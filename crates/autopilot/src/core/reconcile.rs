@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::managed::{Known, Managed, Policy};
+use super::many_deletions::Together;
 use super::timers::Timer;
 use super::writes::{ApprovalUse, Pending, Repair};
 use crate::decide::{Inspected, Remembered, decide};
@@ -38,8 +39,16 @@ impl Core {
         let restarts = object.restarts(policy);
         let decision = match object.removal {
             None => decide(&object.observed(policy, &restarts), self.now),
-            Some(cause) => decide_removal(&object.removal_of(cause, policy, &restarts), self.now),
+            Some(cause) => match self.deletions_with(key) {
+                Together::NotKnown => return self.postpone_deletion(key),
+                Together::Known(many) => {
+                    decide_removal(&object.removal_of(cause, policy, &restarts, many.as_ref()), self.now)
+                }
+            },
         };
+        if matches!(decision.verdict, Verdict::Write(_, PendingWrite::Delete)) {
+            self.start_deletions(key);
+        }
         if let Some(wake) = decision.wake {
             self.timers.set(Timer::Reconcile(key.clone()), self.now.moment_of(wake));
         }

@@ -56,13 +56,17 @@ impl Core {
 
     pub(super) fn search(&mut self, search: Search) {
         match self.discovery.kinds.find(search.kind()) {
-            Some(served) => self.commands.push(Command::Search { search, served }),
+            Some(served) => {
+                self.orphans.search_sent(&search);
+                self.commands.push(Command::Search { search, served });
+            }
             None => self.orphans.forget(&search),
         }
     }
 
     /// Takes what a search found.
     pub(super) fn found(&mut self, search: Search, found: Result<Vec<Key>, String>) {
+        self.orphans.search_answered(&search);
         match found {
             Ok(keys) => {
                 for key in keys.iter().filter(|key| self.objects.get(key).is_none()) {

@@ -105,6 +105,7 @@ impl Situation {
             prune: self.prune,
             suspended: self.suspended,
             excluded: self.excluded,
+            many: None,
             conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
         }
     }

@@ -5,7 +5,7 @@ use crate::testing::bed::{HCO, TestBed};
 use crate::testing::fields::merge;
 use crate::testing::requests::Fault;
 use crate::testing::serving::Crd;
-use change::{Key, Reason};
+use change::Key;
 use serde_json::{Value, json};
 
 impl TestBed {
@@ -70,9 +70,7 @@ impl TestBed {
     pub(crate) fn asked_digest(&self, key: &str) -> Option<String> {
         let key = self.key(key);
         self.notices.iter().rev().find_map(|notice| match notice {
-            Notice::Object(of, ObjectNotice::Held(Reason::NeedsApproval { digest, .. })) if *of == key => {
-                Some(digest.to_string())
-            }
+            Notice::Object(of, ObjectNotice::Held(reason)) if *of == key => Some(reason.asked()?.to_string()),
             _ => None,
         })
     }

@@ -6,7 +6,7 @@ use crate::testing::requests::Made;
 use crate::testing::stored::Stored;
 use api::{FIELD_MANAGER, annotation};
 use change::consent::Needed;
-use change::{Consent, Digest, Effect, Impact, Key, LeftBehind, Reason};
+use change::{Consent, Digest, Effect, Impact, Key};
 use protocol::{Body, Event, WatchEvent, Write};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,14 +59,8 @@ impl Promises {
 
     /// Takes what the core reports: what it asks to approve.
     pub(crate) fn noticed(&mut self, notice: &Notice) {
-        let (key, digest) = match notice {
-            Notice::Object(key, ObjectNotice::Held(Reason::NeedsApproval { digest, .. })) => (key, digest),
-            Notice::Object(
-                key,
-                ObjectNotice::Held(Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) }),
-            ) => (key, digest),
-            _ => return,
-        };
+        let Notice::Object(key, ObjectNotice::Held(reason)) = notice else { return };
+        let Some(digest) = reason.asked() else { return };
         self.asked.entry(key.clone()).or_default().insert(*digest);
     }
 

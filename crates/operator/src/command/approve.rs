@@ -1,34 +1,62 @@
-//! `approve`: records a person's approval of one change that restarts nodes.
+//! `approve`: records a person's approval of one change that waits for it.
 
+use super::evaluation::Evaluation;
 use super::print;
-use super::target::Target;
 use anyhow::bail;
-use change::Consent;
+use autopilot::{LineState, ObjectState, StatusLine};
+use change::{Consent, Digest};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The digest of the change, as shown by `virtpilot status` and the event: sha256:...
     digest: String,
     #[command(flatten)]
-    target: Target,
+    evaluation: Evaluation,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let digest = arguments.digest.trim();
-    let hex = digest.strip_prefix("sha256:").unwrap_or_default();
-    if hex.len() != 64 || !hex.chars().all(|digit| digit.is_ascii_hexdigit() && !digit.is_ascii_uppercase()) {
+    let text = arguments.digest.trim();
+    let Some(digest) = Digest::parse(text) else {
         bail!(
-            "{digest:?} is not a digest\n  fix: copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
+            "{text:?} is not a digest\n  fix: copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
         );
-    }
-    arguments.target.with(async |reached| {
+    };
+    let waiting: Vec<(Digest, String)> = arguments
+        .evaluation
+        .evaluate(arguments.evaluation.catalog()?)?
+        .status()
+        .into_iter()
+        .filter_map(|line| asked(&line))
+        .collect();
+    let is_asked = waiting.iter().any(|(asked, _)| *asked == digest);
+    arguments.evaluation.target().with(async |reached| {
         let add = |before: Option<&str>| {
             let before = before.map(str::trim).unwrap_or_default();
-            let is_listed = Consent::digests(before).any(|entry| entry == digest);
-            let after = if before.is_empty() { digest.to_owned() } else { format!("{before},{digest}") };
-            Ok((!is_listed).then_some(after))
+            if Consent::digests(before).any(|entry| Digest::parse(entry) == Some(digest)) {
+                return Ok(None);
+            }
+            if !is_asked {
+                bail!("{}", refusal(digest, &waiting));
+            }
+            Ok(Some(if before.is_empty() { digest.to_string() } else { format!("{before},{digest}") }))
         };
         let is_new = reached.annotate(api::annotation::APPROVED, add).await?;
         print(&if is_new { format!("approved {digest}\n") } else { format!("{digest} is already approved\n") })
     })
+}
+
+/// What a line of the status asks to approve, and for which object.
+fn asked(line: &StatusLine) -> Option<(Digest, String)> {
+    let LineState::Object(ObjectState::Held(reason)) = &line.state else { return None };
+    let object = line.key.as_ref().map_or(line.component.clone(), ToString::to_string);
+    Some((*reason.asked()?, object))
+}
+
+fn refusal(digest: Digest, waiting: &[(Digest, String)]) -> String {
+    let fix = "fix: copy the digest from \"virtpilot status\"; it changes when the change does, and each is good for one write";
+    if waiting.is_empty() {
+        return format!("nobody asks to approve {digest}: nothing waits for an approval\n  {fix}");
+    }
+    let waiting: Vec<String> = waiting.iter().map(|(digest, object)| format!("  {digest}  {object}")).collect();
+    format!("nobody asks to approve {digest}; these wait:\n{}\n  {fix}", waiting.join("\n"))
 }

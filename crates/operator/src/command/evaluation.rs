@@ -1,4 +1,4 @@
-//! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `render` and `facts`.
+//! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `render`, `facts` and `approve`.
 
 use super::target::{NO_HYPERCONVERGED, Target, on_runtime};
 use crate::images;
@@ -29,6 +29,11 @@ pub(crate) struct Evaluation {
 }
 
 impl Evaluation {
+    /// The cluster.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Whether an absent annotation `autopilot` means off.
     pub(crate) fn opt_in(&self) -> bool {
         self.opt_in

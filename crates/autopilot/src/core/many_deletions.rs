@@ -1,0 +1,89 @@
+//! Deletions that one edit of the HyperConverged asks for: a few go ahead, many wait together for one approval.
+
+use super::Core;
+use super::managed::{Known, Managed};
+use crate::decision::{PendingWrite, Verdict};
+use crate::removal::{Cause, ManyDeletions, decide_removal};
+use change::{Impact, Key};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What waits or was agreed to.
+#[derive(Debug, Default)]
+pub(crate) struct Deletions {
+    /// Those that wait until all are known.
+    postponed: BTreeSet<Key>,
+    /// Those that go ahead, each with the uid of its object: together they were few, or approved.
+    started: BTreeMap<Key, String>,
+}
+
+/// Whether one of the deletions may be decided.
+pub(crate) enum Together {
+    /// Others may still be found.
+    NotKnown,
+    /// It may; the deletions that wait with it, if they are many.
+    Known(Option<ManyDeletions>),
+}
+
+impl Core {
+    /// The deletions that belong together with that of this object.
+    pub(super) fn deletions_with(&self, key: &Key) -> Together {
+        let Some(object) = self.objects.get(key).filter(|object| is_edit(object)) else { return Together::Known(None) };
+        if self.has_started(key, object) {
+            return Together::Known(None);
+        }
+        let removed: Vec<(&Key, &Managed)> = self.objects.iter().filter(|(_, object)| is_edit(object)).collect();
+        if self.orphans.is_searching() || removed.iter().any(|(_, object)| matches!(object.live, Known::Unknown)) {
+            return Together::NotKnown;
+        }
+        let deleted =
+            removed.iter().filter(|(key, object)| !self.has_started(key, object) && self.is_deleted(key, object));
+        let deletions: Vec<(&Key, &str)> =
+            deleted.filter_map(|(key, object)| Some((*key, object.live()?.uid.as_str()))).collect();
+        Together::Known(ManyDeletions::of(&deletions))
+    }
+
+    /// Waits until all deletions are known.
+    pub(super) fn postpone_deletion(&mut self, key: &Key) {
+        self.deletions.postponed.insert(key.clone());
+    }
+
+    /// Decides about deletions that waited for others, once all are known.
+    pub(super) fn resume_deletions(&mut self) {
+        let is_known = |key: &Key| !matches!(self.deletions_with(key), Together::NotKnown);
+        let known: Vec<Key> = self.deletions.postponed.iter().filter(|key| is_known(key)).cloned().collect();
+        for key in known {
+            self.deletions.postponed.remove(&key);
+            self.enqueue(&key);
+        }
+    }
+
+    /// A deletion goes ahead, and with it all that belong to it: while they are deleted, the others become fewer.
+    pub(super) fn start_deletions(&mut self, key: &Key) {
+        if !self.objects.get(key).is_some_and(is_edit) {
+            return;
+        }
+        let removed = self.objects.iter().filter(|(key, object)| is_edit(object) && self.is_deleted(key, object));
+        let started: BTreeMap<Key, String> =
+            removed.filter_map(|(key, object)| Some((key.clone(), object.live()?.uid.clone()))).collect();
+        self.deletions.started.extend(started);
+        let objects = &self.objects;
+        self.deletions.started.retain(|key, _| objects.get(key).is_some_and(is_edit));
+    }
+
+    fn has_started(&self, key: &Key, object: &Managed) -> bool {
+        object.live().is_some_and(|live| self.deletions.started.get(key) == Some(&live.uid))
+    }
+
+    /// Whether nothing but their number would keep it from being deleted.
+    fn is_deleted(&self, key: &Key, object: &Managed) -> bool {
+        let (Some(cause), policy) = (object.removal, self.policy(key)) else { return false };
+        let restarts = object.restarts(policy);
+        let decision = decide_removal(&object.removal_of(cause, policy, &restarts, None), self.now);
+        matches!(decision.verdict, Verdict::Write(_, PendingWrite::Delete))
+    }
+}
+
+/// Whether an edit of the HyperConverged asks for its deletion, and that restarts no node: such a deletion has an approval of its own.
+fn is_edit(object: &Managed) -> bool {
+    matches!(object.removal, Some(Cause::OptedOut | Cause::NotNamed)) && object.object.impact != Impact::High
+}
