@@ -1,6 +1,8 @@
 //! From the HyperConverged and the facts about the cluster to the objects we want, asset by asset.
 
+use crate::advice;
 use crate::exclusion::Exclusions;
+use crate::nearest::question;
 use crate::pools::pool;
 use crate::removal::Cause;
 use crate::scope::Scope;
@@ -37,6 +39,8 @@ pub struct Evaluation {
     pub unclear: Option<Unclear>,
     /// Whether the user switched everything off.
     pub is_off: bool,
+    /// Settings that have no effect, probably because of a typing error.
+    pub advice: Vec<String>,
 }
 
 /// An annotation of the HyperConverged that cannot be used.
@@ -51,6 +55,8 @@ pub enum Unclear {
     Scope {
         /// The entries, each with the nearest names that exist.
         unknown: Vec<(String, Vec<String>)>,
+        /// The features and groups that exist.
+        valid: Vec<String>,
     },
 }
 
@@ -157,9 +163,10 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
     let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
     let mut known: BTreeSet<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
     known.extend(catalog.assets.iter().filter_map(|asset| asset.group.as_deref()));
-    let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in);
+    known.extend(catalog.features.iter().map(|feature| feature.name.as_str()));
+    let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in).with_features(&catalog.features);
     let exclusions = Exclusions::read(annotation(api::annotation::DISABLED_RESOURCES));
-    let unclear = unclear(&scope, &exclusions);
+    let unclear = unclear(&scope, &exclusions, catalog);
     let rules = match last {
         Some(last) if unclear.is_some() => last.clone(),
         _ => Rules { scope, exclusions },
@@ -190,7 +197,13 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
         });
     }
     let is_off = rules.scope == Scope::Off;
-    Evaluation { rules, consent, outcomes, unclear, is_off }
+    let excluded = rules.exclusions.kinds();
+    let kind_of = |outcome: &'_ Outcome| outcome.key.as_ref().map(|key| key.kind.kind.clone());
+    let named =
+        outcomes.iter().filter_map(|outcome| kind_of(outcome).or_else(|| Some(outcome.kind.as_ref()?.kind.clone())));
+    let kinds: BTreeSet<String> = named.collect();
+    let advice = advice::about_platform(&facts.hco, catalog, &excluded, &kinds.iter().map(String::as_str).collect());
+    Evaluation { rules, consent, outcomes, unclear, is_off, advice }
 }
 
 /// The object of an asset: as rendered, or as its file names it without a render.
@@ -209,12 +222,17 @@ fn key(catalog: &Catalog, asset: &Asset, facts: &Facts, result: &AssetResult) ->
     }
 }
 
-fn unclear(scope: &Scope, exclusions: &Exclusions) -> Option<Unclear> {
+fn unclear(scope: &Scope, exclusions: &Exclusions, catalog: &Catalog) -> Option<Unclear> {
     if let Exclusions::Broken(why) = exclusions {
         return Some(Unclear::Exclusions { why: why.clone() });
     }
     match scope {
-        Scope::Held { unknown } => Some(Unclear::Scope { unknown: unknown.clone() }),
+        Scope::Held { unknown } => {
+            let groups = catalog.assets.iter().filter_map(|asset| asset.group.clone());
+            let valid: BTreeSet<String> =
+                catalog.features.iter().map(|feature| feature.name.clone()).chain(groups).collect();
+            Some(Unclear::Scope { unknown: unknown.clone(), valid: valid.into_iter().collect() })
+        }
         Scope::Off | Scope::All { .. } | Scope::Listed(_) => None,
     }
 }
@@ -297,16 +315,21 @@ impl fmt::Display for Unclear {
             Unclear::Exclusions { why } => {
                 write!(f, "disabled-resources cannot be read: {why}; nothing new is done until it is corrected")
             }
-            Unclear::Scope { unknown } => {
-                let entry = |(entry, nearest): &(String, Vec<String>)| match nearest.is_empty() {
-                    true => format!("{entry:?}"),
-                    false => format!("{entry:?} (did you mean {}?)", nearest.join(" or ")),
-                };
+            Unclear::Scope { unknown, valid } => {
+                let entry = |(entry, nearest): &(String, Vec<String>)| format!("{entry:?}{}", question(nearest));
                 let entries: Vec<String> = unknown.iter().map(entry).collect();
                 write!(
                     f,
-                    "the annotation autopilot names {}, which is no asset and no group; nothing new is done until it is corrected",
+                    "the annotation autopilot names {}, which is no feature, group or asset; nothing new is done until it is corrected",
                     entries.join(" and ")
+                )?;
+                if valid.is_empty() {
+                    return Ok(());
+                }
+                write!(
+                    f,
+                    ". Write true, false, or names such as {}; \"virtpilot status\" lists the assets",
+                    valid.join(", ")
                 )
             }
         }

@@ -62,6 +62,14 @@ impl Exclusions {
         }
     }
 
+    /// The kinds that it names.
+    pub fn kinds(&self) -> Vec<&str> {
+        match self {
+            Exclusions::Broken(_) => Vec::new(),
+            Exclusions::Rules(rules) => rules.iter().map(|rule| rule.kind.as_str()).collect(),
+        }
+    }
+
     /// Whether an object is left alone.
     pub fn excludes(&self, key: &Key) -> bool {
         match self {

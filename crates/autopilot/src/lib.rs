@@ -1,5 +1,6 @@
 //! The autopilot's decisions as one pure state machine: events in, commands out.
 
+mod advice;
 pub mod budget;
 pub mod core;
 #[cfg(test)]
@@ -15,7 +16,8 @@ mod fuzz;
 mod gated;
 mod guards;
 pub mod identity;
-pub mod notice;
+mod nearest;
+mod notice;
 pub mod ownership;
 mod pools;
 mod release;

@@ -75,6 +75,8 @@ pub enum State {
     RemovalHeld(Cause, Reason),
     /// A former release created it, and it is not deleted yet.
     TombstonePresent,
+    /// A former release created it, and its deletion failed.
+    TombstoneFailed,
     /// A former release would have created it, and it does not exist.
     TombstoneAbsent,
     /// It is not managed any more.
@@ -117,6 +119,8 @@ pub enum ObjectNotice {
         /// The fields.
         fields: Vec<String>,
     },
+    /// A setting on it has no effect, probably because of a typing error.
+    Advice(String),
     /// It is held, for this reason.
     Held(Reason),
 }
@@ -126,6 +130,7 @@ impl ObjectNotice {
     pub fn severity(&self) -> Severity {
         match self {
             ObjectNotice::Held(reason) => reason.severity(),
+            ObjectNotice::Advice(_) => Severity::Warning,
             ObjectNotice::Applied
             | ObjectNotice::Adopted { .. }
             | ObjectNotice::TakenOver { .. }
@@ -147,6 +152,7 @@ impl ObjectNotice {
             ObjectNotice::TombstoneDeleted => "TombstoneDeleted",
             ObjectNotice::HandedBack => "HandedBack",
             ObjectNotice::Recreated { .. } | ObjectNotice::Corrected { .. } => "DriftCorrected",
+            ObjectNotice::Advice(_) => "InvalidAnnotation",
             ObjectNotice::Held(reason) => reason.name(),
         }
     }
@@ -172,6 +178,7 @@ impl fmt::Display for ObjectNotice {
                 names_or(actors, "somebody"),
                 names_or(fields, "our managedFields entry"),
             ),
+            ObjectNotice::Advice(advice) => f.write_str(advice),
             ObjectNotice::Held(reason) => reason.fmt(f),
         }
     }

@@ -1,5 +1,7 @@
 //! What the user switched on: the annotation `autopilot`.
 
+use crate::nearest::nearest;
+use catalog::Feature;
 use std::collections::BTreeSet;
 
 /// Which assets are managed.
@@ -12,7 +14,7 @@ pub enum Scope {
         /// Whether the annotation says so, or is absent.
         explicit: bool,
     },
-    /// Those of these names or groups.
+    /// Those of these names, groups or features.
     Listed(BTreeSet<String>),
     /// The list names something that does not exist: everything is held until it is corrected.
     Held {
@@ -22,7 +24,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Reads the annotation `autopilot`. `known` are the names and groups of all assets; `opt_in` turns "absent" into off.
+    /// Reads the annotation `autopilot`. `known` are the names, groups and features of all assets; `opt_in` turns "absent" into off.
     pub fn read(value: Option<&str>, known: &BTreeSet<&str>, opt_in: bool) -> Scope {
         let value = value.map(str::trim).unwrap_or_default();
         if value.is_empty() {
@@ -43,9 +45,19 @@ impl Scope {
         let unknown: Vec<(String, Vec<String>)> = entries
             .iter()
             .filter(|entry| !known.contains(entry.as_str()))
-            .map(|entry| (entry.clone(), nearest(entry, known)))
+            .map(|entry| (entry.clone(), nearest(entry, known.iter().copied())))
             .collect();
         if unknown.is_empty() { Scope::Listed(entries) } else { Scope::Held { unknown } }
+    }
+
+    /// Replaces every feature of the list by what it consists of.
+    #[must_use]
+    pub fn with_features(self, features: &[Feature]) -> Scope {
+        let Scope::Listed(mut entries) = self else { return self };
+        for feature in features.iter().filter(|feature| entries.contains(&feature.name)).collect::<Vec<_>>() {
+            entries.extend(feature.assets.iter().chain(&feature.groups).cloned());
+        }
+        Scope::Listed(entries)
     }
 
     /// Whether the user asked for what it includes.
@@ -61,16 +73,6 @@ impl Scope {
             Scope::Off | Scope::Held { .. } => false,
         }
     }
-}
-
-/// The names most like an entry, at most three.
-fn nearest(entry: &str, known: &BTreeSet<&str>) -> Vec<String> {
-    let entry = entry.to_lowercase();
-    let mut scored: Vec<(usize, &str)> =
-        known.iter().map(|name| (strsim::levenshtein(&entry, &name.to_lowercase()), *name)).collect();
-    scored.sort_unstable();
-    let close = entry.chars().count() / 2 + 1;
-    scored.into_iter().filter(|(score, _)| *score <= close).take(3).map(|(_, name)| name.to_owned()).collect()
 }
 
 #[cfg(test)]

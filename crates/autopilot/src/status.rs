@@ -49,6 +49,8 @@ pub enum LineState {
     Object(ObjectState),
     /// The user does not want it.
     NotWanted(Exclusion),
+    /// It is unclear whether the user wants it, so it is left as it is.
+    Unclear(Exclusion),
     /// It does not apply to this cluster.
     NotApplicable(Exclusion),
     /// It cannot be rendered.
@@ -70,9 +72,8 @@ impl Core {
                     let state = key.as_ref().and_then(|key| self.removal_state(key));
                     (key, state.map_or(LineState::NotWanted(why), LineState::Object))
                 }
-                AssetResult::Excluded(why @ (Exclusion::Off | Exclusion::Unclear(_))) => {
-                    (None, LineState::NotWanted(why))
-                }
+                AssetResult::Excluded(why @ Exclusion::Off) => (None, LineState::NotWanted(why)),
+                AssetResult::Excluded(why @ Exclusion::Unclear(_)) => (outcome.key, LineState::Unclear(why)),
                 AssetResult::Excluded(why) => (None, LineState::NotApplicable(why)),
                 AssetResult::Missing { need, .. } => (None, LineState::NotApplicable(Exclusion::Missing(need))),
                 AssetResult::Needs(_) => (outcome.key, LineState::Object(ObjectState::Unknown)),
@@ -109,6 +110,7 @@ impl LineState {
                 ObjectState::Gone => "gone",
             },
             LineState::NotWanted(_) => "not wanted",
+            LineState::Unclear(_) => "held",
             LineState::NotApplicable(_) => "not applicable",
             LineState::Error(_) => "error",
         }
@@ -128,7 +130,7 @@ impl fmt::Display for LineState {
                 ObjectState::ToChange => write!(f, "it differs from what is wanted"),
                 ObjectState::ToDelete | ObjectState::ToHandBack => write!(f, "it is not wanted any more"),
             },
-            LineState::NotWanted(why) | LineState::NotApplicable(why) => why.fmt(f),
+            LineState::NotWanted(why) | LineState::Unclear(why) | LineState::NotApplicable(why) => why.fmt(f),
             LineState::Error(why) => f.write_str(why),
         }
     }

@@ -1,6 +1,7 @@
 //! Stories about the whole core: given events, expect commands, feed their outcome back, expect silence.
 
 mod adoption;
+mod advice;
 mod approval;
 mod creation;
 mod drift;

@@ -146,8 +146,10 @@ pub enum Severity {
 /// What it means for the compliance of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compliance {
-    /// It may not be as it should be.
-    NotCompliant,
+    /// Something went wrong, and somebody has to act.
+    Failed,
+    /// It waits for a person, a time or another writer: nothing went wrong, and whether it is as it should be is not known.
+    Waiting,
     /// The user took it out of our hands: it has no compliance.
     Exempt,
 }
@@ -201,27 +203,27 @@ impl Reason {
 
     /// Name, severity and compliance: one row for each reason, and no reason without a row.
     fn class(&self) -> (&'static str, Severity, Compliance) {
-        use Compliance::{Exempt, NotCompliant};
+        use Compliance::{Exempt, Failed, Waiting};
         use Severity::{Normal, Warning};
         match self {
-            Reason::PatchRefused { .. } => ("InvalidPatch", Warning, NotCompliant),
-            Reason::IgnoreFieldsRefused { .. } => ("InvalidIgnoreFields", Warning, NotCompliant),
-            Reason::ModeUnknown { .. } => ("InvalidMode", Warning, NotCompliant),
+            Reason::PatchRefused { .. } => ("InvalidPatch", Warning, Failed),
+            Reason::IgnoreFieldsRefused { .. } => ("InvalidIgnoreFields", Warning, Failed),
+            Reason::ModeUnknown { .. } => ("InvalidMode", Warning, Failed),
             Reason::Unmanaged => ("UnmanagedMode", Normal, Exempt),
-            Reason::Paused => ("Paused", Normal, NotCompliant),
-            Reason::PauseUnclear { .. } => ("InvalidPause", Warning, NotCompliant),
+            Reason::Paused => ("Paused", Normal, Waiting),
+            Reason::PauseUnclear { .. } => ("InvalidPause", Warning, Waiting),
             Reason::Excluded => ("Excluded", Normal, Exempt),
-            Reason::NeedsApproval { .. } => ("ApprovalRequired", Warning, NotCompliant),
-            Reason::ManyDeletions { .. } => ("ApprovalRequired", Warning, NotCompliant),
-            Reason::PoolNotReady { .. } => ("PoolNotReady", Warning, NotCompliant),
-            Reason::WindowClosed => ("WindowClosed", Warning, NotCompliant),
-            Reason::LeftBehind { .. } => ("LeftBehind", Normal, NotCompliant),
-            Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, NotCompliant),
-            Reason::BackupFailed { .. } => ("BackupFailed", Warning, NotCompliant),
-            Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, NotCompliant),
-            Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, NotCompliant),
-            Reason::Suspended => ("InvalidConfiguration", Warning, NotCompliant),
-            Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, NotCompliant),
+            Reason::NeedsApproval { .. } => ("ApprovalRequired", Warning, Waiting),
+            Reason::ManyDeletions { .. } => ("ApprovalRequired", Warning, Waiting),
+            Reason::PoolNotReady { .. } => ("PoolNotReady", Warning, Waiting),
+            Reason::WindowClosed => ("WindowClosed", Warning, Waiting),
+            Reason::LeftBehind { .. } => ("LeftBehind", Normal, Waiting),
+            Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, Failed),
+            Reason::BackupFailed { .. } => ("BackupFailed", Warning, Failed),
+            Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
+            Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
+            Reason::Suspended => ("InvalidConfiguration", Warning, Waiting),
+            Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, Waiting),
         }
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Managed {
     pub(crate) writes: Writes,
     /// The reason that was reported last, so that it is reported once.
     pub(crate) last_reported: Option<Reason>,
+    /// What was reported about settings on it that have no effect.
+    pub(crate) advised: Vec<String>,
     /// The state that metrics show.
     pub(crate) shown: Option<State>,
     pub(crate) state: ObjectState,
@@ -96,6 +98,7 @@ impl Managed {
             refused: Vec::new(),
             writes: Writes::default(),
             last_reported: None,
+            advised: Vec::new(),
             shown: None,
             state: ObjectState::Unknown,
         }

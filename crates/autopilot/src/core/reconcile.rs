@@ -53,6 +53,7 @@ impl Core {
             self.timers.set(Timer::Reconcile(key.clone()), self.now.moment_of(wake));
         }
         self.report_decision(key, &decision);
+        self.advise(key);
         let Some(object) = self.objects.get_mut(key) else { return };
         object.state = state_of(object, &decision);
         match decision.verdict {

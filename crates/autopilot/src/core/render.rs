@@ -53,6 +53,7 @@ impl Core {
         }
         let mut rendered = Rendered::default();
         rendered.complaints.extend(evaluation.unclear.iter().map(ToString::to_string));
+        rendered.complaints.extend(evaluation.advice.iter().cloned());
         let kinds = &self.discovery.kinds;
         let unwanted = evaluation.unwanted(&self.catalog.tombstones, |kind| Some(kinds.find(kind)?.namespaced));
         let is_off = evaluation.is_off;

@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::managed::Managed;
+use crate::advice;
 use crate::decision::{Decision, Verdict};
 use crate::notice::{Notice, ObjectNotice, State};
 use crate::removal::Cause;
@@ -30,6 +31,18 @@ impl Core {
         self.report(key, ObjectNotice::Held(reason));
     }
 
+    /// Reports settings on an object that have no effect, each once.
+    pub(super) fn advise(&mut self, key: &Key) {
+        let Some(object) = self.objects.get_mut(key).filter(|object| object.removal.is_none()) else { return };
+        let Some(live) = object.live() else { return };
+        let advice = advice::about_object(key, &live.annotations, || object.object.desired.object());
+        let new: Vec<String> = advice.iter().filter(|line| !object.advised.contains(line)).cloned().collect();
+        object.advised = advice;
+        for line in new {
+            self.report(key, ObjectNotice::Advice(line));
+        }
+    }
+
     /// Reports that nothing can be adopted without a place for its backup.
     pub(super) fn report_no_secrets(&mut self, key: &Key) {
         self.show(key, State::Failed);
@@ -43,6 +56,10 @@ impl Core {
     /// Reports the state of an object for metrics, if it has changed.
     pub(super) fn show(&mut self, key: &Key, state: State) {
         let Some(object) = self.objects.get_mut(key) else { return };
+        let state = match (state, object.removal) {
+            (State::Failed, Some(Cause::Tombstone)) => State::TombstoneFailed,
+            (state, _) => state,
+        };
         if object.shown.as_ref() != Some(&state) {
             object.shown = Some(state.clone());
             self.notify(Notice::State(key.clone(), state));

@@ -25,6 +25,7 @@ fn only_the_exact_digest_approves_a_creation() {
     let digest = bed.asked_digest(KERNEL).unwrap();
     bed.annotate(HCO, &format!("approved=sha256:00, {digest}"));
     expect![[r#"
+        notice Invalid: approved lists "sha256:*", which is not a digest; copy it from "virtpilot status"
         record ConfigMap virt/virt-platform-autopilot-state
         create MachineConfig kernel
         notice AssetApplied MachineConfig kernel: applied
@@ -50,6 +51,7 @@ fn an_unknown_policy_asks() {
     let mut bed = unstarted(&["kernel"]);
     bed.annotate(HCO, "approval=nnone");
     expect![[r#"
+        notice Invalid: approval is "nnone", which counts as high-impact (did you mean none?); write none or high-impact
         notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();

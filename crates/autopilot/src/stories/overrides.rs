@@ -233,6 +233,7 @@ fn overrides_in_other_words_or_without_effect_are_no_reason_for_a_write() {
     bed.annotate("ConfigMap virt/plain", "ignore-fields=/data/none");
     bed.annotate("Service virt/service", r#"patch=[{"op": "add", "path": "/spec/type", "value": "ClusterIP"}]"#);
     expect![[r#"
+        notice InvalidAnnotation ConfigMap virt/plain: ignore-fields names /data/none, which has no effect: the autopilot sets no field "none" there (did you mean mode?)
         apply Service virt/service
         notice AssetApplied Service virt/service: applied
     "#]]

@@ -215,7 +215,7 @@ fn nothing_is_pruned_while_the_settings_cannot_be_read() {
     bed.annotate(HCO, "autopilot=plian");
     bed.annotate(HCO, "enable-opted-");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian", which is no asset and no group; nothing new is done until it is corrected
+        notice Invalid: the annotation autopilot names "plian", which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
         notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();

@@ -19,7 +19,10 @@ fn switching_off_says_so_once_and_changes_nothing() {
     assert_eq!(versions(&bed), before);
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     bed.paint("red");
-    expect![[r#""#]].assert_eq(&bed.advance(HOUR));
+    expect![[r#"
+        notice Invalid: the annotation platform.kubevirt.io/color is not known and has no effect
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
     bed.expect_silence();
 }
 
@@ -43,7 +46,7 @@ fn a_typo_at_the_start_holds_everything_and_names_the_nearest() {
     let mut bed = unstarted(&["plain", "service"]);
     bed.annotate(HCO, "autopilot=plian, service");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no asset and no group; nothing new is done until it is corrected
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected
     "#]].assert_eq(&bed.advance(HOUR));
     bed.expect_silence();
     bed.annotate(HCO, "autopilot=plain, service");
@@ -63,7 +66,7 @@ fn a_typo_later_creates_and_prunes_nothing_but_what_exists_is_kept() {
     bed.annotate(HCO, "autopilot=plian");
     bed.annotate(HCO, "enable-opted=true");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no asset and no group; nothing new is done until it is corrected
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
         notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
@@ -130,7 +133,7 @@ fn while_the_settings_cannot_be_read_nothing_foreign_is_adopted() {
     bed.annotate(HCO, "enable-opted=true");
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no asset and no group; nothing new is done until it is corrected
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
         notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.annotate(HCO, "autopilot-");

@@ -107,7 +107,7 @@ fn while_everything_is_off_or_unclear() {
     .assert_eq(&bed.status());
     bed.annotate(HCO, "autopilot=b");
     expect![[r#"
-        a not wanted: the annotation autopilot names "b" (did you mean a?), which is no asset and no group; nothing new is done until it is corrected
+        a (ConfigMap virt/a) held: the annotation autopilot names "b" (did you mean a?), which is no feature, group or asset; nothing new is done until it is corrected
     "#]].assert_eq(&bed.status());
 }
 

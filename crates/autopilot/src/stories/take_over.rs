@@ -174,7 +174,7 @@ fn an_object_of_the_predecessor_is_not_taken_over_while_the_settings_cannot_be_r
     bed.annotate(HCO, "enable-opted=true");
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no asset and no group; nothing new is done until it is corrected
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
         notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.value("ConfigMap virt/opted", "/data/size"), "huge");
@@ -188,7 +188,7 @@ fn a_machine_config_that_was_taken_over_is_defended_while_the_settings_cannot_be
     bed.annotate(HCO, "autopilot=kernle");
     bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
     expect![[r#"
-        notice Invalid: the annotation autopilot names "kernle" (did you mean kernel?), which is no asset and no group; nothing new is done until it is corrected
+        notice Invalid: the annotation autopilot names "kernle" (did you mean kernel?), which is no feature, group or asset; nothing new is done until it is corrected
         apply MachineConfig kernel
         notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
     "#]].assert_eq(&bed.settle());

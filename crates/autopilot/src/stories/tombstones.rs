@@ -1,8 +1,10 @@
 //! Objects that a former release created and none wants any more.
 
 use super::{HOUR, MINUTE, OLD, SECOND, config_map, kernel, labelled, settled};
+use crate::notice::{Notice, State};
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::{self, ALWAYS, Pack};
+use crate::testing::requests::Fault;
 use expect_test::expect;
 use protocol::Command;
 use serde_json::json;
@@ -196,7 +198,7 @@ fn while_the_settings_cannot_be_read_no_tombstone_is_deleted() {
     let mut bed = with_old(|bed| bed.create_as_former_release(old()));
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian", which is no asset and no group; nothing new is done until it is corrected
+        notice Invalid: the annotation autopilot names "plian", which is no feature, group or asset; nothing new is done until it is corrected
         notice InvalidConfiguration ConfigMap virt/old: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.annotate(HCO, "autopilot-");
@@ -280,4 +282,17 @@ fn what_an_asset_would_render_on_another_cluster_is_not_deleted() {
     expect![[r#""#]].assert_eq(&bed.advance(HOUR));
     assert!(bed.stored("ConfigMap virt/gpu").is_some());
     bed.expect_silence();
+}
+
+#[test]
+fn a_deletion_that_fails_is_shown_as_failed() {
+    let mut bed = with_old(|bed| bed.create_as_former_release(old()));
+    bed.fail_all(OLD, Fault::Refused(403, "forbidden"));
+    bed.settle();
+    let key = bed.key(OLD);
+    let shown = bed.notices.iter().rev().find_map(|notice| match notice {
+        Notice::State(of, state) if *of == key => Some(state.clone()),
+        _ => None,
+    });
+    assert_eq!(shown, Some(State::TombstoneFailed));
 }

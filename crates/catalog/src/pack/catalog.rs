@@ -33,6 +33,12 @@ impl Catalog {
         load::load(files)
     }
 
+    /// Whether any file of the pack contains this text, such as the key of an annotation that a template reads.
+    pub fn mentions(&self, text: &str) -> bool {
+        let is_in = |content: &[u8]| content.windows(text.len().max(1)).any(|part| part == text.as_bytes());
+        self.files.iter().any(|(_, content)| is_in(content))
+    }
+
     /// The digest of all files: `sha256:` and hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();

@@ -10,6 +10,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// The labels of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -22,6 +24,22 @@ struct Object {
 impl Object {
     fn of(key: &Key) -> Object {
         Object { kind: key.kind.kind.clone(), name: key.name.clone(), namespace: key.namespace.clone() }
+    }
+}
+
+/// The labels of an object that waits or is held.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Held {
+    kind: String,
+    name: String,
+    namespace: String,
+    reason: &'static str,
+}
+
+impl Held {
+    fn of(object: &Object, reason: &'static str) -> Held {
+        let Object { kind, name, namespace } = object.clone();
+        Held { kind, name, namespace, reason }
     }
 }
 
@@ -45,6 +63,9 @@ pub(crate) struct Metrics {
     registry: Registry,
     compliance: Family<Object, Gauge>,
     paused: Family<Object, Gauge>,
+    held: Family<Held, Gauge>,
+    /// Why each object is held, as shown.
+    reasons: Mutex<HashMap<Object, &'static str>>,
     thrashing: Family<Object, Counter>,
     tombstones: Family<Object, Gauge>,
     missing: Family<Dependency, Gauge>,
@@ -57,8 +78,15 @@ impl Metrics {
         let missing = Family::default();
         let help = "1 if a requested asset needs this kind and the cluster does not serve it";
         registry.register("missing_dependency", help, missing.clone());
-        registry.register("compliance_status", "1 if the object is in sync, 0 if not", compliance.clone());
+        registry.register(
+            "compliance_status",
+            "1 if the object is in sync, 0 if it failed; absent while it waits or is held",
+            compliance.clone(),
+        );
         registry.register("paused_resources", "1 if reconciliation of the object is paused, 0 if not", paused.clone());
+        let held = Family::default();
+        let help = "1 if the object waits or is held for this reason, such as ApprovalRequired";
+        registry.register("held_resources", help, held.clone());
         // The library adds _total.
         registry.register(
             "thrashing",
@@ -68,10 +96,10 @@ impl Metrics {
         let tombstones = Family::default();
         registry.register(
             "tombstone_status",
-            "0 if the object is gone, 1 if it still exists, -1 if its deletion is stuck, -2 if it may not be deleted",
+            "0 if the object is gone, 1 if it still exists, -1 if its deletion failed or is stuck, -2 if it may not be deleted",
             tombstones.clone(),
         );
-        Metrics { registry, compliance, paused, thrashing, tombstones, missing }
+        Metrics { registry, compliance, paused, held, reasons: Mutex::default(), thrashing, tombstones, missing }
     }
 
     /// Updates the metrics of the object or dependency of a notice.
@@ -94,6 +122,7 @@ impl Metrics {
     fn show(&self, object: &Object, state: &State) {
         match state {
             State::InSync => {
+                self.hold(object, None);
                 self.compliance.get_or_create_owned(object).set(1);
                 self.paused.get_or_create_owned(object).set(0);
             }
@@ -101,20 +130,22 @@ impl Metrics {
                 self.compliance.get_or_create_owned(object).set(0);
             }
             State::Held(reason) => {
+                self.hold(object, (reason.compliance() == Compliance::Waiting).then(|| reason.name()));
                 self.paused
                     .get_or_create_owned(object)
                     .set(i64::from(matches!(reason, Reason::Paused | Reason::PauseUnclear { .. })));
                 match reason.compliance() {
-                    Compliance::NotCompliant => {
+                    Compliance::Failed => {
                         self.compliance.get_or_create_owned(object).set(0);
                     }
-                    Compliance::Exempt => {
+                    Compliance::Waiting | Compliance::Exempt => {
                         self.compliance.remove(object);
                     }
                 }
             }
             State::RemovalHeld(cause, reason) => {
                 self.forget(object);
+                self.hold(object, (reason.compliance() == Compliance::Waiting).then(|| reason.name()));
                 if *cause == Cause::Tombstone {
                     self.tombstones.get_or_create_owned(object).set(match reason {
                         Reason::LeftBehind { .. } | Reason::Unmanaged | Reason::Excluded => -2,
@@ -126,6 +157,9 @@ impl Metrics {
             State::TombstonePresent => {
                 self.tombstones.get_or_create_owned(object).set(1);
             }
+            State::TombstoneFailed => {
+                self.tombstones.get_or_create_owned(object).set(-1);
+            }
             State::TombstoneAbsent => {
                 self.tombstones.get_or_create_owned(object).set(0);
             }
@@ -133,7 +167,23 @@ impl Metrics {
         }
     }
 
+    /// Shows why an object is held, or that it is not.
+    fn hold(&self, object: &Object, reason: Option<&'static str>) {
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match reason {
+            Some(reason) => reasons.insert(object.clone(), reason),
+            None => reasons.remove(object),
+        };
+        if let Some(before) = before.filter(|before| Some(*before) != reason) {
+            self.held.remove(&Held::of(object, before));
+        }
+        if let Some(reason) = reason {
+            self.held.get_or_create_owned(&Held::of(object, reason)).set(1);
+        }
+    }
+
     fn forget(&self, object: &Object) {
+        self.hold(object, None);
         self.compliance.remove(object);
         self.paused.remove(object);
     }
@@ -177,5 +227,31 @@ mod tests {
         assert!(!metrics.text().contains("compliance_status{"), "an unmanaged object has no compliance");
         show(State::Held(Reason::Paused));
         assert!(metrics.text().contains(&format!("kubevirt_autopilot_paused_resources{labels} 1")));
+    }
+
+    #[test]
+    fn waiting_is_no_failure_and_a_failed_tombstone_is_one() {
+        let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
+        let metrics = Metrics::new();
+        let show = |state: State| {
+            metrics.record(&Notice::State(key.clone(), state));
+            metrics.text()
+        };
+        let held = |reason: &str| {
+            format!(
+                "kubevirt_autopilot_held_resources{{kind=\"Service\",name=\"s\",namespace=\"n\",reason=\"{reason}\"}} 1"
+            )
+        };
+        let failed = "compliance_status{kind=\"Service\",name=\"s\",namespace=\"n\"} 0";
+        show(State::InSync);
+        let text = show(State::Held(Reason::WindowClosed));
+        assert!(text.contains(&held("WindowClosed")) && !text.contains("compliance_status{"), "{text}");
+        let text = show(State::Held(Reason::Paused));
+        assert!(text.contains(&held("Paused")) && !text.contains("WindowClosed"), "{text}");
+        let text = show(State::Held(Reason::WriteFailed { message: "x".into() }));
+        assert!(text.contains(failed) && !text.contains("held_resources{"), "{text}");
+        assert!(!show(State::InSync).contains("held_resources{"));
+        let text = show(State::TombstoneFailed);
+        assert!(text.contains("tombstone_status{kind=\"Service\",name=\"s\",namespace=\"n\"} -1"), "{text}");
     }
 }

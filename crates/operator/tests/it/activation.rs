@@ -56,7 +56,7 @@ async fn every_value_of_the_autopilot_annotation_creates_holds_and_prunes_exactl
     for (value, expected, reported) in [
         (Some("True"), EVERYTHING, None),
         (None, EVERYTHING, None),
-        (Some("yes"), HELD, Some(("InvalidConfiguration", "\"yes\", which is no asset and no group"))),
+        (Some("yes"), HELD, Some(("InvalidConfiguration", "\"yes\", which is no feature, group or asset"))),
         (Some("life-setings"), HELD, Some(("InvalidConfiguration", "did you mean life-settings"))),
         (Some("life-settings, life-extr"), HELD, Some(("InvalidConfiguration", "did you mean life-extra"))),
         (Some(" , ,"), HELD, Some(("Disabled", "stay as they are"))),
@@ -68,7 +68,7 @@ async fn every_value_of_the_autopilot_annotation_creates_holds_and_prunes_exactl
              unmanaged: life-adopted kubevirt-hyperconverged",
             Some(("HandedBack", "ConfigMap openshift-cnv/life-adopted")),
         ),
-        // The list does not name the MachineConfig, so its deletion, which restarts nodes, needs an approval.
+        // Deleting the MachineConfig restarts nodes, so it needs an approval.
         (
             Some("life-settings"),
             "managed: life-settings life-kept 99-worker-life life-space; absent: life-rules life-extra; \
@@ -76,12 +76,14 @@ async fn every_value_of_the_autopilot_annotation_creates_holds_and_prunes_exactl
             Some(("ApprovalRequired", "MachineConfig 99-worker-life")),
         ),
     ] {
+        running.annotate_hco("approval", Some("none")).await;
         running.annotate_hco("autopilot", Some("true")).await;
         for opt_in in ["enable-extra", "enable-machines"] {
             running.annotate_hco(opt_in, Some("true")).await;
         }
         eventually("every object is managed", async || (states(&running).await == EVERYTHING).then_some(())).await;
         quiet(&running).await;
+        running.annotate_hco("approval", None).await;
         running.annotate_hco("autopilot", value).await;
         if let Some((reason, text)) = reported {
             eventually(&format!("{value:?}: {reason} {text}"), async || {

@@ -149,6 +149,7 @@ fn none<'a>(keys: impl Iterator<Item = &'a String>) -> BTreeMap<String, Option<S
 
 async fn start() -> Running {
     let running = Running::with_pack(ROLE, &["--assets-dir", PACK]).await;
+    running.annotate_hco("approval", Some("none")).await;
     running.annotate_hco("autopilot", Some("true")).await;
     running
 }

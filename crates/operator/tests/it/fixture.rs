@@ -123,7 +123,13 @@ impl Fixture {
         hco.delete(api::hco::NAME, &DeleteParams::default()).await.unwrap();
         let metadata = ObjectMeta {
             name: before.metadata.name,
-            annotations: Some([(api::annotation::AUTOPILOT.to_owned(), "true".to_owned())].into()),
+            annotations: Some(
+                [
+                    (api::annotation::AUTOPILOT.to_owned(), "true".to_owned()),
+                    (api::annotation::APPROVAL.to_owned(), "none".to_owned()),
+                ]
+                .into(),
+            ),
             ..ObjectMeta::default()
         };
         hco.create(&PostParams::default(), &DynamicObject { metadata, ..before }).await.unwrap();

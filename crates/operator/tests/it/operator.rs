@@ -64,10 +64,14 @@ pub(crate) const SERVICE: &str = "virt-platform-autopilot-metrics";
 pub(crate) const SWAP: &str = "90-worker-swap-online";
 
 impl Running {
-    /// Starts playground and operator; `autopilot` is the annotation on the HyperConverged, if any.
+    /// Starts playground and operator; `autopilot` is the annotation on the HyperConverged, if any. With `true` nothing waits for an
+    /// approval.
     pub(crate) async fn start(autopilot: Option<&str>) -> Running {
         let mut running = Running::without_operator().await;
         running.restart();
+        if autopilot == Some("true") {
+            running.annotate_hco("approval", Some("none")).await;
+        }
         if let Some(value) = autopilot {
             running.annotate_hco("autopilot", Some(value)).await;
         }

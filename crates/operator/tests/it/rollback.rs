@@ -182,6 +182,7 @@ async fn a_rollback_restores_adopted_objects_byte_for_byte() {
         keys.push(key);
     }
     let hco = deployment::objects(&test.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
+    annotate(&hco, api::hco::NAME, "approval", Some("none")).await;
     annotate(&hco, api::hco::NAME, "autopilot", Some("true")).await;
     let account = deployment::grant_for(&test.playground, ADOPTED.1).await.unwrap_or_else(|error| panic!("{error}"));
     let _operator = Process::start(&account.kubeconfig, &["--assets-dir", ADOPTED.0]);

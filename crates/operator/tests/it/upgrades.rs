@@ -123,13 +123,15 @@ async fn an_upgrade_requires_approval_for_changes_that_restart_nodes_and_applies
     let mut running = Running::with_pack(LIFE_CYCLE.role, &["--assets-dir", &pack]).await;
     running.annotate_hco("enable-machines", Some("true")).await;
     running.annotate_hco("autopilot", Some("true")).await;
+    let required = eventually("an approval is required", async || running.events("ApprovalRequired").await.pop()).await;
+    running.annotate_hco("approved", digest_in(&required)).await;
     let (machines, maps) = (running.machine_configs(), running.config_maps());
     let argument = async || {
         machines.get_opt("99-worker-life").await.unwrap()?.data["spec"]["kernelArguments"][0]
             .as_str()
             .map(str::to_owned)
     };
-    eventually("the MachineConfig is created with the user's consent", async || {
+    eventually("the approved MachineConfig is created", async || {
         argument().await.filter(|argument| argument == "life=1")
     })
     .await;
@@ -141,8 +143,8 @@ async fn an_upgrade_requires_approval_for_changes_that_restart_nodes_and_applies
         (settings.data["data"]["first"] == "two").then_some(())
     })
     .await;
-    let required = eventually("the High change requires approval in spite of the consent", async || {
-        running.events("ApprovalRequired").await.pop()
+    let required = eventually("the High change requires another approval", async || {
+        running.events("ApprovalRequired").await.into_iter().find(|note| note.contains("changing it"))
     })
     .await;
     assert!(required.contains(r#".spec.kernelArguments[0] ("life=1" -> "life=2")"#), "{required}");

@@ -55,7 +55,8 @@ pub(crate) async fn measure(arguments: &Arguments, pack: Option<&PathBuf>) -> Re
         }
     };
     let hco = objects(&playground, "hco.kubevirt.io/v1", "HyperConverged", Some(deployment::NAMESPACE));
-    let enable = json!({"metadata": {"annotations": {"platform.kubevirt.io/autopilot": "true"}}});
+    let annotations = json!({"platform.kubevirt.io/autopilot": "true", "platform.kubevirt.io/approval": "none"});
+    let enable = json!({"metadata": {"annotations": annotations}});
     edit(&hco, "kubevirt-hyperconverged", &enable).await?;
     let name = if pack.is_some() { "80 assets" } else { "2 assets" };
     // The server is still busy right after its start.

@@ -1,0 +1,46 @@
+//! Settings that have no effect are reported with the nearest valid word, and hold nothing.
+
+use super::{PLAIN, started};
+use crate::testing::bed::HCO;
+use expect_test::expect;
+
+#[test]
+fn words_that_are_not_known_on_the_hyperconverged_are_reported_once() {
+    let mut bed = started(&["plain", "service", "opted"]);
+    bed.annotate(HCO, "approval=nnone");
+    bed.annotate(HCO, "approved=yes");
+    bed.annotate(HCO, "autopilott=true");
+    bed.annotate(HCO, "disabled-resources=Servise/service");
+    expect![[r#"
+        notice Invalid: approval is "nnone", which counts as high-impact (did you mean none?); write none or high-impact
+        notice Invalid: approved lists "yes", which is not a digest; copy it from "virtpilot status"
+        notice Invalid: disabled-resources names the kind "Servise" (did you mean Service?), of which no asset has an object
+        notice Invalid: the annotation platform.kubevirt.io/autopilott is not known (did you mean autopilot?) and has no effect
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn annotations_that_the_pack_reads_are_known() {
+    let mut bed = started(&["plain", "opted"]);
+    bed.annotate(HCO, "enable-opted=true");
+    bed.annotate(HCO, "approval=high-impact");
+    let lines = bed.settle();
+    assert!(!lines.contains("notice Invalid"), "{lines}");
+}
+
+#[test]
+fn words_that_are_not_known_on_an_object_are_reported_once() {
+    let mut bed = started(&["plain"]);
+    bed.annotate(PLAIN, "mood=unmanaged");
+    bed.annotate(PLAIN, "ignore-fields=/data/levle");
+    expect![[r#"
+        notice InvalidAnnotation ConfigMap virt/plain: the annotation platform.kubevirt.io/mood is not known (did you mean mode?) and has no effect
+        notice InvalidAnnotation ConfigMap virt/plain: ignore-fields names /data/levle, which has no effect: the autopilot sets no field "levle" there (did you mean level?)
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.annotate(PLAIN, "ignore-fields=/data/level");
+    bed.annotate(PLAIN, "mood-");
+    let lines = bed.settle();
+    assert!(!lines.contains("InvalidAnnotation"), "{lines}");
+}
