@@ -26,6 +26,9 @@ struct Hostile {
     #[serde(default)]
     with: BTreeMap<String, String>,
     outcome: String,
+    /// Fields that have one owner.
+    #[serde(default)]
+    atomic: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -63,11 +66,20 @@ fn hostile(exclusions: bool) -> Vec<Hostile> {
 
 /// The decision about an object of ours with these annotations, right after a start.
 pub(crate) fn decided(wanted: &Value, annotations: BTreeMap<String, String>) -> (Verdict, bool) {
+    decided_with(wanted, annotations, &[])
+}
+
+/// The same, where these fields have one owner.
+fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &[String]) -> (Verdict, bool) {
     let (key, desired, consent) = (Key::of(wanted).unwrap(), Desired::of(wanted), Consent::default());
     let mut annotations = annotations;
     annotations.insert(api::annotation::ORIGIN.to_owned(), "created".to_owned());
-    let ours = json!([{"manager": api::FIELD_MANAGER, "operation": "Apply", "time": "t",
-        "fieldsV1": {"f:metadata": {"f:annotations": {format!("f:{}", api::annotation::ORIGIN): {}}}}}]);
+    let mut fields = json!({"f:metadata": {"f:annotations": {format!("f:{}", api::annotation::ORIGIN): {}}}});
+    for field in atomic {
+        let steps = field.split('/').skip(1);
+        *steps.fold(&mut fields, |fields, step| &mut fields[format!("f:{step}")]) = json!({});
+    }
+    let ours = json!([{"manager": api::FIELD_MANAGER, "operation": "Apply", "time": "t", "fieldsV1": fields}]);
     let (uid, managed_fields) = ("u".into(), ManagedFields::new(&ours.to_string()));
     let live =
         Live { uid, resource_version: "1".into(), annotations, managed_fields, labelled: true, ..Live::default() };
@@ -121,7 +133,7 @@ fn an_object_with_a_hostile_annotation_is_managed_as_if_it_were_absent() {
     let objects = objects();
     for case in hostile(false) {
         let bare = &objects[&case.on];
-        let (verdict, refused) = decided(bare, case.annotations());
+        let (verdict, refused) = decided_with(bare, case.annotations(), &case.atomic);
         assert_eq!(refused, case.outcome == "refused", "{}", case.name);
         match case.outcome.as_str() {
             "held" => assert!(matches!(verdict, Verdict::Hold(_)), "{}", case.name),

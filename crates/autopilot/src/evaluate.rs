@@ -303,7 +303,7 @@ pub(crate) fn is_never_managed(kind: &Kind) -> bool {
 }
 
 fn desired_object(catalog: &Catalog, asset: &Asset, key: Key, object: &Value) -> DesiredObject {
-    let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind);
+    let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind, object);
     let (desired, pool) = (Desired::of(object), pool(object).map(str::to_owned));
     let (source, never_pruned) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
     DesiredObject { key, desired, impact, pool, source, never_pruned }

@@ -44,6 +44,7 @@ fn acts() -> impl Strategy<Value = usize> {
 fn patch() -> impl Strategy<Value = Option<String>> {
     let path = select(
         [
+            "/spec/sessionAffinity",
             "/spec/type",
             "/spec/ports/0/port",
             "/spec/ports/7",

@@ -10,13 +10,15 @@ pub(crate) fn restarts(nodes: &[Node], pool: Option<&str>) -> Restarts {
     Restarts { pool: pool.map(str::to_owned), nodes: of_pool.map(|node| node.name.clone()).collect() }
 }
 
-/// The pool an object is for: a MachineConfig names it by a label, a KubeletConfig by the label of the pool it selects.
+/// The pool an object is for: a MachineConfig names it by a label, a KubeletConfig by the label of the pool it selects, and a
+/// MachineConfigPool is one.
 pub(crate) fn pool(object: &Value) -> Option<&str> {
     let label = object["metadata"]["labels"]["machineconfiguration.openshift.io/role"].as_str();
     let selected = object["spec"]["machineConfigPoolSelector"]["matchLabels"].as_object();
     let by_selector =
         || selected?.keys().find_map(|key| key.strip_prefix("pools.operator.machineconfiguration.openshift.io/"));
-    label.or_else(by_selector)
+    let itself = || object["metadata"]["name"].as_str().filter(|_| object["kind"] == "MachineConfigPool");
+    itself().or(label).or_else(by_selector)
 }
 
 #[cfg(test)]
@@ -34,6 +36,8 @@ mod tests {
         let selecting = |key: &str| json!({"spec": {"machineConfigPoolSelector": {"matchLabels": {key: ""}}}});
         let masters = selecting("pools.operator.machineconfiguration.openshift.io/master");
         assert_eq!(restarts(&nodes, pool(&masters)).to_string(), "2 nodes of pool master: m0, m1");
+        let itself = json!({"kind": "MachineConfigPool", "metadata": {"name": "worker"}});
+        assert_eq!(restarts(&nodes, pool(&itself)).to_string(), "one node of pool worker: w0");
         assert_eq!(restarts(&nodes, pool(&selecting("custom"))).to_string(), "the nodes of the pools it selects");
     }
 }

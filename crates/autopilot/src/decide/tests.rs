@@ -250,7 +250,7 @@ fn a_pause_with_an_end_wakes_up_and_ends() {
 
 #[test]
 fn a_refused_override_is_reported_and_the_last_good_state_is_defended() {
-    let good = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
+    let good = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
     for (key, wrong) in
         [("patch", "[{}]"), ("patch", r#"[{"op": "remove", "path": "/kind"}]"#), ("ignore-fields", "/metadata")]
     {
@@ -263,7 +263,7 @@ fn a_refused_override_is_reported_and_the_last_good_state_is_defended() {
             "{edited:?}"
         );
         let after_good = Situation::settled().annotate("last-good-patch", good).annotate(key, wrong).edited().decide();
-        assert_eq!(applied(&after_good)["spec"]["type"], "NodePort", "{wrong}");
+        assert_eq!(applied(&after_good)["spec"]["sessionAffinity"], "ClientIP", "{wrong}");
         assert_eq!(applied(&after_good)["metadata"]["annotations"]["platform.kubevirt.io/last-good-patch"], good);
         // The recorded override is judged like any other.
         let evil = r#"[{"op": "replace", "path": "/metadata/name", "value": "x"}]"#;
@@ -299,12 +299,12 @@ fn an_apply_the_server_refuses_is_reported_and_tried_again() {
 #[test]
 fn a_refusal_that_may_pass_takes_nothing_from_the_user() {
     // The last good override is the one that is refused now.
-    let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
+    let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
     let mut situation = Situation::settled().annotate("patch", patch).annotate("last-good-patch", patch).edited();
     let Verdict::Write(_, PendingWrite::Apply { digest, .. }) = situation.decide().verdict else { panic!() };
     situation.refused = vec![Refused { digest, message: "not now".into() }];
     let decision = situation.decide();
-    assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
+    assert_eq!(applied(&decision)["spec"]["sessionAffinity"], "ClientIP");
     assert_eq!(decision.refused, Some(Reason::PatchRefused { why: "not now".into() }));
 }
 
@@ -338,9 +338,9 @@ fn fields_that_another_manager_applies_are_left_to_it() {
 
 #[test]
 fn a_patch_changes_the_desired_state_and_is_not_drift() {
-    let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
+    let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
     let decision = Situation::settled().annotate("patch", patch).decide();
-    assert_eq!(applied(&decision)["spec"]["type"], "NodePort");
+    assert_eq!(applied(&decision)["spec"]["sessionAffinity"], "ClientIP");
     assert_eq!(
         applied(&decision)["metadata"]["annotations"].get("platform.kubevirt.io/patch"),
         None,

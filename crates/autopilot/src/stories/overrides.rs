@@ -231,14 +231,14 @@ fn a_pause_that_cannot_be_read_is_a_pause() {
 fn overrides_in_other_words_or_without_effect_are_no_reason_for_a_write() {
     let mut bed = TestBed::settled();
     bed.annotate("ConfigMap virt/plain", "ignore-fields=/data/none");
-    bed.annotate("Service virt/service", r#"patch=[{"op": "add", "path": "/spec/type", "value": "ClusterIP"}]"#);
+    bed.annotate("Service virt/service", r#"patch=[{"op": "add", "path": "/spec/sessionAffinity", "value": "None"}]"#);
     expect![[r#"
         notice InvalidAnnotation ConfigMap virt/plain: ignore-fields names /data/none, which has no effect: the autopilot sets no field "none" there (did you mean mode?)
         apply Service virt/service
         notice AssetApplied Service virt/service: applied
     "#]]
     .assert_eq(&bed.settle());
-    bed.annotate("Service virt/service", r#"patch=[{"value": "ClusterIP", "path": "/spec/type", "op": "add"}]"#);
+    bed.annotate("Service virt/service", r#"patch=[{"value": "None", "path": "/spec/sessionAffinity", "op": "add"}]"#);
     bed.expect_silence();
     bed.restart();
     bed.settle();

@@ -1,4 +1,4 @@
-//! Patterns: `*` and `?` in a name, `*` and `**` in a path.
+//! Patterns: `*` and `?` in a name; in a path also `**`, exceptions, names of list items and values.
 
 use crate::fields::pointer::Pointer;
 
@@ -29,7 +29,9 @@ pub fn fits(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// A path pattern: every step is a pattern of its own, and `**` matches any number of steps.
+/// A path pattern. Every step is a pattern of its own:
+/// `**` matches any number of steps, `*!(a|b*)` any step but `a` and `b*`, and `[name=A|B*]` a key or a list item with such a name, in
+/// any case. A last step such as `value=*x*` matches a text `value` that contains `x`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPattern(Vec<StepPattern>);
 
@@ -38,18 +40,65 @@ enum StepPattern {
     Deep,
     Exactly(String),
     Like(String),
+    Except(String, Vec<String>),
+    Named(Vec<String>),
+    Text(String),
+}
+
+/// One step of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step<'a> {
+    /// A key of a map, or an index in a pointer.
+    Key(&'a str),
+    /// An item of a list, and its `name`.
+    Item(Option<&'a str>),
+    /// The text at the end of the path.
+    Text(&'a str),
+}
+
+impl StepPattern {
+    /// Parses a step; one with a value is two steps.
+    fn parse(step: String) -> Vec<StepPattern> {
+        if step == "**" {
+            return vec![StepPattern::Deep];
+        }
+        if let Some(name) = step.strip_prefix("[name=").and_then(|rest| rest.strip_suffix(']')) {
+            return vec![StepPattern::Named(name.split('|').map(str::to_ascii_lowercase).collect())];
+        }
+        if let Some((step, text)) = step.split_once('=') {
+            return [StepPattern::parse(step.to_owned()), vec![StepPattern::Text(text.to_owned())]].concat();
+        }
+        if let Some((step, except)) = step.strip_suffix(')').and_then(|step| step.split_once("!(")) {
+            return vec![StepPattern::Except(step.to_owned(), except.split('|').map(str::to_owned).collect())];
+        }
+        vec![if step.contains(['*', '?']) { StepPattern::Like(step) } else { StepPattern::Exactly(step) }]
+    }
+
+    fn matches(&self, step: Step<'_>) -> bool {
+        let (key, name) = match step {
+            Step::Key(key) => (key, Some(key)),
+            // No rule distinguishes the items of a list by their index.
+            Step::Item(name) => ("0", name),
+            Step::Text(text) => return matches!(self, StepPattern::Text(wanted) if fits(wanted, text)),
+        };
+        match self {
+            StepPattern::Deep => true,
+            StepPattern::Exactly(wanted) => wanted == key,
+            StepPattern::Like(wanted) => fits(wanted, key),
+            StepPattern::Except(wanted, except) => fits(wanted, key) && !except.iter().any(|except| fits(except, key)),
+            StepPattern::Named(wanted) => {
+                name.map(str::to_ascii_lowercase).is_some_and(|name| wanted.iter().any(|wanted| fits(wanted, &name)))
+            }
+            StepPattern::Text(_) => false,
+        }
+    }
 }
 
 impl PathPattern {
     /// Parses a pattern; text that is not a pointer matches nothing.
     pub(crate) fn new(text: &str) -> PathPattern {
         let steps = Pointer::parse(text).map(|pointer| pointer.steps().to_vec()).unwrap_or_default();
-        let step = |step: String| match step.as_str() {
-            "**" => StepPattern::Deep,
-            plain if !plain.contains(['*', '?']) => StepPattern::Exactly(step),
-            _ => StepPattern::Like(step),
-        };
-        PathPattern(steps.into_iter().map(step).collect())
+        PathPattern(steps.into_iter().flat_map(StepPattern::parse).collect())
     }
 
     /// The progress before the first step.
@@ -58,13 +107,22 @@ impl PathPattern {
     }
 
     /// The progress after one more step.
-    pub(crate) fn advance(&self, progress: &Progress, name: &str) -> Progress {
+    pub(crate) fn advance(&self, progress: &Progress, step: Step<'_>) -> Progress {
         let next = progress.0.iter().filter_map(|at| match self.0.get(*at)? {
-            StepPattern::Deep => Some(*at),
-            StepPattern::Exactly(wanted) => (wanted == name).then_some(at + 1),
-            StepPattern::Like(wanted) => fits(wanted, name).then_some(at + 1),
+            StepPattern::Deep => (!matches!(step, Step::Text(_))).then_some(*at),
+            pattern => pattern.matches(step).then_some(at + 1),
         });
         self.closed(next.collect())
+    }
+
+    /// Whether the next step may depend on the name of a list item.
+    pub(crate) fn reads_name(&self, progress: &Progress) -> bool {
+        progress.0.iter().any(|at| matches!(self.0.get(*at), Some(StepPattern::Named(_))))
+    }
+
+    /// Whether the next step may depend on the text at the end of the path.
+    pub(crate) fn reads_text(&self, progress: &Progress) -> bool {
+        progress.0.iter().any(|at| matches!(self.0.get(*at), Some(StepPattern::Text(_))))
     }
 
     /// Whether the steps so far match the whole pattern.
@@ -100,14 +158,14 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::{PathPattern, fits};
+    use super::{PathPattern, Step, fits};
     use crate::fields::pointer::Pointer;
 
     fn path_matches(pattern: &str, path: &str) -> bool {
         let pattern = PathPattern::new(pattern);
         let pointer = Pointer::parse(path).unwrap();
-        let progress = pointer.steps().iter().fold(pattern.start(), |progress, step| pattern.advance(&progress, step));
-        pattern.accepts(&progress)
+        let advance = |progress, step: &String| pattern.advance(&progress, Step::Key(step));
+        pattern.accepts(&pointer.steps().iter().fold(pattern.start(), advance))
     }
 
     #[test]
@@ -151,5 +209,30 @@ mod tests {
         ] {
             assert!(!path_matches(pattern, path), "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn a_step_may_have_exceptions() {
+        let pattern = "/limits/*!(cpu|huge-*)";
+        assert!(path_matches(pattern, "/limits/a.io~1gpu") && path_matches(pattern, "/limits/cpus"));
+        assert!(!path_matches(pattern, "/limits/cpu") && !path_matches(pattern, "/limits/huge-2Mi"));
+        assert!(!path_matches("/a/b*!(bc)", "/a/x"), "an exception does not widen a step");
+    }
+
+    #[test]
+    fn names_of_items_and_texts_are_matched() {
+        let matches = |pattern: &str, steps: &[Step<'_>]| {
+            let pattern = PathPattern::new(pattern);
+            pattern.accepts(&steps.iter().fold(pattern.start(), |progress, step| pattern.advance(&progress, *step)))
+        };
+        let (env, value) = (Step::Key("env"), Step::Key("value"));
+        let named = |name| [env, Step::Item(name), value];
+        assert!(matches("/env/[name=LD_*]/**", &named(Some("ld_preload"))), "in any case");
+        assert!(matches("/env/[name=LD_*]/**", &[env, Step::Key("LD_PRELOAD")]), "a key of a map has a name, too");
+        assert!(!matches("/env/[name=LD_*]/**", &named(Some("OLD_"))) && !matches("/env/[name=*]/**", &named(None)));
+        let text = |text| [env, Step::Item(None), value, Step::Text(text)];
+        assert!(matches("/**/value=*$(*", &text("a$(B)")) && !matches("/**/value=*$(*", &text("a")));
+        assert!(!matches("/**", &text("a")), "a text is no step");
+        assert!(!matches("/env/*/value=*", &named(None)), "and a step is no text");
     }
 }

@@ -5,17 +5,18 @@ mod walk;
 
 use crate::fields::pattern::{PathPattern, fits};
 use crate::fields::pointer::Pointer;
-use crate::object::key::Kind;
+use crate::object::key::Key;
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use table::{CLASSES, DEFAULT, OPENED, SENSITIVE};
+use table::{CLASSES, DEFAULT, OPENED, OURS, SENSITIVE};
 pub(crate) use walk::{Position, RuleWalk};
 
 /// A path pattern, and why its fields may or may not be patched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PathRule {
-    /// The pattern: `*` matches a step or a part of one, `**` any number of steps.
+    /// The pattern: `*` matches a step or a part of one, `**` any number of steps, `*!(a|b)` all steps but these, `[name=a]` an item or a
+    /// key with this name in any case, `step=text` a text.
     pub path: &'static str,
     /// The reason.
     pub why: &'static str,
@@ -32,24 +33,24 @@ struct Class {
     example: &'static str,
 }
 
-/// Kinds that cannot be patched unless they are opened, and why; a kind may be a pattern.
+/// Kinds that cannot be patched unless they are opened, and why; a kind may be a pattern, or `Kind/name` with a pattern of names.
 #[derive(Debug)]
 struct Sensitive {
     kinds: &'static [&'static str],
     why: &'static str,
 }
 
-/// The sensitive kinds that the administrator has made patchable.
+/// The kinds whose closed fields the administrator has opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PatchableKinds(BTreeSet<String>);
 
 impl PatchableKinds {
-    /// No sensitive kind is patchable.
+    /// No kind is opened.
     pub fn none() -> PatchableKinds {
         PatchableKinds::default()
     }
 
-    /// Parses a comma-separated list of kinds; a kind that is not sensitive is an error.
+    /// Parses a comma-separated list of kinds; a kind of the table in another spelling is an error.
     pub fn parse(text: &str) -> Result<PatchableKinds, String> {
         let kinds = text.split(',').map(str::trim).filter(|kind| !kind.is_empty());
         kinds.map(|kind| check_patchable(kind).map(|()| kind.to_owned())).collect::<Result<_, _>>().map(PatchableKinds)
@@ -62,21 +63,25 @@ impl PatchableKinds {
 
 fn check_patchable(kind: &str) -> Result<(), String> {
     if !kind.chars().all(|character| character.is_ascii_alphanumeric()) {
-        return Err(format!("{kind:?} is not a kind; write a kind such as MachineConfig, patterns are not supported"));
+        return Err(format!(
+            "{kind:?} is not a kind; write a kind such as MachineConfig or Service, patterns and names of objects are not supported"
+        ));
     }
-    if sensitive(kind).is_some() {
-        return Ok(());
-    }
-    if let Some(known) = known(kind).filter(|known| *known != kind) {
+    if let Some(known) = known(kind).or_else(|| known(kind.strip_suffix('s')?)).filter(|known| *known != kind) {
         return Err(format!("there is no kind {kind:?}; did you mean {known}?"));
     }
-    Err(format!(
-        "{kind} is not a closed kind, so it cannot be opened; `virtpilot explain patch {kind}` shows which fields may be patched"
-    ))
+    if !kind.starts_with(|first: char| first.is_ascii_uppercase()) {
+        return Err(format!("{kind:?} is not a kind; a kind begins with a capital letter, such as MachineConfig"));
+    }
+    Ok(())
 }
 
-fn sensitive(kind: &str) -> Option<&'static Sensitive> {
-    SENSITIVE.iter().find(|sensitive| sensitive.kinds.iter().any(|pattern| fits(pattern, kind)))
+fn sensitive(kind: &str, name: &str, guards: OverrideGuards) -> Option<&'static Sensitive> {
+    let is_meant = |pattern: &&str| match pattern.split_once('/') {
+        Some((kinds, names)) => fits(kinds, kind) && fits(names, name),
+        None => fits(pattern, kind),
+    };
+    SENSITIVE.iter().find(|sensitive| sensitive.kinds.iter().filter(|pattern| guards.has_row(pattern)).any(is_meant))
 }
 
 fn class(kind: &str) -> &'static Class {
@@ -88,6 +93,35 @@ fn known(kind: &str) -> Option<&'static str> {
     let mut kinds =
         SENSITIVE.iter().flat_map(|sensitive| sensitive.kinds).chain(CLASSES.iter().flat_map(|class| class.kinds));
     kinds.find(|known| known.eq_ignore_ascii_case(kind)).copied()
+}
+
+/// The open and the closed paths of a kind.
+struct Rules {
+    open: Vec<PathRule>,
+    closed: Vec<PathRule>,
+}
+
+/// The rules for an object; the error says why nothing of it may be patched.
+fn rules(
+    kind: &str,
+    name: &str,
+    patchable_kinds: &PatchableKinds,
+    guards: OverrideGuards,
+) -> Result<Rules, &'static Sensitive> {
+    let class = class(kind);
+    let is_opened = patchable_kinds.contains(kind);
+    let list = |lists: &[&[PathRule]]| lists.iter().flat_map(|list| list.iter().copied()).collect::<Vec<_>>();
+    match sensitive(kind, name, guards).filter(|_| guards.enabled(OverrideGuard::SensitiveKinds)) {
+        Some(sensitive) if !is_opened => Err(sensitive),
+        // All objects of the kind are sensitive, so the kind has no class.
+        Some(_) if sensitive(kind, "", guards).is_some() => Ok(Rules { open: OPENED.to_vec(), closed: Vec::new() }),
+        _ if is_opened => Ok(Rules { open: list(&[&[OPENED], class.open].concat()), closed: vec![OURS] }),
+        _ => {
+            let mut closed = list(class.closed);
+            closed.retain(|rule| guards.has_row(rule.path));
+            Ok(Rules { open: list(class.open), closed })
+        }
+    }
 }
 
 /// The rules of one kind, as shown to users.
@@ -104,6 +138,8 @@ pub struct Explanation {
     pub why: &'static str,
     /// Whether the kind is closed unless it is opened.
     pub sensitive: bool,
+    /// Whether the administrator has opened the kind.
+    pub opened: bool,
     /// Paths that may be patched.
     pub open: Vec<PathRule>,
     /// Paths that may not, although an open path matches.
@@ -113,34 +149,24 @@ pub struct Explanation {
     pub example: Option<&'static str>,
 }
 
-/// The rules of a kind, found case-insensitively.
+/// The rules of a kind, found case-insensitively, or of an object, written as `Kind/name`.
 pub fn explain(kind: &str, patchable_kinds: &PatchableKinds) -> Explanation {
+    let (kind, name) = kind.split_once('/').unwrap_or((kind, ""));
     let spelled = known(kind).unwrap_or(kind);
-    let sensitive = sensitive(spelled);
-    let rules = |lists: &[&[PathRule]]| lists.iter().flat_map(|list| list.iter().copied()).collect();
-    if let Some(sensitive) = sensitive {
-        let open = if patchable_kinds.contains(spelled) { OPENED.to_vec() } else { Vec::new() };
-        return Explanation {
-            kind: spelled.to_owned(),
-            named: true,
-            class: "sensitive",
-            why: sensitive.why,
-            sensitive: true,
-            open,
-            closed: Vec::new(),
-            example: None,
-        };
-    }
+    let sensitive = sensitive(spelled, name, OverrideGuards::ALL);
     let class = class(spelled);
+    let none = |_| Rules { open: Vec::new(), closed: Vec::new() };
+    let Rules { open, closed } = rules(spelled, name, patchable_kinds, OverrideGuards::ALL).unwrap_or_else(none);
     Explanation {
         kind: spelled.to_owned(),
-        named: class.kinds.contains(&spelled),
-        class: class.name,
-        why: class.why,
-        sensitive: false,
-        open: rules(class.open),
-        closed: rules(class.closed),
-        example: Some(class.example),
+        named: sensitive.is_some() || class.kinds.contains(&spelled),
+        class: sensitive.map_or(class.name, |_| "sensitive"),
+        why: sensitive.map_or(class.why, |sensitive| sensitive.why),
+        sensitive: sensitive.is_some(),
+        opened: patchable_kinds.contains(spelled),
+        open,
+        closed,
+        example: sensitive.is_none().then_some(class.example),
     }
 }
 
@@ -149,7 +175,15 @@ pub fn sensitive_kinds() -> impl Iterator<Item = (&'static [&'static str], &'sta
     SENSITIVE.iter().map(|sensitive| (sensitive.kinds, sensitive.why))
 }
 
-/// The compiled rules of one kind.
+/// The rows of the table that close something: paths and sensitive kinds. Some paths are in several classes.
+#[cfg(test)]
+pub(crate) fn rows() -> impl Iterator<Item = &'static str> {
+    let classes = CLASSES.iter().chain([&DEFAULT]);
+    let closed = classes.flat_map(|class| class.closed).flat_map(|rules| rules.iter()).map(|rule| rule.path);
+    closed.chain(SENSITIVE.iter().flat_map(|sensitive| sensitive.kinds).copied())
+}
+
+/// The compiled rules of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Allowed {
     kind: String,
@@ -158,21 +192,18 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    /// Compiles the rules of a kind; the error is a message for the author of a patch.
-    pub(crate) fn of(kind: &Kind, patchable_kinds: &PatchableKinds, guards: OverrideGuards) -> Result<Allowed, String> {
-        let name = kind.kind.as_str();
-        let closed = sensitive(name).filter(|_| guards.enabled(OverrideGuard::SensitiveKinds));
-        let (open, closed): (&[&[PathRule]], &[&[PathRule]]) = match closed {
-            Some(_) if patchable_kinds.contains(name) => (&[OPENED], &[]),
-            Some(sensitive) => {
-                return Err(format!("a {name} cannot be patched by annotation: {}", sensitive.why));
-            }
-            None => (class(name).open, class(name).closed),
-        };
-        let closed = closed.iter().flat_map(|rules| rules.iter()).map(|rule| (rule.path, Some(rule.why)));
-        let open = open.iter().flat_map(|rules| rules.iter()).map(|rule| (rule.path, None));
+    /// Compiles the rules for an object; the error is a message for the author of a patch.
+    pub(crate) fn of(key: &Key, patchable_kinds: &PatchableKinds, guards: OverrideGuards) -> Result<Allowed, String> {
+        let kind = key.kind.kind.as_str();
+        let rules = rules(kind, &key.name, patchable_kinds, guards).map_err(|sensitive| {
+            let what = if sensitive.kinds.iter().any(|pattern| fits(pattern, kind)) { "" } else { key.name.as_str() };
+            let what = if what.is_empty() { format!("a {kind}") } else { format!("the {kind} {what}") };
+            format!("{what} cannot be patched by annotation: {}", sensitive.why)
+        })?;
+        let closed = rules.closed.iter().map(|rule| (rule.path, Some(rule.why)));
+        let open = rules.open.iter().map(|rule| (rule.path, None));
         let patterns = closed.chain(open).map(|(path, why)| (PathPattern::new(path), why)).collect();
-        Ok(Allowed { kind: name.to_owned(), patterns })
+        Ok(Allowed { kind: kind.to_owned(), patterns })
     }
 
     /// Checks one path.
@@ -195,16 +226,24 @@ impl Allowed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Allowed, CLASSES, DEFAULT, PatchableKinds, SENSITIVE, explain};
+    use super::{Allowed, CLASSES, DEFAULT, OURS, PatchableKinds, SENSITIVE, explain};
     use crate::fields::pointer::Pointer;
-    use crate::object::key::Kind;
+    use crate::object::key::{Key, Kind};
     use crate::overrides::guards::OverrideGuards;
     use crate::overrides::patch::Patch;
     use expect_test::expect;
 
-    fn may(kind: &str, path: &str) -> bool {
-        let allowed = Allowed::of(&Kind::new("v1", kind), &PatchableKinds::none(), OverrideGuards::ALL);
+    fn named(kind: &str, name: &str) -> Key {
+        Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: name.into() }
+    }
+
+    fn may_with(key: &Key, path: &str, patchable_kinds: &PatchableKinds) -> bool {
+        let allowed = Allowed::of(key, patchable_kinds, OverrideGuards::ALL);
         allowed.is_ok_and(|allowed| allowed.judge(&Pointer::parse(path).unwrap()).is_ok())
+    }
+
+    fn may(kind: &str, path: &str) -> bool {
+        may_with(&named(kind, "x"), path, &PatchableKinds::none())
     }
 
     #[test]
@@ -252,9 +291,9 @@ mod tests {
     #[test]
     fn every_example_is_allowed() {
         for class in CLASSES.iter().chain([&DEFAULT]) {
-            let kind = Kind::new("v1", class.kinds.first().unwrap_or(&"Unknown"));
+            let key = named(class.kinds.first().unwrap_or(&"Unknown"), "x");
             assert_eq!(
-                Patch::parse(class.example, &kind, &PatchableKinds::none()).map(|patch| patch.len()),
+                Patch::parse(class.example, &key, &PatchableKinds::none()).map(|patch| patch.len()),
                 Ok(1),
                 "{}",
                 class.name
@@ -289,21 +328,66 @@ mod tests {
     }
 
     #[test]
-    fn only_sensitive_kinds_can_be_opened_and_then_only_their_spec() {
-        let patchable_kinds = PatchableKinds::parse("MachineConfig, FenceAgentsRemediationTemplate,").unwrap();
-        let allowed = Allowed::of(&Kind::new("m/v1", "MachineConfig"), &patchable_kinds, OverrideGuards::ALL).unwrap();
-        assert!(allowed.judge(&Pointer::parse("/spec/kernelArguments/0").unwrap()).is_ok());
-        assert!(allowed.judge(&Pointer::parse("/metadata/labels/x").unwrap()).is_err());
-        assert!(Allowed::of(&Kind::new("m/v1", "KubeletConfig"), &patchable_kinds, OverrideGuards::ALL).is_err());
-        let refused: Vec<String> = ["Service", "machineconfig", "Frobnicator", "*"]
-            .map(|kinds| PatchableKinds::parse(kinds).unwrap_err())
-            .into();
+    fn a_sensitive_kind_can_be_opened_and_then_only_its_spec() {
+        let opened = PatchableKinds::parse("MachineConfig, FenceAgentsRemediationTemplate,").unwrap();
+        assert!(may_with(&named("MachineConfig", "m"), "/spec/kernelArguments/0", &opened));
+        assert!(!may_with(&named("MachineConfig", "m"), "/metadata/labels/x", &opened));
+        assert!(!may_with(&named("KubeletConfig", "k"), "/spec/x", &opened));
+    }
+
+    #[test]
+    fn the_closed_fields_of_any_kind_can_be_opened_but_not_our_own_keys() {
+        let opened =
+            PatchableKinds::parse("Service, HyperConverged, Deployment, ConfigMap, LokiStack, Widget").unwrap();
+        for (kind, name, path) in [
+            ("Service", "s", "/spec/type"),
+            ("Service", "s", "/metadata/annotations/metallb.io~1address-pool"),
+            ("HyperConverged", "h", "/spec/featureGates/0"),
+            ("Deployment", "d", "/spec/template/spec/containers/0/resources/limits/nvidia.com~1gpu"),
+            ("ConfigMap", "c", "/data/run.sh"),
+            ("ConfigMap", "trusted-ca", "/data/x"),
+            ("LokiStack", "l", "/spec/tenants/mode"),
+            ("Widget", "w", "/metadata/labels/helm.sh~1chart"),
+        ] {
+            let key = named(kind, name);
+            assert!(!may_with(&key, path, &PatchableKinds::none()), "{kind} {path} is open by default");
+            assert!(may_with(&key, path, &opened), "{kind} {path} cannot be opened");
+        }
+        for path in ["/metadata/labels/platform.kubevirt.io~1managed-by", "/metadata/name", "/binaryData/x", ""] {
+            assert!(!may_with(&named("ConfigMap", "c"), path, &opened), "{path}");
+        }
+        let annotation = "/metadata/annotations/kubevirt.kubevirt.io~1jsonpatch";
+        assert!(!may_with(&named("HyperConverged", "h"), annotation, &opened), "its class does not open annotations");
+    }
+
+    #[test]
+    fn kinds_that_are_misspelled_are_refused() {
+        let refused: Vec<String> =
+            ["machineconfig", "Services", "frobnicator", "*", "ConfigMap/trusted-ca"].map(refusal).into();
         expect![[r#"
-            Service is not a closed kind, so it cannot be opened; `virtpilot explain patch Service` shows which fields may be patched
             there is no kind "machineconfig"; did you mean MachineConfig?
-            Frobnicator is not a closed kind, so it cannot be opened; `virtpilot explain patch Frobnicator` shows which fields may be patched
-            "*" is not a kind; write a kind such as MachineConfig, patterns are not supported"#]]
+            there is no kind "Services"; did you mean Service?
+            "frobnicator" is not a kind; a kind begins with a capital letter, such as MachineConfig
+            "*" is not a kind; write a kind such as MachineConfig or Service, patterns and names of objects are not supported
+            "ConfigMap/trusted-ca" is not a kind; write a kind such as MachineConfig or Service, patterns and names of objects are not supported"#]]
         .assert_eq(&refused.join("\n"));
+    }
+
+    fn refusal(kinds: &str) -> String {
+        PatchableKinds::parse(kinds).unwrap_err()
+    }
+
+    #[test]
+    fn every_class_closes_our_own_keys_and_every_open_spec_closes_privileged_fields() {
+        for class in CLASSES.iter().chain([&DEFAULT]) {
+            let has = |path: &str| class.closed.iter().any(|rules| rules.iter().any(|rule| rule.path == path));
+            assert!(has(OURS.path), "{}", class.name);
+            let opens_spec = class.open.iter().any(|rules| rules.iter().any(|rule| rule.path == "/spec/**"));
+            let is_exempt = class.name == "alerts and dashboards";
+            assert_eq!(has("/spec/**/securityContext/**"), opens_spec && !is_exempt, "{}", class.name);
+            let starts_pods = class.open.iter().any(|rules| rules.iter().any(|rule| rule.path.ends_with("/env/**")));
+            assert_eq!(has("/**/resources/claims/**"), starts_pods || (opens_spec && !is_exempt), "{}", class.name);
+        }
     }
 
     #[test]
@@ -315,5 +399,9 @@ mod tests {
         let machines = explain("MachineConfig", &PatchableKinds::none());
         assert!(machines.sensitive && machines.open.is_empty() && machines.example.is_none());
         assert_eq!(explain("MachineConfig", &PatchableKinds::parse("MachineConfig").unwrap()).open.len(), 1);
+        let opened = explain("Service", &PatchableKinds::parse("Service").unwrap());
+        assert!(opened.opened && !service.opened && opened.closed == [OURS]);
+        assert!(!explain("ConfigMap", &PatchableKinds::none()).sensitive);
+        assert!(explain("configmap/trusted-ca", &PatchableKinds::none()).sensitive);
     }
 }

@@ -68,16 +68,24 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// All items of a list have the same position, because no rule names an index.
+    /// An item with another name is another item: if it only kept its place, its unchanged fields would count as its own.
     fn list(&mut self, before: &'a [Value], after: &'a [Value], position: Position) -> Judged {
-        let item = self.walk.step(position, "0");
         for index in 0..before.len().max(after.len()) {
             let (before, after) = (before.get(index), after.get(index));
-            if before != after {
-                self.path.push(PathStep::Index(index));
-                self.compare(before, after, item)?;
-                self.path.pop();
+            if before == after {
+                continue;
             }
+            self.path.push(PathStep::Index(index));
+            if before.and_then(name) == after.and_then(name) {
+                let item = self.walk.item(position, before.and_then(name));
+                self.compare(before, after, item)?;
+            } else {
+                for value in before.into_iter().chain(after) {
+                    let item = self.walk.item(position, name(value));
+                    self.leaves(value, item)?;
+                }
+            }
+            self.path.pop();
         }
         Ok(())
     }
@@ -95,21 +103,27 @@ impl<'a> Comparison<'a> {
                 Ok(())
             }
             Value::Array(items) if !items.is_empty() => self.list(&[], items, position),
+            Value::String(text) => self.walk.judge_text(position, text),
             _ => self.walk.judge(position),
         }
     }
 }
 
+/// The name of a list item.
+fn name(item: &Value) -> Option<&str> {
+    item.get("name").and_then(Value::as_str)
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::object::key::Kind;
+    use crate::object::key::{Key, Kind};
     use crate::overrides::allow::{Allowed, PatchableKinds};
     use crate::overrides::guards::OverrideGuards;
     use serde_json::{Value, json};
 
     fn judge(before: &Value, after: &Value) -> Result<(), String> {
-        let allowed =
-            Allowed::of(&Kind::new("apps/v1", "DaemonSet"), &PatchableKinds::none(), OverrideGuards::ALL).unwrap();
+        let key = Key { kind: Kind::new("apps/v1", "DaemonSet"), namespace: "n".into(), name: "d".into() };
+        let allowed = Allowed::of(&key, &PatchableKinds::none(), OverrideGuards::ALL).unwrap();
         super::judge(before, after, &allowed)
     }
 

@@ -50,6 +50,9 @@ pub(crate) enum OverrideGuard {
 pub(crate) struct OverrideGuards {
     #[cfg(test)]
     off: &'static [OverrideGuard],
+    /// A row of the table of patchable fields that does not count.
+    #[cfg(test)]
+    row_off: Option<&'static str>,
 }
 
 impl OverrideGuards {
@@ -57,12 +60,32 @@ impl OverrideGuards {
     pub(crate) const ALL: OverrideGuards = OverrideGuards {
         #[cfg(test)]
         off: &[],
+        #[cfg(test)]
+        row_off: None,
     };
 
     /// All checks except these are enabled.
     #[cfg(test)]
     pub(crate) const fn without(off: &'static [OverrideGuard]) -> OverrideGuards {
-        OverrideGuards { off }
+        OverrideGuards { off, row_off: None }
+    }
+
+    /// All checks are enabled, but the table has no such row: a closed path, or a sensitive kind.
+    #[cfg(test)]
+    pub(crate) const fn without_row(row: &'static str) -> OverrideGuards {
+        OverrideGuards { off: &[], row_off: Some(row) }
+    }
+
+    /// Whether a row of the table counts.
+    #[cfg(test)]
+    pub(crate) fn has_row(self, row: &str) -> bool {
+        self.row_off != Some(row)
+    }
+
+    /// Whether a row of the table counts.
+    #[cfg(not(test))]
+    pub(crate) fn has_row(self, _: &str) -> bool {
+        true
     }
 
     /// Whether a check is enabled.

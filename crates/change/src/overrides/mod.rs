@@ -48,7 +48,7 @@ impl Overrides {
         guards: OverrideGuards,
     ) -> Result<Overrides, Reason> {
         let text = |value: Option<&'_ str>| value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned);
-        let patch = text(patch).map(|value| Patch::parse_with(&value, &key.kind, patchable_kinds, guards)).transpose();
+        let patch = text(patch).map(|value| Patch::parse_with(&value, key, patchable_kinds, guards)).transpose();
         let ignored_fields =
             text(ignore_fields).map_or(Ok(IgnoredFields::default()), |value| IgnoredFields::parse(&value, guards));
         Ok(Overrides {
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn ignore_fields_removes_a_field_and_wins_over_the_patch() {
-        let patch = r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}]"#;
-        let overrides = read(Some(patch), "/spec/type, /spec/nothing").unwrap();
+        let patch = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
+        let overrides = read(Some(patch), "/spec/type, /spec/sessionAffinity, /spec/nothing").unwrap();
         assert_eq!(
             overrides.apply(&wanted()).unwrap()["spec"],
             json!({"ports": [{"port": 1}], "selector": {"app": "x"}})

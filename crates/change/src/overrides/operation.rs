@@ -161,3 +161,38 @@ fn list_index(step: &str, guards: OverrideGuards) -> Option<usize> {
     let plain = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
     if plain || !guards.enabled(OverrideGuard::Indexes) { step.parse().ok() } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Operation;
+    use crate::overrides::guards::OverrideGuards;
+    use serde_json::{Value, json};
+
+    fn run(operation: Value, object: &Value) -> Result<Value, String> {
+        let mut object = object.clone();
+        Operation::parse(operation, OverrideGuards::ALL)?.run(&mut object, OverrideGuards::ALL).map(|()| object)
+    }
+
+    #[test]
+    fn an_index_equal_to_the_length_of_a_list_is_only_for_adding() {
+        let object = json!({"list": [1, 2], "empty": []});
+        for path in ["/list/2", "/list/3", "/empty/0", "/list/-"] {
+            let missing = Err(format!("{path} does not exist"));
+            assert_eq!(run(json!({"op": "remove", "path": path}), &object), missing);
+            assert_eq!(run(json!({"op": "replace", "path": path, "value": 3}), &object), missing);
+            assert_eq!(run(json!({"op": "test", "path": path, "value": 3}), &object), missing);
+            assert_eq!(run(json!({"op": "move", "from": path, "path": "/x"}), &object), missing);
+            assert_eq!(run(json!({"op": "copy", "from": path, "path": "/x"}), &object), missing);
+        }
+        assert_eq!(
+            run(json!({"op": "remove", "path": "/list/1"}), &object),
+            Ok(json!({"list": [1], "empty": []})),
+            "the last item"
+        );
+        assert_eq!(
+            run(json!({"op": "add", "path": "/list/2", "value": 3}), &object),
+            Ok(json!({"list": [1, 2, 3], "empty": []}))
+        );
+        assert!(run(json!({"op": "add", "path": "/list/3", "value": 3}), &object).is_err());
+    }
+}

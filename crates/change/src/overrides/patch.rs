@@ -1,6 +1,6 @@
 //! The annotation `patch`: a JSON patch (RFC 6902), parsed strictly, whose operations and result are both checked.
 
-use crate::object::key::Kind;
+use crate::object::key::Key;
 use crate::overrides::allow::{Allowed, PatchableKinds};
 use crate::overrides::difference;
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
@@ -33,14 +33,14 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Parses a patch for an object of this kind; the error is a message for its author.
-    pub fn parse(text: &str, kind: &Kind, patchable_kinds: &PatchableKinds) -> Result<Patch, String> {
-        Patch::parse_with(text, kind, patchable_kinds, OverrideGuards::ALL)
+    /// Parses a patch for this object; the error is a message for its author.
+    pub fn parse(text: &str, key: &Key, patchable_kinds: &PatchableKinds) -> Result<Patch, String> {
+        Patch::parse_with(text, key, patchable_kinds, OverrideGuards::ALL)
     }
 
     pub(crate) fn parse_with(
         text: &str,
-        kind: &Kind,
+        key: &Key,
         patchable_kinds: &PatchableKinds,
         guards: OverrideGuards,
     ) -> Result<Patch, String> {
@@ -66,7 +66,7 @@ impl Patch {
         if items.is_empty() {
             return Ok(Patch { operations: Vec::new(), allowed: None, guards });
         }
-        let allowed = Allowed::of(kind, patchable_kinds, guards)?;
+        let allowed = Allowed::of(key, patchable_kinds, guards)?;
         let mut operations = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let operation = Operation::parse(item, guards).map_err(|why| format!("operation {}: {why}", index + 1))?;
@@ -171,7 +171,7 @@ fn guarded(object: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::Patch;
-    use crate::object::key::Kind;
+    use crate::object::key::{Key, Kind};
     use crate::overrides::allow::PatchableKinds;
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
@@ -182,8 +182,13 @@ mod tests {
             "spec": {"ports": [{"name": "metrics", "port": 8080}], "type": "ClusterIP"}})
     }
 
+    fn parse(kind: &str, patch: &str) -> Result<Patch, String> {
+        let key = Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: "s".into() };
+        Patch::parse(patch, &key, &PatchableKinds::none())
+    }
+
     fn judge(kind: &str, patch: &str) -> Result<Value, String> {
-        Patch::parse(patch, &Kind::new("v1", kind), &PatchableKinds::none())?.apply(&service())
+        parse(kind, patch)?.apply(&service())
     }
 
     fn refused(kind: &str, patch: &str, expected: &Expect) {
@@ -194,15 +199,15 @@ mod tests {
     fn an_allowed_patch_is_applied() {
         let done = judge(
             "Service",
-            r#"[{"op": "replace", "path": "/spec/type", "value": "NodePort"}, {"op": "add", "path": "/metadata/labels/team", "value": "x"},
-                {"op": "test", "path": "/metadata/name", "value": "s"}, {"op": "copy", "from": "/spec/type", "path": "/spec/other"}]"#,
+            r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}, {"op": "add", "path": "/metadata/labels/team", "value": "x"},
+                {"op": "test", "path": "/metadata/name", "value": "s"}, {"op": "copy", "from": "/spec/sessionAffinity", "path": "/spec/other"}]"#,
         )
         .unwrap();
-        assert_eq!(done["spec"]["type"], "NodePort");
-        assert_eq!(done["spec"]["other"], "NodePort");
+        assert_eq!(done["spec"]["sessionAffinity"], "ClientIP");
+        assert_eq!(done["spec"]["other"], "ClientIP");
         assert_eq!(done["metadata"]["labels"]["team"], "x");
         let pods = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": []}]"#;
-        assert!(Patch::parse(pods, &Kind::new("apps/v1", "DaemonSet"), &PatchableKinds::none()).is_ok());
+        assert!(parse("DaemonSet", pods).is_ok());
     }
 
     #[test]
@@ -232,7 +237,7 @@ mod tests {
             "Service",
             r#"[{"op": "add", "path": "/metadata/labels/platform.kubevirt.io~1managed-by", "value": "me"}]"#,
             &expect![
-                "operation 1: /metadata/labels/platform.kubevirt.io~1managed-by may not be patched in a Service: it marks the object as managed"
+                "operation 1: /metadata/labels/platform.kubevirt.io~1managed-by may not be patched in a Service: the platform's controllers act on it, and so do we"
             ],
         );
         refused(

@@ -109,3 +109,19 @@ fn text_size(text: &str) -> usize {
     };
     text.bytes().map(character).fold(2, usize::saturating_add)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::StrictJson;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn every_value_keeps_its_type() {
+        let text =
+            r#"[-1, 0.5, -0.25, 0, 18446744073709551615, -9223372036854775808, 1e3, null, true, "-1", {"a": [-1]}]"#;
+        let StrictJson(value) = serde_json::from_str(text).unwrap();
+        assert_eq!(value, serde_json::from_str::<Value>(text).unwrap(), "as without strictness");
+        assert_eq!((&value[0], &value[1], &value[2]), (&json!(-1), &json!(0.5), &json!(-0.25)));
+        assert!((0..7).all(|index| value[index].is_number()));
+    }
+}

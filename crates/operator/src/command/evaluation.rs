@@ -20,7 +20,7 @@ pub(crate) struct Evaluation {
     /// Treat an absent annotation `autopilot` as off; set it as for the operator
     #[arg(long)]
     opt_in: bool,
-    /// Sensitive kinds that users may patch, comma-separated; set it as for the operator
+    /// Kinds whose closed fields users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: PatchableKinds,
     /// Prune objects that are not wanted any more; set it as for the operator

@@ -6,6 +6,9 @@ use change::PatchableKinds;
 use change::allow::{Explanation, PathRule, explain, sensitive_kinds};
 use serde_json::json;
 
+/// The widest column of paths.
+const WIDEST_PATH: usize = 60;
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -20,9 +23,9 @@ enum About {
 
 #[derive(clap::Args)]
 struct Patch {
-    /// The kind, such as DaemonSet
+    /// The kind, such as DaemonSet, or an object, such as ConfigMap/trusted-ca
     kind: String,
-    /// Sensitive kinds that users may patch, comma-separated; set it as for the operator
+    /// Kinds whose closed fields users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: PatchableKinds,
     /// Output format
@@ -53,8 +56,11 @@ fn text(explained: &Explanation) -> String {
         (false, _) if explained.named => format!("{kind} ({}). {}\n", explained.class, explained.why),
         (false, _) => format!("{kind} has no rules of its own; the default rules apply. {}\n", explained.why),
     };
-    if explained.sensitive && explained.open.is_empty() {
-        text.push_str(&format!("To allow it, start the operator with --patchable-kinds {kind}.\n"));
+    if explained.opened && !explained.sensitive {
+        text.push_str("--patchable-kinds allows what is closed by default.\n");
+    } else if !explained.opened {
+        let what = if explained.sensitive { "it" } else { "what is closed below, and all of /spec" };
+        text.push_str(&format!("To allow {what}, start the operator with --patchable-kinds {kind}.\n"));
     }
     section(&mut text, "May be patched:", &explained.open);
     section(&mut text, "Except:", &explained.closed);
@@ -65,8 +71,11 @@ fn text(explained: &Explanation) -> String {
             api::annotation::PATCH
         ));
     }
-    text.push_str("\n* matches one path segment or a part of it, ** any number of segments. The fields that differ in the result are checked, too.\n");
-    text.push_str("\nSensitive kinds:\n");
+    text.push_str(
+        "\n* matches one path segment or a part of it, ** any number of segments, *!(a|b) any segment but a and b, [name=a|b] a list item or a key \
+         with one of these names in any case, value=a a text. The fields that differ in the result are checked, too.\n",
+    );
+    text.push_str("\nSensitive kinds and objects:\n");
     for (kinds, why) in sensitive_kinds() {
         text.push_str(&format!("  {}: {why}\n", kinds.join(", ")));
     }
@@ -74,7 +83,8 @@ fn text(explained: &Explanation) -> String {
 }
 
 fn section(text: &mut String, title: &str, rules: &[PathRule]) {
-    let Some(width) = rules.iter().map(|rule| rule.path.len()).max() else { return };
+    // A few paths are long; they do not make the column wide.
+    let Some(width) = rules.iter().map(|rule| rule.path.len().min(WIDEST_PATH)).max() else { return };
     text.push_str(&format!("\n{title}\n"));
     for rule in rules {
         text.push_str(&format!("  {:<width$}  {}\n", rule.path, rule.why));
@@ -110,5 +120,20 @@ mod tests {
         assert!(closed.contains("--patchable-kinds MachineConfig") && !closed.contains("May be patched"));
         let opened = text(&explain("MachineConfig", &PatchableKinds::parse("MachineConfig").unwrap()));
         assert!(opened.contains("--patchable-kinds allows it") && opened.contains("May be patched"));
+        let object = text(&explain("ConfigMap/trusted-ca", &PatchableKinds::none()));
+        assert!(
+            object.starts_with("A ConfigMap cannot be patched by annotation: other programs trust what it contains")
+        );
+    }
+
+    #[test]
+    fn closed_fields_are_explained_with_the_flag_that_allows_them() {
+        let closed = text(&explain("Service", &PatchableKinds::none()));
+        assert!(
+            closed.contains("start the operator with --patchable-kinds Service.") && closed.contains("/spec/type ")
+        );
+        let opened = text(&explain("Service", &PatchableKinds::parse("Service").unwrap()));
+        assert!(opened.contains("--patchable-kinds allows what is closed by default"));
+        assert!(!opened.contains("/spec/type ") && opened.contains("*kubevirt.io"), "{opened}");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Treat an absent annotation `autopilot` on the HyperConverged as off
     #[arg(long)]
     opt_in: bool,
-    /// Sensitive kinds that users may patch, comma-separated; `virtpilot explain patch KIND` lists the sensitive kinds
+    /// Kinds whose closed fields users may patch, comma-separated; `virtpilot explain patch KIND` shows what is closed
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = change::PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: change::PatchableKinds,
     /// Prune created objects that are not wanted any more; if false, only report them

@@ -12,16 +12,54 @@ const OWN: &[PathRule] = &[
     rule("/metadata/annotations/*", "users may annotate objects"),
 ];
 
-/// Labels and annotations that controllers act on.
+/// Labels and annotations that no flag opens.
+pub(super) const OURS: PathRule =
+    rule("/metadata/*/*kubevirt.io~1*", "the platform's controllers act on it, and so do we");
+
+/// Labels and annotations that controllers act on, with privileges of their own.
 const PRIVILEGED_NAMES: &[PathRule] = &[
-    rule("/metadata/labels/platform.kubevirt.io~1*", "it marks the object as managed"),
-    rule("/metadata/annotations/*kubevirt.io~1*", "the platform's controllers act on it, and so do we"),
+    OURS,
+    rule("/metadata/*/*openshift.io~1*", "it chooses images, certificates, nodes and what pods may do"),
+    rule("/metadata/annotations/*kubernetes.io~1*", "it configures load balancers, names, volumes and admission"),
     rule(
-        "/metadata/annotations/*openshift.io~1*",
-        "controllers act on it with privileges of their own, down to the image that runs",
+        "/metadata/labels/*kubernetes.io~1*!(app.kubernetes.io~1*)",
+        "it places pods, chooses proxies and decides what pods may do",
     ),
-    rule("/metadata/annotations/*kubernetes.io~1*", "controllers act on it with privileges of their own"),
-    rule("/metadata/annotations/*k8s.io~1*", "controllers act on it with privileges of their own"),
+    rule("/metadata/labels/app.kubernetes.io~1managed-by", "deployment tools adopt and delete what it marks"),
+    rule("/metadata/labels/app.kubernetes.io~1instance", "Argo CD adopts and deletes what it marks"),
+    rule("/metadata/*/*k8s.io~1*", "it aggregates roles, queues workloads and stops remediation"),
+    rule("/metadata/*/*k8s.aws~1*", "it configures load balancers of AWS"),
+    rule("/metadata/*/*amazonaws.com~1*", "it chooses which cloud credentials a pod gets"),
+    rule("/metadata/*/*azure.com~1*", "it configures load balancers and identities of Azure"),
+    rule("/metadata/*/*cloud.google.com~1*", "it configures load balancers and identities of Google Cloud"),
+    rule("/metadata/*/*gke.io~1*", "it configures load balancers of Google Cloud"),
+    rule("/metadata/*/*openstack.org~1*", "it configures load balancers of OpenStack"),
+    rule("/metadata/*/*oraclecloud.com~1*", "it configures load balancers of Oracle Cloud"),
+    rule("/metadata/*/*digitalocean.com~1*", "it configures load balancers of DigitalOcean"),
+    rule("/metadata/*/*hetzner.cloud~1*", "it configures load balancers of Hetzner"),
+    rule("/metadata/*/*metallb.io~1*", "it takes an address of the network"),
+    rule("/metadata/*/*metallb.universe.tf~1*", "it takes an address of the network"),
+    rule("/metadata/*/*kube-vip.io~1*", "it takes an address of the network"),
+    rule("/metadata/*/*purelb.io~1*", "it takes an address of the network"),
+    rule("/metadata/*/*cilium.io~1*", "it takes an address of the network, or redirects traffic"),
+    rule("/metadata/*/io.cilium~1*", "it takes an address of the network, or redirects traffic"),
+    rule("/metadata/*/*projectcalico.org~1*", "it takes an address of the network, or redirects traffic"),
+    rule("/metadata/*/*ovn.org~1*", "it redirects traffic"),
+    rule("/metadata/*/*cncf.io~1*", "it connects pods to other networks"),
+    rule("/metadata/*/*istio.io~1*", "it puts a proxy into a pod, or takes it away"),
+    rule("/metadata/*/*linkerd.io~1*", "it puts a proxy into a pod, or takes it away"),
+    rule("/metadata/*/*opentelemetry.io~1*", "it puts a program into a pod"),
+    rule("/metadata/*/*hashicorp.com~1*", "it puts Secrets into a pod"),
+    rule("/metadata/*/*cert-manager.io~1*", "it issues certificates and chooses which are trusted"),
+    rule("/metadata/*/*velero.io~1*", "it runs commands in pods before a backup"),
+    rule("/metadata/*/*argoproj.io~1*", "Argo CD adopts and deletes what it marks"),
+    rule("/metadata/*/*fluxcd.io~1*", "Flux adopts and deletes what it marks"),
+    rule("/metadata/*/*helm.sh~1*", "Helm adopts and deletes what it marks"),
+    rule("/metadata/*/*crossplane.io~1*", "Crossplane adopts and deletes what it marks"),
+    rule("/metadata/*/*open-cluster-management.io~1*", "cluster management adopts and deletes what it marks"),
+    rule("/metadata/*/*operators.coreos.com~1*", "OLM adopts and deletes what it marks"),
+    rule("/metadata/*/*operatorframework.io~1*", "OLM adopts and deletes what it marks"),
+    rule("/metadata/*/olm.*", "OLM adopts and deletes what it marks"),
 ];
 
 /// Fields that grant privileges in any kind, also in a pod or a host file inside a custom resource.
@@ -58,12 +96,18 @@ const PRIVILEGED_FIELDS: &[PathRule] = &[
     rule("/spec/**/unsupportedConfigOverrides/**", "it overrides any setting of an operator without validation"),
     rule("/spec/**/jsonpatch*/**", "it is a patch inside a patch"),
     rule("/spec/**/customizeComponents/**", "it patches the platform's own pods"),
+    rule("/spec/**/tlsSecurityProfile/**", "it decides which weak ciphers are accepted"),
+    rule("/spec/**/*nsecure*/**", "it turns off the verification of certificates"),
+    rule("/spec/**/caBundle/**", "it chooses which certificates are trusted"),
+    rule("/spec/**/trustedCA/**", "it chooses which certificates are trusted"),
+    rule("/spec/**/*roxy/**", "it redirects traffic of a managed program"),
 ];
 
 /// Fields of a Service that redirect traffic away from its own pods.
 const TRAFFIC_REDIRECTION: &[PathRule] = &[
     rule("/spec/selector/**", "it redirects traffic of managed pods to other pods"),
-    rule("/spec/externalName", "it redirects traffic of managed pods to any host"),
+    rule("/spec/type", "it exposes the Service to other networks, or redirects its traffic to any host"),
+    rule("/spec/externalName/**", "it redirects traffic of managed pods to any host"),
     rule("/spec/externalIPs/**", "it takes over traffic to these addresses"),
     rule("/spec/loadBalancer*/**", "it exposes the Service to other networks"),
     rule("/spec/template/**", "it contains a whole pod, in kinds of this name in other groups"),
@@ -72,7 +116,51 @@ const TRAFFIC_REDIRECTION: &[PathRule] = &[
 /// Fields of a pod that grant privileges below an open path.
 const PRIVILEGED_POD_FIELDS: &[PathRule] = &[
     rule("/**/env/*/valueFrom/**", "it reads a Secret of the namespace"),
+    rule("/**/env/*/value=*$(*", "it copies another variable, such as one from a Secret"),
     rule("/**/resources/claims/**", "it claims devices"),
+    rule("/**/resources/limits/*!(cpu|memory|ephemeral-storage|hugepages-*)", "it claims devices"),
+    rule("/**/resources/requests/*!(cpu|memory|ephemeral-storage|hugepages-*)", "it claims devices"),
+    rule(
+        "/**/env/[name=KUBERNETES_SERVICE_*|KUBERNETES_PORT*|KUBERNETES_MASTER]/**",
+        "it sends the token of the pod to another API server",
+    ),
+    rule("/**/env/[name=KUBECONFIG]/**", "it chooses the API server and which credentials are used"),
+    rule("/**/env/[name=*_PROXY]/**", "it redirects traffic of a managed program"),
+    rule("/**/env/[name=HOSTALIASES|LOCALDOMAIN|RES_OPTIONS]/**", "it redirects names to other hosts"),
+    rule(
+        "/**/env/[name=SSL_*|*_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED]/**",
+        "it chooses which certificates are trusted",
+    ),
+    rule("/**/env/[name=LD_*|GCONV_PATH|GLIBC_TUNABLES]/**", "it loads code into a managed program"),
+    rule(
+        "/**/env/[name=PYTHONPATH|PYTHONHOME|PYTHONSTARTUP|PERL5LIB|PERL5OPT|RUBYLIB|RUBYOPT|NODE_PATH|NODE_OPTIONS]/**",
+        "it loads code into a managed program",
+    ),
+    rule(
+        "/**/env/[name=CLASSPATH|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|_JAVA_OPTIONS]/**",
+        "it loads code into a managed program",
+    ),
+    rule("/**/env/[name=PATH]/**", "it chooses the program that runs"),
+    rule("/**/env/[name=BASH_ENV|BASH_FUNC_*|SHELLOPTS|PROMPT_COMMAND|PS4]/**", "a shell runs it as a command"),
+    rule(
+        "/**/env/[name=GODEBUG|GOTRACEBACK|GOCOVERDIR]/**",
+        "it turns off checks of a managed program, or prints what it has in memory",
+    ),
+    rule("/**/env/[name=RELATED_IMAGE_*|*_IMAGE]/**", "it chooses the program that an operator runs"),
+    rule("/**/env/[name=AWS_*|AZURE_*|GOOGLE_*|VAULT_*]/**", "it chooses which credentials are used"),
+];
+
+/// Settings that are programs, or that decide what is trusted.
+const PRIVILEGED_SETTINGS: &[PathRule] = &[
+    rule("/data/*.sh", "it is a program that a pod may run"),
+    rule("/data/*.py", "it is a program that a pod may run"),
+    rule("/data/*.lua", "it is a program that a pod may run"),
+    rule("/data/*script*", "it is a program that a pod may run"),
+    rule("/data/*entrypoint*", "it is a program that a pod may run"),
+    rule("/data/*kubeconfig*", "it chooses the API server and which credentials are used"),
+    rule("/data/*.crt", "it decides which certificates are trusted"),
+    rule("/data/*.pem", "it decides which certificates are trusted"),
+    rule("/data/*ca-bundle*", "it decides which certificates are trusted"),
 ];
 
 /// The default rules, for every kind that is not named elsewhere.
@@ -87,7 +175,7 @@ pub(super) const DEFAULT: Class = Class {
         ],
         OWN,
     ],
-    closed: &[PRIVILEGED_NAMES, PRIVILEGED_FIELDS],
+    closed: &[PRIVILEGED_NAMES, PRIVILEGED_FIELDS, PRIVILEGED_POD_FIELDS, PRIVILEGED_SETTINGS],
     example: r#"[{"op": "replace", "path": "/spec/logLevel", "value": "Debug"}]"#,
 };
 
@@ -158,16 +246,16 @@ pub(super) const CLASSES: &[Class] = &[
         name: "services",
         kinds: &["Service"],
         why: "It routes traffic to managed pods: users may tune how, but it may not route elsewhere.",
-        open: &[&[rule("/spec/**", "ports, affinity, address families, type")], OWN],
-        closed: &[PRIVILEGED_NAMES, TRAFFIC_REDIRECTION, PRIVILEGED_FIELDS],
+        open: &[&[rule("/spec/**", "ports, affinity, address families")], OWN],
+        closed: &[PRIVILEGED_NAMES, TRAFFIC_REDIRECTION, PRIVILEGED_FIELDS, PRIVILEGED_POD_FIELDS],
         example: r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#,
     },
     Class {
         name: "settings",
         kinds: &["ConfigMap"],
-        why: "Plain settings of a program.",
+        why: "Plain settings of a program, but no program and nothing that decides what is trusted.",
         open: &[&[rule("/data/**", "plain settings; binaryData stays closed")], OWN],
-        closed: &[PRIVILEGED_NAMES],
+        closed: &[PRIVILEGED_NAMES, PRIVILEGED_SETTINGS],
         example: r#"[{"op": "add", "path": "/data/level", "value": "debug"}]"#,
     },
     Class {
@@ -202,7 +290,7 @@ pub(super) const CLASSES: &[Class] = &[
     Class {
         name: "the platform itself",
         kinds: &["HyperConverged"],
-        why: "It configures the platform: users may tune it, but not which host devices virtual machines get or where images come from.",
+        why: "It configures the platform: users may tune it, but not what isolates virtual machines from nodes and from each other, which host devices they get or where images come from.",
         open: &[
             &[rule("/spec/**", "migration, memory, placement and the like")],
             &[rule("/metadata/labels/*", "users may label objects")],
@@ -210,16 +298,43 @@ pub(super) const CLASSES: &[Class] = &[
         closed: &[
             PRIVILEGED_NAMES,
             PRIVILEGED_FIELDS,
+            PRIVILEGED_POD_FIELDS,
             &[
+                rule("/spec/**/featureGates/**", "it switches on functions that are not meant for production"),
+                rule("/spec/**/defaultRuntimeClass/**", "it chooses how virtual machines are isolated from their node"),
+                rule("/spec/**/hypervisors/**", "it chooses how virtual machines are isolated from their node"),
+                rule("/spec/**/networkBinding/**", "it runs a program beside every virtual machine that uses it"),
+                rule("/spec/**/certConfig/**", "it decides how long certificates are accepted"),
+                rule("/spec/**/roleAggregationStrategy/**", "it grants permissions"),
+                rule(
+                    "/spec/**/ksmConfiguration/**",
+                    "it shares memory between virtual machines, which can read it out",
+                ),
+                rule("/spec/**/persistentReservation*/**", "it gives host devices to virtual machines"),
+                rule("/spec/**/*esourceRequirements/**/limits/*~1*", "it claims devices"),
+                rule("/spec/**/uninstallStrategy/**", "it lets an uninstall delete virtual machines"),
+                rule("/spec/**/tekton*Namespace/**", "it writes into another namespace"),
                 rule("/spec/**/permitted*/**", "it gives host devices to virtual machines"),
                 rule("/spec/**/mediatedDevices*/**", "it gives host devices to virtual machines"),
                 rule("/spec/**/*egistr*/**", "it chooses where images come from and whether they are verified"),
                 rule("/spec/**/commonTemplatesNamespace/**", "it writes into another namespace"),
-                rule("/spec/**/commonBootImageNamespace/**", "it writes into another namespace"),
                 rule("/spec/**/dataImportCronTemplates/**", "it chooses where images come from"),
             ],
         ],
         example: r#"[{"op": "add", "path": "/spec/liveMigrationConfig", "value": {"parallelMigrationsPerCluster": 10}}]"#,
+    },
+    Class {
+        name: "log stores",
+        kinds: &["LokiStack"],
+        why: "It stores the logs of the cluster: users may tune its size and limits, but not who may read them.",
+        open: &[&[rule("/spec/**", "size, limits, retention, placement")], OWN],
+        closed: &[
+            PRIVILEGED_NAMES,
+            PRIVILEGED_FIELDS,
+            PRIVILEGED_POD_FIELDS,
+            &[rule("/spec/tenants/**", "it decides who may read and write all logs")],
+        ],
+        example: r#"[{"op": "replace", "path": "/spec/size", "value": "1x.small"}]"#,
     },
 ];
 
@@ -309,6 +424,38 @@ pub(super) const SENSITIVE: &[Sensitive] = &[
         why: "it exposes pods to networks they are isolated from",
     },
     Sensitive { kinds: &["ConsolePlugin"], why: "it runs in the browser of every administrator" },
+    Sensitive {
+        kinds: &[
+            "Proxy",
+            "Image",
+            "ImageContentSourcePolicy",
+            "ImageDigestMirrorSet",
+            "ImageTagMirrorSet",
+            "FeatureGate",
+            "ClusterVersion",
+        ],
+        why: "it decides where programs of all nodes come from, or which are trusted",
+    },
+    Sensitive {
+        kinds: &["ConfigMap/*scripts", "ConfigMap/*-entrypoint", "ConfigMap/coredns"],
+        why: "other programs run what it contains",
+    },
+    Sensitive {
+        kinds: &[
+            "ConfigMap/*trusted-ca*",
+            "ConfigMap/*ca-bundle*",
+            "ConfigMap/*root-ca*",
+            "ConfigMap/*service-ca*",
+            "ConfigMap/extension-apiserver-authentication",
+            "ConfigMap/aws-auth",
+        ],
+        why: "other programs trust what it contains",
+    },
+    Sensitive {
+        kinds: &["ConfigMap/*-monitoring-config"],
+        why: "it chooses where metrics of the cluster are sent, and with which credentials",
+    },
+    Sensitive { kinds: &["ConfigMap/kubevirt-config"], why: "it configures the platform's own pods" },
 ];
 
 /// The fields of a sensitive kind that may be patched once it is opened.

@@ -1,7 +1,7 @@
 //! Walks down an object and decides for every position whether users may patch it.
 
 use super::Allowed;
-use crate::fields::pattern::Progress;
+use crate::fields::pattern::{Progress, Step};
 use std::collections::BTreeMap;
 
 /// A walk through an object. Paths that no rule distinguishes share one position and steps are cached, so a large object with few
@@ -20,6 +20,9 @@ struct VisitedPosition {
     progress: Vec<(usize, Progress)>,
     verdict: Result<(), Option<&'static str>>,
     below: BTreeMap<String, Position>,
+    items: BTreeMap<Option<String>, Position>,
+    reads_name: bool,
+    reads_text: bool,
 }
 
 impl<'a> RuleWalk<'a> {
@@ -33,24 +36,52 @@ impl<'a> RuleWalk<'a> {
         walk
     }
 
-    /// Moves one step down.
+    /// Moves down to a key of a map, or along a step of a pointer.
     pub(crate) fn step(&mut self, position: Position, name: &str) -> Position {
         if let Some(known) = self.positions[position].below.get(name) {
             return *known;
         }
-        let further = |(index, progress): &(usize, Progress)| {
-            let next = self.allowed.patterns[*index].0.advance(progress, name);
-            (!next.is_over()).then_some((*index, next))
-        };
-        let next = self.positions[position].progress.iter().filter_map(further).collect();
-        let next = self.visit(next);
+        let next = self.further(position, Step::Key(name));
         self.positions[position].below.insert(name.to_owned(), next);
         next
+    }
+
+    /// Moves down to an item of a list.
+    pub(crate) fn item(&mut self, position: Position, name: Option<&str>) -> Position {
+        let name = name.filter(|_| self.positions[position].reads_name).map(str::to_owned);
+        if let Some(known) = self.positions[position].items.get(&name) {
+            return *known;
+        }
+        let next = self.further(position, Step::Item(name.as_deref()));
+        self.positions[position].items.insert(name, next);
+        next
+    }
+
+    /// Whether this text may be put here or taken away.
+    pub(crate) fn judge_text(&self, position: Position, text: &str) -> Result<(), Option<&'static str>> {
+        let visited = &self.positions[position];
+        if !visited.reads_text {
+            return visited.verdict;
+        }
+        let closed = visited.progress.iter().find_map(|(index, progress)| {
+            let (pattern, why) = &self.allowed.patterns[*index];
+            pattern.accepts(&pattern.advance(progress, Step::Text(text))).then_some(*why)
+        });
+        closed.map_or(visited.verdict, Err)
     }
 
     /// Whether this position may be patched; the error is the reason why it is closed, or `None` if no open path matches.
     pub(crate) fn judge(&self, position: Position) -> Result<(), Option<&'static str>> {
         self.positions[position].verdict
+    }
+
+    fn further(&mut self, position: Position, step: Step<'_>) -> Position {
+        let advance = |(index, progress): &(usize, Progress)| {
+            let next = self.allowed.patterns[*index].0.advance(progress, step);
+            (!next.is_over()).then_some((*index, next))
+        };
+        let next = self.positions[position].progress.iter().filter_map(advance).collect();
+        self.visit(next)
     }
 
     fn visit(&mut self, progress: Vec<(usize, Progress)>) -> Position {
@@ -66,8 +97,12 @@ impl<'a> RuleWalk<'a> {
             Some(why) => Err(*why),
             None => Err(None),
         };
+        let patterns = || progress.iter().map(|(index, progress)| (&self.allowed.patterns[*index].0, progress));
+        let reads_name = patterns().any(|(pattern, progress)| pattern.reads_name(progress));
+        let reads_text = patterns().any(|(pattern, progress)| pattern.reads_text(progress));
         self.numbers.insert(progress.clone(), self.positions.len());
-        self.positions.push(VisitedPosition { progress, verdict, below: BTreeMap::new() });
+        let (below, items) = (BTreeMap::new(), BTreeMap::new());
+        self.positions.push(VisitedPosition { progress, verdict, below, items, reads_name, reads_text });
         self.positions.len() - 1
     }
 }
