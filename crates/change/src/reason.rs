@@ -67,6 +67,8 @@ pub enum Reason {
         /// Why.
         why: String,
     },
+    /// The object is a Secret of somebody else, and there is no safe place for its backup.
+    NoSafeBackup,
     /// Another writer keeps changing it.
     Fighting {
         /// The field managers, as far as the object names them.
@@ -199,7 +201,7 @@ impl Reason {
             Reason::WindowClosed => ("WindowClosed", Warning, NotCompliant),
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, NotCompliant),
             Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, NotCompliant),
-            Reason::BackupFailed { .. } => ("BackupFailed", Warning, NotCompliant),
+            Reason::BackupFailed { .. } | Reason::NoSafeBackup => ("BackupFailed", Warning, NotCompliant),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, NotCompliant),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, NotCompliant),
             Reason::Suspended => ("InvalidConfiguration", Warning, NotCompliant),
@@ -247,6 +249,11 @@ impl fmt::Display for Reason {
                 write!(f, "deletion waits for the finalizers {}; check their controllers", finalizers.join(", "))
             }
             Reason::BackupFailed { why } => write!(f, "not adopted, because it could not be backed up: {why}"),
+            Reason::NoSafeBackup => write!(
+                f,
+                "not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save \
+                 it yourself and delete it, so that it is created as the asset wants it"
+            ),
             Reason::Fighting { actors, fields } => write!(
                 f,
                 "{} keeps changing {}; it is paused. Stop the other writer or set mode to unmanaged, then remove the \

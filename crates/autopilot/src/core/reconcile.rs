@@ -125,9 +125,9 @@ impl Core {
                 record = self.recreation.record(key, left, &self.discovery.kinds, self.now.wall);
             }
             if *adopts {
-                let secrets = self.discovery.kinds.find(&Kind::new("v1", "Secret"));
-                let Some(secrets) = secrets else { return self.report_no_secrets(key) };
-                backup = Some(Backup { secrets, namespace: self.config.namespace.clone() });
+                let config_maps = self.discovery.kinds.find(&Kind::new("v1", "ConfigMap"));
+                let Some(config_maps) = config_maps else { return self.report_no_config_maps(key) };
+                backup = Some(Backup { config_maps, namespace: self.config.namespace.clone() });
             }
         }
         let attempt = object.writes.failures;

@@ -28,8 +28,8 @@ pub async fn write(server: &Server, permit: &Permit, write: Write) -> Result<Wri
         None => None,
     };
     let before = match backup {
-        Some(Backup { secrets, namespace }) => {
-            Some(backup::take(server, permit, &secrets, &namespace, &served, &key).await?)
+        Some(Backup { config_maps, namespace }) => {
+            Some(backup::take(server, permit, &config_maps, &namespace, &served, &key).await?)
         }
         None => None,
     };
