@@ -24,11 +24,15 @@ fn an_adoption_shows_benign_values_and_redacts_the_others() {
     let data = json!({"level": "7", "db-password": MARKER, "url": url, "conf": format!("token={MARKER}")});
     bed.create("person", &config_map("settings", &data));
     let reported = bed.advance(HOUR);
-    check(&mut bed, &reported, &expect![[r#"
+    check(
+        &mut bed,
+        &reported,
+        &expect![[r#"
         back up ConfigMap virt/settings
         apply ConfigMap virt/settings
         notice Adopted ConfigMap virt/settings: adopted; a backup of the object as it was is kept. Changed: .data.conf (redacted), .data.db-password (redacted), .data.level ("7" -> "1"), .data.url (redacted)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -45,9 +49,13 @@ fn an_approval_shows_no_file_of_a_machine_config() {
     let mut bed = TestBed::of(Pack::default().asset("kernel", "install: always", &template));
     bed.create("person", &machine_config(MARKER, "debug"));
     let reported = bed.advance(HOUR);
-    check(&mut bed, &reported, &expect![[r#"
+    check(
+        &mut bed,
+        &reported,
+        &expect![[r#"
         notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.config.passwd.users (redacted), .spec.config.storage.files ([{"contents":"(redacted)","path":"/etc/a... -> [{"contents":"(redacted)","path":"/etc/a...), .spec.kernelArguments[0] ("debug" -> "quiet")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -60,8 +68,12 @@ fn a_recreation_shows_no_secret_of_a_dropped_patch() {
     bed.settle();
     bed.delete(PLAIN);
     let reported = bed.settle();
-    check(&mut bed, &reported, &expect![[r#"
+    check(
+        &mut bed,
+        &reported,
+        &expect![[r#"
         create ConfigMap virt/plain
         notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated, without its overrides: platform.kubevirt.io/patch: [{"op":"add","path":"/data/level","value":"5"},{"op":"add","path":"/data/token","value":"(redacted)"}]
-    "#]]);
+    "#]],
+    );
 }

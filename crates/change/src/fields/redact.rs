@@ -15,6 +15,8 @@ pub const REDACTED: &str = "(redacted)";
 
 /// Lists whose items have a `key` that is the name of a label, a field or a taint.
 const SELECTORS: [&str; 4] = ["tolerations", "taints", "matchExpressions", "matchFields"];
+/// Lists in which an item may say what the next one is.
+const ARGUMENTS: [&str; 2] = ["args", "command"];
 /// Fields that name the map they are in.
 const NAMES: [&str; 3] = ["name", "key", "id"];
 /// Fields that hold the value of a map with a name.
@@ -34,19 +36,28 @@ pub struct Place {
 }
 
 impl Place {
-    /// The top of an object of this kind.
+    /// The top of an object of this kind. Besides Secrets there are kinds such as SealedSecret.
     pub fn top(kind: &Kind) -> Place {
-        Place { is_hidden: kind.group.is_empty() && kind.kind == "Secret", ..Place::default() }
+        Place { is_hidden: is_secret_key(&kind.kind), ..Place::default() }
     }
 
-    /// The place that a pointer leads to in an object of this kind.
+    /// The place that a pointer leads to in an object of this kind, of which nothing else is known.
     pub fn at(kind: &Kind, pointer: &Pointer) -> Place {
         pointer.steps().iter().fold(Place::top(kind), |place, step| place.step(step))
     }
 
-    /// One step of a path: an index stays in its list.
+    /// One step of a path in an unknown object: the item of a list may be named like a secret, and an argument may follow `--password`.
     fn step(self, step: &str) -> Place {
-        if step == "-" || step.parse::<usize>().is_ok() { self } else { self.field(step) }
+        let is_index = step == "-" || step.parse::<usize>().is_ok();
+        if is_index {
+            Place { is_named_secret: true, ..self }
+        } else {
+            self.field(step).or_hidden(ARGUMENTS.contains(&step))
+        }
+    }
+
+    fn or_hidden(self, is_hidden: bool) -> Place {
+        Place { is_hidden: self.is_hidden || is_hidden, ..self }
     }
 
     /// A field of the map at this place.
@@ -72,7 +83,7 @@ impl Place {
             }
             Value::Array(items) => {
                 let has_secret = items.iter().filter_map(Value::as_str).any(is_secret_text);
-                Place { is_hidden: self.is_hidden || has_secret, ..self }
+                self.or_hidden(has_secret)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => self,
         }
@@ -142,7 +153,9 @@ mod tests {
     #[test]
     fn values_of_secrets_variables_and_what_is_named_like_them_are_redacted() {
         let hidden = "(redacted)";
-        assert_eq!(shown("Secret", &json!({"data": {"a": "MQ=="}})), json!("hidden"));
+        for kind in ["Secret", "SealedSecret", "CredentialsRequest"] {
+            assert_eq!(shown(kind, &json!({"data": {"a": "MQ=="}})), json!("hidden"));
+        }
         for (object, expected) in [
             (json!({"env": [{"name": "LEVEL", "value": "3"}]}), json!({"env": [{"name": "LEVEL", "value": hidden}]})),
             (json!({"env": {"LEVEL": "3"}}), json!({"env": {"LEVEL": hidden}})),
@@ -191,6 +204,8 @@ mod tests {
         assert_eq!(show(benign), benign);
         let variable = r#"[{"op":"add","path":"/spec/template/spec/containers/0/env/0/value","value":"x"}]"#;
         assert_eq!(show(variable), variable.replace("\"x\"", "\"(redacted)\""));
+        let unknown = r#"[{"op":"replace","path":"/spec/params/0/value","value":"x"},{"op":"add","path":"/spec/args/1","value":"x"}]"#;
+        assert_eq!(show(unknown), unknown.replace("\"x\"", "\"(redacted)\""), "its name is not part of the patch");
         let whole = r#"[{"op":"add","path":"/spec/containers/-","value":{"env":[{"name":"A","value":"x"}]}}]"#;
         assert_eq!(show(whole), whole.replace("\"x\"", "\"(redacted)\""));
         for broken in ["not JSON", "{}", "[1]"] {

@@ -78,6 +78,11 @@ fn other_than(object: &Value, is_changed: bool) -> Value {
     }
 }
 
+fn config() -> ProptestConfig {
+    // The number of cases comes from PROPTEST_CASES, which `make fuzz` sets.
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+}
+
 /// Everything that is printed of changes: in events, log lines and the output of `status`.
 fn printed(changes: &Changes) -> String {
     let needed = Reason::NeedsApproval {
@@ -89,7 +94,7 @@ fn printed(changes: &Changes) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(config())]
 
     #[test]
     fn a_secret_value_is_never_shown(
@@ -120,8 +125,10 @@ proptest! {
         let patch = json!([{"op": op, "path": "/spec/template", "value": object["spec"]}]).to_string();
         let shown = annotation(&kind, api::annotation::PATCH, &patch);
         prop_assert!(!shown.contains(MARKER), "{shown}");
-        let direct = json!([{"op": op, "path": "/spec/template/spec/containers/0/env/0/value", "value": MARKER}]);
-        prop_assert!(!annotation(&kind, api::annotation::PATCH, &direct.to_string()).contains(MARKER));
+        for path in ["/spec/template/spec/containers/0/env/0/value", "/spec/params/-/value", "/spec/command/1", "/data/db-password"] {
+            let direct = json!([{"op": op, "path": path, "value": MARKER}]);
+            prop_assert!(!annotation(&kind, api::annotation::PATCH, &direct.to_string()).contains(MARKER), "{path}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ const PUBLIC: [&str; 2] = ["topologykey", "publickey"];
 
 /// Whether a value of this name is secret.
 pub(super) fn is_secret_key(key: &str) -> bool {
-    let plain: String = key.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>().to_ascii_lowercase();
+    let plain: String = key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     if PUBLIC.iter().any(|end| plain.ends_with(end)) {
         return false;
     }
