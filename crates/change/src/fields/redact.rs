@@ -31,6 +31,8 @@ pub struct Place {
     is_selector: bool,
     /// It is a list of environment variables, or one of them.
     is_env: bool,
+    /// It is the name of an environment variable, and not a whole assignment in its place.
+    is_variable: bool,
     /// It is a map that is named like a secret.
     is_named_secret: bool,
 }
@@ -68,6 +70,7 @@ impl Place {
             is_hidden: self.is_hidden || (is_value && !is_name),
             is_selector: self.is_selector || SELECTORS.contains(&key),
             is_env: key == "env",
+            is_variable: self.is_env && key == "name",
             is_named_secret: false,
         }
     }
@@ -96,7 +99,10 @@ impl Place {
             Value::Null | Value::Bool(_) => Some(value.clone()),
             _ if here.is_hidden => None,
             Value::Number(_) => (!here.is_env).then(|| value.clone()),
-            Value::String(text) => (!here.is_env && !is_secret_text(text)).then(|| value.clone()),
+            Value::String(text) => {
+                let is_secret = here.is_env || (here.is_variable && text.contains('=')) || is_secret_text(text);
+                (!is_secret).then(|| value.clone())
+            }
             Value::Array(items) => Some(items.iter().map(|item| or_redacted(here.shown(item))).collect()),
             Value::Object(fields) => {
                 let field = |(key, value): (&String, &Value)| (key.clone(), or_redacted(here.field(key).shown(value)));
@@ -158,6 +164,7 @@ mod tests {
         }
         for (object, expected) in [
             (json!({"env": [{"name": "LEVEL", "value": "3"}]}), json!({"env": [{"name": "LEVEL", "value": hidden}]})),
+            (json!({"env": [{"name": "LEVEL=3"}]}), json!({"env": [{"name": hidden}]})),
             (json!({"env": {"LEVEL": "3"}}), json!({"env": {"LEVEL": hidden}})),
             (json!({"dbPassword": "x", "tls.key": "y"}), json!({"dbPassword": hidden, "tls.key": hidden})),
             (

@@ -258,6 +258,10 @@ async fn each_version_is_backed_up_once_and_the_last_three_backups_are_kept() {
     let (_, stderr, code) = test.virtpilot(&["rollback", "ConfigMap", "adopted", "--to", &oldest]);
     assert_eq!((code, test.get(&key).await["data"]["a"].as_str()), (Some(0), Some("2")), "{stderr}");
 
+    // An object of almost 512 KiB is backed up, also if its text is quoted twice.
+    test.edit("editor", &key, json!({"data": {"a": "\"".repeat(255_000)}})).await;
+    let large = test.back_up(&key).await;
+    assert!(large.to_string().len() > 510_000 && versions().await.contains(&"\"".repeat(255_000)));
     // An object that is too large for a backup is an error.
     let large = json!({"data": {"a": "x".repeat(600_000)}});
     test.edit("editor", &key, large).await;

@@ -1,11 +1,11 @@
-//! What the operator's own token opens: no Secret of anybody, and no way to make one.
+//! What the operator's own token opens: no Secret of anybody, and no way to make one. What it reports shows none either.
 
-use crate::operator::{NAMESPACE, playground};
+use crate::operator::{NAMESPACE, Running, annotate, eventually, playground};
 use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
-use playground::deployment;
 use playground::service_account::Account;
+use playground::{Scene, deployment};
 use serde_json::{Value, json};
 
 /// The role of our own pack, and those of the packs of other tests.
@@ -17,6 +17,8 @@ const ROLES: [&str; 6] = [
     include_str!("../packs/life.role.yaml"),
     include_str!("../packs/scene.role.yaml"),
 ];
+/// The pack of the second role.
+const ADOPTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/adopted");
 /// A Secret of somebody else.
 const THEIRS: &str = "theirs";
 /// An account with all rights.
@@ -117,4 +119,35 @@ async fn the_operators_token_reads_creates_and_deletes_no_secret() {
         maps.patch(backup, &patch, &Patch::Apply(&map(backup))).await.unwrap();
         assert!(is_forbidden(maps.delete(backup, &DeleteParams::default()).await));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_show_no_value_of_a_variable() {
+    const MARKER: &str = "hunter2";
+    let mut running = Running::on(Scene::preset("small").unwrap(), ROLES[1], &["--assets-dir", ADOPTED]).await;
+    let workloads = deployment::objects(&running.playground, "apps/v1", "DaemonSet", Some(NAMESPACE));
+    let containers = json!([{"name": "main", "image": "one"},
+        {"name": "side", "image": "two", "env": [{"name": "PLAIN", "value": MARKER}], "args": ["--password", MARKER]}]);
+    let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": {"nodeSelector": {"no/where": "true"}, "containers": containers}});
+    let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "adopted"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}});
+    workloads.create(&PostParams::default(), &parse(object)).await.unwrap();
+    running.annotate_hco("autopilot", Some("true")).await;
+    running.restart();
+    let about = async |reason: &str| {
+        eventually(reason, async || {
+            running.events(reason).await.into_iter().find(|note| note.starts_with("DaemonSet openshift-cnv/adopted"))
+        })
+        .await
+    };
+    let adopted = about("Adopted").await;
+    assert!(adopted.contains("spec.containers") && !adopted.contains(MARKER), "{adopted}");
+    // The server refuses a variable without a valid name and quotes it.
+    let patch = json!([{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": [{"name": "A=hunter2", "value": MARKER}]}]);
+    annotate(&workloads, "adopted", "patch", Some(&patch.to_string())).await;
+    let refused = about("InvalidPatch").await;
+    assert!(refused.contains("env[0].name: Invalid value: ") && !refused.contains(MARKER), "{refused}");
+    workloads.delete("adopted", &DeleteParams::default()).await.unwrap();
+    let recreated = about("DriftCorrected").await;
+    assert!(recreated.contains("containers/0/env") && !recreated.contains(MARKER), "{recreated}");
 }

@@ -80,9 +80,10 @@ fn names_secret(kind: &Kind, context: &str, is_value: bool) -> bool {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "._-[]/".contains(c);
     top.is_hidden
         || context.split(|c| !is_path(c)).any(|path| {
-            let steps = path.split(['.', '[', ']']).filter(|step| !step.is_empty());
-            let place = steps.fold(top, Place::step);
-            place.is_hidden || place.is_env || path.split('/').any(is_secret_key)
+            let mut steps = path.split(['.', '[', ']']).filter(|step| !step.is_empty());
+            let is_hidden = steps.clone().fold(top, Place::step).is_hidden;
+            // A name that the server does not accept may be an assignment.
+            is_hidden || steps.any(|step| step == "env") || path.split('/').any(is_secret_key)
         })
 }
 
@@ -122,6 +123,7 @@ mod tests {
                 r#"X "x" is invalid: spec.env[0].value: Invalid value: "hunter2": too short"#,
                 r#"X "x" is invalid: spec.env[0].value: Invalid value: (redacted): too short"#,
             ),
+            (r#"spec.env[0].name: Invalid value: "A=hunter2": no"#, "spec.env[0].name: Invalid value: (redacted): no"),
             (
                 r#"spec.env[0]: Invalid value: core.EnvVar{Name:"A", Value:"hunter2"}: no"#,
                 r#"spec.env[0]: Invalid value: (redacted): no"#,
