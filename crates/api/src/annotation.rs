@@ -41,3 +41,5 @@ pub const OURS: [&str; 6] = [BUDGET, APPLIED, LAST_GOOD_PATCH, LAST_GOOD_IGNORE_
 
 /// On a backup: its object, as `apps/v1 DaemonSet namespace/name`.
 pub const BACKUP_OBJECT: &str = "platform.kubevirt.io/backup-object";
+/// On a backup: when it was taken.
+pub const BACKUP_TAKEN: &str = "platform.kubevirt.io/backup-taken";

@@ -8,7 +8,7 @@ pub const MANAGED_BY: (&str, &str) = ("platform.kubevirt.io/managed-by", "virt-p
 
 /// The label on every backup; its value identifies the object.
 pub const BACKUP_OF: &str = "platform.kubevirt.io/backup-of";
-/// The type of backup Secrets.
+/// The type of the Secrets in which the first release stored backups.
 pub const BACKUP_TYPE: &str = "platform.kubevirt.io/backup";
 
 /// Kinds whose objects are never deleted, because deleting one deletes what it contains or defines.

@@ -13,7 +13,7 @@ use change::field_set::{applied_by_another, takers};
 use change::gate::Conditions;
 use change::{
     Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, PatchableKinds, Pause,
-    Planned, Precondition, Reason, Restarts, Steering, content,
+    Planned, Precondition, Reason, Restarts, Steering, backup, content,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -193,6 +193,9 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     let is_new = is_new(observed, live);
     if is_new && observed.suspended {
         return Decision::hold(Reason::Suspended);
+    }
+    if ownership == Ownership::Foreign && !backup::has_safe_place(&observed.key.kind) {
+        return Decision::hold(Reason::NoSafeBackup);
     }
     let release = || {
         let effect = Effect::PatchOwnership { patch: release::patch(effective.overrides.ignored(), live)? };

@@ -9,7 +9,7 @@ use api::annotation;
 use change::consent::Needed;
 use change::gate::Conditions;
 use change::now::later;
-use change::{Digest, Effect, Impact, Key, LeftBehind, Live, Now, Planned, Reason, Restarts, handback};
+use change::{Digest, Effect, Impact, Key, Kind, LeftBehind, Live, Now, Planned, Reason, Restarts, handback, redact};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -165,15 +165,15 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     let notice = if is_tombstone {
         ObjectNotice::TombstoneDeleted
     } else {
-        ObjectNotice::Pruned { dropped: overrides_of(live) }
+        ObjectNotice::Pruned { dropped: overrides_of(&removal.key.kind, live) }
     };
     Decision::write(Effect::Delete { uid, resource_version }, PendingWrite::Delete, Some(notice))
 }
 
-/// The overrides that users wrote on an object, and lose with it.
-pub(crate) fn overrides_of(live: &Live) -> Vec<(String, String)> {
+/// The overrides that users wrote on an object, and lose with it, as far as they may be shown.
+pub(crate) fn overrides_of(kind: &Kind, live: &Live) -> Vec<(String, String)> {
     let users = live.annotations.iter().filter(|(key, _)| annotation::USERS.contains(&key.as_str()));
-    users.map(|(key, value)| (key.clone(), value.clone())).collect()
+    users.map(|(key, value)| (key.clone(), redact::annotation(kind, key, value))).collect()
 }
 
 impl Removal<'_> {

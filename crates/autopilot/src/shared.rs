@@ -36,7 +36,7 @@ fn is_within(inner: &str, outer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::contested;
-    use change::{Change, Changes, Entry};
+    use change::{Change, Changes, Digest, Entry};
     use serde_json::json;
 
     #[test]
@@ -46,7 +46,7 @@ mod tests {
                 "f:spec": {"f:ports": {"k:{\"port\":1}": {"f:port": {}}}}}})
         };
         let found = |manager: &str, operation: &str, path: &str| {
-            let changes = Changes(vec![Change { path: path.into(), before: None, after: json!(1) }]);
+            let changes = Changes(vec![Change { path: path.into(), values: None, digest: Digest::of(&json!(null)) }]);
             contested(&changes, &Entry::all(&json!([entry(manager, operation)]))).map(|(_, fields)| fields.join(" "))
         };
         assert_eq!(found("gitops", "Apply", ".data.a").as_deref(), Some(".data.a"));

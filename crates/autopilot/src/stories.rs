@@ -14,6 +14,7 @@ mod nodes;
 mod overrides;
 mod prune;
 mod reads;
+mod redaction;
 mod refused_writes;
 mod regressions;
 mod settings;

@@ -1,7 +1,10 @@
 //! Where an object as it is differs from what is wanted of it: what a write would change.
 
+use crate::fields::redact::{Place, REDACTED};
+use crate::object::digest::Digest;
+use crate::object::key::Kind;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 
 /// The fields a write would change.
@@ -14,6 +17,16 @@ pub struct Changes(pub Vec<Change>);
 pub struct Change {
     /// The way to it, such as `.spec.type`.
     pub path: String,
+    /// Its values; `None` if they may not be shown.
+    pub values: Option<Values>,
+    /// The digest of both values, which also covers what may not be shown.
+    #[serde(skip)]
+    pub digest: Digest,
+}
+
+/// What a field is and what is wanted of it, as far as that may be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Values {
     /// What is there; `None` for nothing.
     pub before: Option<Value>,
     /// What is wanted.
@@ -43,8 +56,9 @@ impl fmt::Display for Changes {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let before = self.before.as_ref().map_or("nothing".to_owned(), short);
-        write!(f, "{} ({before} -> {})", self.path, short(&self.after))
+        let Some(Values { before, after }) = &self.values else { return write!(f, "{} {REDACTED}", self.path) };
+        let before = before.as_ref().map_or("nothing".to_owned(), short);
+        write!(f, "{} ({before} -> {})", self.path, short(after))
     }
 }
 
@@ -58,9 +72,11 @@ fn short(value: &Value) -> String {
 }
 
 /// Every field that is wanted and is not so, whatever else the object has: other fields are none of ours. A list is ours as a whole where
-/// that is asked for; else what the server adds to its items is passed over.
+/// that is asked for; else what the server adds to its items is passed over. Values that may not be shown are left out.
 pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Changes {
-    let mut changes = Vec::new();
+    let text = |key: &str| wanted[key].as_str().unwrap_or_default();
+    let top = Place::top(&Kind::new(text("apiVersion"), text("kind")));
+    let mut comparison = Comparison { lists_whole, changes: Vec::new() };
     for (key, value) in wanted.as_object().into_iter().flatten() {
         match key.as_str() {
             // What the object is.
@@ -70,36 +86,51 @@ pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Changes {
                 let none = Value::Object(serde_json::Map::new());
                 for part in ["labels", "annotations"] {
                     let (wanted, live) = (value.get(part), live.pointer(&format!("/metadata/{part}")));
-                    let path = format!(".metadata.{part}");
-                    compare(wanted.unwrap_or(&none), live.or(Some(&none)), path, lists_whole, &mut changes);
+                    let (path, place) = (format!(".metadata.{part}"), top.field("metadata").field(part));
+                    comparison.compare(wanted.unwrap_or(&none), live.or(Some(&none)), path, place);
                 }
             }
-            _ => compare(value, live.get(key), format!(".{key}"), lists_whole, &mut changes),
+            _ => comparison.compare(value, live.get(key), format!(".{key}"), top.field(key)),
         }
     }
-    Changes(changes)
+    Changes(comparison.changes)
 }
 
-fn compare(wanted: &Value, live: Option<&Value>, path: String, lists_whole: bool, changes: &mut Vec<Change>) {
-    match (wanted, live) {
-        (Value::Object(wanted), Some(Value::Object(live))) => {
-            for (key, value) in wanted {
-                compare(value, live.get(key), format!("{path}.{key}"), lists_whole, changes);
+struct Comparison {
+    lists_whole: bool,
+    changes: Vec<Change>,
+}
+
+impl Comparison {
+    fn compare(&mut self, wanted: &Value, live: Option<&Value>, path: String, place: Place) {
+        let place = live.map_or(place, |live| place.of(live)).of(wanted);
+        match (wanted, live) {
+            (Value::Object(wanted), Some(Value::Object(live))) => {
+                for (key, value) in wanted {
+                    self.compare(value, live.get(key), format!("{path}.{key}"), place.field(key));
+                }
             }
-        }
-        (Value::Array(_), Some(live)) if lists_whole && wanted != live && !is_list_of_plain(live) => {
-            changes.push(Change { path, before: Some(live.clone()), after: wanted.clone() });
-        }
-        (Value::Array(wanted), Some(Value::Array(live))) if wanted.len() == live.len() => {
-            for (index, (wanted, live)) in wanted.iter().zip(live).enumerate() {
-                compare(wanted, Some(live), format!("{path}[{index}]"), lists_whole, changes);
+            (Value::Array(_), Some(live)) if self.lists_whole && wanted != live && !is_list_of_plain(live) => {
+                self.push(path, Some(live), wanted, place);
             }
+            (Value::Array(wanted), Some(Value::Array(live))) if wanted.len() == live.len() => {
+                for (index, (wanted, live)) in wanted.iter().zip(live).enumerate() {
+                    self.compare(wanted, Some(live), format!("{path}[{index}]"), place);
+                }
+            }
+            (wanted, Some(live)) if wanted == live => {}
+            // The server leaves out what says nothing.
+            (Value::Null, None) => {}
+            (Value::Object(wanted), None) if wanted.is_empty() => {}
+            (wanted, live) => self.push(path, live, wanted, place),
         }
-        (wanted, Some(live)) if wanted == live => {}
-        // The server leaves out what says nothing.
-        (Value::Null, None) => {}
-        (Value::Object(wanted), None) if wanted.is_empty() => {}
-        (wanted, live) => changes.push(Change { path, before: live.cloned(), after: wanted.clone() }),
+    }
+
+    fn push(&mut self, path: String, before: Option<&Value>, after: &Value, place: Place) {
+        let digest = Digest::of(&json!([before, after]));
+        let before = before.map_or(Some(None), |before| place.shown(before).map(Some));
+        let values = before.zip(place.shown(after)).map(|(before, after)| Values { before, after });
+        self.changes.push(Change { path, values, digest });
     }
 }
 

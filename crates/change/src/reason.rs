@@ -74,6 +74,8 @@ pub enum Reason {
         /// Why.
         why: String,
     },
+    /// The object is a Secret of somebody else, and there is no safe place for its backup.
+    NoSafeBackup,
     /// Another writer keeps changing it.
     Fighting {
         /// The field managers, as far as the object names them.
@@ -219,7 +221,7 @@ impl Reason {
             Reason::WindowClosed => ("WindowClosed", Warning, Waiting),
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, Waiting),
             Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, Failed),
-            Reason::BackupFailed { .. } => ("BackupFailed", Warning, Failed),
+            Reason::BackupFailed { .. } | Reason::NoSafeBackup => ("BackupFailed", Warning, Failed),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
             Reason::Suspended => ("InvalidConfiguration", Warning, Waiting),
@@ -274,6 +276,11 @@ impl fmt::Display for Reason {
                 write!(f, "deletion waits for the finalizers {}; check their controllers", finalizers.join(", "))
             }
             Reason::BackupFailed { why } => write!(f, "not adopted, because it could not be backed up: {why}"),
+            Reason::NoSafeBackup => write!(
+                f,
+                "not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save \
+                 it yourself and delete it, so that it is created as the asset wants it"
+            ),
             Reason::Fighting { actors, fields } => write!(
                 f,
                 "{} keeps changing {}; it is paused. Stop the other writer or set mode to unmanaged, then remove the \

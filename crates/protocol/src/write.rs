@@ -27,8 +27,8 @@ pub struct Write {
 /// Where a backup goes.
 #[derive(Debug, Clone)]
 pub struct Backup {
-    /// How the server serves Secrets.
-    pub secrets: Served,
+    /// How the server serves ConfigMaps.
+    pub config_maps: Served,
     /// The namespace of the backups.
     pub namespace: String,
 }

@@ -169,7 +169,7 @@ impl Managed {
                 (self.recreation, self.dropped) = (None, Vec::new());
             } else {
                 self.recreation.get_or_insert(Budget::full(now));
-                self.dropped = overrides_of(&live);
+                self.dropped = overrides_of(&self.object.key.kind, &live);
             }
         }
         (self.remembered, self.budget, self.writes.repair) = (None, None, Repair::None);

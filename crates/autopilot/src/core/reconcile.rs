@@ -151,9 +151,9 @@ impl Core {
                 is_worn = true;
             }
             if *adopts {
-                let secrets = self.discovery.kinds.find(&Kind::new("v1", "Secret"));
-                let Some(secrets) = secrets else { return self.report_no_secrets(key) };
-                backup = Some(Backup { secrets, namespace: self.config.namespace.clone() });
+                let config_maps = self.discovery.kinds.find(&Kind::new("v1", "ConfigMap"));
+                let Some(config_maps) = config_maps else { return self.report_no_config_maps(key) };
+                backup = Some(Backup { config_maps, namespace: self.config.namespace.clone() });
             }
         }
         // The record is written first: whoever kills us then gives nobody a new budget, and leaves no approval to use again.

@@ -44,9 +44,9 @@ impl Core {
     }
 
     /// Reports that nothing can be adopted without a place for its backup.
-    pub(super) fn report_no_secrets(&mut self, key: &Key) {
+    pub(super) fn report_no_config_maps(&mut self, key: &Key) {
         self.show(key, State::Failed);
-        self.report_held(key, Reason::BackupFailed { why: "the API server does not serve Secrets".to_owned() });
+        self.report_held(key, Reason::BackupFailed { why: "the API server does not serve ConfigMaps".to_owned() });
     }
 
     pub(super) fn report(&mut self, key: &Key, notice: ObjectNotice) {

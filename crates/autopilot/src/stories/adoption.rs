@@ -2,6 +2,7 @@
 
 use super::{HOUR, KERNEL, MINUTE, PLAIN, SECOND, config_map, kernel, plain, unstarted};
 use crate::testing::bed::TestBed;
+use crate::testing::pack::Pack;
 use crate::testing::requests::Fault;
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -65,13 +66,24 @@ fn a_failed_backup_holds_the_adoption_and_is_tried_again() {
 }
 
 #[test]
-fn without_secrets_nothing_is_adopted() {
-    let mut bed = foreign(&plain("7"), "plain");
-    bed.server.kinds.retain(|served| served.kind.kind != "Secret");
+fn without_config_maps_nothing_is_adopted() {
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "service", "namespace": "virt"}});
+    let mut bed = foreign(&service, "service");
+    bed.server.kinds.retain(|served| served.kind.kind != "ConfigMap");
     expect![[r#"
-        notice BackupFailed ConfigMap virt/plain: not adopted, because it could not be backed up: the API server does not serve Secrets
+        notice BackupFailed Service virt/service: not adopted, because it could not be backed up: the API server does not serve ConfigMaps
     "#]].assert_eq(&bed.advance(HOUR));
-    assert_eq!(bed.value(PLAIN, "/data"), json!({"level": "7"}));
+    bed.expect_silence();
+}
+
+#[test]
+fn a_secret_is_not_adopted_and_the_reason_says_what_to_do() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: virt}\nstringData: {a: b}\n";
+    let mut bed = TestBed::of(Pack::default().asset("keys", "install: always", secret));
+    bed.create("person", &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": "virt"}, "data": {"a": "MQ=="}}));
+    expect![[r#"
+        notice BackupFailed Secret virt/keys: not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save it yourself and delete it, so that it is created as the asset wants it
+    "#]].assert_eq(&bed.advance(HOUR));
     bed.expect_silence();
 }
 

@@ -135,7 +135,7 @@ fn a_deleted_object_is_recreated_without_its_overrides_which_are_reported() {
     bed.delete(PLAIN);
     expect![[r#"
         create ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated, without its overrides: platform.kubevirt.io/patch: [{"op": "replace", "path": "/data/level", "value": "5"}]
+        notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated, without its overrides: platform.kubevirt.io/patch: [{"op":"replace","path":"/data/level","value":"5"}]
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data/level"), "1");
     bed.expect_silence();

@@ -8,6 +8,7 @@ use crate::testing::server::{Failure, Outcome};
 use crate::testing::stored::Stored;
 use api::FIELD_MANAGER;
 use catalog::Answer;
+use change::backup::slots::{self, Slot};
 use change::{Effect, Key, Kind, backup, list_repair};
 use protocol::{Command, Event, Write, WriteError, Written};
 use serde_json::{Value, json};
@@ -175,10 +176,7 @@ impl TestBed {
             let Some(object) = before else {
                 return Err(Box::new(WriteError::NoBackup { key: write.key.clone(), message: "it is gone".into() }));
             };
-            let secret = backup::secret(&object, &backup.namespace).expect("it is small");
-            let key = Key { kind: Kind::new("v1", "Secret"), ..Key::of(&secret).expect("it has a name") };
-            self.line(&format!("back up {}", write.key));
-            self.server.create(FIELD_MANAGER, &key, &secret).expect("Secrets are served");
+            self.back_up(&write.key, &object, &backup.namespace);
             copy = Some(object);
         }
         let before = self.server.get(&write.key).cloned();
@@ -194,6 +192,23 @@ impl TestBed {
             Err(Failure::Conflict(_)) => Err(Box::new(WriteError::Stale(key))),
             Err(Failure::Refused(code, message)) => Err(Box::new(WriteError::Refused { key, code, message })),
         }
+    }
+
+    /// Writes a backup into the slot that the hands would choose.
+    fn back_up(&mut self, key: &Key, object: &Value, namespace: &str) {
+        self.line(&format!("back up {key}"));
+        let names = backup::names(key);
+        let slot = |name: &String| Key {
+            kind: Kind::new("v1", "ConfigMap"),
+            namespace: namespace.to_owned(),
+            name: name.clone(),
+        };
+        let existing = names.each_ref().map(|name| self.server.get(&slot(name)).map(|stored| stored.whole("v1")));
+        let time = slots::time_of_next(&existing, self.now().wall);
+        let Slot::Write { index, precondition } = slots::choose(&existing, object, time) else { return };
+        let mut config_map = backup::config_map(object, namespace, &names[index], time).expect("it is small");
+        precondition.stamp(&mut config_map);
+        self.server.apply(FIELD_MANAGER, &slot(&names[index]), &config_map, true).expect("ConfigMaps are served");
     }
 
     fn perform_effect(&mut self, key: &Key, effect: &Effect) -> Outcome {

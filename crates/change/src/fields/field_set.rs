@@ -1,5 +1,6 @@
 //! Which field manager owns which field, read from `metadata.managedFields`. A change of our own entry is drift.
 
+use crate::fields::redact::Place;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -144,8 +145,15 @@ fn is_list(object: &Value, path: &str) -> bool {
     path.split(STEP).skip(1).try_fold(object, |value, step| value.get(step)).is_some_and(Value::is_array)
 }
 
+/// A list item may be named by its value, which may not be shown.
 fn readable(path: &str) -> String {
-    path.replace(STEP, ".")
+    let mut place = Place::default();
+    let steps = path.split(STEP).map(|step| {
+        let (name, items) = step.split_at(step.find('[').unwrap_or(step.len()));
+        place = place.field(name);
+        format!("{name}{}", place.shown_items(items))
+    });
+    steps.collect::<Vec<_>>().join(".")
 }
 
 /// `f:name` is a field, `k:{...}` a list item by its key, `v:...` a list item by its value, `.` the field itself.

@@ -5,3 +5,4 @@ pub mod list_repair;
 pub mod managed_fields;
 pub mod pattern;
 pub mod pointer;
+pub mod redact;

@@ -1,18 +1,22 @@
-//! Backups of objects from before their adoption, stored in Secrets, and how to restore them.
+//! Backups of objects from before their adoption, stored in ConfigMaps, and how to restore them.
+
+pub mod slots;
 
 use crate::object::key::{Key, Kind};
 use crate::object::live::Live;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use std::fmt;
 
-/// The largest object that is backed up. A Secret takes 1 MiB, and nobody writes an object of half that size by hand.
+/// The largest object that is backed up. A ConfigMap takes 1 MiB, and nobody writes an object of half that size by hand.
 pub const MOST_BYTES: usize = 512 * 1024;
 /// The number of backups that are kept of one object.
 pub const RETAINED: usize = 3;
 
-/// The key of the object in the Secret.
+/// The key of the object in the ConfigMap.
 const DATA: &str = "object";
 /// Metadata that only the server sets.
 const SERVER_METADATA: [&str; 7] = [
@@ -27,50 +31,62 @@ const SERVER_METADATA: [&str; 7] = [
 /// An annotation in which the server counts the generations of a DaemonSet's template; nobody else can set it.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// The object is larger than a backup may be.
+/// Why an object cannot be backed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLarge {
-    /// The size of the object.
-    pub bytes: usize,
+pub enum Unfit {
+    /// It is larger than a backup may be.
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// It is a Secret, and more people may read ConfigMaps than Secrets.
+    Secret,
 }
 
-/// A backup that is no longer needed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surplus {
-    /// The name of the Secret.
-    pub name: String,
-    /// The UID of the Secret.
-    pub uid: String,
-    /// The resource version of the Secret.
-    pub resource_version: String,
-}
-
-/// The backup Secret of an object as the server sent it. Its name depends on the resource version, so each version is backed up once.
-pub fn secret(object: &Value, namespace: &str) -> Result<Value, TooLarge> {
-    let text = object.to_string();
-    if text.len() > MOST_BYTES {
-        return Err(TooLarge { bytes: text.len() });
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::TooLarge { bytes } => write!(f, "it has {bytes} bytes, more than the {MOST_BYTES} of a backup"),
+            Unfit::Secret => write!(f, "a Secret has no safe place for a backup"),
+        }
     }
-    let (key, metadata) = (key_of(object), &object["metadata"]);
-    let id = short_id(&key);
-    let word = |key: &str| metadata[key].as_str().unwrap_or_default();
-    let version = hex(&format!("{}/{}", word("uid"), word("resourceVersion")), 8);
+}
+
+/// Whether objects of this kind can be backed up: more people may read ConfigMaps than Secrets.
+pub fn has_safe_place(kind: &Kind) -> bool {
+    !(kind.group.is_empty() && kind.kind == "Secret")
+}
+
+/// The names of the ConfigMaps for the backups of an object. They are fixed, so that the role can grant them by name.
+pub fn names(key: &Key) -> [String; RETAINED] {
+    let id = short_id(key);
+    std::array::from_fn(|slot| format!("{}-backup-{id}-{slot}", api::FIELD_MANAGER))
+}
+
+/// The backup of an object as the server sent it, as a ConfigMap of this name.
+pub fn config_map(object: &Value, namespace: &str, name: &str, taken: Timestamp) -> Result<Value, Unfit> {
+    let (text, key) = (object.to_string(), key_of(object));
+    if !has_safe_place(&key.kind) {
+        return Err(Unfit::Secret);
+    }
+    if text.len() > MOST_BYTES {
+        return Err(Unfit::TooLarge { bytes: text.len() });
+    }
     let qualified_name =
         if key.namespace.is_empty() { key.name.clone() } else { format!("{}/{}", key.namespace, key.name) };
     Ok(json!({
         "apiVersion": "v1",
-        "kind": "Secret",
+        "kind": "ConfigMap",
         "metadata": {
-            "name": format!("{}-backup-{id}-{version}", api::FIELD_MANAGER),
+            "name": name,
             "namespace": namespace,
-            "labels": {api::BACKUP_OF: id},
+            "labels": {api::BACKUP_OF: short_id(&key)},
             "annotations": {
                 api::annotation::BACKUP_OBJECT: format!("{} {} {qualified_name}", key.kind.api_version(), key.kind.kind),
+                api::annotation::BACKUP_TAKEN: taken.to_string(),
             },
         },
-        "immutable": true,
-        "type": api::BACKUP_TYPE,
-        "data": {DATA: STANDARD.encode(text)},
+        "data": {DATA: text},
     }))
 }
 
@@ -79,36 +95,37 @@ pub fn selector(key: &Key) -> String {
     format!("{}={}", api::BACKUP_OF, short_id(key))
 }
 
-/// The key of the object in a backup, from the metadata of the Secret.
-pub fn key(secret: &Value) -> Option<Key> {
-    let mut words = secret["metadata"]["annotations"][api::annotation::BACKUP_OBJECT].as_str()?.split(' ');
+/// The key of the object in a backup, from the metadata of the backup.
+pub fn key(backup: &Value) -> Option<Key> {
+    let mut words = backup["metadata"]["annotations"][api::annotation::BACKUP_OBJECT].as_str()?.split(' ');
     let (api_version, kind, qualified_name) = (words.next()?, words.next()?, words.next()?);
     let (namespace, name) = qualified_name.split_once('/').unwrap_or(("", qualified_name));
     Some(Key { kind: Kind::new(api_version, kind), namespace: namespace.into(), name: name.into() })
 }
 
-/// The object in a backup; `None` if the Secret is not a valid backup.
-pub fn object(secret: &Value) -> Option<Value> {
-    let text = STANDARD.decode(secret["data"][DATA].as_str()?).ok()?;
+/// The object in a backup; `None` if it is not a valid backup. The first release wrote Secrets, which have a type.
+pub fn object(backup: &Value) -> Option<Value> {
+    let data = backup["data"][DATA].as_str()?;
+    let text = match backup.get("type") {
+        None => data.as_bytes().to_vec(),
+        Some(name) if name == api::BACKUP_TYPE => STANDARD.decode(data).ok()?,
+        Some(_) => return None,
+    };
     let object: Value = serde_json::from_slice(&text).ok()?;
-    (Key::of(&object) == key(secret) && secret["type"] == api::BACKUP_TYPE).then_some(object)
+    (Key::of(&object) == key(backup)).then_some(object)
+}
+
+/// When a backup was taken, from its metadata. A Secret of the first release was created then.
+pub fn taken(backup: &Value) -> Option<Timestamp> {
+    let metadata = &backup["metadata"];
+    let text = metadata["annotations"][api::annotation::BACKUP_TAKEN].as_str();
+    text.or_else(|| metadata["creationTimestamp"].as_str())?.parse().ok()
 }
 
 /// Sorts backups from the newest to the oldest.
-pub fn newest_first(secrets: &mut [Value]) {
-    let word = |secret: &Value, key: &str| secret["metadata"][key].as_str().unwrap_or_default().to_owned();
-    secrets.sort_by_cached_key(|secret| std::cmp::Reverse((word(secret, "creationTimestamp"), word(secret, "name"))));
-}
-
-/// All backups of one object except the newest.
-pub fn surplus(secrets: &[Value]) -> Vec<Surplus> {
-    let mut sorted = secrets.to_vec();
-    newest_first(&mut sorted);
-    let named = |secret: Value| {
-        let word = |key: &str| secret["metadata"][key].as_str().unwrap_or_default().to_owned();
-        Surplus { name: word("name"), uid: word("uid"), resource_version: word("resourceVersion") }
-    };
-    sorted.into_iter().skip(RETAINED).map(named).collect()
+pub fn newest_first(backups: &mut [Value]) {
+    let name = |backup: &Value| backup["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    backups.sort_by_cached_key(|backup| std::cmp::Reverse((taken(backup), name(backup))));
 }
 
 /// The object to write in order to restore a backup: it replaces the live object in its current version, or is created.
@@ -191,11 +208,18 @@ fn key_of(object: &Value) -> Key {
 #[cfg(test)]
 mod tests {
     use super::{
-        MOST_BYTES, Surplus, TooLarge, is_restored, key, newest_first, object, ownership, restored, secret, selector,
-        surplus,
+        MOST_BYTES, Unfit, config_map, is_restored, key, names, newest_first, object, ownership, restored, selector,
+        taken,
     };
     use crate::{Key, Live, ManagedFields};
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use jiff::Timestamp;
     use serde_json::{Value, json};
+
+    fn backed_up(object: &Value) -> Result<Value, Unfit> {
+        config_map(object, "home", "slot", Timestamp::UNIX_EPOCH)
+    }
 
     fn service() -> Value {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {
@@ -207,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_holds_the_whole_object_and_its_key() {
-        let backup = secret(&service(), "home").unwrap();
+    fn a_backup_holds_the_whole_object_its_key_and_its_time() {
+        let backup = backed_up(&service()).unwrap();
         assert_eq!(object(&backup).unwrap(), service());
-        assert_eq!(key(&backup), Key::of(&service()));
+        assert_eq!((key(&backup), taken(&backup)), (Key::of(&service()), Some(Timestamp::UNIX_EPOCH)));
         let metadata = &backup["metadata"];
-        assert_eq!((&backup["immutable"], &metadata["namespace"]), (&json!(true), &json!("home")));
+        assert_eq!((&metadata["name"], &metadata["namespace"]), (&json!("slot"), &json!("home")));
         assert!(metadata["labels"].get(api::MANAGED_BY.0).is_none(), "a backup is not a managed object");
         let mark = metadata["labels"][api::BACKUP_OF].as_str().unwrap();
         assert_eq!(selector(&Key::of(&service()).unwrap()), format!("{}={mark}", api::BACKUP_OF));
@@ -223,37 +247,55 @@ mod tests {
     }
 
     #[test]
-    fn each_version_is_backed_up_once() {
-        let name = |object: &Value| secret(object, "home").unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
-        let (mut newer, mut newborn) = (service(), service());
-        newer["metadata"]["resourceVersion"] = json!("6");
-        newborn["metadata"]["uid"] = json!("v");
-        assert_eq!(name(&service()), name(&service()));
-        assert!(name(&service()) != name(&newer) && name(&service()) != name(&newborn));
-        assert!(name(&service()).starts_with("virt-platform-autopilot-backup-") && name(&service()).len() < 63);
+    fn a_backup_of_the_first_release_is_read_from_its_secret() {
+        let mut secret = backed_up(&service()).unwrap();
+        secret["data"] = json!({"object": STANDARD.encode(service().to_string())});
+        secret["type"] = json!(api::BACKUP_TYPE);
+        secret["metadata"]["creationTimestamp"] = json!("2026-11-16T11:40:24Z");
+        secret["metadata"]["annotations"].as_object_mut().unwrap().remove(api::annotation::BACKUP_TAKEN);
+        assert_eq!(object(&secret), Some(service()));
+        assert_eq!(taken(&secret).unwrap().to_string(), "2026-11-16T11:40:24Z");
+        secret["type"] = json!("Opaque");
+        assert_eq!(object(&secret), None);
     }
 
     #[test]
-    fn an_object_that_is_too_large_is_not_backed_up() {
+    fn the_names_of_backups_depend_only_on_the_object() {
+        let key = Key::of(&service()).unwrap();
+        let mut other = key.clone();
+        other.namespace = "m".into();
+        let all = names(&key);
+        assert_eq!(all, names(&key));
+        assert!(all[0] != all[1] && names(&other)[0] != all[0]);
+        assert!(all.iter().all(|name| name.starts_with("virt-platform-autopilot-backup-") && name.len() < 63));
+        let newer = Key { kind: crate::Kind::new("v2", "Service"), ..key };
+        assert_eq!(names(&newer), all, "another version of the API is the same object");
+    }
+
+    #[test]
+    fn an_object_that_is_too_large_or_a_secret_is_not_backed_up() {
         let mut large = service();
         large["spec"]["a"] = json!("x".repeat(MOST_BYTES));
         let bytes = large.to_string().len();
-        assert_eq!(secret(&large, "home"), Err(TooLarge { bytes }));
+        assert_eq!(backed_up(&large), Err(Unfit::TooLarge { bytes }));
         let room = MOST_BYTES - (bytes - MOST_BYTES);
         large["spec"]["a"] = json!("x".repeat(room));
-        assert!(secret(&large, "home").is_ok(), "exactly the limit");
+        assert!(backed_up(&large).is_ok(), "exactly the limit");
+        let mut secret = service();
+        secret["kind"] = json!("Secret");
+        assert_eq!(backed_up(&secret), Err(Unfit::Secret));
+        secret["apiVersion"] = json!("example.com/v1");
+        assert!(backed_up(&secret).is_ok(), "only the Secrets of Kubernetes");
     }
 
     #[test]
-    fn all_but_the_newest_three_are_surplus() {
-        let backup = |name: &str, time: &str| json!({"metadata": {"name": name, "uid": format!("u-{name}"), "resourceVersion": "1", "creationTimestamp": time}});
-        let mut all = vec![backup("a", "2"), backup("b", "1"), backup("c", "2"), backup("d", "3"), backup("e", "1")];
-        let names: Vec<String> = surplus(&all).into_iter().map(|surplus| surplus.name).collect();
-        assert_eq!(names, ["e", "b"]);
-        assert_eq!(surplus(&all)[1], Surplus { name: "b".into(), uid: "u-b".into(), resource_version: "1".into() });
+    fn backups_are_sorted_by_the_time_they_were_taken() {
+        let backup = |name: &str, time: &str| json!({"metadata": {"name": name, "annotations": {api::annotation::BACKUP_TAKEN: time}}});
+        let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.5Z");
+        let mut all = vec![backup("a", old), json!({"metadata": {"name": "b"}}), backup("c", new), backup("d", old)];
         newest_first(&mut all);
-        assert_eq!(all[0]["metadata"]["name"], "d");
-        assert_eq!(surplus(&all[..3]), []);
+        let order: Vec<&str> = all.iter().filter_map(|backup| backup["metadata"]["name"].as_str()).collect();
+        assert_eq!(order, ["c", "d", "a", "b"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The annotations that decide whether we write an object: `mode` and `reconcile-paused`.
 
+use crate::fields::redact;
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use crate::reason::Reason;
 use api::annotation;
@@ -75,7 +76,7 @@ impl Steering {
 
 /// Shortens a value for a message.
 fn short(value: &str) -> String {
-    value.chars().take(64).collect()
+    redact::text(value).chars().take(64).collect()
 }
 
 #[cfg(test)]

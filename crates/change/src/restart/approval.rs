@@ -28,7 +28,7 @@ impl Approval<'_> {
             Planned::Create => ("create", Vec::new()),
             Planned::Delete => ("delete", Vec::new()),
             Planned::Change(changes) => {
-                let change = |change: &crate::content::Change| json!([change.path, change.before, change.after]);
+                let change = |change: &crate::content::Change| json!([change.path, change.digest]);
                 ("change", changes.0.iter().map(change).collect::<Vec<Value>>())
             }
         };

@@ -5,7 +5,7 @@ use crate::request::{Failure, METADATA, Request, WHOLE, send, send_within};
 use crate::server::Server;
 use crate::write::backup;
 use crate::write::permit::Permit;
-use change::{Effect, Key, Live, list_repair};
+use change::{Effect, Key, Live, list_repair, redact};
 use http::Method;
 use protocol::{Backup, Served, Write, WriteError, Written};
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ pub async fn write(server: &Server, permit: &Permit, write: Write) -> Result<Wri
         None => None,
     };
     let before = match backup {
-        Some(Backup { secrets, namespace }) => {
-            Some(backup::take(server, permit, &secrets, &namespace, &served, &key).await?)
+        Some(Backup { config_maps, namespace }) => {
+            Some(backup::take(server, permit, &config_maps, &namespace, &served, &key).await?)
         }
         None => None,
     };
@@ -173,24 +173,29 @@ async fn send_permitted(
     send_within(timeout, server, request).await
 }
 
-/// What a failed request means for the write.
+/// What a failed request means for the write. The server's message may quote values, which are redacted here for all who print it.
 pub(crate) fn explain(failure: Failure, key: &Key) -> WriteError {
-    let (key, is_refusal) = (key.clone(), failure.is_refusal());
+    let (is_refusal, shown) = (failure.is_refusal(), |message: &str| redact::message::redact(&key.kind, message));
+    let key = key.clone();
     match failure {
         // Another manager applies a field of ours: the same apply without force fails again.
         Failure::Answered { code: code @ 409, message } if message.starts_with("Apply failed with") => {
-            WriteError::Refused { key, code, message }
+            WriteError::Refused { key, code, message: shown(&message) }
         }
         Failure::Answered { code: 409, .. } => WriteError::Stale(key),
         Failure::Answered { code: 422, message } if message.contains("Duplicate value") => {
-            WriteError::KeyChanged { key, message }
+            WriteError::KeyChanged { key, message: shown(&message) }
         }
-        Failure::Answered { code, message } if is_refusal => WriteError::Refused { key, code, message },
+        Failure::Answered { code, message } if is_refusal => {
+            WriteError::Refused { key, code, message: shown(&message) }
+        }
         // The server reports an applied object that does not fit its schema as an internal error.
         Failure::Answered { code: 500, message } if message.contains("failed to create typed patch object") => {
-            WriteError::Refused { key, code: 422, message }
+            WriteError::Refused { key, code: 422, message: shown(&message) }
         }
-        Failure::Answered { message, .. } | Failure::Unanswered(message) => WriteError::Transient { key, message },
+        Failure::Answered { message, .. } | Failure::Unanswered(message) => {
+            WriteError::Transient { key, message: shown(&message) }
+        }
     }
 }
 
@@ -260,5 +265,9 @@ mod tests {
         let untyped = "failed to create typed patch object: .spec.x: field not declared in schema";
         assert!(matches!(explained(500, untyped), WriteError::Refused { code: 422, .. }));
         assert!(matches!(explained(503, "busy"), WriteError::Transient { .. }));
+        for code in [400, 422, 500] {
+            let quoting = explained(code, "spec.password: Invalid value: \"hunter2\": too short");
+            assert!(!quoting.to_string().contains("hunter2"), "{quoting}");
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! Backs up an object before it is changed for the first time.
 
-use crate::read::{list, live};
+use crate::read::live;
 use crate::request::Failure;
 use crate::server::Server;
 use crate::write::act::act;
 use crate::write::permit::Permit;
-use change::backup::{self, TooLarge};
+use change::backup::slots::{self, Slot, Slots};
+use change::backup::{self, Unfit};
 use change::{Effect, Key, Kind};
+use jiff::Timestamp;
 use protocol::{Served, WriteError};
 use serde_json::Value;
 
@@ -24,15 +26,25 @@ pub enum Error {
     /// The object does not exist.
     #[error("{0} is gone, so there is nothing to back up")]
     Gone(Key),
-    /// The object is larger than a backup may be: only a person can help.
-    #[error("{key} has {bytes} bytes, more than the {} of a backup", backup::MOST_BYTES)]
-    TooLarge {
+    /// The object is too large or a Secret: only a person can help.
+    #[error("{key}: {why}")]
+    Unfit {
         /// The object.
         key: Key,
-        /// Its size.
-        bytes: usize,
+        /// Why.
+        why: Unfit,
     },
-    /// The Secret could not be written.
+    /// The ConfigMaps of earlier backups could not be read.
+    #[error("could not read {slot}, a place for the backup of {key}: {source}")]
+    Slot {
+        /// The object.
+        key: Key,
+        /// The ConfigMap.
+        slot: Key,
+        /// Why.
+        source: Failure,
+    },
+    /// The ConfigMap could not be written.
     #[error("could not back up {key}")]
     Write {
         /// The object.
@@ -48,22 +60,25 @@ impl From<Error> for WriteError {
         let message = error.to_string();
         match error {
             Error::Gone(key) => WriteError::Stale(key),
-            Error::Read { key, source } if !source.is_refusal() => WriteError::Transient { key, message },
+            Error::Read { key, source } | Error::Slot { key, source, .. } if !source.is_refusal() => {
+                WriteError::Transient { key, message }
+            }
             Error::Write { key, source: WriteError::Stale(_) } => WriteError::Stale(key),
             Error::Write { source: source @ WriteError::Transient { .. }, .. } => source,
             Error::Write { key, source } => WriteError::NoBackup { key, message: source.to_string() },
-            Error::Read { key, .. } | Error::TooLarge { key, .. } => WriteError::NoBackup { key, message },
+            Error::Read { key, .. } | Error::Slot { key, .. } => WriteError::NoBackup { key, message },
+            Error::Unfit { key, why } => WriteError::NoBackup { key, message: why.to_string() },
         }
     }
 }
 
-/// Writes a backup of an object into a Secret of this namespace and returns the object as it was read.
+/// Writes a backup of an object into a ConfigMap of this namespace and returns the object as it was read.
 ///
-/// Surplus older backups are deleted afterwards; if that fails, the next backup deletes them.
+/// An object has three ConfigMaps of fixed names. The oldest backup is replaced when all of them are taken.
 pub async fn take(
     server: &Server,
     permit: &Permit,
-    secrets: &Served,
+    config_maps: &Served,
     namespace: &str,
     served: &Served,
     key: &Key,
@@ -71,27 +86,38 @@ pub async fn take(
     let read = live::whole(server, served, key).await;
     let object = read.map_err(|source| Error::Read { key: key.clone(), source })?;
     let object = object.ok_or_else(|| Error::Gone(key.clone()))?;
-    let secret =
-        backup::secret(&object, namespace).map_err(|TooLarge { bytes }| Error::TooLarge { key: key.clone(), bytes })?;
-    let name = secret["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let secret_key = |name: String| Key { kind: Kind::new("v1", "Secret"), namespace: namespace.to_owned(), name };
-    let manager = server.identity.field_manager;
-    let create = Effect::Create { object: secret };
-    let written = act(server, permit, manager, secrets, &secret_key(name), create, 0).await;
-    let created = written.map_err(|source| Error::Write { key: key.clone(), source })?.live.is_some();
-    if created && let Ok(all) = list::metadata(server, secrets, namespace, &backup::selector(key)).await {
-        for surplus in backup::surplus(&all) {
-            let delete = Effect::Delete { uid: surplus.uid, resource_version: surplus.resource_version };
-            let _ = act(server, permit, manager, secrets, &secret_key(surplus.name), delete, 0).await;
-        }
-    }
+    let existing = existing(server, config_maps, namespace, key).await?;
+    let time = slots::time_of_next(&existing, Timestamp::now());
+    let Slot::Write { index, precondition } = slots::choose(&existing, &object, time) else { return Ok(object) };
+    let slot = slot_key(namespace, &backup::names(key)[index]);
+    let config_map = backup::config_map(&object, namespace, &slot.name, time);
+    let config_map = config_map.map_err(|why| Error::Unfit { key: key.clone(), why })?;
+    let effect = Effect::apply(config_map, precondition, true);
+    let written = act(server, permit, server.identity.field_manager, config_maps, &slot, effect, 0).await;
+    written.map_err(|source| Error::Write { key: key.clone(), source })?;
     Ok(object)
+}
+
+/// Reads the ConfigMaps of an object's backups. They are read by name: the operator's role lists no ConfigMaps for them.
+pub async fn existing(server: &Server, config_maps: &Served, namespace: &str, key: &Key) -> Result<Slots, Error> {
+    let mut slots = Slots::default();
+    for (slot, name) in slots.iter_mut().zip(backup::names(key)) {
+        let slot_key = slot_key(namespace, &name);
+        let read = live::whole(server, config_maps, &slot_key).await;
+        *slot = read.map_err(|source| Error::Slot { key: key.clone(), slot: slot_key, source })?;
+    }
+    Ok(slots)
+}
+
+fn slot_key(namespace: &str, name: &str) -> Key {
+    Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Error;
     use crate::request::Failure;
+    use change::backup::Unfit;
     use change::{Key, Kind};
     use protocol::WriteError;
 
@@ -103,7 +129,11 @@ mod tests {
         assert!(matches!(read(403).into(), WriteError::NoBackup { .. }));
         assert!(matches!(read(500).into(), WriteError::Transient { .. }));
         assert!(matches!(Error::Gone(key()).into(), WriteError::Stale(_)));
-        assert!(matches!(Error::TooLarge { key: key(), bytes: 1 }.into(), WriteError::NoBackup { .. }));
+        assert!(matches!(Error::Unfit { key: key(), why: Unfit::Secret }.into(), WriteError::NoBackup { .. }));
+        let slot =
+            |code| Error::Slot { key: key(), slot: key(), source: Failure::Answered { code, message: "no".into() } };
+        assert!(matches!(slot(403).into(), WriteError::NoBackup { .. }));
+        assert!(matches!(slot(503).into(), WriteError::Transient { .. }));
         let refused = WriteError::Refused { key: key(), code: 403, message: "no".into() };
         assert!(matches!(write(refused).into(), WriteError::NoBackup { .. }));
         let transient = WriteError::Transient { key: key(), message: "no".into() };

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         if !arguments.dry_run {
             print(&format!(
                 "nothing was deleted. After the uninstall, delete the backups and the operator's state with:\n  \
-                 kubectl --namespace {namespace} delete secrets --selector {}\n  \
+                 kubectl --namespace {namespace} delete configmaps,secrets --selector {}\n  \
                  kubectl --namespace {namespace} delete configmap/{} lease/{}\n",
                 api::BACKUP_OF, api::STATE, api::LEASE
             ))?;

@@ -1,10 +1,13 @@
 //! `rollback`: restores an object as it was before its adoption.
 
+mod migrate;
+
 use super::print;
 use super::target::{Reached, Target};
 use anyhow::{Context, bail};
 use change::{Effect, Impact, Key, Kind, backup};
 use cluster::{list, live};
+use jiff::Timestamp;
 use protocol::{Served, WriteError};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -25,20 +28,23 @@ const WHEN_BACKED_UP: &str = "an object is backed up when the autopilot adopts i
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The object's kind, such as ConfigMap, or KubeletConfig.machineconfiguration.openshift.io
-    #[arg(required_unless_present = "list", requires = "name")]
+    #[arg(required_unless_present_any = ["list", "migrate"], requires = "name")]
     kind: Option<String>,
     /// The object's name
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "migrate"])]
     name: Option<String>,
     /// The object's namespace, if objects in several namespaces have backups
     #[arg(long, value_name = "NAMESPACE")]
     object_namespace: Option<String>,
-    /// The Secret of the backup; by default the newest
-    #[arg(long, value_name = "SECRET", conflicts_with = "list")]
+    /// The name of the backup; by default the newest
+    #[arg(long, value_name = "BACKUP", conflicts_with_all = ["list", "migrate"])]
     to: Option<String>,
     /// List the backups and restore nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "migrate")]
     list: bool,
+    /// Move backups of the first release from Secrets to ConfigMaps, and restore nothing
+    #[arg(long)]
+    migrate: bool,
     #[command(flatten)]
     target: Target,
 }
@@ -57,17 +63,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         namespace: arguments.object_namespace.as_deref(),
     };
     arguments.target.with(async |reached| {
-        let (namespace, secrets) = (&reached.key.namespace, secrets(&reached)?);
-        let all = list::metadata(&reached.server, &secrets, namespace, api::BACKUP_OF).await;
-        let all = all.with_context(|| format!("could not list the Secrets of namespace {namespace}"))?;
+        let all = backups(&reached).await?;
         let found = selection.among(all.clone());
         if arguments.list {
             return print(&table(&found));
         }
+        if arguments.migrate {
+            return migrate::run(&reached, &found).await;
+        }
         let key = selection.one(&found, &all)?;
         let chosen = match &arguments.to {
-            None => found.first().map(name),
-            Some(wanted) => found.iter().map(name).find(|name| name == wanted),
+            None => found.first(),
+            Some(wanted) => found.iter().find(|backup| name(backup) == *wanted),
         };
         let Some(chosen) = chosen else {
             let names: Vec<String> = found.iter().map(name).collect();
@@ -77,14 +84,42 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 names.join(", ")
             );
         };
-        let secret = Key { kind: Kind::new("v1", "Secret"), namespace: namespace.clone(), name: chosen };
-        let read = live::whole(&reached.server, &secrets, &secret).await;
-        let read = read
-            .with_context(|| format!("could not read {secret}"))?
-            .with_context(|| format!("{secret} does not exist any more"))?;
-        let before = backup::object(&read).with_context(|| format!("{secret} does not contain a backup of {key}"))?;
-        roll_back(&reached, &key, before, &read, &secret).await
+        let (stored, read) = read(&reached, chosen).await?;
+        let before = backup::object(&read).with_context(|| format!("{stored} does not contain a backup of {key}"))?;
+        roll_back(&reached, &key, before, &read, &stored).await
     })
+}
+
+/// The metadata of all backups: ConfigMaps, and the Secrets of the first release.
+async fn backups(reached: &Reached) -> anyhow::Result<Vec<Value>> {
+    let (namespace, mut all) = (&reached.key.namespace, Vec::new());
+    for kind in ["ConfigMap", "Secret"] {
+        let served = served(reached, kind)?;
+        let listed = match list::metadata(&reached.server, &served, namespace, api::BACKUP_OF).await {
+            Err(failure) if kind == "Secret" && failure.is_refusal() => {
+                print(&format!(
+                    "backups of the first release are left out, because their Secrets cannot be listed: {failure}\n"
+                ))?;
+                continue;
+            }
+            listed => listed.with_context(|| format!("could not list the {kind}s of namespace {namespace}"))?,
+        };
+        all.extend(listed.into_iter().map(|mut backup| {
+            backup["kind"] = kind.into();
+            backup
+        }));
+    }
+    Ok(all)
+}
+
+/// Reads a whole backup; also returns its key.
+async fn read(reached: &Reached, backup: &Value) -> anyhow::Result<(Key, Value)> {
+    let kind = backup["kind"].as_str().unwrap_or_default();
+    let key = Key { kind: Kind::new("v1", kind), namespace: reached.key.namespace.clone(), name: name(backup) };
+    let read = live::whole(&reached.server, &served(reached, kind)?, &key).await;
+    let read = read.with_context(|| format!("could not read {key}"))?;
+    let read = read.with_context(|| format!("{key} does not exist any more"))?;
+    Ok((key, read))
 }
 
 async fn roll_back(
@@ -92,7 +127,7 @@ async fn roll_back(
     key: &Key,
     mut before: Value,
     backup: &Value,
-    secret: &Key,
+    stored: &Key,
 ) -> anyhow::Result<()> {
     let served = reached.kinds.find(&key.kind);
     let served = served
@@ -129,12 +164,12 @@ async fn roll_back(
         print("the nodes of its pool restart, unless they already run this configuration\n")?;
     }
     let times = restore(reached, &served, key, &before).await?;
-    let taken = backup["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
+    let taken = time(backup);
     print(&match times {
         0 => format!("{key} already is as it was at {taken}; nothing was written\n"),
-        1 => format!("restored {key} as it was at {taken} ({secret})\n"),
+        1 => format!("restored {key} as it was at {taken} ({stored})\n"),
         _ => format!(
-            "restored {key} as it was at {taken} ({secret}), {times} times, because another writer changed it\n"
+            "restored {key} as it was at {taken} ({stored}), {times} times, because another writer changed it\n"
         ),
     })?;
     print(&format!(
@@ -192,14 +227,14 @@ async fn write(
     Ok(())
 }
 
-fn secrets(reached: &Reached) -> anyhow::Result<Served> {
-    reached.kinds.find(&Kind::new("v1", "Secret")).context("this cluster does not serve Secrets")
+fn served(reached: &Reached, kind: &str) -> anyhow::Result<Served> {
+    reached.kinds.find(&Kind::new("v1", kind)).with_context(|| format!("this cluster does not serve {kind}s"))
 }
 
 impl Selection<'_> {
     /// The selected backups, newest first.
     fn among(&self, mut backups: Vec<Value>) -> Vec<Value> {
-        backups.retain(|secret| backup::key(secret).is_some_and(|key| self.matches(&key)));
+        backups.retain(|backup| backup::key(backup).is_some_and(|key| self.matches(&key)));
         backup::newest_first(&mut backups);
         backups
     }
@@ -250,32 +285,44 @@ fn names(backups: &[Value]) -> String {
     objects.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-fn name(secret: &Value) -> String {
-    secret["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+fn name(backup: &Value) -> String {
+    backup["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// When a backup was taken, to the second.
+fn time(backup: &Value) -> String {
+    let seconds = backup::taken(backup).and_then(|taken| Timestamp::from_second(taken.as_second()).ok());
+    seconds.map(|seconds| seconds.to_string()).unwrap_or_default()
 }
 
 fn table(backups: &[Value]) -> String {
     if backups.is_empty() {
         return "no backups found\n".into();
     }
-    let row = |secret: &Value| {
-        let object = backup::key(secret).map(|key| key.to_string()).unwrap_or_default();
-        let taken = secret["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned();
-        [object, taken, name(secret)]
+    let row = |backup: &Value| {
+        let object = backup::key(backup).map(|key| key.to_string()).unwrap_or_default();
+        let kind = backup["kind"].as_str().unwrap_or_default().to_owned();
+        [object, time(backup), kind, name(backup)]
     };
-    super::table::table(["OBJECT", "TAKEN", "SECRET"], &backups.iter().map(row).collect::<Vec<_>>())
+    let mut text =
+        super::table::table(["OBJECT", "TAKEN", "KIND", "BACKUP"], &backups.iter().map(row).collect::<Vec<_>>());
+    if backups.iter().any(|backup| backup["kind"] == "Secret") {
+        text.push_str("to move the backups of the first release to ConfigMaps, run \"virtpilot rollback --migrate\"\n");
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Selection, is_kind};
     use change::{Kind, backup};
+    use jiff::Timestamp;
     use serde_json::{Value, json};
 
     fn backed_up(api_version: &str, kind: &str, namespace: &str) -> Value {
         let object =
             json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": namespace}});
-        backup::secret(&object, "home").unwrap()
+        backup::config_map(&object, "home", "slot", Timestamp::UNIX_EPOCH).unwrap()
     }
 
     #[test]

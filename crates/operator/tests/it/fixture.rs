@@ -96,9 +96,9 @@ impl Fixture {
         deployment::objects(&self.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE))
     }
 
-    /// The Secrets with the backups of adopted objects.
+    /// The ConfigMaps with the backups of adopted objects.
     pub(crate) fn backups(&self) -> Api<DynamicObject> {
-        deployment::objects(&self.playground, "v1", "Secret", Some(NAMESPACE))
+        deployment::objects(&self.playground, "v1", "ConfigMap", Some(NAMESPACE))
     }
 
     /// Stops the operator, deletes all objects and recreates the HyperConverged.

@@ -83,8 +83,7 @@ pub(crate) async fn run(fixture: &Fixture, expected: Option<&Value>) -> Value {
     set("enable-extra", Some("true")).await;
     fixture.becomes(&maps, "life-extra", "/data/first", json!("one")).await;
     let backups = fixture.backups().list(&ListParams::default().labels(api::BACKUP_OF)).await.unwrap();
-    let backups =
-        backups.items.iter().filter_map(|secret| change::backup::object(&serde_json::to_value(secret).unwrap()));
+    let backups = backups.items.iter().filter_map(|map| change::backup::object(&serde_json::to_value(map).unwrap()));
     let is_backed_up = backups.into_iter().any(|backup| backup["data"] == json!({"first": "theirs", "mine": "stays"}));
     assert!(is_backed_up, "life-adopted was backed up before its adoption");
     fixture.settled(expected).await

@@ -24,4 +24,5 @@ mod ownership;
 mod reconcile;
 mod rollback;
 mod scripts;
+mod secrets;
 mod upgrades;

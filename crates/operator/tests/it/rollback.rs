@@ -2,6 +2,7 @@
 
 use crate::commands::virtpilot;
 use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, eventually, playground, quiet};
+use change::backup::Unfit;
 use change::{Effect, Key, Kind};
 use cluster::{Permit, Server, Timeouts, backup, discovery, live};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -40,8 +41,8 @@ impl TestCluster {
         self.kinds.find(&key.kind).unwrap()
     }
 
-    fn secrets(&self) -> Served {
-        self.kinds.find(&Kind::new("v1", "Secret")).unwrap()
+    fn config_maps(&self) -> Served {
+        self.kinds.find(&Kind::new("v1", "ConfigMap")).unwrap()
     }
 
     /// Reads the whole object.
@@ -86,8 +87,8 @@ impl TestCluster {
     }
 
     async fn back_up(&self, key: &Key) -> Value {
-        let (permit, secrets) = (Permit::typed_command(), self.secrets());
-        backup::take(&self.server, &permit, &secrets, NAMESPACE, &self.served(key), key).await.unwrap()
+        let (permit, config_maps) = (Permit::typed_command(), self.config_maps());
+        backup::take(&self.server, &permit, &config_maps, NAMESPACE, &self.served(key), key).await.unwrap()
     }
 
     fn virtpilot(&self, arguments: &[&str]) -> (String, String, Option<i32>) {
@@ -235,36 +236,94 @@ async fn each_version_is_backed_up_once_and_the_last_three_backups_are_kept() {
     let test = TestCluster::start().await;
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "adopted", "namespace": NAMESPACE}, "data": {"a": "0"}});
     let key = test.create(&object).await;
-    let secrets = deployment::objects(&test.playground, "v1", "Secret", Some(NAMESPACE));
-    let names = async || {
-        let params = ListParams::default().labels(&change::backup::selector(&key));
-        let list = secrets.list(&params).await.unwrap();
-        list.items.into_iter().map(|secret| secret.metadata.name.unwrap()).collect::<Vec<_>>()
+    let maps = deployment::objects(&test.playground, "v1", "ConfigMap", Some(NAMESPACE));
+    let versions = async || {
+        let list = maps.list(&ListParams::default().labels(&change::backup::selector(&key))).await.unwrap();
+        let objects = list.items.iter().map(|map| change::backup::object(&serde_json::to_value(map).unwrap()).unwrap());
+        let mut versions: Vec<String> =
+            objects.map(|object| object["data"]["a"].as_str().unwrap().to_owned()).collect();
+        versions.sort();
+        versions
     };
     assert_eq!(test.back_up(&key).await, test.get(&key).await, "the backup contains the live object");
     test.back_up(&key).await;
-    assert_eq!(names().await.len(), 1, "the same version is backed up once");
-    let first = names().await;
+    assert_eq!(versions().await, ["0"], "the same version is backed up once");
     for version in 1..=4 {
-        // The creation time of a backup has a resolution of one second.
-        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
         test.edit("editor", &key, json!({"data": {"a": version.to_string()}})).await;
         test.back_up(&key).await;
     }
-    let left = names().await;
-    assert!(left.len() == 3 && !left.contains(&first[0]), "{left:?}");
+    assert_eq!(versions().await, ["2", "3", "4"]);
     let (stdout, ..) = test.virtpilot(&["rollback", "ConfigMap", "adopted", "--list"]);
     assert_eq!(stdout.lines().count(), 4, "{stdout}");
     let oldest = stdout.lines().last().unwrap().split_whitespace().last().unwrap().to_owned();
     let (_, stderr, code) = test.virtpilot(&["rollback", "ConfigMap", "adopted", "--to", &oldest]);
     assert_eq!((code, test.get(&key).await["data"]["a"].as_str()), (Some(0), Some("2")), "{stderr}");
 
+    // An object of almost 512 KiB is backed up, also if its text is quoted twice.
+    test.edit("editor", &key, json!({"data": {"a": "\"".repeat(255_000)}})).await;
+    let large = test.back_up(&key).await;
+    assert!(large.to_string().len() > 510_000 && versions().await.contains(&"\"".repeat(255_000)));
     // An object that is too large for a backup is an error.
     let large = json!({"data": {"a": "x".repeat(600_000)}});
     test.edit("editor", &key, large).await;
     let (permit, served) = (Permit::typed_command(), test.served(&key));
-    let error = backup::take(&test.server, &permit, &test.secrets(), NAMESPACE, &served, &key).await.unwrap_err();
-    assert!(matches!(error, backup::Error::TooLarge { bytes, .. } if bytes > 600_000), "{error}");
+    let error = backup::take(&test.server, &permit, &test.config_maps(), NAMESPACE, &served, &key).await.unwrap_err();
+    let backup::Error::Unfit { why: Unfit::TooLarge { bytes }, .. } = error else { panic!("{error}") };
+    assert!(bytes > 600_000, "{bytes}");
+}
+
+/// Stores a backup as the first release did: in a Secret.
+async fn store_in_secret(test: &TestCluster, object: &Value, name: &str) {
+    let mut secret =
+        change::backup::config_map(object, NAMESPACE, name, jiff::Timestamp::UNIX_EPOCH).unwrap_or_else(|_| {
+            let text = format!("{} {} {NAMESPACE}/{}", "v1", "Secret", object["metadata"]["name"].as_str().unwrap());
+            json!({"apiVersion": "v1", "metadata": {"name": name, "namespace": NAMESPACE, "labels": {api::BACKUP_OF: "x"},
+                "annotations": {api::annotation::BACKUP_OBJECT: text}}})
+        });
+    secret["kind"] = json!("Secret");
+    secret["type"] = json!(api::BACKUP_TYPE);
+    secret["immutable"] = json!(true);
+    secret.as_object_mut().unwrap().remove("data");
+    secret["stringData"] = json!({"object": object.to_string()});
+    secret["metadata"]["annotations"].as_object_mut().unwrap().remove(api::annotation::BACKUP_TAKEN);
+    let secrets = deployment::objects(&test.playground, "v1", "Secret", Some(NAMESPACE));
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backups_of_the_first_release_are_found_restored_and_moved() {
+    let test = TestCluster::start().await;
+    let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}, "data": {"a": "1"}});
+    let (restored, moved) = (test.create(&object("restored")).await, test.create(&object("moved")).await);
+    let (before, second) = (test.get(&restored).await, test.get(&moved).await);
+    store_in_secret(&test, &before, "old-restored").await;
+    store_in_secret(&test, &second, "old-moved").await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": NAMESPACE}});
+    store_in_secret(&test, &secret, "old-secret").await;
+    for key in [&restored, &moved] {
+        test.edit("editor", key, json!({"data": {"a": "2"}})).await;
+    }
+    let (stdout, stderr, _) = test.virtpilot(&["rollback", "--list"]);
+    assert!(stdout.contains("Secret  old-restored") && stdout.contains("rollback --migrate"), "{stdout}{stderr}");
+    let (stdout, stderr, code) = test.virtpilot(&["rollback", "ConfigMap", "restored"]);
+    assert!(code == Some(0) && stdout.contains("(Secret openshift-cnv/old-restored)"), "{stdout}{stderr}");
+    assert_eq!(plain(test.get(&restored).await), plain(before));
+
+    let (stdout, stderr, code) = test.virtpilot(&["rollback", "--migrate"]);
+    assert_eq!((code, stdout.matches("moved the backup of").count()), (Some(0), 2), "{stdout}{stderr}");
+    assert!(stdout.contains("left Secret openshift-cnv/old-secret: it contains a Secret"), "{stdout}");
+    let secrets = deployment::objects(&test.playground, "v1", "Secret", Some(NAMESPACE));
+    let left = secrets.list(&ListParams::default().labels(api::BACKUP_OF)).await.unwrap();
+    let left: Vec<String> = left.items.into_iter().filter_map(|secret| secret.metadata.name).collect();
+    assert_eq!(left, ["old-secret"]);
+    let (stdout, stderr, code) = test.virtpilot(&["rollback", "ConfigMap", "moved"]);
+    assert!(
+        code == Some(0) && stdout.contains("(ConfigMap openshift-cnv/virt-platform-autopilot-backup-"),
+        "{stdout}{stderr}"
+    );
+    assert_eq!(plain(test.get(&moved).await), plain(second));
+    let (stdout, ..) = test.virtpilot(&["rollback", "ConfigMap", "moved", "--migrate"]);
+    assert_eq!(stdout, "no backups of the first release found\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -457,8 +516,8 @@ async fn a_rollback_while_the_operator_runs_is_not_overwritten() {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"first": "mine", "third": "3"}});
     let key = Key::of(&object).unwrap();
     maps.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
-    let (served, secrets) = (kinds.find(&key.kind).unwrap(), kinds.find(&Kind::new("v1", "Secret")).unwrap());
-    let before = backup::take(&server, &Permit::typed_command(), &secrets, NAMESPACE, &served, &key).await.unwrap();
+    let served = kinds.find(&key.kind).unwrap();
+    let before = backup::take(&server, &Permit::typed_command(), &served, NAMESPACE, &served, &key).await.unwrap();
     running.restart();
     eventually("scene-settings is adopted", async || {
         (maps.get("scene-settings").await.unwrap().data["data"]["first"] == "one").then_some(())

@@ -66,23 +66,22 @@ async fn a_write_is_guarded_recorded_and_backed_up() {
     let record = config_map("record");
     let effect = Effect::apply(desired("record", "kept"), Precondition::None, true);
     write.record = Some((record.clone(), served.clone(), effect));
-    let secrets = stage.kinds.find(&Kind::new("v1", "Secret")).unwrap();
-    write.backup = Some(Backup { secrets: secrets.clone(), namespace: "default".into() });
+    write.backup = Some(Backup { config_maps: served.clone(), namespace: "default".into() });
     let written = stage.write(write).await.unwrap();
     assert_eq!(written.before.unwrap()["data"]["a"], "3");
     assert_eq!(stage.whole(&key).await["data"]["a"], "4");
     assert_eq!(stage.whole(&record).await["data"]["a"], "kept");
-    let backups = list::metadata(&stage.server, &secrets, "default", &change::backup::selector(&key)).await.unwrap();
+    let backups = list::metadata(&stage.server, &served, "default", &change::backup::selector(&key)).await.unwrap();
     assert_eq!(backups.len(), 1);
 
     // Without a backup the object is left as it is, and what is gone needs none.
     let mut write = stage.one(&key, apply("5", Precondition::None, true));
-    write.backup = Some(Backup { secrets: secrets.clone(), namespace: "does-not-exist".into() });
+    write.backup = Some(Backup { config_maps: served.clone(), namespace: "does-not-exist".into() });
     let unsaved = stage.write(write).await;
     assert!(matches!(unsaved, Err(WriteError::NoBackup { .. })), "{unsaved:?}");
     assert_eq!(stage.whole(&key).await["data"]["a"], "4");
     let mut write = stage.one(&config_map("missing"), apply("5", Precondition::None, true));
-    write.backup = Some(Backup { secrets, namespace: "default".into() });
+    write.backup = Some(Backup { config_maps: served.clone(), namespace: "default".into() });
     assert!(matches!(stage.write(write).await, Err(WriteError::Stale(_))));
 
     // Objects are found by the label of the identity.

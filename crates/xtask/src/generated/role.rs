@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 use anyhow::{Context, bail};
 use api::{LEASE, STATE};
 use catalog::{Answer, Asset, Catalog, Condition, Facts, Hardware, Prune, Query, Rendered};
-use change::{Key, Kind};
+use change::{Key, Kind, backup};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +59,13 @@ pub(crate) fn of(catalog: &Catalog) -> anyhow::Result<String> {
     let (mut objects, mut reads) = (Vec::new(), BTreeSet::new());
     for asset in &catalog.assets {
         let key = object(catalog, asset, &mut reads)?;
+        if !backup::has_safe_place(&key.kind) {
+            bail!(
+                "asset {} is a Secret, which no role grants: whoever may write a Secret can make a token of any account in its \
+                 namespace",
+                asset.name
+            );
+        }
         objects.push(Granted { may_delete: asset.prune != Prune::Never, is_tombstone: false, key });
     }
     for tombstone in &catalog.tombstones {
@@ -187,14 +194,18 @@ fn text(objects: &[Granted], reads: &BTreeSet<Kind>) -> String {
          name: {name}\n    namespace: {namespace}\n"
     ));
     let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
-    // The lease is created with POST, which RBAC cannot restrict by name, and the names of backups vary. So both are granted for
-    // all names, but only in the operator's namespace.
+    let adoptable = objects.iter().filter(|granted| !granted.is_tombstone);
+    let backups = adoptable.flat_map(|granted| backup::names(&granted.key));
+    let backups = backups.map(|name| format!("      - \"{name}\"\n")).collect::<String>();
+    // The lease is created with POST, which RBAC cannot restrict by name, so that is granted for all names. ConfigMaps are created with
+    // an apply, which it can.
     text.push_str(&format!(
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n  \
          - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n  \
-         - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [create, list, delete]\n\
+         # Backups: three for each object that can be adopted.\n  \
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames:\n{backups}    verbs: [create, get, patch]\n\
          ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
          roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {name}\n{subject}"
     ));
@@ -260,8 +271,8 @@ mod tests {
             granted("Service", "former", true, true),
             granted("Namespace", "home", false, true),
         ];
-        let role = text(&objects, &BTreeSet::from([Kind::new("v1", "ConfigMap")]));
-        assert!(role.contains("    resources: [configmaps]\n    verbs: [get, list, watch]\n"), "{role}");
+        let text = text(&objects, &BTreeSet::from([Kind::new("v1", "ConfigMap")]));
+        assert!(text.contains("    resources: [configmaps]\n    verbs: [get, list, watch]\n"), "{text}");
         for (resource, name, verbs) in [
             ("services", "metrics", "create, get, patch, delete"),
             ("services", "kept", "create, get, patch"),
@@ -269,16 +280,20 @@ mod tests {
             ("namespaces", "home", "create, get, patch"),
         ] {
             let rule = format!("    resources: [{resource}]\n    resourceNames: [\"{name}\"]\n    verbs: [{verbs}]\n");
-            assert!(role.contains(&rule), "{rule} is not in\n{role}");
+            assert!(text.contains(&rule), "{rule} is not in\n{text}");
         }
         for forbidden in ["\"*\"", "bind]", "escalate]", "impersonate"] {
-            assert!(!role.contains(forbidden), "{forbidden}");
+            assert!(!text.contains(forbidden), "{forbidden}");
         }
-        // Secrets are only granted in the operator's namespace, for backups.
-        let (cluster_wide, namespaced) = role.split_once("\nkind: Role\n").unwrap();
-        assert!(!cluster_wide.contains("secrets"), "{cluster_wide}");
-        assert_eq!(namespaced.matches("resources: [secrets]\n    verbs: [create, list, delete]\n").count(), 1);
-        assert_eq!(namespaced.matches("secrets").count(), 1);
+        // Whoever may write a Secret can make a token of any account in its namespace.
+        assert!(!text.to_lowercase().contains("secret"), "{text}");
+        let error = role("apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "").unwrap_err().to_string();
+        assert!(error.contains("asset a is a Secret"), "{error}");
+        // Backups are granted by name, for objects that can be adopted.
+        let (cluster_wide, namespaced) = text.split_once("\nkind: Role\n").unwrap();
+        let names = |name: &str| change::backup::names(&granted("Service", name, false, true).key);
+        assert!(names("metrics").iter().all(|name| namespaced.contains(name) && !cluster_wide.contains(name)));
+        assert!(names("former").iter().all(|name| !text.contains(name)), "a tombstone is never adopted");
         assert_eq!(
             (plural("NodeFeatureDiscovery").as_str(), plural("Ingress").as_str()),
             ("nodefeaturediscoveries", "ingresses")

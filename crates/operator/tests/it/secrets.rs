@@ -1,0 +1,153 @@
+//! What the operator's own token opens: no Secret of anybody, and no way to make one. What it reports shows none either.
+
+use crate::operator::{NAMESPACE, Running, annotate, eventually, playground};
+use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use playground::service_account::Account;
+use playground::{Scene, deployment};
+use serde_json::{Value, json};
+
+/// The role of our own pack, and those of the packs of other tests.
+const ROLES: [&str; 6] = [
+    include_str!("../../../../deploy/rbac/role.yaml"),
+    include_str!("../packs/adopted.role.yaml"),
+    include_str!("../packs/facts.role.yaml"),
+    include_str!("../packs/kinds.role.yaml"),
+    include_str!("../packs/life.role.yaml"),
+    include_str!("../packs/scene.role.yaml"),
+];
+/// The pack of the second role.
+const ADOPTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/adopted");
+/// A Secret of somebody else.
+const THEIRS: &str = "theirs";
+/// An account with all rights.
+const ADMIN: &str = "admin";
+
+fn secret(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"password": "hidden"}})
+}
+
+/// A Secret into which the server puts a token of another account.
+fn token_of_another(name: &str) -> Value {
+    let annotations = json!({"kubernetes.io/service-account.name": ADMIN});
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "annotations": annotations},
+        "type": "kubernetes.io/service-account-token"})
+}
+
+fn parse<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn is_forbidden<T>(result: Result<T, kube::Error>) -> bool {
+    matches!(result, Err(kube::Error::Api(status)) if status.code == 403)
+}
+
+/// The names of ConfigMaps that the role may write in the operator's namespace: backups and state.
+fn granted_names(role: &str) -> Vec<String> {
+    let manifests: Vec<Value> = serde_saphyr::from_multiple(role).unwrap();
+    let rules = manifests.iter().filter(|manifest| manifest["kind"] == "Role");
+    let rules = rules.flat_map(|manifest| manifest["rules"].as_array().unwrap().clone());
+    let names = rules.flat_map(|rule| rule["resourceNames"].as_array().cloned().unwrap_or_default());
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// Tries everything that a thief of the token would try in one namespace.
+async fn assert_no_secret_opens(account: &Account, namespace: &str, names: &[String]) {
+    let secrets: Api<Secret> = Api::namespaced(account.client.clone(), namespace);
+    let (post, patch) = (PostParams::default(), PatchParams::apply("thief").force());
+    assert!(is_forbidden(secrets.list(&ListParams::default()).await), "list in {namespace}");
+    assert!(is_forbidden(secrets.watch(&WatchParams::default(), "0").await.map(|_| ())), "watch in {namespace}");
+    assert!(is_forbidden(secrets.delete_collection(&DeleteParams::default(), &ListParams::default()).await));
+    for name in names.iter().map(String::as_str).chain([THEIRS, "new"]) {
+        let what = format!("{name} in {namespace}");
+        assert!(is_forbidden(secrets.get(name).await), "get {what}");
+        assert!(is_forbidden(secrets.delete(name, &DeleteParams::default()).await), "delete {what}");
+        for wanted in [secret(name), token_of_another(name)] {
+            let object: Secret = parse(wanted.clone());
+            assert!(is_forbidden(secrets.create(&post, &object).await), "create {what}");
+            assert!(is_forbidden(secrets.replace(name, &post, &object).await), "replace {what}");
+            assert!(is_forbidden(secrets.patch(name, &patch, &Patch::Apply(&wanted)).await), "apply {what}");
+        }
+    }
+    // The other ways to the token of another account.
+    let accounts: Api<ServiceAccount> = Api::namespaced(account.client.clone(), namespace);
+    let request = parse(json!({"spec": {"audiences": []}}));
+    assert!(is_forbidden(accounts.create_token_request(ADMIN, &post, &request).await), "a token in {namespace}");
+    let pods: Api<Pod> = Api::namespaced(account.client.clone(), namespace);
+    let pod = parse(
+        json!({"metadata": {"name": "thief"}, "spec": {"serviceAccountName": ADMIN, "containers": [{"name": "a", "image": "a"}]}}),
+    );
+    assert!(is_forbidden(pods.create(&post, &pod).await), "a pod in {namespace}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_token_reads_creates_and_deletes_no_secret() {
+    let playground = playground().await;
+    for namespace in [NAMESPACE, "default"] {
+        let secrets = deployment::objects(&playground, "v1", "Secret", Some(namespace));
+        secrets.create(&PostParams::default(), &parse(secret(THEIRS))).await.unwrap();
+        playground.account(namespace, ADMIN).await.unwrap_or_else(|error| panic!("{error}"));
+    }
+    for role in ROLES {
+        let account = deployment::grant_for(&playground, role).await.unwrap_or_else(|error| panic!("{error}"));
+        let names = granted_names(role);
+        for namespace in [NAMESPACE, "default", "kube-system"] {
+            assert_no_secret_opens(&account, namespace, &names).await;
+            // The same by what the server says that the token may do.
+            let spec = SelfSubjectRulesReviewSpec { namespace: Some(namespace.into()) };
+            let review = SelfSubjectRulesReview { spec, ..SelfSubjectRulesReview::default() };
+            let reviews: Api<SelfSubjectRulesReview> = Api::all(account.client.clone());
+            let status = reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap();
+            for rule in status.resource_rules {
+                let opens = |resource: &String| {
+                    ["secrets", "*", "serviceaccounts/token", "pods", "pods/exec"].contains(&resource.as_str())
+                };
+                let ResourceRule { resources, verbs, .. } = &rule;
+                assert!(!resources.iter().flatten().any(opens), "{namespace}: {rule:?}");
+                assert!(!verbs.iter().any(|verb| ["*", "impersonate", "bind", "escalate"].contains(&verb.as_str())));
+            }
+        }
+        // In its namespace it makes no ConfigMap but its own, and deletes none of them.
+        let maps: Api<ConfigMap> = Api::namespaced(account.client.clone(), NAMESPACE);
+        let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let patch = PatchParams::apply("thief");
+        assert!(is_forbidden(maps.create(&PostParams::default(), &parse(map("new"))).await));
+        assert!(is_forbidden(maps.patch("new", &patch, &Patch::Apply(&map("new"))).await));
+        assert!(is_forbidden(maps.delete(api::STATE, &DeleteParams::default()).await));
+        let backup = names.iter().find(|name| name.contains("-backup-")).unwrap();
+        maps.patch(backup, &patch, &Patch::Apply(&map(backup))).await.unwrap();
+        assert!(is_forbidden(maps.delete(backup, &DeleteParams::default()).await));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_show_no_value_of_a_variable() {
+    const MARKER: &str = "hunter2";
+    let mut running = Running::on(Scene::preset("small").unwrap(), ROLES[1], &["--assets-dir", ADOPTED]).await;
+    let workloads = deployment::objects(&running.playground, "apps/v1", "DaemonSet", Some(NAMESPACE));
+    let containers = json!([{"name": "main", "image": "one"},
+        {"name": "side", "image": "two", "env": [{"name": "PLAIN", "value": MARKER}], "args": ["--password", MARKER]}]);
+    let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": {"nodeSelector": {"no/where": "true"}, "containers": containers}});
+    let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "adopted"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}});
+    workloads.create(&PostParams::default(), &parse(object)).await.unwrap();
+    running.annotate_hco("autopilot", Some("true")).await;
+    running.restart();
+    let about = async |reason: &str| {
+        eventually(reason, async || {
+            running.events(reason).await.into_iter().find(|note| note.starts_with("DaemonSet openshift-cnv/adopted"))
+        })
+        .await
+    };
+    let adopted = about("Adopted").await;
+    assert!(adopted.contains("spec.containers") && !adopted.contains(MARKER), "{adopted}");
+    // The server refuses a variable without a valid name and quotes it.
+    let patch = json!([{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": [{"name": "A=hunter2", "value": MARKER}]}]);
+    annotate(&workloads, "adopted", "patch", Some(&patch.to_string())).await;
+    let refused = about("InvalidPatch").await;
+    assert!(refused.contains("env[0].name: Invalid value: ") && !refused.contains(MARKER), "{refused}");
+    workloads.delete("adopted", &DeleteParams::default()).await.unwrap();
+    let recreated = about("DriftCorrected").await;
+    assert!(recreated.contains("containers/0/env") && !recreated.contains(MARKER), "{recreated}");
+}
