@@ -13,6 +13,7 @@ pub mod exclusion;
 #[cfg(test)]
 mod fuzz;
 mod gated;
+pub mod glob;
 mod guards;
 pub mod identity;
 pub mod notice;
