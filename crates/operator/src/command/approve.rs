@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let hex = digest.strip_prefix("sha256:").unwrap_or_default();
     if hex.len() != 64 || !hex.chars().all(|digit| digit.is_ascii_hexdigit() && !digit.is_ascii_uppercase()) {
         bail!(
-            "{digest:?} is not a digest\n  fix: copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
+            "{digest:?} is not a digest; copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
         );
     }
     arguments.target.with(async |reached| {

@@ -21,6 +21,7 @@ enum About {
 #[derive(clap::Args)]
 struct Patch {
     /// The kind, such as DaemonSet
+    #[arg(value_parser = super::value::kind)]
     kind: String,
     /// Sensitive kinds that users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
