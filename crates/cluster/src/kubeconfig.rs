@@ -63,8 +63,11 @@ async fn from_files(files: &[PathBuf], source: &str) -> Result<Config, Error> {
     Config::from_custom_kubeconfig(merged, &KubeConfigOptions::default()).await.map_err(wrong)
 }
 
-/// The library panics on some files that are not text.
+/// The library panics on some files that are not text. A pipe can be read only once, and is left to it.
 fn check_encoding(path: &Path) -> Result<(), String> {
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        return Ok(());
+    }
     let bytes = std::fs::read(path).map_err(|error| format!("{error}; check the path"))?;
     let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     match std::str::from_utf8(&bytes).is_ok() || (is_utf_16 && bytes.len() % 2 == 0) {

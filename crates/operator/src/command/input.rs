@@ -46,6 +46,11 @@ fn checked(mut hco: Value, place: &str, namespace: &str) -> anyhow::Result<Value
     if text(&hco["metadata"]["name"]).is_empty() {
         bail!("{place} has no metadata.name; write the name of the {wanted} there, such as {}", api::hco::NAME);
     }
+    let annotations = hco["metadata"].get("annotations").filter(|annotations| !annotations.is_null());
+    let is_map = |value: &Value| value.as_object().is_some_and(|map| map.values().all(Value::is_string));
+    if annotations.is_some_and(|annotations| !is_map(annotations)) {
+        bail!("{place} has metadata.annotations that are not a map of texts; put numbers, true and false in quotes");
+    }
     if text(&hco["metadata"]["namespace"]).is_empty() {
         hco["metadata"]["namespace"] = json!(namespace);
     }
@@ -102,6 +107,8 @@ mod tests {
         let nameless = "apiVersion: hco.kubevirt.io/v1\nkind: HyperConverged";
         assert!(errors(nameless)[1].starts_with("f has no metadata.name; "));
         assert_eq!(errors(&format!("{nameless}\nmetadata: {{name: x}}"))[1], "fine: \"n\"");
+        let annotated = errors(&format!("{nameless}\nmetadata: {{name: x, annotations: {{a: true}}}}"));
+        assert!(annotated[1].starts_with("f has metadata.annotations that are not a map of texts; "), "{annotated:?}");
     }
 
     #[test]

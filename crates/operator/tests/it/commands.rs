@@ -1,6 +1,8 @@
 //! The commands and their output.
 
-use crate::operator::{Running, digest_in, eventually};
+use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::Api;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -211,4 +213,45 @@ fn the_role_of_a_pack_in_a_folder_is_the_generated_one() {
     let unknown = virtpilot(None, &["rbac", "--assets-dir", &format!("{packs}/troubled")]);
     assert!(unknown.stderr.starts_with("error: there is no role for the asset pack in "), "{}", unknown.stderr);
     assert_eq!((unknown.stdout.as_str(), unknown.code), ("", Some(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_warn_about_another_release_and_explain_what_the_cluster_refuses() {
+    let running = Running::without_operator().await;
+    let kubeconfig = running.playground.kubeconfig();
+    let _operator = Process::start_as("pod-one", running.kubeconfig());
+    let leases: Api<Lease> = Api::namespaced(running.playground.client(), NAMESPACE);
+    eventually("the operator leads", async || leases.get_opt(api::LEASE).await.unwrap()).await;
+    assert_eq!(virtpilot(Some(&kubeconfig), &["status"]).stderr, "", "it is the same release");
+    let other_pack = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/scene");
+    for command in ["status", "render"] {
+        let output = virtpilot(Some(&kubeconfig), &[command, "--assets-dir", other_pack]);
+        let start = "warning: the operator in pod pod-one has the asset pack sha256:";
+        assert!(output.stderr.starts_with(start) && output.stderr.lines().count() == 1, "{}", output.stderr);
+    }
+
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let commands: [&[&str]; 4] =
+        [&["status"], &["approve", &digest], &["rollback", "--list"], &["handback", "--dry-run"]];
+    let wrong_token = folder_with_wrong_token(&std::fs::read_to_string(&kubeconfig).unwrap());
+    for command in commands {
+        let output = virtpilot(Some(&kubeconfig), &[command, &["--namespace", "nowhere"]].concat());
+        let wanted = "error: HyperConverged nowhere/kubevirt-hyperconverged does not exist; create it, or name its namespace with --namespace\n";
+        assert_eq!((output.stderr.as_str(), output.code), (wanted, Some(1)), "{command:?}");
+        let output = virtpilot(Some(&wrong_token.path().join("file")), command);
+        assert!(
+            output.stderr.contains("Unauthorized")
+                && output.stderr.lines().count() == 1
+                && !output.stderr.contains('{'),
+            "{command:?} {}",
+            output.stderr
+        );
+    }
+}
+
+/// The kubeconfig of the same server with credentials that it does not accept.
+fn folder_with_wrong_token(kubeconfig: &str) -> tempfile::TempDir {
+    let mut config: serde_json::Value = serde_saphyr::from_str(kubeconfig).unwrap();
+    config["users"][0]["user"] = serde_json::json!({"token": "wrong"});
+    file(config.to_string().as_bytes()).0
 }
