@@ -271,8 +271,7 @@ async fn a_rollback_that_is_not_possible_changes_nothing_and_explains_why() {
     let test = TestCluster::start().await;
     let (_, stderr, code) = test.virtpilot(&["rollback", "ConfigMap", "nothing"]);
     assert!(
-        code == Some(1)
-            && stderr.contains("ConfigMap nothing has no backup, and neither has any other object; "),
+        code == Some(1) && stderr.contains("ConfigMap nothing has no backup, and neither has any other object; "),
         "{stderr}"
     );
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "adopted", "namespace": NAMESPACE}, "data": {"a": "1"}});
