@@ -13,8 +13,8 @@ pub(crate) struct Logging {
     /// Log at debug level
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
     development: bool,
-    /// Log format
-    #[arg(long, value_enum, default_value_t, env = "LOG_FORMAT")]
+    /// Log format: text or json
+    #[arg(long, default_value = "text", env = "LOG_FORMAT", value_name = "FORMAT", value_parser = log_format)]
     log_format: LogFormat,
     /// Go's flag for the level: debug, info, error, panic, or the number of a debug level
     #[arg(long, value_name = "LEVEL", value_parser = zap_level)]
@@ -33,13 +33,19 @@ pub(crate) struct Logging {
     zap_time_encoding: Option<String>,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum LogFormat {
-    /// Human-readable text
-    #[default]
     Text,
-    /// JSON
     Json,
+}
+
+/// Parses a log format; an empty variable is as good as none.
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "" | "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("write text or json".into()),
+    }
 }
 
 impl Logging {
@@ -91,7 +97,7 @@ fn zap_level(text: &str) -> Result<LevelFilter, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{filter, zap_level};
+    use super::{LogFormat, filter, log_format, zap_level};
     use tracing_subscriber::filter::LevelFilter;
 
     #[test]
@@ -110,6 +116,12 @@ mod tests {
             );
             assert!(!error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn an_empty_log_format_is_the_default() {
+        assert_eq!((log_format(""), log_format("json")), (Ok(LogFormat::Text), Ok(LogFormat::Json)));
+        assert!(log_format("xml").is_err());
     }
 
     #[test]
