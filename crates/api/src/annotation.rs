@@ -39,6 +39,9 @@ pub const USERS: [&str; 4] = [PATCH, IGNORE_FIELDS, MODE, RECONCILE_PAUSED];
 /// All of ours on a managed object: a handback removes them and leaves those of users.
 pub const OURS: [&str; 6] = [BUDGET, APPLIED, LAST_GOOD_PATCH, LAST_GOOD_IGNORE_FIELDS, ORIGIN, SOURCE];
 
+/// On the lease: the pod that leads, its version and the digest of its asset pack, separated by spaces.
+pub const LEADER: &str = "platform.kubevirt.io/leader";
+
 /// On a backup: its object, as `apps/v1 DaemonSet namespace/name`.
 pub const BACKUP_OBJECT: &str = "platform.kubevirt.io/backup-object";
 /// On a backup: when it was taken.

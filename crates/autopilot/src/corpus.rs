@@ -163,7 +163,7 @@ fn without_a_guard_a_broken_list_of_exclusions_is_taken() {
         ("exclusion-half-broken", &[ExclusionGuard::Shape]),
         ("exclusion-with-a-slip", &[ExclusionGuard::RuleMembers]),
         ("exclusion-in-a-list-of-namespaces", &[ExclusionGuard::RuleTexts]),
-        ("exclusion-with-a-class-of-letters", &[ExclusionGuard::RuleCharacters]),
+        ("exclusion-with-an-open-class", &[ExclusionGuard::RuleCharacters]),
         ("many-exclusions", &[ExclusionGuard::RuleCount]),
     ];
     for (name, off) in stopped {

@@ -16,7 +16,7 @@ pub fn exclude(text: Option<&str>, key: &Key) -> Result<Option<String>, String> 
     let text = text.map(str::trim_end).filter(|text| !text.trim().is_empty());
     let Some(text) = text else { return Ok(Some(format!("- {rule}\n"))) };
     let (kind, name) = (&key.kind.kind, &key.name);
-    let pairs: Vec<String> = rules.iter().map(|rule| format!("{}/{}", rule.kind, rule.name)).collect();
+    let pairs: Vec<String> = rules.iter().map(|rule| format!("{}/{}", rule.kind, rule.name.as_str())).collect();
     // One of them continues the text in the way it is written; which one, reading it tells.
     let mut ways = vec![format!("{text}, {kind}/{name}"), format!("{}\n{}- {rule}\n", text, indent(text))];
     if let Some((head, tail)) = text.rsplit_once(']') {
@@ -40,8 +40,8 @@ fn rule(key: &Key) -> String {
 
 /// The older form knows no namespace.
 fn is_exact(rule: &ExclusionRule, key: &Key) -> bool {
-    let namespace = rule.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace);
-    rule.kind == key.kind.kind && rule.name == key.name && namespace
+    let namespace = rule.namespace.as_ref().is_none_or(|namespace| namespace.as_str() == key.namespace);
+    rule.kind == key.kind.kind && rule.name.as_str() == key.name && namespace
 }
 
 /// The blanks before the first item.

@@ -1,8 +1,8 @@
 //! The annotation `disabled-resources`: objects the user wants left alone.
 
+use crate::glob::Glob;
 use crate::guards::{ExclusionGuard, ExclusionGuards};
 use change::Key;
-use change::pattern::fits;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -20,15 +20,15 @@ pub enum Exclusions {
     Broken(String),
 }
 
-/// One rule; name and namespace are patterns with `*` and `?`.
+/// One rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExclusionRule {
     /// The kind, exactly.
     pub kind: String,
     /// The name's pattern.
-    pub name: String,
+    pub name: Glob,
     /// The namespace's pattern; none fits all.
-    pub namespace: Option<String>,
+    pub namespace: Option<Glob>,
 }
 
 impl Exclusions {
@@ -75,8 +75,8 @@ impl Exclusions {
         match self {
             Exclusions::Broken(_) => false,
             Exclusions::Rules(rules) => rules.iter().any(|rule| {
-                let namespace = rule.namespace.as_ref().is_none_or(|pattern| fits(pattern, &key.namespace));
-                rule.kind == key.kind.kind && namespace && fits(&rule.name, &key.name)
+                let namespace = rule.namespace.as_ref().is_none_or(|pattern| pattern.fits(&key.namespace));
+                rule.kind == key.kind.kind && namespace && rule.name.fits(&key.name)
             }),
         }
     }
@@ -109,7 +109,7 @@ fn read_pairs(text: &str, guards: ExclusionGuards) -> Result<Vec<ExclusionRule>,
             }
             continue;
         };
-        rules.push(checked(ExclusionRule { kind: kind.into(), name: name.into(), namespace: None }, guards)?);
+        rules.push(checked(kind, name, None, guards)?);
     }
     Ok(rules)
 }
@@ -120,7 +120,7 @@ fn read_list(text: &str, guards: ExclusionGuards) -> Result<Vec<ExclusionRule>, 
     let mut rules = Vec::new();
     for item in items {
         let line = item.referenced.line();
-        match read_rule(&item.value, guards).and_then(|rule| checked(rule, guards)) {
+        match read_rule(&item.value, guards) {
             Ok(rule) => rules.push(rule),
             Err(why) if guards.enabled(ExclusionGuard::Shape) => return Err(format!("line {line}: {why}")),
             Err(_) => {}
@@ -137,32 +137,40 @@ fn read_rule(item: &Value, guards: ExclusionGuards) -> Result<ExclusionRule, Str
     }
     let text = |key: &str| match fields.get(key) {
         None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
         Some(_) if guards.enabled(ExclusionGuard::RuleTexts) => Err(format!("{key} is not text; put it in quotes")),
         Some(_) => Ok(None),
     };
     let (Some(kind), Some(name)) = (text("kind")?, text("name")?) else {
         return Err("it needs a kind and a name".into());
     };
-    Ok(ExclusionRule { kind, name, namespace: text("namespace")? })
+    checked(kind, name, text("namespace")?, guards)
 }
 
 /// A rule that can never fit anything is a mistake, and its author believes that something is left alone.
-fn checked(rule: ExclusionRule, guards: ExclusionGuards) -> Result<ExclusionRule, String> {
+fn checked(kind: &str, name: &str, namespace: Option<&str>, guards: ExclusionGuards) -> Result<ExclusionRule, String> {
+    let is_kind = !kind.is_empty() && kind.chars().all(|character| character.is_ascii_alphanumeric());
+    if !is_kind && guards.enabled(ExclusionGuard::RuleCharacters) {
+        return Err(format!("{:?} is no kind; write one such as Service, without a pattern", short(kind)));
+    }
+    let namespace = namespace.map(|text| pattern(text, guards)).transpose()?;
+    Ok(ExclusionRule { kind: kind.to_owned(), name: pattern(name, guards)?, namespace })
+}
+
+fn pattern(text: &str, guards: ExclusionGuards) -> Result<Glob, String> {
     if !guards.enabled(ExclusionGuard::RuleCharacters) {
-        return Ok(rule);
+        return Ok(Glob::parse(text).unwrap_or_else(|_| Glob::literal(text)));
     }
-    if rule.kind.is_empty() || !rule.kind.chars().all(|character| character.is_ascii_alphanumeric()) {
-        return Err(format!("{:?} is no kind; write one such as Service, without a pattern", short(&rule.kind)));
+    let glob = Glob::parse(text).map_err(|why| format!("{:?} is not a pattern: {why}", short(text)))?;
+    let strange =
+        |character: char| character.is_whitespace() || character.is_control() || "[]{}\\/%,\"'".contains(character);
+    if text.is_empty() || text.len() > LONGEST_PATTERN || glob.literals().any(strange) {
+        return Err(format!(
+            "{:?} fits no name; write a name, with *, ? and [a-z] for its unknown characters",
+            short(text)
+        ));
     }
-    for pattern in [Some(&rule.name), rule.namespace.as_ref()].into_iter().flatten() {
-        let strange =
-            |character: char| character.is_whitespace() || character.is_control() || "[]{}\\/%,\"'".contains(character);
-        if pattern.is_empty() || pattern.len() > LONGEST_PATTERN || pattern.contains(strange) {
-            return Err(format!("{:?} fits no name; write a name, with * and ? for any characters", short(pattern)));
-        }
-    }
-    Ok(rule)
+    Ok(glob)
 }
 
 /// As much of it as is worth repeating.
@@ -202,6 +210,20 @@ mod tests {
         assert_eq!(Exclusions::read(Some(" \n")), Exclusions::none());
     }
 
+    #[test]
+    fn classes_of_characters_are_honoured_as_by_the_predecessor() {
+        let excluded = |text: &str, name: &str| Exclusions::read(Some(text)).excludes(&key("Service", "n", name));
+        for text in ["- {kind: Service, name: 'virt-[ab]'}", "- kind: Service\n  name: virt-[ab]", "Service/virt-[ab]"]
+        {
+            assert!(excluded(text, "virt-a") && excluded(text, "virt-b") && !excluded(text, "virt-c"), "{text}");
+        }
+        for text in
+            ["Service/virt-[^ab]", "Service/virt-[!ab]", "- {kind: Service, name: 'virt-[c-f]', namespace: '[n]'}"]
+        {
+            assert!(!excluded(text, "virt-a") && excluded(text, "virt-c"), "{text}");
+        }
+    }
+
     fn broken(text: &str, expected: &Expect) {
         let Exclusions::Broken(why) = Exclusions::read(Some(text)) else { panic!("{text} is taken") };
         expected.assert_eq(&why);
@@ -219,9 +241,11 @@ mod tests {
             &expect![[r#"line 1: there is no key "nmespace"; write kind, name and namespace"#]],
         );
         broken("- {kind: A, name: b, namespace: 7}", &expect!["line 1: namespace is not text; put it in quotes"]);
+        broken("- kind: A\n  name: virt-[ab", &expect![[r#"line 1: "virt-[ab" is not a pattern: a [ has no ]"#]]);
+        broken("A/virt-[a,b]", &expect![[r#""virt-[a" is not a pattern: a [ has no ]"#]]);
         broken(
-            "- kind: A\n  name: virt-[ab]",
-            &expect![[r#"line 1: "virt-[ab]" fits no name; write a name, with * and ? for any characters"#]],
+            "- {kind: A, name: b, namespace: a/b}",
+            &expect![[r#"line 1: "a/b" fits no name; write a name, with *, ? and [a-z] for its unknown characters"#]],
         );
         broken("- {kind: A, name: b, name: c}", &expect!["line 1: duplicate mapping key: name"]);
         broken("- {kind: A, name: b", &expect!["line 1: unclosed bracket '{'"]);

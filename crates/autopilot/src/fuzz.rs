@@ -9,6 +9,7 @@ mod states;
 use crate::corpus::{PREFIX, applied, decided, objects};
 use crate::decision::Verdict;
 use crate::exclusion::Exclusions;
+use crate::glob::Glob;
 use crate::removal::{Cause, Removal, decide_removal};
 use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState, Window};
@@ -78,14 +79,19 @@ fn masks() -> impl Strategy<Value = Option<String>> {
 
 /// Lists of rules, near misses and noise.
 fn exclusions() -> impl Strategy<Value = String> {
-    let scalar =
-        select(["Service", "virt-*", "a?", "\"\"", "7", "~", "[a]", "'x y'", "*a", "&a b", "{}", "a: b"].as_slice());
+    let scalar = select(
+        [
+            "Service", "virt-*", "a?", "'v[a-c]'", "'[^a]?'", "\"\"", "7", "~", "[a]", "'x y'", "*a", "&a b", "{}",
+            "a: b",
+        ]
+        .as_slice(),
+    );
     let key = select(["kind", "kind", "name", "name", "namespace", "Kind", "x"].as_slice());
     let rule = vec((key, scalar), 0..4).prop_map(|fields| {
         let fields: Vec<String> = fields.iter().map(|(key, value)| format!("{key}: {value}")).collect();
         format!("- {{{}}}\n", fields.join(", "))
     });
-    let pair = "[A-Za-z]{0,4}[/ ]{0,2}[a-z*?.\\[-]{0,5}";
+    let pair = "[A-Za-z]{0,4}[/ ]{0,2}[a-z*?.\\[\\]^-]{0,5}";
     prop_oneof![
         4 => vec(rule, 0..4).prop_map(|rules| rules.concat()),
         2 => vec(pair, 0..4).prop_map(|pairs| pairs.join(",")),
@@ -130,10 +136,11 @@ proptest! {
             prop_assert!(rules.len() <= 200);
             for rule in &rules {
                 prop_assert!(!rule.kind.is_empty() && rule.kind.chars().all(|character| character.is_ascii_alphanumeric()));
-                prop_assert!(!rule.name.is_empty() && rule.namespace.as_deref() != Some(""));
+                prop_assert!(!rule.name.as_str().is_empty() && rule.namespace.as_ref().is_none_or(|glob| !glob.as_str().is_empty()));
                 // A rule leaves alone what it names, and nothing of another kind.
-                let name = rule.name.replace(['*', '?'], "a");
-                let namespace = rule.namespace.as_deref().unwrap_or("any").replace(['*', '?'], "a");
+                let name = rule.name.example();
+                let namespace = rule.namespace.as_ref().map_or(Some("any".to_owned()), Glob::example);
+                let (Some(name), Some(namespace)) = (name, namespace) else { continue };
                 let key = Key { kind: Kind::new("v1", &rule.kind), namespace, name };
                 let one = Exclusions::Rules(vec![rule.clone()]);
                 prop_assert!(one.excludes(&key), "{:?}", rule);

@@ -14,6 +14,7 @@ pub mod exclusion;
 #[cfg(test)]
 mod fuzz;
 mod gated;
+pub mod glob;
 mod guards;
 pub mod identity;
 mod nearest;

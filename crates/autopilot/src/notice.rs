@@ -32,6 +32,13 @@ pub enum Notice {
     NotNeeded(Need),
     /// The API server does not serve HyperConverged.
     NoHyperConverged,
+    /// The HyperConverged does not exist.
+    HyperConvergedAbsent {
+        /// The HyperConverged.
+        key: Key,
+        /// Whether it existed before: somebody deleted it.
+        existed: bool,
+    },
     /// The API server does not answer which kinds it serves.
     DiscoveryFailed(String),
     /// A kind cannot be watched now.

@@ -4,6 +4,7 @@ pub mod applies;
 mod cluster;
 mod pack;
 pub mod render;
+pub mod role;
 mod template;
 mod yaml;
 
@@ -27,3 +28,4 @@ pub use pack::source::source;
 pub use pack::tombstone::Tombstone;
 pub use pack::{asset, catalog, condition, fault, feature, files, source, tombstone};
 pub use render::{Rendered, render};
+pub use role::role;

@@ -1,13 +1,14 @@
 //! Connects to the API server.
 
+use crate::kubeconfig;
+use crate::request::chain;
 use crate::server::{Server, Timeouts, WATCH_CONNECTIONS};
 use change::Identity;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tower::{BoxError, ServiceExt};
 
@@ -19,43 +20,27 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kubeconfig cannot be used.
-    #[error("could not use the kubeconfig {path}")]
-    Kubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: kube::config::KubeconfigError,
-    },
-    /// There is no kubeconfig, and this is not a pod.
-    #[error(
-        "found no cluster: neither --kubeconfig nor KUBECONFIG is given, and this is not a pod with a service account"
-    )]
-    NoCluster(#[source] kube::config::InferConfigError),
+    /// There is no usable configuration.
+    #[error(transparent)]
+    Config(#[from] kubeconfig::Error),
     /// The client cannot be made.
-    #[error("could not make a client for {server}")]
+    #[error("could not make a client for {server}: {why}")]
     Client {
         /// The API server.
         server: String,
         /// Why.
-        source: kube::Error,
+        why: String,
     },
 }
 
-/// The server named by a kubeconfig, or else by KUBECONFIG or the pod's service account.
+/// The server named by a kubeconfig, or else by KUBECONFIG, `~/.kube/config` or the pod's service account.
 ///
 /// The client never retries: a write that is retried for minutes could outlive the permit for it.
 pub async fn connect(kubeconfig: Option<&Path>, timeouts: Timeouts, identity: Identity) -> Result<Server, Error> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let wrong = |source| Error::Kubeconfig { path: path.to_owned(), source };
-            let file = Kubeconfig::read_from(path).map_err(wrong)?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(wrong)?
-        }
-        None => Config::infer().await.map_err(Error::NoCluster)?,
-    };
+    let config = kubeconfig::config(kubeconfig).await?;
     let address = config.cluster_url.to_string();
-    let make = || client(config.clone()).map_err(|source| Error::Client { server: address.clone(), source });
+    let why = |error: kube::Error| Error::Client { server: address.clone(), why: chain(&error) };
+    let make = || client(config.clone()).map_err(why);
     // A connection is opened by its first request, so unused ones cost nothing.
     let watch_clients = (0..WATCH_CONNECTIONS).map(|_| make()).collect::<Result<_, _>>()?;
     Ok(Server { client: make()?, watch_clients, timeouts, identity, address })

@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod connect;
+pub mod kubeconfig;
 pub mod read;
 pub mod request;
 pub mod server;

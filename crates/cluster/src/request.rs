@@ -49,6 +49,8 @@ impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Failure {
         match error {
             kube::Error::Api(status) => Failure::Answered { code: status.code, message: status.message },
+            // The library's own word for it says nothing.
+            kube::Error::Service(error) => Failure::Unanswered(chain(error.as_ref())),
             other => Failure::Unanswered(chain(&other)),
         }
     }
@@ -61,7 +63,7 @@ impl From<serde_json::Error> for Failure {
 }
 
 /// An error with its causes, each text once.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let (mut message, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
         let more = error.to_string();
@@ -71,6 +73,15 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     message
+}
+
+/// The message of a refused request: the server's own, if it answers as an API server does.
+fn refusal(status: StatusCode, text: &str) -> String {
+    let answer = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    match answer["message"].as_str() {
+        Some(message) if answer["kind"] == "Status" => message.to_owned(),
+        _ => format!("it answers {status}, and not as an API server does"),
+    }
 }
 
 /// One request.
@@ -146,10 +157,24 @@ pub(crate) async fn send_unless(
         if status.is_success() {
             return Ok(Some((text, tag)));
         }
-        Err(Failure::Answered { code: status.as_u16(), message: text })
+        Err(Failure::Answered { code: status.as_u16(), message: refusal(status, &text) })
     };
     match tokio::time::timeout(server.timeouts.request, answer).await {
         Ok(answer) => answer,
         Err(_) => Err(Failure::timeout()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refusal;
+    use http::StatusCode;
+
+    #[test]
+    fn a_refusal_is_one_line_whatever_the_server_answers() {
+        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","code":401}"#;
+        assert_eq!(refusal(StatusCode::UNAUTHORIZED, status), "Unauthorized");
+        let page = refusal(StatusCode::NOT_FOUND, "<html>\n<body>nothing here</body>\n</html>");
+        assert_eq!(page, "it answers 404 Not Found, and not as an API server does");
     }
 }

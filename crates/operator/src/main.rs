@@ -2,11 +2,13 @@
 
 mod autopilot;
 mod command;
+mod command_line;
+mod failure;
 mod images;
 mod pack;
 
-use clap::{CommandFactory, Parser, Subcommand};
-use std::ffi::OsString;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 /// Configures and maintains KubeVirt and OpenShift Virtualization clusters.
@@ -35,6 +37,8 @@ enum Command {
     Handback(command::handback::Arguments),
     /// Explain what users may change with annotations
     Explain(command::explain::Arguments),
+    /// Print the role that the operator needs for an asset pack
+    Rbac(command::rbac::Arguments),
     /// Start a playground: a real control plane on this machine with the objects of a small OpenShift cluster
     #[command(disable_help_flag = true)]
     Up(command::up::Arguments),
@@ -45,14 +49,23 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let in_a_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let words = command_line::compatible(std::env::args_os().collect(), in_a_pod, &flags_of_run());
+    let matches = Arguments::command().get_matches_from(words);
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let flags = matches.subcommand_matches("run").map(changed_flags).unwrap_or_default();
+    run(arguments.command, &flags).unwrap_or_else(|error| {
+        for line in failure::lines(&error) {
+            eprintln!("error: {line}");
+        }
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
-    let result = match Arguments::parse_from(with_default_command(
-        std::env::args_os().collect(),
-        std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
-    ))
-    .command
-    {
-        Command::Run(arguments) => done(command::run::run(arguments)),
+    match command {
+        Command::Run(arguments) => done(command::run::run(arguments, flags)),
         Command::Render(arguments) => command::render::run(&arguments),
         Command::Status(arguments) => done(command::status::run(&arguments)),
         Command::Facts(arguments) => done(command::facts::run(&arguments)),
@@ -60,43 +73,45 @@ fn main() -> ExitCode {
         Command::Rollback(arguments) => done(command::rollback::run(&arguments)),
         Command::Handback(arguments) => command::handback::run(&arguments),
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
+        Command::Rbac(arguments) => done(command::rbac::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),
         Command::Version(arguments) => done(command::version::run(&arguments)),
         Command::Completions(arguments) => done(command::completions::run(&arguments, Arguments::command())),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::FAILURE
-    })
+    }
 }
 
-/// In a pod the predecessor runs without arguments, and it takes the flags of `run` without a subcommand; so do we.
-fn with_default_command(mut arguments: Vec<OsString>, in_a_pod: bool) -> Vec<OsString> {
-    let ours = ["-h", "--help", "-V", "--version"];
-    let is_run = match arguments.get(1).map(|first| first.to_string_lossy()) {
-        None => in_a_pod,
-        Some(first) => first.starts_with('-') && !ours.contains(&first.as_ref()),
-    };
-    if is_run {
-        arguments.insert(1, "run".into());
+/// The long flags of `run`.
+fn flags_of_run() -> Vec<String> {
+    let program = Arguments::command();
+    let run = program.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
+    run.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+}
+
+/// The flags of `run` that differ from their defaults, as they can be typed.
+fn changed_flags(matches: &ArgMatches) -> Vec<String> {
+    let (program, mut flags) = (Arguments::command(), Vec::new());
+    for argument in program.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments) {
+        let Some(long) = argument.get_long() else { continue };
+        let Ok(Some(given)) = matches.try_get_raw(argument.get_id().as_str()) else { continue };
+        let given: Vec<&OsStr> = given.collect();
+        if given != argument.get_default_values() {
+            let values: Vec<_> = given.iter().map(|value| value.to_string_lossy()).collect();
+            flags.push(format!("--{long}={}", values.join(",")));
+        }
     }
-    arguments
+    flags
 }
 
 #[cfg(test)]
 mod tests {
-    use super::with_default_command;
+    use super::{Arguments, changed_flags};
+    use clap::CommandFactory;
 
     #[test]
-    fn the_predecessors_command_lines_start_the_operator() {
-        let parsed = |words: &[&str], in_a_pod: bool| {
-            let words = with_default_command(words.iter().map(Into::into).collect(), in_a_pod);
-            words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(parsed(&["virtpilot"], true), "virtpilot run");
-        assert_eq!(parsed(&["virtpilot"], false), "virtpilot", "outside a pod the help is printed");
-        assert_eq!(parsed(&["virtpilot", "--leader-elect"], false), "virtpilot run --leader-elect");
-        assert_eq!(parsed(&["virtpilot", "--version"], true), "virtpilot --version");
-        assert_eq!(parsed(&["virtpilot", "status"], true), "virtpilot status");
+    fn only_flags_that_differ_from_their_defaults_are_shown() {
+        let words = ["virtpilot", "run", "--leader-elect", "--prune=true", "--namespace", "home", "--verify-every=24h"];
+        let matches = Arguments::command().get_matches_from(words);
+        let flags = changed_flags(matches.subcommand_matches("run").unwrap());
+        assert_eq!(flags, ["--namespace=home", "--leader-elect=true"]);
     }
 }

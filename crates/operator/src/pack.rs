@@ -1,6 +1,7 @@
 //! The asset pack: the embedded one, or a folder.
 
-use anyhow::{Context, bail};
+use crate::failure::Several;
+use anyhow::{Context, anyhow, bail};
 use catalog::{Catalog, Files};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,12 @@ const BUILT_IN: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs
 /// The largest allowed file of a pack; the largest known one is a dashboard of some hundred kilobytes.
 const LARGEST: u64 = 10 * 1024 * 1024;
 
+/// The most files of a pack; the largest known one has some hundred.
+const MOST: usize = 10_000;
+
+/// The deepest file of a pack: a link to a parent folder would have no end.
+const DEEPEST: usize = 16;
+
 /// Selects the asset pack of a command.
 #[derive(clap::Args)]
 pub(crate) struct Pack {
@@ -20,48 +27,53 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
+    /// Where it is, for messages.
+    pub(crate) fn location(&self) -> String {
+        self.assets_dir.as_ref().map_or("this binary".to_owned(), |folder| folder.display().to_string())
+    }
+
     /// Loads it; an error names file and line.
     pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
-        load(self.assets_dir.as_deref())
+        load(self.assets_dir.as_deref(), &self.location())
     }
 }
 
 /// Loads the pack in a folder, or the embedded one.
-fn load(folder: Option<&Path>) -> anyhow::Result<Catalog> {
-    let (files, location) = match folder {
-        None => (
-            BUILT_IN.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect(),
-            "this binary".to_owned(),
-        ),
-        Some(folder) => {
-            let mut files = BTreeMap::new();
-            read(folder, "", &mut files)?;
-            (files, folder.display().to_string())
-        }
-    };
+fn load(folder: Option<&Path>, location: &str) -> anyhow::Result<Catalog> {
+    let mut files = BTreeMap::new();
+    match folder {
+        None => files.extend(BUILT_IN.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec()))),
+        Some(folder) => read(folder, folder, "", &mut files)?,
+    }
     Catalog::load(Files::new(files)).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("  {fault}")).collect();
-        anyhow::anyhow!(
-            "the asset pack in {location} is invalid:\n{}\n  fix: correct these lines, then run the command again",
-            lines.join("\n")
-        )
+        Several(faults.iter().map(|fault| format!("the asset pack in {location} is invalid: {fault}")).collect()).into()
     })
 }
 
-fn read(folder: &Path, below: &str, files: &mut BTreeMap<String, Vec<u8>>) -> anyhow::Result<()> {
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("could not read the asset pack in {}", folder.display()))?;
+fn read(root: &Path, folder: &Path, below: &str, files: &mut BTreeMap<String, Vec<u8>>) -> anyhow::Result<()> {
+    let entries = std::fs::read_dir(folder).map_err(|error| {
+        anyhow!("could not read the asset pack in {}: {error}; give the folder of an asset pack", folder.display())
+    })?;
     for entry in entries {
         let entry = entry.with_context(|| format!("could not read {}", folder.display()))?;
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let name = if below.is_empty() { name } else { format!("{below}/{name}") };
-        if path.is_dir() {
-            read(&path, &name, files)?;
+        // Links are followed: a ConfigMap that is mounted as a folder consists of them.
+        let about = std::fs::metadata(&path).with_context(|| format!("could not read {}", path.display()))?;
+        if about.is_dir() {
+            read(root, &path, &name, files)?;
         } else {
-            let size = entry.metadata().with_context(|| format!("could not read {}", path.display()))?.len();
+            let size = about.len();
+            if !about.is_file() || files.len() == MOST || name.split('/').count() > DEEPEST {
+                bail!(
+                    "{} is not an asset pack, which has at most {MOST} plain files in folders that are at most {DEEPEST} deep; \
+                     the first other one is {name}",
+                    root.display()
+                );
+            }
             if size > LARGEST {
                 bail!(
-                    "{} has {size} bytes, at most {LARGEST} are allowed\n  fix: make it smaller or remove it from the asset pack",
+                    "{} has {size} bytes, at most {LARGEST} are allowed; make it smaller or remove it from the asset pack",
                     path.display()
                 );
             }

@@ -1,30 +1,67 @@
 //! Serves `/healthz`, `/readyz` and `/metrics`.
 
-use anyhow::Context;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
-use std::net::SocketAddr;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+/// How many connections may wait to be accepted; probes and scrapes are few.
+const BACKLOG: i32 = 128;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BindAddress {
+    /// Every interface, with IPv6 and IPv4.
+    Every(u16),
+    /// One host by its name or IP address, and a port.
+    Host(String),
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BindAddress::Every(port) => write!(f, ":{port}"),
+            BindAddress::Host(text) => write!(f, "{text}"),
+        }
+    }
+}
+
 /// Parses an address: `:8080` is every interface, `0` is nothing.
-pub fn parse_address(text: &str) -> Result<Option<SocketAddr>, String> {
+pub fn parse_address(text: &str) -> Result<Option<BindAddress>, String> {
     if text == "0" {
         return Ok(None);
     }
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
-    full.parse()
-        .map(Some)
-        .map_err(|_| format!("{text:?} is not an address; write it as :8080 or 127.0.0.1:8080, or 0 for none"))
+    let is_host = |host: &str| {
+        let name = |character: char| character.is_ascii_alphanumeric() || ".-".contains(character);
+        let is_address = format!("{host}:0").parse::<SocketAddr>().is_ok();
+        // A name of digits only is an IP address that is none.
+        is_address || (host.chars().all(name) && host.chars().any(|character| character.is_ascii_alphabetic()))
+    };
+    let parsed = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    match parsed {
+        Some(("" | "[::]", port)) => Ok(Some(BindAddress::Every(port))),
+        Some((host, _)) if is_host(host) => Ok(Some(BindAddress::Host(text.to_owned()))),
+        _ => Err(format!(
+            "{text:?} is not an address; write it as :8080, localhost:8080 or 127.0.0.1:8080, or 0 for none"
+        )),
+    }
 }
 
 /// Serves these routes, or nothing without an address. A port that is taken is an error at once.
-pub async fn serve(address: Option<SocketAddr>, what: &str, routes: Router) -> anyhow::Result<()> {
+pub async fn serve(address: Option<BindAddress>, what: &str, routes: Router) -> anyhow::Result<()> {
     let Some(address) = address else { return Ok(()) };
-    let listener = TcpListener::bind(address).await.with_context(|| {
-        format!(
-            "could not listen on {address} for {what}: stop the process that listens there, or choose another address"
+    let bound = match &address {
+        BindAddress::Every(port) => bind_every(*port),
+        BindAddress::Host(text) => TcpListener::bind(text).await,
+    };
+    let listener = bound.map_err(|error| {
+        anyhow::anyhow!(
+            "could not listen on {address} for {what}: {error}; stop the process that listens there, or choose another address"
         )
     })?;
     tokio::spawn(async move {
@@ -33,6 +70,32 @@ pub async fn serve(address: Option<SocketAddr>, what: &str, routes: Router) -> a
         }
     });
     Ok(())
+}
+
+/// Listens on every interface: with one socket for IPv6 and IPv4, or for IPv4 only where there is no IPv6.
+fn bind_every(port: u16) -> io::Result<TcpListener> {
+    match bind(Domain::IPV6, SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))) {
+        Err(error) if is_without_ipv6(&error) => bind(Domain::IPV4, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+        bound => bound,
+    }
+}
+
+/// Whether this machine has no IPv6; a port that is taken is another matter.
+fn is_without_ipv6(error: &io::Error) -> bool {
+    error.kind() != io::ErrorKind::AddrInUse && error.kind() != io::ErrorKind::PermissionDenied
+}
+
+fn bind(domain: Domain, address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    if domain == Domain::IPV6 {
+        socket.set_only_v6(false)?;
+    }
+    // A restarted process may listen again at once.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket.into())
 }
 
 /// `/healthz`, and `/readyz` that answers what the product waits for.
@@ -55,13 +118,57 @@ pub fn metrics(text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Rou
 
 #[cfg(test)]
 mod tests {
-    use super::parse_address;
+    use super::{BindAddress, bind_every, parse_address, probes, serve};
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::sync::watch;
 
     #[test]
     fn an_address_may_leave_out_the_interface_and_zero_is_none() {
-        assert_eq!(parse_address(":8080").unwrap().unwrap().to_string(), "0.0.0.0:8080");
-        assert_eq!(parse_address("127.0.0.1:1").unwrap().unwrap().to_string(), "127.0.0.1:1");
+        assert_eq!(parse_address(":8080").unwrap(), Some(BindAddress::Every(8080)));
+        assert_eq!(parse_address("[::]:8080").unwrap(), Some(BindAddress::Every(8080)));
+        for host in ["127.0.0.1:1", "[::1]:1", "localhost:8081", "my-host.example:80", "0.0.0.0:8080"] {
+            assert_eq!(parse_address(host).unwrap(), Some(BindAddress::Host(host.to_owned())));
+        }
         assert_eq!(parse_address("0").unwrap(), None);
-        assert!(parse_address("8080").unwrap_err().contains("write it as :8080"));
+        for wrong in ["8080", "", ":", ":99999", "::1:80", "1.2.3:80", "a b:80", "host", "http://x:80", "[::1:80"] {
+            assert!(parse_address(wrong).unwrap_err().contains("write it as :8080"), "{wrong}");
+        }
+    }
+
+    async fn health(host: IpAddr, port: u16) -> String {
+        let mut stream = TcpStream::connect((host, port)).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    /// A port that was free just now.
+    fn free_port() -> u16 {
+        bind_every(0).unwrap().local_addr().unwrap().port()
+    }
+
+    #[tokio::test]
+    async fn an_address_without_a_host_answers_ipv4_and_ipv6() {
+        let port = free_port();
+        let routes = || probes(watch::channel(Vec::new()).1);
+        serve(Some(BindAddress::Every(port)), "probes", routes()).await.unwrap();
+        assert!(health(Ipv4Addr::LOCALHOST.into(), port).await.ends_with("ok\n"));
+        if std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+            assert!(health(Ipv6Addr::LOCALHOST.into(), port).await.ends_with("ok\n"));
+        }
+        let taken = serve(Some(BindAddress::Every(port)), "metrics", routes()).await.unwrap_err().to_string();
+        assert!(taken.starts_with(&format!("could not listen on :{port} for metrics: ")), "{taken}");
+    }
+
+    #[tokio::test]
+    async fn a_host_may_be_a_name() {
+        let port = free_port();
+        let address = parse_address(&format!("localhost:{port}")).unwrap();
+        serve(address, "probes", probes(watch::channel(Vec::new()).1)).await.unwrap();
+        let found = TcpStream::connect(("localhost", port)).await.unwrap();
+        assert!(found.peer_addr().unwrap().ip().is_loopback());
     }
 }

@@ -1,7 +1,7 @@
 //! Works while this replica leads.
 
 use crate::stop::Stop;
-use cluster::lease::Election;
+use cluster::lease::{Election, Replica};
 use cluster::{Failure, Permit, Server};
 use tokio::sync::watch;
 
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 pub async fn lead<W>(
     server: &Server,
     namespace: &str,
-    holder: &str,
+    replica: Replica,
     readiness: &watch::Sender<Vec<String>>,
     mut stop: Stop,
     work: impl FnOnce(Permit, Stop) -> W,
@@ -19,7 +19,7 @@ pub async fn lead<W>(
 where
     W: Future<Output = anyhow::Result<()>>,
 {
-    let mut election = Election::new(server, namespace, holder);
+    let mut election = Election::new(server, namespace, replica);
     let missing = readiness.send_replace(Vec::new());
     let lease = server.identity.lease;
     tracing::info!("waiting for the lease {namespace}/{lease}");
@@ -52,9 +52,15 @@ where
 mod tests {
     use super::lead;
     use crate::test_server::{self, Answer};
+    use cluster::lease::{Replica, holder as current_holder};
     use futures::FutureExt;
+    use std::collections::BTreeMap;
     use std::sync::{Arc, Mutex};
     use tokio::sync::watch;
+
+    fn pod() -> Replica {
+        Replica { name: "pod".into(), annotations: BTreeMap::from([("example.io/leader".into(), "pod 1.0".into())]) }
+    }
 
     const NOT_FOUND: &str =
         r#"{"kind":"Status","status":"Failure","message":"no such lease","reason":"NotFound","code":404}"#;
@@ -78,12 +84,14 @@ mod tests {
         let work = async |permit: cluster::Permit, _| {
             assert!(permit.is_valid());
             assert_eq!(holder(&lease), "pod");
+            assert_eq!(current_holder(&server, "n").await.unwrap(), Some(pod()), "what it says about itself is known");
             assert_eq!(*missing.borrow(), ["something"], "the work has not said yet that it is ready");
             anyhow::Ok(())
         };
         let stop = std::future::pending().boxed();
-        lead(&server, "n", "pod", &readiness, stop, work).await.unwrap();
+        lead(&server, "n", pod(), &readiness, stop, work).await.unwrap();
         assert_eq!(holder(&lease), serde_json::Value::Null);
+        assert_eq!(current_holder(&server, "n").await.unwrap(), None, "nobody leads any more");
     }
 
     #[tokio::test]
@@ -91,6 +99,6 @@ mod tests {
         let (readiness, missing) = watch::channel(vec!["something".to_owned()]);
         let stop = async move { assert!(missing.borrow().is_empty()) }.boxed();
         let work = async |_, _| anyhow::bail!("it must not lead");
-        lead(&test_server::silent(), "n", "pod", &readiness, stop, work).await.unwrap();
+        lead(&test_server::silent(), "n", pod(), &readiness, stop, work).await.unwrap();
     }
 }

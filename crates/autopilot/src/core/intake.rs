@@ -41,7 +41,7 @@ impl Core {
             WatchEvent::Gone { namespace, name, version } => {
                 let key = key(namespace, name);
                 if key == self.platform.key {
-                    self.suspend();
+                    self.hco_absent();
                 }
                 self.orphans.observe_absent(&key);
                 if let Some(object) = self.objects.get_mut(&key) {
@@ -75,7 +75,7 @@ impl Core {
         self.report_readiness();
         let exists = |key: &Key| all.contains(&(key.namespace.clone(), key.name.clone()));
         if WatchTarget::of(&self.platform.key) == *target && !exists(&self.platform.key) {
-            self.suspend();
+            self.hco_absent();
         }
         let (version, now) = (version.parse().ok(), self.now.wall);
         let mut unread = Vec::new();
@@ -105,7 +105,7 @@ impl Core {
             self.platform.uid.clone_from(&live.uid);
             self.notify(Notice::Subject(self.platform.key.clone(), live.uid.clone()));
         }
-        self.platform.created = live.created;
+        (self.platform.created, self.platform.is_absent) = (live.created, false);
         if let Some(metadata) = hco.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|key, _| !["managedFields", "resourceVersion", "generation"].contains(&key.as_str()));
         }
@@ -115,6 +115,15 @@ impl Core {
     }
 
     /// Without a HyperConverged nothing is created, and it is not for us to recreate it.
+    fn hco_absent(&mut self) {
+        self.suspend();
+        if !std::mem::replace(&mut self.platform.is_absent, true) {
+            let existed = !self.platform.uid.is_empty();
+            self.notify(Notice::HyperConvergedAbsent { key: self.platform.key.clone(), existed });
+        }
+    }
+
+    /// Nothing is created or removed until the HyperConverged is known again.
     pub(super) fn suspend(&mut self) {
         (self.platform.suspended, self.facts.hco) = (true, Value::Null);
     }

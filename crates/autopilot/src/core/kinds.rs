@@ -143,7 +143,13 @@ impl Core {
 
     /// Reports the kinds whose objects are not known. A kind that an asset needs and the server does not serve is not among them.
     pub(super) fn report_readiness(&mut self) {
-        let mut waiting: Vec<String> = self.watches.unlisted().map(str::to_owned).collect();
+        // Several watches may be of one kind, in different namespaces or groups; it is named once.
+        let mut waiting: Vec<String> = Vec::new();
+        for kind in self.watches.unlisted() {
+            if !waiting.iter().any(|named| named == kind) {
+                waiting.push(kind.to_owned());
+            }
+        }
         if !self.watches.is_open(&WatchTarget::of(&self.platform.key)) {
             waiting.insert(0, format!("{}, which the API server does not serve", api::hco::KIND));
         }

@@ -11,6 +11,8 @@ pub(crate) struct Platform {
     pub(crate) key: Key,
     pub(crate) uid: String,
     pub(crate) created: Option<Timestamp>,
+    /// Whether it is known not to exist.
+    pub(crate) is_absent: bool,
     /// Whether it is unclear what is wanted: nothing is created or removed.
     pub(crate) suspended: bool,
     pub(crate) consent: Consent,
@@ -28,6 +30,7 @@ impl Platform {
             key: Key { kind, namespace: namespace.to_owned(), name: api::hco::NAME.into() },
             uid: String::new(),
             created: None,
+            is_absent: false,
             suspended: true,
             consent: Consent::default(),
             rules: None,

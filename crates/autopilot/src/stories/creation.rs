@@ -66,6 +66,18 @@ fn every_command_of_a_start() {
 }
 
 #[test]
+fn a_kind_in_two_namespaces_is_waited_for_by_one_name() {
+    let elsewhere = config_map("b", "").replace("namespace: virt", "namespace: elsewhere");
+    let pack = Pack::default().asset("a", ALWAYS, &config_map("a", "")).asset("b", ALWAYS, &elsewhere);
+    let commands = TestBed::of(pack).settle_verbosely();
+    assert!(
+        commands.contains("watch v1 ConfigMap elsewhere") && commands.contains("watch v1 ConfigMap virt"),
+        "{commands}"
+    );
+    assert!(commands.contains("waiting for ConfigMap\n") && !commands.contains("ConfigMap, ConfigMap"), "{commands}");
+}
+
+#[test]
 fn a_created_object_says_whose_it_is_and_where_it_comes_from() {
     let mut bed = started(&["plain"]);
     let metadata = bed.value(PLAIN, "/metadata");
@@ -158,7 +170,10 @@ fn with_opt_in_nothing_is_created_before_somebody_asks() {
 fn without_a_hyperconverged_nothing_is_created() {
     let mut bed = unstarted(&["plain"]);
     bed.delete(HCO);
-    expect![[r#""#]].assert_eq(&bed.advance(HOUR));
+    expect![[r#"
+        notice HyperConvergedAbsent HyperConverged virt/kubevirt-hyperconverged
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
     bed.create_hco();
     bed.annotate(HCO, "autopilot=plain");
     expect![[r#"
@@ -169,6 +184,7 @@ fn without_a_hyperconverged_nothing_is_created() {
     bed.delete(HCO);
     bed.delete(PLAIN);
     expect![[r#"
+        notice HyperConvergedAbsent HyperConverged virt/kubevirt-hyperconverged: it was deleted
         notice InvalidConfiguration ConfigMap virt/plain: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.advance(HOUR));
 }

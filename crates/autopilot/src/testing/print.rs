@@ -69,6 +69,8 @@ pub(crate) fn notice(notice: &Notice) -> String {
         Notice::Served(need, assets) => format!("Served {need}: {}", assets.join(", ")),
         Notice::NotNeeded(need) => format!("NotNeeded {need}"),
         Notice::NoHyperConverged => "NoHyperConverged".into(),
+        Notice::HyperConvergedAbsent { key, existed: true } => format!("HyperConvergedAbsent {key}: it was deleted"),
+        Notice::HyperConvergedAbsent { key, existed: false } => format!("HyperConvergedAbsent {key}"),
         Notice::DiscoveryFailed(why) => format!("DiscoveryFailed: {why}"),
         Notice::WatchLost { kind, why } => format!("WatchLost {kind}: {why}"),
         Notice::SearchFailed { kind, why } => format!("SearchFailed {kind}: {why}"),

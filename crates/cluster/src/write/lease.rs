@@ -3,10 +3,11 @@
 use crate::request::Failure;
 use crate::server::Server;
 use crate::write::permit::{Permit, uptime_millis};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long others wait for a leader that does not renew.
@@ -27,21 +28,42 @@ pub fn without_election() -> Permit {
     Permit::without_election()
 }
 
+/// One replica that may hold a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replica {
+    /// The pod's name: a restarted container takes its own lease back at once.
+    pub name: String,
+    /// What it says about itself on the lease, while it holds it.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// The replica that holds the lease now; nothing if there is none.
+pub async fn holder(server: &Server, namespace: &str) -> Result<Option<Replica>, Failure> {
+    let leases: Api<Lease> = Api::namespaced(server.client.clone(), namespace);
+    let read = tokio::time::timeout(TIMEOUT, leases.get_opt(server.identity.lease)).await;
+    let Some(lease) = read.map_err(|_| Failure::timeout())?? else { return Ok(None) };
+    let spec = lease.spec.unwrap_or_default();
+    let lasts = SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or_default().into());
+    let is_current = spec.renew_time.is_some_and(|renewed| Timestamp::now().duration_since(renewed.0) < lasts);
+    let name = spec.holder_identity.filter(|holder| is_current && !holder.is_empty());
+    Ok(name.map(|name| Replica { name, annotations: lease.metadata.annotations.unwrap_or_default() }))
+}
+
 /// One replica's part in the election.
 pub struct Election {
     leases: Api<Lease>,
     lease: &'static str,
-    holder: String,
+    replica: Replica,
     permit: Permit,
     /// The last version seen, and when by our own clock: the clocks of two machines need not agree.
     observed: Option<(Option<String>, i64)>,
 }
 
 impl Election {
-    /// `holder` is the pod's name: a restarted container takes its own lease back at once.
-    pub fn new(server: &Server, namespace: &str, holder: &str) -> Election {
+    /// A part that does not hold the lease yet.
+    pub fn new(server: &Server, namespace: &str, replica: Replica) -> Election {
         let (leases, lease) = (Api::namespaced(server.client.clone(), namespace), server.identity.lease);
-        Election { leases, lease, holder: holder.to_owned(), permit: Permit::not_yet_leader(), observed: None }
+        Election { leases, lease, replica, permit: Permit::not_yet_leader(), observed: None }
     }
 
     /// A permit that is valid while this replica leads.
@@ -83,7 +105,7 @@ impl Election {
         let released = async {
             let mut lease = self.leases.get(self.lease).await?;
             let spec = lease.spec.get_or_insert_default();
-            if spec.holder_identity.as_deref() == Some(&self.holder) {
+            if spec.holder_identity.as_deref() == Some(&self.replica.name) {
                 spec.holder_identity = None;
                 spec.lease_duration_seconds = Some(1);
                 self.leases.replace(self.lease, &PostParams::default(), &lease).await?;
@@ -105,7 +127,8 @@ impl Election {
         // The permit counts from the request, not from its answer.
         let begun = uptime_millis();
         let Some(mut lease) = self.leases.get_opt(self.lease).await? else {
-            let metadata = ObjectMeta { name: Some(self.lease.into()), ..ObjectMeta::default() };
+            let annotations = Some(self.replica.annotations.clone());
+            let metadata = ObjectMeta { name: Some(self.lease.into()), annotations, ..ObjectMeta::default() };
             let lease = Lease { metadata, spec: Some(self.held(None)) };
             self.leases.create(&PostParams::default(), &lease).await?;
             self.permit.extend(begun, DEADLINE);
@@ -113,7 +136,7 @@ impl Election {
         };
         let spec = lease.spec.clone().unwrap_or_default();
         let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
-        if let Some(holder) = holder.filter(|holder| *holder != self.holder) {
+        if let Some(holder) = holder.filter(|holder| *holder != self.replica.name) {
             let version = lease.metadata.resource_version.clone();
             let since = match &self.observed {
                 Some((seen, since)) if *seen == version => *since,
@@ -128,6 +151,7 @@ impl Election {
             }
         }
         lease.spec = Some(self.held(Some(&spec)));
+        lease.metadata.annotations.get_or_insert_default().extend(self.replica.annotations.clone());
         // Guarded by the resourceVersion that was read: of two replicas that try, one succeeds.
         self.leases.replace(self.lease, &PostParams::default(), &lease).await?;
         self.permit.extend(begun, DEADLINE);
@@ -137,10 +161,10 @@ impl Election {
     /// The lease as this replica holds it.
     fn held(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
         let now = MicroTime(Timestamp::now());
-        let renewed = before.filter(|spec| spec.holder_identity.as_deref() == Some(&self.holder));
+        let renewed = before.filter(|spec| spec.holder_identity.as_deref() == Some(&self.replica.name));
         let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or_default();
         LeaseSpec {
-            holder_identity: Some(self.holder.clone()),
+            holder_identity: Some(self.replica.name.clone()),
             lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
             acquire_time: renewed.and_then(|spec| spec.acquire_time.clone()).or_else(|| Some(now.clone())),
             renew_time: Some(now),

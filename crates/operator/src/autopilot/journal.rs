@@ -68,6 +68,11 @@ impl EventJournal {
                 tracing::warn!("the API server does not serve HyperConverged; waiting until its operator is installed");
                 None
             }
+            Notice::HyperConvergedAbsent { key, existed } => {
+                let what = if existed { "was deleted" } else { "does not exist" };
+                tracing::warn!("{key} {what}: managed objects stay as they are, and nothing is written until it exists");
+                None
+            }
             Notice::DiscoveryFailed(why) => {
                 self.log_discovery(&why);
                 None

@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let text = arguments.digest.trim();
     let Some(digest) = Digest::parse(text) else {
         bail!(
-            "{text:?} is not a digest\n  fix: copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
+            "{text:?} is not a digest; copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
         );
     };
     let waiting: Vec<(Digest, String)> = arguments
@@ -53,10 +53,9 @@ fn asked(line: &StatusLine) -> Option<(Digest, String)> {
 }
 
 fn refusal(digest: Digest, waiting: &[(Digest, String)]) -> String {
-    let fix = "fix: copy the digest from \"virtpilot status\"; it changes when the change does, and each is good for one write";
-    if waiting.is_empty() {
-        return format!("nobody asks to approve {digest}: nothing waits for an approval\n  {fix}");
-    }
-    let waiting: Vec<String> = waiting.iter().map(|(digest, object)| format!("  {digest}  {object}")).collect();
-    format!("nobody asks to approve {digest}; these wait:\n{}\n  {fix}", waiting.join("\n"))
+    let waiting: Vec<String> = waiting.iter().map(|(digest, object)| format!("{object} ({digest})")).collect();
+    let waiting = if waiting.is_empty() { "nothing".to_owned() } else { waiting.join(", ") };
+    format!(
+        "nobody asks to approve {digest}; waiting for an approval: {waiting}; a digest changes with the change, and is good for one write"
+    )
 }

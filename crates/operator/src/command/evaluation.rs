@@ -1,6 +1,9 @@
 //! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `render`, `facts` and `approve`.
 
-use super::target::{NO_HYPERCONVERGED, Target, on_runtime};
+use super::skew;
+use super::target::{NO_HYPERCONVERGED, Target, absent, on_runtime};
+use super::value::boolean;
+use crate::failure::Several;
 use crate::images;
 use crate::pack::Pack;
 use anyhow::bail;
@@ -18,13 +21,13 @@ pub(crate) struct Evaluation {
     #[command(flatten)]
     pack: Pack,
     /// Treat an absent annotation `autopilot` as off; set it as for the operator
-    #[arg(long)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
     opt_in: bool,
     /// Kinds whose closed fields users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: PatchableKinds,
     /// Prune objects that are not wanted any more; set it as for the operator
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
 }
 
@@ -37,6 +40,11 @@ impl Evaluation {
     /// Whether an absent annotation `autopilot` means off.
     pub(crate) fn opt_in(&self) -> bool {
         self.opt_in
+    }
+
+    /// The namespace of the HyperConverged.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.target.namespace
     }
 
     /// The catalogue of the asset pack.
@@ -58,6 +66,10 @@ impl Evaluation {
         on_runtime(async {
             let server =
                 cluster::connect(target.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
+            let ours = skew::Release::of(&catalog);
+            if let Some(warning) = skew::with_leader(&server, &target.namespace, &ours).await {
+                eprintln!("warning: {warning}");
+            }
             let mut core = Core::new(config, catalog, Clock::start().now());
             let unlisted = runtime::evaluate(&server, &mut core, &Discard).await?;
             let reports = unlisted
@@ -66,14 +78,11 @@ impl Evaluation {
             let reports: Vec<String> = reports.collect();
             match core.has_evaluated() {
                 true => reports.iter().for_each(|report| eprintln!("warning: {report}")),
-                false if !reports.is_empty() => bail!("{}", reports.join("\n")),
+                false if !reports.is_empty() => return Err(Several(reports).into()),
                 false if !core.serves_hyperconverged() => {
                     bail!("{NO_HYPERCONVERGED}")
                 }
-                false => bail!(
-                    "{} does not exist\n  fix: create it, or name its namespace with --namespace",
-                    core.hyperconverged()
-                ),
+                false => bail!("{}", absent(core.hyperconverged())),
             }
             Ok(core)
         })

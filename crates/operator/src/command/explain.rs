@@ -24,6 +24,7 @@ enum About {
 #[derive(clap::Args)]
 struct Patch {
     /// The kind, such as DaemonSet, or an object, such as ConfigMap/trusted-ca
+    #[arg(value_parser = super::value::kind_or_object)]
     kind: String,
     /// Kinds whose closed fields users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]

@@ -6,13 +6,18 @@ mod evaluation;
 pub(crate) mod explain;
 pub(crate) mod facts;
 pub(crate) mod handback;
+mod input;
+mod logging;
+pub(crate) mod rbac;
 pub(crate) mod render;
 pub(crate) mod rollback;
 pub(crate) mod run;
+mod skew;
 pub(crate) mod status;
 mod table;
 mod target;
 pub(crate) mod up;
+mod value;
 pub(crate) mod version;
 
 use anyhow::Context;

@@ -1,6 +1,7 @@
 //! `render`: prints the objects that the catalogue renders; nothing is written.
 
 use super::evaluation::Evaluation;
+use super::input;
 use super::print;
 use super::table::table;
 use anyhow::{Context, bail};
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         && catalog.asset(name).is_none()
     {
         let names: Vec<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
-        bail!("the asset {name:?} does not exist\n  fix: choose one of {}", names.join(", "));
+        bail!("the asset {name:?} does not exist; choose one of {}", names.join(", "));
     }
     let mut outcomes = match offline(arguments)? {
         Some(facts) => evaluate_offline(&catalog, &facts, arguments.evaluation.opt_in()),
@@ -83,24 +84,12 @@ fn evaluate_offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Outco
 
 /// The facts of `--facts` or `--hco-file`, if one is given.
 fn offline(arguments: &Arguments) -> anyhow::Result<Option<Facts>> {
-    let read =
-        |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()));
-    if let Some(path) = &arguments.facts {
-        let facts = serde_saphyr::from_str(&read(path)?)
-            .with_context(|| format!("{} does not contain facts", path.display()))?;
-        return Ok(Some(facts));
+    let namespace = arguments.evaluation.namespace();
+    match (&arguments.facts, &arguments.hco_file) {
+        (Some(path), _) => input::facts(path, namespace).map(Some),
+        (None, Some(path)) => input::hyperconverged(path, namespace).map(Some),
+        (None, None) => Ok(None),
     }
-    let Some(path) = &arguments.hco_file else { return Ok(None) };
-    let hco: Value = serde_saphyr::from_str(&read(path)?).with_context(|| format!("{} is not YAML", path.display()))?;
-    if hco["kind"] != api::hco::KIND {
-        bail!(
-            "{} contains {}, not a {}\n  fix: give a file that contains a {2}",
-            path.display(),
-            hco["kind"],
-            api::hco::KIND
-        );
-    }
-    Ok(Some(Facts { hco, ..Facts::default() }))
 }
 
 /// The outcomes to print: rendered assets, errors, and on request the rest.

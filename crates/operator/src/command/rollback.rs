@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let Some(chosen) = chosen else {
             let names: Vec<String> = found.iter().map(name).collect();
             bail!(
-                "{} is not a backup of {key}\n  fix: choose one of {}",
+                "{} is not a backup of {key}; choose one of {}",
                 arguments.to.as_deref().unwrap_or_default(),
                 names.join(", ")
             );
@@ -136,7 +136,7 @@ async fn roll_back(
     let add = |text: Option<&str>| {
         autopilot::exclude(text, key).map_err(|why| {
             anyhow::anyhow!(
-                "{why}; nothing was changed\n  fix: correct the annotation {} of {}",
+                "{why}; nothing was changed; correct the annotation {} of {}",
                 api::annotation::DISABLED_RESOURCES,
                 reached.key
             )
@@ -192,11 +192,11 @@ async fn restore(reached: &Reached, served: &Served, key: &Key, before: &Value) 
             continue;
         }
         if live.as_ref().is_some_and(|live| live["metadata"].get("deletionTimestamp").is_some()) {
-            bail!("{key} is being deleted\n  fix: run the command again when it is gone");
+            bail!("{key} is being deleted; run the command again when it is gone");
         }
         if times == MAX_RESTORES {
             bail!(
-                "{key} was restored {MAX_RESTORES} times, and another writer changed it each time\n  fix: stop that writer; managedFields of the object names it"
+                "{key} was restored {MAX_RESTORES} times, and another writer changed it each time; stop that writer; managedFields of the object names it"
             );
         }
         match write(reached, served, key, before, live.as_ref()).await {
@@ -254,14 +254,14 @@ impl Selection<'_> {
         match keys.first() {
             Some(first) if is_one => Ok(first.clone()),
             Some(_) => bail!(
-                "{kind} {name} is ambiguous, these objects have backups: {}\n  fix: give --object-namespace, or write the kind with its group",
+                "{kind} {name} is ambiguous, these objects have backups: {}; give --object-namespace, or write the kind with its group",
                 names(found)
             ),
             None if all.is_empty() => {
-                bail!("{kind} {name} has no backup, and neither has any other object\n  why: {WHEN_BACKED_UP}")
+                bail!("{kind} {name} has no backup, and neither has any other object; {WHEN_BACKED_UP}")
             }
             None => {
-                bail!("{kind} {name} has no backup; these objects have one: {}\n  why: {WHEN_BACKED_UP}", names(all))
+                bail!("{kind} {name} has no backup; these objects have one: {}; {WHEN_BACKED_UP}", names(all))
             }
         }
     }

@@ -1,15 +1,16 @@
 //! `run`: runs the operator.
 
+use super::logging::Logging;
+use super::skew;
 use super::target::on_runtime;
+use super::value::{boolean, duration, namespace};
 use crate::autopilot::Metrics;
 use crate::pack::Pack;
 use crate::{autopilot as product, images};
-use anyhow::Context;
 use autopilot::Config;
 use catalog::Catalog;
 use cluster::{Timeouts, lease};
 use runtime::{health, lead, stop};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,18 +22,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The namespace of the HyperConverged
-    #[arg(long, default_value = api::hco::NAMESPACE)]
+    #[arg(long, default_value = api::hco::NAMESPACE, value_parser = namespace)]
     namespace: String,
     #[command(flatten)]
     pack: Pack,
     /// Treat an absent annotation `autopilot` on the HyperConverged as off
-    #[arg(long)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
     opt_in: bool,
     /// Kinds whose closed fields users may patch, comma-separated; `virtpilot explain patch KIND` shows what is closed
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = change::PatchableKinds::parse, hide_default_value = true)]
     patchable_kinds: change::PatchableKinds,
     /// Prune created objects that are not wanted any more; if false, only report them
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
     /// The address of the metrics endpoint; 0 disables it
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = health::parse_address)]
@@ -41,56 +42,45 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = ":8082", value_name = "ADDRESS", value_parser = health::parse_address)]
     health_probe_bind_address: Address,
     /// Enable leader election: of several processes only the leader writes
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
     leader_elect: bool,
     /// How long a request may take before it fails and is retried
-    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = duration)]
     request_timeout: Duration,
     /// How long a watch may be silent before it is restarted; the server sends a bookmark about once a minute
-    #[arg(long, default_value = "75s", value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, default_value = "75s", value_name = "TIME", value_parser = duration)]
     watch_silence: Duration,
     /// How often everything is listed again, in case a watch missed an event
-    #[arg(long, default_value = "24h", value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, default_value = "24h", value_name = "TIME", value_parser = duration)]
     verify_every: Duration,
     /// Accepted for compatibility with the predecessor and ignored: the operator waits for the HyperConverged CRD without a limit
-    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_time)]
-    crd_validation_timeout: Duration,
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    crd_validation_timeout: String,
     /// Accepted for compatibility with the predecessor and ignored: there is no debug server
-    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = health::parse_address)]
-    debug_bind_address: Address,
+    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS")]
+    debug_bind_address: String,
     /// Accepted for compatibility with the predecessor and ignored: there is no debug server
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
     enable_debug_server: bool,
-    /// Log at debug level
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
-    development: bool,
-    /// Log format
-    #[arg(long, value_enum, default_value_t, env = "LOG_FORMAT")]
-    log_format: LogFormat,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 // An alias, because clap treats a plain Option as an optional argument.
-type Address = std::option::Option<std::net::SocketAddr>;
+type Address = std::option::Option<health::BindAddress>;
 
-/// Parses a duration in Go's notation: 10s, 1m30s.
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let invalid = || format!("{text:?} is not a duration; write it as 10s or 1m30s");
-    let time = text.parse::<jiff::SignedDuration>().map_err(|_| invalid())?;
-    Duration::try_from(time).ok().filter(|time| !time.is_zero()).ok_or_else(invalid)
-}
-
-#[derive(Clone, Copy, Default, clap::ValueEnum)]
-enum LogFormat {
-    /// Human-readable text
-    #[default]
-    Text,
-    /// JSON
-    Json,
-}
-
-pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    start_log(arguments.log_format, arguments.development)?;
+/// Runs the operator; `flags` are those that differ from their defaults.
+pub(crate) fn run(arguments: Arguments, flags: &[String]) -> anyhow::Result<()> {
+    arguments.logging.start()?;
     let catalog = arguments.pack.load()?;
+    tracing::info!(
+        "virtpilot {} ({}) starts: catalogue {}, namespace {}, flags: {}",
+        env!("CARGO_PKG_VERSION"),
+        env!("VIRTPILOT_COMMIT"),
+        catalog.digest(),
+        arguments.namespace,
+        if flags.is_empty() { "all as by default".to_owned() } else { flags.join(" ") }
+    );
     on_runtime(operate(arguments, catalog))
 }
 
@@ -109,7 +99,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let stop = stop::on_signal()?;
     let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
     if arguments.leader_elect && pod.is_none() {
-        anyhow::bail!("--leader-elect needs a unique identity\n  fix: set POD_NAME to the name of the pod");
+        anyhow::bail!("--leader-elect needs a unique identity; set POD_NAME to the name of the pod");
     }
     let pod = pod.unwrap_or_else(|| "virtpilot".into());
     let config = Config {
@@ -125,21 +115,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         return product::run(config, catalog, server, permit, (pod, metrics), readiness, stop).await;
     }
     let (namespace, shown, leading) = (config.namespace.clone(), readiness.clone(), server.clone());
+    let replica = skew::leader(&pod, &catalog);
     let work = |permit, stop| product::run(config, catalog, server, permit, (pod.clone(), metrics), readiness, stop);
-    lead(&leading, &namespace, &pod, &shown, stop, work).await
-}
-
-fn start_log(format: LogFormat, development: bool) -> anyhow::Result<()> {
-    let default = if development { "debug" } else { "info" };
-    let level = std::env::var("LOG_LEVEL").unwrap_or_else(|_| default.into());
-    let filter = tracing_subscriber::EnvFilter::try_new(&level)
-        .with_context(|| format!("LOG_LEVEL {level:?} is invalid\n  fix: use error, warn, info, debug or trace"))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    // Colours only on a terminal.
-    let log = log.with_ansi(std::io::stderr().is_terminal());
-    match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
-    }
-    Ok(())
+    lead(&leading, &namespace, replica, &shown, stop, work).await
 }

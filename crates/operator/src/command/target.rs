@@ -3,9 +3,9 @@
 use anyhow::Context;
 use change::{Effect, Key};
 use cluster::act::act;
-use cluster::{Permit, Server, Timeouts, discovery};
-use kube::api::DynamicObject;
+use cluster::{Permit, Server, Timeouts, discovery, live};
 use protocol::{Kinds, Served, WriteError};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ use std::path::PathBuf;
 const ATTEMPTS: u32 = 5;
 
 /// The error of a cluster without the HyperConverged CRD.
-pub(super) const NO_HYPERCONVERGED: &str = "the cluster does not serve HyperConverged\n  fix: install the HyperConverged Cluster Operator, or choose another kubeconfig";
+pub(super) const NO_HYPERCONVERGED: &str = "the cluster does not serve HyperConverged; install the HyperConverged Cluster Operator, or choose another kubeconfig";
 
 #[derive(clap::Args)]
 pub(crate) struct Target {
-    /// The kubeconfig file; by default $KUBECONFIG
+    /// The kubeconfig file; by default $KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The namespace of the HyperConverged
-    #[arg(long, default_value = api::hco::NAMESPACE)]
+    #[arg(long, default_value = api::hco::NAMESPACE, value_parser = super::value::namespace)]
     pub(crate) namespace: String,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Reached {
     pub(crate) kinds: Kinds,
     pub(crate) key: Key,
     pub(crate) served: Served,
-    pub(crate) hco: DynamicObject,
+    pub(crate) hco: Value,
 }
 
 /// Runs a future to completion.
@@ -62,12 +62,20 @@ impl Target {
         let (kind, served) =
             kinds.newest(api::hco::GROUP, &api::hco::VERSIONS, api::hco::KIND).context(NO_HYPERCONVERGED)?;
         let key = Key { kind, namespace: self.namespace.clone(), name: api::hco::NAME.into() };
-        let hco = discovery::api(&server.client, &served, &key.namespace)
-            .get(&key.name)
-            .await
-            .with_context(|| format!("could not read {key}"))?;
+        let hco = read(&server, &served, &key).await?;
         Ok(Reached { server, kinds, key, served, hco })
     }
+}
+
+/// Reads the HyperConverged.
+async fn read(server: &Server, served: &Served, key: &Key) -> anyhow::Result<Value> {
+    let read = live::whole(server, served, key).await.with_context(|| format!("could not read {key}"))?;
+    read.with_context(|| absent(key))
+}
+
+/// The error of a cluster without the HyperConverged.
+pub(super) fn absent(key: &Key) -> String {
+    format!("{key} does not exist; create it, or name its namespace with --namespace")
 }
 
 impl Reached {
@@ -90,18 +98,17 @@ impl Reached {
     ) -> anyhow::Result<bool> {
         let (mut hco, mut attempts) = (self.hco.clone(), 0);
         loop {
-            let before = hco.metadata.annotations.as_ref().and_then(|annotations| annotations.get(name));
-            let Some(after) = change(before.map(String::as_str))? else { return Ok(false) };
+            let before = hco["metadata"]["annotations"][name].as_str();
+            let Some(after) = change(before)? else { return Ok(false) };
             let effect = Effect::Annotate {
                 annotations: BTreeMap::from([(name.to_owned(), after)]),
-                resource_version: hco.metadata.resource_version.unwrap_or_default(),
+                resource_version: hco["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned(),
             };
             attempts += 1;
             match self.write(api::FIELD_MANAGER, &self.served, &self.key, effect).await {
                 Ok(_) => return Ok(true),
                 Err(WriteError::Stale(_)) if attempts < ATTEMPTS => {
-                    let api = discovery::api(&self.server.client, &self.served, &self.key.namespace);
-                    hco = api.get(&self.key.name).await.with_context(|| format!("could not read {}", self.key))?;
+                    hco = read(&self.server, &self.served, &self.key).await?;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -34,8 +34,8 @@ fn find() -> anyhow::Result<PathBuf> {
     match std::iter::once(beside.clone()).chain(on_path).find(|file| file.is_file()) {
         Some(program) => Ok(program),
         None => bail!(
-            "{PROGRAM} was found neither beside this program ({}) nor on the PATH\n  \
-             fix: build the whole workspace (\"cargo build --workspace\"), or install {PROGRAM}",
+            "{PROGRAM} was found neither beside this program ({}) nor on the PATH; \
+             build the whole workspace (\"cargo build --workspace\"), or install {PROGRAM}",
             beside.display()
         ),
     }

@@ -1,6 +1,8 @@
 //! The commands and their output.
 
-use crate::operator::{Running, digest_in, eventually};
+use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::Api;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,7 +14,7 @@ pub(crate) struct Output {
 
 pub(crate) fn virtpilot(kubeconfig: Option<&Path>, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-    command.args(arguments).stdin(Stdio::null()).env_remove("KUBECONFIG");
+    command.args(arguments).stdin(Stdio::null()).env_remove("KUBECONFIG").env("HOME", "/missing");
     if let Some(kubeconfig) = kubeconfig {
         command.env("KUBECONFIG", kubeconfig);
     }
@@ -59,11 +61,7 @@ fn invalid_input_is_reported_in_one_message() {
         path.display().to_string()
     };
     let output = virtpilot(None, &["approve", "yes"]);
-    assert!(
-        output.stderr.contains("\"yes\" is not a digest\n  fix: copy it from \"virtpilot status\""),
-        "{}",
-        output.stderr
-    );
+    assert!(output.stderr.contains("\"yes\" is not a digest; copy it from \"virtpilot status\""), "{}", output.stderr);
     let missing = virtpilot(Some(Path::new("/missing")), &["status"]);
     assert!(missing.stderr.contains("/missing") && missing.code == Some(1), "{}", missing.stderr);
     let closed = r#"{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
@@ -98,4 +96,162 @@ fn invalid_input_is_reported_in_one_message() {
     let output = render(&pack);
     assert_eq!(output.code, Some(3), "{}", output.stderr);
     assert!(output.stdout.contains("# Status: ERROR\n# Reason: active/a.yaml.tpl:4: "), "{}", output.stdout);
+}
+
+/// A folder with one file.
+fn file(content: &[u8]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, content).unwrap();
+    let path = path.display().to_string();
+    (folder, path)
+}
+
+#[test]
+fn every_command_reports_an_unusable_kubeconfig_in_one_line() {
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let commands: [&[&str]; 8] = [
+        &["status"],
+        &["render"],
+        &["facts"],
+        &["approve", &digest],
+        &["rollback", "ConfigMap", "x"],
+        &["rollback", "--list"],
+        &["handback"],
+        &["run"],
+    ];
+    let (_folder, binary) = file(b"\xff\xfe\x00");
+    let (_folder, broken) = file(b"clusters: [{name: 1");
+    for command in commands {
+        let none = virtpilot(None, command);
+        assert!(
+            none.stderr.contains("error: found no cluster: neither --kubeconfig nor KUBECONFIG is given"),
+            "{}",
+            none.stderr
+        );
+        for (path, why) in [
+            ("/missing", "No such file"),
+            (&*binary, "not a text file"),
+            (&*broken, "unclosed bracket"),
+            ("/", "Is a directory"),
+        ] {
+            let from_variable = virtpilot(Some(Path::new(path)), command);
+            let from_flag = virtpilot(None, &[command, &["--kubeconfig", path]].concat());
+            for (output, place) in [(from_variable, " (from KUBECONFIG)"), (from_flag, "")] {
+                let errors: Vec<&str> = output.stderr.lines().filter(|line| !line.contains(" starts: ")).collect();
+                let start = format!("error: could not use the kubeconfig {path}{place}: ");
+                assert!(
+                    errors.len() == 1 && errors[0].starts_with(&start) && errors[0].contains(why),
+                    "{command:?} {errors:?}"
+                );
+                assert_eq!(output.code, Some(1));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unknown_log_level_is_an_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+    command.args(["run", "--kubeconfig", "/missing"]).env("LOG_LEVEL", "loud").stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(stderr, "error: LOG_LEVEL has the unknown level \"loud\"; use off, error, warn, info, debug or trace\n");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn one_line_says_what_the_operator_starts_with() {
+    let output = virtpilot(None, &["-leader-elect=true", "-namespace=home", "-kubeconfig", "/missing"]);
+    let line = output.stderr.lines().next().unwrap_or_default();
+    for part in [
+        concat!("virtpilot ", env!("CARGO_PKG_VERSION")),
+        "catalogue sha256:",
+        "namespace home",
+        "flags: --kubeconfig=/missing --namespace=home --leader-elect=true",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+}
+
+#[test]
+fn files_without_a_hyperconverged_are_refused() {
+    let (_folder, empty) = file(b"");
+    let (_folder, service) = file(b"apiVersion: v1\nkind: Service\n");
+    let (_folder, broken) = file(b"a: [1\n b: }");
+    for (flag, path, why) in [
+        ("--facts", &empty, " has no facts about a HyperConverged; "),
+        ("--hco-file", &empty, " is nothing; it must be a HyperConverged of hco.kubevirt.io"),
+        ("--hco-file", &service, " is a Service of v1; it must be a HyperConverged of hco.kubevirt.io"),
+        ("--hco-file", &broken, ":2: illegal placement of ':' indicator\n"),
+    ] {
+        let output = virtpilot(None, &["render", flag, path]);
+        assert!(output.stderr.starts_with(&format!("error: {path}{why}")), "{}", output.stderr);
+        assert_eq!((output.stderr.lines().count(), output.stdout.as_str(), output.code), (1, "", Some(1)));
+    }
+}
+
+#[test]
+fn the_role_of_a_pack_in_a_folder_is_the_generated_one() {
+    let packs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs");
+    for pack in ["adopted", "facts", "kinds", "life", "scene"] {
+        let output = virtpilot(None, &["rbac", "--assets-dir", &format!("{packs}/{pack}")]);
+        let generated = std::fs::read_to_string(format!("{packs}/{pack}.role.yaml")).unwrap();
+        let without_header = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+        assert_eq!(without_header(&output.stdout), without_header(&generated), "{}", output.stderr);
+    }
+    let built_in = virtpilot(None, &["rbac", "--namespace", "home"]).stdout;
+    assert!(
+        built_in.contains("resourceNames: [\"90-worker-swap-online\"]\n    verbs: [create, get, patch, delete]\n"),
+        "{built_in}"
+    );
+    assert_eq!((built_in.matches("  namespace: home\n").count(), built_in.contains("openshift-cnv")), (5, false));
+    for forbidden in ["\"*\"", "bind]", "escalate]", "impersonate"] {
+        assert!(!built_in.contains(forbidden), "{forbidden}");
+    }
+    // The object of one asset of this pack cannot be known.
+    let unknown = virtpilot(None, &["rbac", "--assets-dir", &format!("{packs}/troubled")]);
+    assert!(unknown.stderr.starts_with("error: there is no role for the asset pack in "), "{}", unknown.stderr);
+    assert_eq!((unknown.stdout.as_str(), unknown.code), ("", Some(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_warn_about_another_release_and_explain_what_the_cluster_refuses() {
+    let running = Running::without_operator().await;
+    let kubeconfig = running.playground.kubeconfig();
+    let _operator = Process::start_as("pod-one", running.kubeconfig());
+    let leases: Api<Lease> = Api::namespaced(running.playground.client(), NAMESPACE);
+    eventually("the operator leads", async || leases.get_opt(api::LEASE).await.unwrap()).await;
+    assert_eq!(virtpilot(Some(&kubeconfig), &["status"]).stderr, "", "it is the same release");
+    let other_pack = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/scene");
+    for command in ["status", "render"] {
+        let output = virtpilot(Some(&kubeconfig), &[command, "--assets-dir", other_pack]);
+        let start = "warning: the operator in pod pod-one has the asset pack sha256:";
+        assert!(output.stderr.starts_with(start) && output.stderr.lines().count() == 1, "{}", output.stderr);
+    }
+
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let commands: [&[&str]; 4] =
+        [&["status"], &["approve", &digest], &["rollback", "--list"], &["handback", "--dry-run"]];
+    let wrong_token = folder_with_wrong_token(&std::fs::read_to_string(&kubeconfig).unwrap());
+    for command in commands {
+        let output = virtpilot(Some(&kubeconfig), &[command, &["--namespace", "nowhere"]].concat());
+        let wanted = "error: HyperConverged nowhere/kubevirt-hyperconverged does not exist; create it, or name its namespace with --namespace\n";
+        assert_eq!((output.stderr.as_str(), output.code), (wanted, Some(1)), "{command:?}");
+        let output = virtpilot(Some(&wrong_token.path().join("file")), command);
+        assert!(
+            output.stderr.contains("Unauthorized")
+                && output.stderr.lines().count() == 1
+                && !output.stderr.contains('{'),
+            "{command:?} {}",
+            output.stderr
+        );
+    }
+}
+
+/// The kubeconfig of the same server with credentials that it does not accept.
+fn folder_with_wrong_token(kubeconfig: &str) -> tempfile::TempDir {
+    let mut config: serde_json::Value = serde_saphyr::from_str(kubeconfig).unwrap();
+    config["users"][0]["user"] = serde_json::json!({"token": "wrong"});
+    file(config.to_string().as_bytes()).0
 }

@@ -331,8 +331,7 @@ async fn a_rollback_that_is_not_possible_changes_nothing_and_explains_why() {
     let test = TestCluster::start().await;
     let (_, stderr, code) = test.virtpilot(&["rollback", "ConfigMap", "nothing"]);
     assert!(
-        code == Some(1)
-            && stderr.contains("ConfigMap nothing has no backup, and neither has any other object\n  why: "),
+        code == Some(1) && stderr.contains("ConfigMap nothing has no backup, and neither has any other object; "),
         "{stderr}"
     );
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "adopted", "namespace": NAMESPACE}, "data": {"a": "1"}});
@@ -342,7 +341,7 @@ async fn a_rollback_that_is_not_possible_changes_nothing_and_explains_why() {
     assert!(stderr.contains("these objects have one: ConfigMap openshift-cnv/adopted"), "{stderr}");
     let (_, stderr, _) = test.virtpilot(&["rollback", "ConfigMap", "adopted", "--to", "other"]);
     assert!(
-        stderr.contains("other is not a backup of ConfigMap openshift-cnv/adopted\n  fix: choose one of virt-platform"),
+        stderr.contains("other is not a backup of ConfigMap openshift-cnv/adopted; choose one of virt-platform"),
         "{stderr}"
     );
     let hco = Key {
@@ -356,10 +355,7 @@ async fn a_rollback_that_is_not_possible_changes_nothing_and_explains_why() {
     };
     annotate("- {kind: ConfigMap, nmae: x}").await;
     let (_, stderr, code) = test.virtpilot(&["rollback", "ConfigMap", "adopted"]);
-    assert!(
-        code == Some(1) && stderr.contains("line 1") && stderr.contains("nothing was changed\n  fix: "),
-        "{stderr}"
-    );
+    assert!(code == Some(1) && stderr.contains("line 1") && stderr.contains("nothing was changed; "), "{stderr}");
     assert_eq!(test.get(&key).await["data"]["a"], "2");
     // A value in the older form keeps that form.
     annotate("Service/a, Service/b").await;

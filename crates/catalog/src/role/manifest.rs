@@ -1,0 +1,86 @@
+//! The YAML of a role.
+
+use super::Granted;
+use api::{LEASE, STATE};
+use change::{Key, Kind, backup};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the operator reads besides its managed objects: (group, resources, verbs).
+const READS: [(&str, &str, &str); 6] = [
+    ("", "nodes", "list, watch"),
+    ("config.openshift.io", "clusterversions, infrastructures, schedulers", "list, watch"),
+    ("machineconfiguration.openshift.io", "machineconfigpools", "list, watch"),
+    ("hco.kubevirt.io", "hyperconvergeds", "get, list, watch"),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "get, list, watch"),
+    ("events.k8s.io", "events", "create"),
+];
+
+/// The manifests.
+pub(super) fn text(objects: &[Granted], reads: &BTreeSet<Kind>, namespace: &str) -> String {
+    // By kind, then by verbs.
+    let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
+    for granted in objects {
+        let Key { kind, name, .. } = &granted.key;
+        let of_kind = kinds.entry((kind.group.clone(), plural(&kind.kind))).or_default();
+        of_kind.entry(granted.verbs()).or_default().insert(name.clone());
+    }
+    let name = api::FIELD_MANAGER;
+    let mut text = format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\nrules:\n"
+    );
+    for (group, resources, verbs) in READS {
+        text.push_str(&format!("  - apiGroups: [\"{group}\"]\n    resources: [{resources}]\n    verbs: [{verbs}]\n"));
+    }
+    for kind in reads {
+        text.push_str(&format!(
+            "  - apiGroups: [\"{}\"]\n    resources: [{}]\n    verbs: [get, list, watch]\n",
+            kind.group,
+            plural(&kind.kind)
+        ));
+    }
+    for ((group, resource), by_verbs) in &kinds {
+        text.push_str(&format!(
+            "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    verbs: [list, watch]\n"
+        ));
+        for (verbs, names) in by_verbs {
+            let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+            text.push_str(&format!(
+                "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    resourceNames: [{names}]\n    verbs: [{verbs}]\n"
+            ));
+        }
+    }
+    text.push_str(&format!(
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  \
+         apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: {name}\nsubjects:\n  - kind: ServiceAccount\n    \
+         name: {name}\n    namespace: {namespace}\n"
+    ));
+    let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
+    let adoptable = objects.iter().filter(|granted| !granted.is_tombstone);
+    let backups = adoptable.flat_map(|granted| backup::names(&granted.key));
+    let backups = backups.map(|name| format!("      - \"{name}\"\n")).collect::<String>();
+    // The lease is created with POST, which RBAC cannot restrict by name, so that is granted for all names. ConfigMaps are created with
+    // an apply, which it can.
+    text.push_str(&format!(
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
+         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
+         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n  \
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n  \
+         # Backups: three for each object that can be adopted.\n  \
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames:\n{backups}    verbs: [create, get, patch]\n\
+         ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
+         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {name}\n{subject}"
+    ));
+    text
+}
+
+/// The plural resource name of a kind, as its CRD spells it; some kinds are plural already.
+pub(super) fn plural(kind: &str) -> String {
+    let lower = kind.to_lowercase();
+    match lower.strip_suffix('y') {
+        _ if lower.ends_with("constraints") || lower == "endpoints" => lower,
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if lower.ends_with(['s', 'x']) => format!("{lower}es"),
+        _ => format!("{lower}s"),
+    }
+}

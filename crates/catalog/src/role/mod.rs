@@ -1,0 +1,71 @@
+//! The RBAC role that an operator needs for the objects of a pack, and no more.
+
+mod manifest;
+mod objects;
+#[cfg(test)]
+mod tests;
+
+use crate::pack::asset::Prune;
+use crate::pack::catalog::Catalog;
+use change::{Key, Kind, backup};
+use std::collections::BTreeSet;
+
+/// What the first line of a role says about it.
+pub const PROMISE: &str = "Writes are by name; no wildcard, no escalate, no bind.";
+
+/// An object that the role covers.
+struct Granted {
+    key: Key,
+    /// Whether it is a tombstone: it is no longer created.
+    is_tombstone: bool,
+    /// Whether it may be deleted.
+    may_delete: bool,
+}
+
+impl Granted {
+    fn verbs(&self) -> &'static str {
+        let may_delete = self.may_delete && !api::NEVER_REMOVED.contains(&self.key.kind.kind.as_str());
+        match (self.is_tombstone, may_delete) {
+            (false, true) => "create, get, patch, delete",
+            (false, false) => "create, get, patch",
+            (true, true) => "get, patch, delete",
+            (true, false) => "get, patch",
+        }
+    }
+}
+
+/// The service account, roles and bindings of an operator in this namespace, as YAML. The error lists every reason why there is none.
+pub fn role(catalog: &Catalog, namespace: &str) -> Result<String, Vec<String>> {
+    let (mut objects, mut reads, mut problems) = (Vec::new(), BTreeSet::new(), Vec::new());
+    for asset in &catalog.assets {
+        match objects::key(catalog, asset, &mut reads) {
+            Ok(key) => {
+                objects.push(Granted { may_delete: asset.prune != Prune::Never, is_tombstone: false, key });
+            }
+            Err(why) => problems.push(why),
+        }
+    }
+    for tombstone in &catalog.tombstones {
+        let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
+        let namespace = tombstone.namespace.clone().unwrap_or_default();
+        let key = Key { kind, namespace, name: tombstone.name.clone() };
+        objects.push(Granted { key, is_tombstone: true, may_delete: true });
+    }
+    problems.extend(objects.iter().filter_map(|granted| unsafe_grant(&granted.key.kind, &granted.key.name)));
+    problems.extend(reads.iter().filter_map(|kind| unsafe_grant(kind, "")));
+    if problems.is_empty() { Ok(manifest::text(&objects, &reads, namespace)) } else { Err(problems) }
+}
+
+/// Why a kind and a name cannot be granted.
+fn unsafe_grant(kind: &Kind, name: &str) -> Option<String> {
+    if !backup::has_safe_place(kind) {
+        return Some(format!(
+            "Secret {name}: a role for it lets the operator read every Secret, and make a token of any account; remove it from the pack"
+        ));
+    }
+    // Other characters could not be part of a name, but of the role's own YAML.
+    let is_plain = |text: &str| text.chars().all(|character| character.is_alphanumeric() || ".-_:".contains(character));
+    let texts = [kind.group.as_str(), kind.kind.as_str(), name];
+    let strange = texts.into_iter().find(|text| !is_plain(text))?;
+    Some(format!("{strange:?} is not the name of an object, a kind or a group; correct the asset that has it"))
+}

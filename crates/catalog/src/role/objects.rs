@@ -1,0 +1,112 @@
+//! The object of an asset and the kinds that its template looks up, found without a cluster.
+
+use crate::cluster::facts::Facts;
+use crate::cluster::hardware::Hardware;
+use crate::cluster::query::{Answer, Query};
+use crate::pack::asset::Asset;
+use crate::pack::catalog::Catalog;
+use crate::pack::condition::Condition;
+use crate::render::{Rendered, render};
+use change::{Key, Kind};
+use serde_json::{Map, json};
+use std::collections::BTreeSet;
+
+/// The limit of rendering rounds for templates that keep needing more queries.
+const ROUNDS: usize = 8;
+
+/// The key of an asset's object, rendered for a cluster in which all conditions of the asset hold. Also collects the kinds that
+/// the template queries. A name that depends on anything else cannot be granted by name.
+pub(super) fn key(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) -> Result<Key, String> {
+    reads.extend(asset.reads.iter().flatten().map(|read| Kind::new(&read.api_version, &read.kind)));
+    if asset.conditions.iter().any(|condition| matches!(condition, Condition::KubevirtFeatureGate { .. })) {
+        reads.insert(Kind::new("kubevirt.io/v1", "KubeVirt"));
+    }
+    let key = match rendered(catalog, asset, assume(asset, "image", "true"), reads)? {
+        Some(key) => key,
+        None => catalog.plain_key(asset).ok_or_else(|| {
+            format!(
+                "the object of asset {} is unknown: it renders to nothing although all its conditions hold, and {} does not contain \
+                 apiVersion, kind and metadata.name literally",
+                asset.name, asset.path
+            )
+        })?,
+    };
+    // A template that fails there is no proof that the name differs.
+    let elsewhere = rendered(catalog, asset, elsewhere(asset), reads).ok().flatten();
+    match elsewhere.filter(|other| (&other.kind, &other.name) != (&key.kind, &key.name)) {
+        None => Ok(key),
+        Some(other) => Err(format!(
+            "the object of asset {} is unknown: {} computes it from facts about the cluster ({} {} on one cluster, {} {} on another); \
+             write apiVersion, kind and metadata.name literally",
+            asset.name, asset.path, key.kind.kind, key.name, other.kind.kind, other.name
+        )),
+    }
+}
+
+/// The key of the object that an asset renders from these facts, if it renders any; queries find nothing.
+fn rendered(
+    catalog: &Catalog,
+    asset: &Asset,
+    mut facts: Facts,
+    reads: &mut BTreeSet<Kind>,
+) -> Result<Option<Key>, String> {
+    for _ in 0..ROUNDS {
+        match render(catalog, asset, &facts) {
+            Rendered::Object(object) => {
+                return Key::of(&object).map(Some).ok_or_else(|| format!("asset {} has no name", asset.name));
+            }
+            Rendered::Needs(queries) => {
+                for query in queries {
+                    if let Query::Object { api_version, kind, .. } | Query::List { api_version, kind } = &query {
+                        reads.insert(Kind::new(api_version, kind));
+                    }
+                    facts.answers.insert(query, Answer::Absent);
+                }
+            }
+            Rendered::Broken(why) => return Err(format!("asset {} cannot be rendered: {why}", asset.name)),
+            Rendered::Empty | Rendered::Held(_) => break,
+        }
+    }
+    Ok(None)
+}
+
+/// The facts of another cluster in which all conditions of an asset hold: everything that a name must not depend on is different.
+fn elsewhere(asset: &Asset) -> Facts {
+    let mut facts = assume(asset, "elsewhere", "elsewhere");
+    let topology = &mut facts.topology;
+    (topology.control_plane_topology, topology.cloud_provider) = ("Elsewhere".into(), "Elsewhere".into());
+    (topology.master_count, topology.worker_count, topology.total_node_count) = (97, 89, 186);
+    facts.cluster_version = "4.99.97".into();
+    facts
+}
+
+/// The facts of a cluster in which all conditions of an asset hold; `image` and `value` are the images and annotations that may have
+/// any value.
+fn assume(asset: &Asset, image: &str, value: &str) -> Facts {
+    let (mut annotations, mut gates, mut facts) = (Map::new(), Vec::new(), Facts::default());
+    let (pci_devices_present, numa_nodes_present, vfio_capable) = (true, true, true);
+    let (usb_devices_present, gpu_present) = (true, true);
+    facts.hardware =
+        Hardware { pci_devices_present, numa_nodes_present, vfio_capable, usb_devices_present, gpu_present };
+    for condition in &asset.conditions {
+        match condition {
+            Condition::Annotation { key, value: wanted } => {
+                annotations.insert(key.clone(), json!(wanted.as_deref().unwrap_or(value)));
+            }
+            Condition::FeatureGate { value } => gates.push(json!({"name": value, "state": "Enabled"})),
+            Condition::Image { key } => {
+                facts.images.insert(key.clone(), image.into());
+            }
+            Condition::HardwareDetection { .. }
+            | Condition::HcoFieldUnconfigured { .. }
+            | Condition::Topology { .. }
+            | Condition::KubevirtFeatureGate { .. } => {}
+        }
+    }
+    let metadata =
+        json!({"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": annotations, "labels": {}});
+    let api_version = format!("{}/{}", api::hco::GROUP, api::hco::VERSIONS[0]);
+    let spec = if gates.is_empty() { json!({}) } else { json!({"featureGates": gates}) };
+    facts.hco = json!({"apiVersion": api_version, "kind": api::hco::KIND, "metadata": metadata, "spec": spec});
+    facts
+}
