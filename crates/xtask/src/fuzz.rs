@@ -41,7 +41,9 @@ pub(crate) fn run(seconds: &str) -> anyhow::Result<()> {
 
 /// The fuzzers in a test executable's list.
 fn fuzzers(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().filter_map(|line| line.strip_suffix(": test")).filter(|name| name.starts_with("fuzz::"))
+    list.lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .filter(|name| name.split("::").any(|part| part == "fuzz"))
 }
 
 fn run_for(program: &str, fuzzer: &str, budget: Duration) -> anyhow::Result<(u64, Duration)> {
@@ -94,9 +96,9 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn fuzzers_are_the_tests_in_the_module_fuzz() {
-        let list = "corpus::a: test\nfuzz::b: test\nfuzz::c: test\nx: benchmark\n";
-        assert_eq!(fuzzers(list).collect::<Vec<_>>(), ["fuzz::b", "fuzz::c"]);
+    fn fuzzers_are_the_tests_in_modules_called_fuzz() {
+        let list = "corpus::a: test\nfuzz::b: test\nfields::fuzz::c: test\nfuzzy::d: test\nx: benchmark\n";
+        assert_eq!(fuzzers(list).collect::<Vec<_>>(), ["fuzz::b", "fields::fuzz::c"]);
     }
 
     #[test]
