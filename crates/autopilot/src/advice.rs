@@ -22,6 +22,11 @@ const ON_HCO: [&str; 8] = [
 /// Written on the HyperConverged by the predecessor.
 const PREDECESSORS: [&str; 2] = ["platform.kubevirt.io/managed-by", "platform.kubevirt.io/version"];
 
+/// More lines of advice help nobody, and annotations may be large.
+const MOST: usize = 5;
+/// A longer list of ignored fields is refused.
+const MOST_IGNORED: usize = 64;
+
 /// What is wrong with the annotations of the HyperConverged. `excluded` are the kinds that `disabled-resources` names.
 pub(crate) fn about_platform(hco: &Value, catalog: &Catalog, excluded: &[&str], kinds: &BTreeSet<&str>) -> Vec<String> {
     let mut advice = Vec::new();
@@ -30,20 +35,22 @@ pub(crate) fn about_platform(hco: &Value, catalog: &Catalog, excluded: &[&str], 
         let value = value.as_str().unwrap_or_default().trim();
         match key.as_str() {
             annotation::APPROVAL if !["", "none", "high-impact"].contains(&value) => advice.push(format!(
-                "approval is {value:?}, which counts as high-impact{}; write none or high-impact",
-                question(&nearest(value, ["none", "high-impact"]))
+                "approval is {:?}, which counts as high-impact{}; write none or high-impact",
+                shortened(value),
+                question(&nearest(&shortened(value), ["none", "high-impact"]))
             )),
             annotation::APPROVED => {
                 let wrong = Consent::digests(value).filter(|entry| Digest::parse(entry).is_none());
-                advice.extend(wrong.map(|entry| {
+                advice.extend(wrong.take(MOST).map(shortened).map(|entry| {
                     format!("approved lists {entry:?}, which is not a digest; copy it from \"virtpilot status\"")
                 }));
             }
+            _ if advice.len() >= MOST => {}
             key if is_known(key, &ON_HCO) || catalog.mentions(key) => {}
             key => advice.push(unknown(key, &ON_HCO)),
         }
     }
-    for kind in excluded.iter().filter(|kind| !kinds.contains(*kind)) {
+    for kind in excluded.iter().filter(|kind| !kinds.contains(*kind)).take(MOST) {
         let nearest = question(&nearest(kind, kinds.iter().copied()));
         advice.push(format!("disabled-resources names the kind {kind:?}{nearest}, of which no asset has an object"));
     }
@@ -58,17 +65,17 @@ pub(crate) fn about_object(
 ) -> Vec<String> {
     let mut advice = Vec::new();
     let is_platform = key.kind.kind == api::hco::KIND;
-    for name in annotations.keys().filter(|_| !is_platform) {
-        if !is_known(name, &annotation::USERS) {
-            advice.push(unknown(name, &annotation::USERS));
-        }
-    }
+    let strange = annotations.keys().filter(|name| !is_platform && !is_known(name, &annotation::USERS));
+    advice.extend(strange.take(MOST).map(|name| unknown(name, &annotation::USERS)));
     let Some(ignored) = annotations.get(annotation::IGNORE_FIELDS) else { return advice };
+    if ignored.split(',').count() > MOST_IGNORED {
+        return advice;
+    }
     let wanted = wanted();
     for entry in ignored.split(',').map(str::trim) {
         let Some(pointer) = Pointer::parse(entry).ok().filter(|pointer| !pointer.steps().is_empty()) else { continue };
-        if let Some(missing) = first_missing(&wanted, &pointer) {
-            advice.push(format!("ignore-fields names {entry}, which has no effect{missing}"));
+        if let Some(missing) = first_missing(&wanted, &pointer).filter(|_| advice.len() < MOST) {
+            advice.push(format!("ignore-fields names {}, which has no effect{missing}", shortened(entry)));
         }
     }
     advice
@@ -83,12 +90,18 @@ fn first_missing(wanted: &Value, pointer: &Pointer) -> Option<String> {
         match fields.get(step.as_str()) {
             Some(value) => place = value,
             None => {
-                let nearest = question(&nearest(step, fields.keys().map(String::as_str)));
+                let step = shortened(step);
+                let nearest = question(&nearest(&step, fields.keys().map(String::as_str)));
                 return Some(format!(": the autopilot sets no field {step:?} there{nearest}"));
             }
         }
     }
     None
+}
+
+/// As much of a text as fits into a message.
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
 }
 
 fn is_known(key: &str, valid: &[&str]) -> bool {
@@ -100,4 +113,32 @@ fn unknown(key: &str, valid: &[&str]) -> String {
     let names: Vec<String> = valid.iter().map(|key| short(key)).collect();
     let nearest = nearest(&short(key), names.iter().map(String::as_str));
     format!("the annotation {key} is not known{} and has no effect", question(&nearest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, about_object};
+    use change::{Key, Kind};
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn large_annotations_give_little_advice() {
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
+        let wanted = || json!({"data": {"level": "1"}});
+        let advice = |annotations: &BTreeMap<String, String>| about_object(&key, annotations, wanted);
+        let ignoring = |count: usize| {
+            let fields: Vec<String> = (0..count).map(|number| format!("/data/x{number}")).collect();
+            BTreeMap::from([(api::annotation::IGNORE_FIELDS.to_owned(), fields.join(","))])
+        };
+        assert_eq!(advice(&ignoring(64)).len(), MOST);
+        assert!(advice(&ignoring(65)).is_empty(), "the list is refused");
+        let long = advice(&BTreeMap::from([(
+            api::annotation::IGNORE_FIELDS.to_owned(),
+            format!("/data/{}", "x".repeat(100_000)),
+        )]));
+        assert!(long.len() == 1 && long[0].len() < 300, "{}", long[0].len());
+        let many = (0..1_000).map(|number| (format!("platform.kubevirt.io/x{number}"), String::new())).collect();
+        assert_eq!(advice(&many).len(), MOST);
+    }
 }

@@ -41,7 +41,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             Ok(Some(if before.is_empty() { digest.to_string() } else { format!("{before},{digest}") }))
         };
         let is_new = reached.annotate(api::annotation::APPROVED, add).await?;
-        print(&if is_new { format!("approved {digest}\n") } else { format!("{digest} is already approved\n") })
+        print(&match (is_new, is_asked) {
+            (true, _) => format!("approved {digest}\n"),
+            (false, true) => format!("{digest} is already approved\n"),
+            (false, false) => format!("{digest} is already approved; nothing waits for it now\n"),
+        })
     })
 }
 

@@ -1,8 +1,8 @@
 //! The commands and their output.
 
-use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually};
+use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually, quiet};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::Api;
+use kube::api::{Api, DeleteParams};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -36,12 +36,28 @@ async fn an_approved_object_changes_from_held_to_in_sync() {
     let held = state("swap-enable");
     assert_eq!(held["state"], "held");
     let digest = digest_in(held["why"].as_str().unwrap()).unwrap().to_owned();
+    let nobody = virtpilot(Some(&kubeconfig), &["approve", &format!("sha256:{}", "0".repeat(64))]);
+    assert_eq!(nobody.code, Some(1));
+    assert!(nobody.stderr.contains("nobody asks to approve") && nobody.stderr.contains(&digest), "{}", nobody.stderr);
     assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).stdout, format!("approved {digest}\n"));
-    assert_eq!(virtpilot(Some(&kubeconfig), &["approve", &digest]).stdout, format!("{digest} is already approved\n"));
+    let again = virtpilot(Some(&kubeconfig), &["approve", &digest]).stdout;
+    assert!(again.starts_with(&format!("{digest} is already approved")), "{again}");
     eventually("both objects are in sync", async || {
         (state("swap-enable")["state"] == "in sync" && state("metrics-service")["state"] == "in sync").then_some(())
     })
     .await;
+    // The approval is used: it is still listed, and does not approve the same write again.
+    running.machine_configs().delete(crate::operator::SWAP, &DeleteParams::default()).await.unwrap();
+    let why = eventually("another approval is asked for", async || {
+        let held = state("swap-enable");
+        (held["state"] == "held").then(|| held["why"].as_str().unwrap().to_owned())
+    })
+    .await;
+    assert_ne!(digest_in(&why).unwrap(), digest);
+    let used = virtpilot(Some(&kubeconfig), &["approve", &digest]);
+    assert_eq!(used.stdout, format!("{digest} is already approved; nothing waits for it now\n"));
+    quiet(&running).await;
+    assert!(running.machine_configs().get_opt(crate::operator::SWAP).await.unwrap().is_none());
     let rendered = virtpilot(Some(&kubeconfig), &["render"]);
     assert_eq!(
         (rendered.code, rendered.stdout.matches("# Status: INCLUDED").count()),
