@@ -30,17 +30,9 @@ impl Object {
 /// The labels of an object that waits or is held.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Held {
-    kind: String,
-    name: String,
-    namespace: String,
+    #[prometheus(flatten)]
+    object: Object,
     reason: &'static str,
-}
-
-impl Held {
-    fn of(object: &Object, reason: &'static str) -> Held {
-        let Object { kind, name, namespace } = object.clone();
-        Held { kind, name, namespace, reason }
-    }
 }
 
 /// The labels of a kind that assets need.
@@ -170,15 +162,12 @@ impl Metrics {
     /// Shows why an object is held, or that it is not.
     fn hold(&self, object: &Object, reason: Option<&'static str>) {
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = match reason {
-            Some(reason) => reasons.insert(object.clone(), reason),
-            None => reasons.remove(object),
-        };
-        if let Some(before) = before.filter(|before| Some(*before) != reason) {
-            self.held.remove(&Held::of(object, before));
+        if let Some(reason) = reasons.remove(object) {
+            self.held.remove(&Held { object: object.clone(), reason });
         }
         if let Some(reason) = reason {
-            self.held.get_or_create_owned(&Held::of(object, reason)).set(1);
+            reasons.insert(object.clone(), reason);
+            self.held.get_or_create_owned(&Held { object: object.clone(), reason }).set(1);
         }
     }
 
@@ -237,21 +226,17 @@ mod tests {
             metrics.record(&Notice::State(key.clone(), state));
             metrics.text()
         };
-        let held = |reason: &str| {
-            format!(
-                "kubevirt_autopilot_held_resources{{kind=\"Service\",name=\"s\",namespace=\"n\",reason=\"{reason}\"}} 1"
-            )
-        };
-        let failed = "compliance_status{kind=\"Service\",name=\"s\",namespace=\"n\"} 0";
-        show(State::InSync);
+        let object = "{kind=\"Service\",name=\"s\",namespace=\"n\"";
+        let held = |reason: &str| format!("kubevirt_autopilot_held_resources{object},reason=\"{reason}\"}} 1");
         let text = show(State::Held(Reason::WindowClosed));
         assert!(text.contains(&held("WindowClosed")) && !text.contains("compliance_status{"), "{text}");
         let text = show(State::Held(Reason::Paused));
         assert!(text.contains(&held("Paused")) && !text.contains("WindowClosed"), "{text}");
         let text = show(State::Held(Reason::WriteFailed { message: "x".into() }));
-        assert!(text.contains(failed) && !text.contains("held_resources{"), "{text}");
-        assert!(!show(State::InSync).contains("held_resources{"));
-        let text = show(State::TombstoneFailed);
-        assert!(text.contains("tombstone_status{kind=\"Service\",name=\"s\",namespace=\"n\"} -1"), "{text}");
+        assert!(
+            text.contains(&format!("compliance_status{object}}} 0")) && !text.contains("held_resources{"),
+            "{text}"
+        );
+        assert!(show(State::TombstoneFailed).contains(&format!("tombstone_status{object}}} -1")));
     }
 }
