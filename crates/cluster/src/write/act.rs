@@ -167,10 +167,10 @@ async fn send_permitted(
     timeout: Duration,
     request: Request,
 ) -> Result<String, Failure> {
-    if !permit.is_valid() {
+    let Some(time_to_answer) = permit.time_to_answer() else {
         return Err(Failure::Unanswered("another process may be the leader by now".into()));
-    }
-    send_within(timeout, server, request).await
+    };
+    send_within(timeout.min(time_to_answer), server, request).await
 }
 
 /// What a failed request means for the write. The server's message may quote values, which are redacted here for all who print it.

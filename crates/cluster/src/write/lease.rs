@@ -16,6 +16,8 @@ const DURATION: Duration = Duration::from_secs(137);
 const DEADLINE: Duration = Duration::from_secs(107);
 /// How often a leader renews.
 const RENEW: Duration = Duration::from_secs(26);
+// The answer to the last request of a leader arrives before another process can lead.
+const _: () = assert!(DEADLINE.as_secs() + super::permit::GRACE.as_secs() < DURATION.as_secs());
 /// How often a waiting replica reads the lease.
 const POLL: Duration = Duration::from_secs(1);
 /// How soon a failed renewal is tried again.

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+/// The lease of a leader ends later than its permit; less than that remains for the answer to its last request.
+pub(crate) const GRACE: Duration = Duration::from_secs(28);
+
 /// Permission to write. Only [`crate::lease`] and a command that a person typed make one.
 #[derive(Debug, Clone)]
 pub struct Permit(Validity);
@@ -46,6 +49,18 @@ impl Permit {
         }
     }
 
+    /// How long a request may take that is sent now: another process may be the leader [`GRACE`] after the end. `None` if it is not valid.
+    pub(crate) fn time_to_answer(&self) -> Option<Duration> {
+        match &self.0 {
+            Validity::Always => Some(Duration::MAX),
+            Validity::Until(end) => {
+                let left = end.load(Ordering::SeqCst).saturating_sub(uptime_millis());
+                let left = u64::try_from(left).ok().filter(|left| *left > 0)?;
+                Some(Duration::from_millis(left).saturating_add(GRACE))
+            }
+        }
+    }
+
     /// Whether it is valid at this moment.
     pub fn is_valid(&self) -> bool {
         match &self.0 {
@@ -63,7 +78,7 @@ pub(crate) fn uptime_millis() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Permit, uptime_millis};
+    use super::{GRACE, Permit, uptime_millis};
     use std::time::Duration;
 
     #[test]
@@ -72,11 +87,14 @@ mod tests {
         assert!(!permit.is_valid(), "a candidate must not write");
         permit.extend(uptime_millis(), Duration::from_secs(60));
         assert!(permit.is_valid() && permit.clone().is_valid());
+        let time = permit.time_to_answer().unwrap();
+        assert!(time > GRACE && time <= GRACE + Duration::from_secs(60), "{time:?}");
         permit.extend(uptime_millis() - 61_000, Duration::from_secs(60));
-        assert!(!permit.is_valid());
+        assert!(!permit.is_valid() && permit.time_to_answer().is_none());
         permit.extend(uptime_millis(), Duration::from_secs(60));
         permit.end();
         assert!(!permit.is_valid());
+        assert!(permit.time_to_answer().is_none());
         assert!(Permit::without_election().is_valid());
     }
 }
