@@ -141,7 +141,9 @@ fn compare_with_a_new_core(bed: &TestBed, random: &mut Random) {
     let is_held = |key: &Key| matches!(bed.core.state(key), Some(ObjectState::Held(_)));
     if random.chance(50) {
         for (key, state) in states(bed.observe()) {
-            let is_settled = matches!(state, ObjectState::InSync | ObjectState::Held(_) | ObjectState::Gone);
+            // Whoever set a finalizer may never remove it.
+            let is_settled =
+                matches!(state, ObjectState::InSync | ObjectState::Held(_) | ObjectState::Gone | ObjectState::Deleting);
             assert!(is_settled || is_held(&key), "{key} is {state:?}, and {:?} before", bed.core.state(&key));
         }
         return;
