@@ -145,8 +145,8 @@ impl Core {
             Timer::Refetch(key) => self.refetch(&key),
             Timer::Query(query) => self.send_query(query),
             Timer::Search(search) => self.search(search),
-            // Only wakes the core: searches that are due are sent after every batch.
-            Timer::Searches => {}
+            // These only wake the core: what is due is done after every batch.
+            Timer::Searches | Timer::Room => {}
         }
     }
 
@@ -178,9 +178,12 @@ impl protocol::Core for Core {
         self.render_if_stale();
         self.resume_deletions();
         while !self.watches.are_awaited()
-            && let Some(key) = self.objects.next_ready()
+            && let Some(key) = self.objects.next_ready(now.monotonic)
         {
             self.reconcile(&key);
+        }
+        if let Some(room) = self.objects.room_at() {
+            self.timers.set(Timer::Room, room);
         }
         self.search_orphans();
         std::mem::take(&mut self.commands)

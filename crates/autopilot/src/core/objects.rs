@@ -2,12 +2,16 @@
 
 use super::managed::Managed;
 use super::records::Records;
-use change::Key;
+use change::{Key, Moment};
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// More writes at a time only make the server slower.
 const WRITES_AT_A_TIME: usize = 8;
+
+/// A write that takes longer, because an admission webhook hangs, keeps no other waiting.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// The objects that are managed or to be removed.
 #[derive(Debug, Default)]
@@ -16,8 +20,8 @@ pub(crate) struct Objects {
     all: BTreeMap<Key, Box<Managed>>,
     /// Those to decide about, in the order of the catalogue.
     ready: BTreeSet<(i64, Key)>,
-    /// How many writes are in flight.
-    writing: usize,
+    /// The writes in flight, each with the moment when it was sent.
+    writing: BTreeMap<Key, Moment>,
     /// Objects that are not managed any more and have a write in flight: the next one waits for its answer.
     abandoned: BTreeSet<Key>,
 }
@@ -67,11 +71,19 @@ impl Objects {
     }
 
     /// The next object to decide about, while there is room for a write.
-    pub(crate) fn next_ready(&mut self) -> Option<Key> {
-        if self.writing >= WRITES_AT_A_TIME {
+    pub(crate) fn next_ready(&mut self, now: Moment) -> Option<Key> {
+        if self.room_at().is_some_and(|at| now < at) {
             return None;
         }
         self.ready.pop_first().map(|(_, key)| key)
+    }
+
+    /// When there is room for another write, as far as time decides that; nothing if there is nothing to decide.
+    pub(crate) fn room_at(&self) -> Option<Moment> {
+        let mut sent: Vec<Moment> = self.writing.values().copied().collect();
+        sent.sort_unstable();
+        let oldest = sent.len().checked_sub(WRITES_AT_A_TIME)?;
+        Some(sent[oldest].after(SLOW)).filter(|_| !self.ready.is_empty())
     }
 
     /// Marks an object as due.
@@ -95,8 +107,8 @@ impl Objects {
     }
 
     /// A write is sent.
-    pub(crate) fn write_started(&mut self) {
-        self.writing += 1;
+    pub(crate) fn write_started(&mut self, key: &Key, now: Moment) {
+        self.writing.insert(key.clone(), now);
     }
 
     /// Whether the object has a write in flight from the time before it was dropped.
@@ -106,12 +118,53 @@ impl Objects {
 
     /// A write is answered; whether nobody waits for it any more.
     pub(crate) fn write_ended(&mut self, key: &Key) -> bool {
-        self.writing = self.writing.saturating_sub(1);
+        self.writing.remove(key);
         self.abandoned.remove(key)
     }
 
     /// How many objects are due or have a write in flight.
     pub(crate) fn backlog(&self) -> usize {
-        self.writing + self.ready.len()
+        self.writing.len() + self.ready.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Objects, SLOW, WRITES_AT_A_TIME};
+    use crate::core::managed::Managed;
+    use crate::evaluate::DesiredObject;
+    use change::{Desired, Impact, Key, Kind, Moment};
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[test]
+    fn writes_that_hang_keep_no_other_waiting() {
+        let mut objects = Objects::default();
+        for number in 0..2 * WRITES_AT_A_TIME {
+            let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: format!("x{number}") };
+            let desired = Desired::of(&json!({}));
+            let object = DesiredObject {
+                key,
+                desired,
+                impact: Impact::Low,
+                pool: None,
+                source: String::new(),
+                never_pruned: false,
+            };
+            objects.insert(Managed::new("a".into(), 0, object));
+        }
+        objects.enqueue_all();
+        let (start, mut sent) = (Moment::default(), 0);
+        while let Some(key) = objects.next_ready(start) {
+            objects.write_started(&key, start);
+            sent += 1;
+        }
+        assert_eq!((sent, objects.room_at()), (WRITES_AT_A_TIME, Some(start.after(SLOW))));
+        assert_eq!(objects.next_ready(start.after(SLOW - Duration::from_millis(1))), None);
+        while let Some(key) = objects.next_ready(start.after(SLOW)) {
+            objects.write_started(&key, start.after(SLOW));
+            sent += 1;
+        }
+        assert_eq!((sent, objects.room_at(), objects.backlog()), (2 * WRITES_AT_A_TIME, None, 2 * WRITES_AT_A_TIME));
     }
 }

@@ -168,7 +168,7 @@ impl Core {
             object.deleted = object.live().map(|live| live.uid.clone());
         }
         object.writes.pending = Some(pending);
-        self.objects.write_started();
+        self.objects.write_started(key, self.now.monotonic);
         let write = Write { key: key.clone(), served, effect, attempt, record, must_record, backup };
         self.commands.push(Command::Write(Box::new(write)));
     }

@@ -22,6 +22,8 @@ pub(crate) enum Timer {
     Search(Search),
     /// Searches wait no longer for writes.
     Searches,
+    /// There is room for another write, because one takes long.
+    Room,
 }
 
 /// All timers.
