@@ -221,6 +221,11 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         // Moving over writes nothing that could restart a node, not even a label.
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
+    // An apply that neither changes nor removes a value restarts nothing: it records an override, or gives up an ignored field.
+    let removes = || claim.as_ref().map(Claim::fields).unwrap_or_default().beyond(&object);
+    let changes_nothing = matches!(ownership, Ownership::Ours(_))
+        && inspected.is_some_and(|inspected| inspected.changes.is_empty())
+        && removes().paths().all(|path| path.starts_with(".metadata."));
     let gated = Gated {
         key: observed.key,
         uid: Some(&live.uid),
@@ -235,7 +240,10 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
             _ => Needed::ApprovalOrPolicy,
         },
         // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
-        already_running: observed.half_done || remembered.is_some() || (was_applied && lost.is_empty()),
+        already_running: changes_nothing
+            || observed.half_done
+            || remembered.is_some()
+            || (was_applied && lost.is_empty()),
         suspended: observed.suspended,
     };
     let uses_approval = match gated.pass(&observed.conditions) {

@@ -390,7 +390,7 @@ fn nodes_never_restart_without_approval() {
         situation.remembered = None;
         change(&mut situation);
         // An approval request shows what would change, so the object was inspected.
-        inspected(situation, "ClusterIP")
+        inspected(situation, "NodePort")
     };
     let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts.nodes == ["w0"]);
     assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
@@ -406,6 +406,9 @@ fn nodes_never_restart_without_approval() {
         waits(&high(&|situation| changes.iter().for_each(|change| change(situation))).decide())
     };
     assert!(with(&[&applied_other]), "another content waits");
+    let mut same = Situation { impact: Impact::High, remembered: None, ..Situation::settled() };
+    applied_other(&mut same);
+    assert!(!waits(&inspected(same, "ClusterIP").decide()), "what changes no value restarts nothing");
     assert!(!with(&[&applied_other, &waive]), "unless nobody wants to be asked");
     let mut approved = high(&applied_other);
     approved.approve();

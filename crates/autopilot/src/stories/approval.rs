@@ -1,6 +1,8 @@
 //! What restarts nodes waits for an approval.
 
-use super::{HOUR, KERNEL, PLAIN, kernel_template, on_request, settled, settled_with_kernel, started, unstarted};
+use super::{
+    HOUR, KERNEL, PLAIN, kernel, kernel_template, on_request, settled, settled_with_kernel, started, unstarted,
+};
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::Pack;
 use crate::testing::requests::Fault;
@@ -269,4 +271,35 @@ fn an_approved_write_without_an_answer_is_repeated_under_the_same_approval() {
         bed.advance(HOUR);
         assert!(bed.stored(KERNEL).is_none(), "it is used up");
     }
+}
+
+#[test]
+fn ignoring_a_field_of_a_machine_config_changes_no_value_and_needs_no_approval() {
+    let mut bed = settled_with_kernel();
+    bed.annotate(KERNEL, "ignore-fields=/spec/fips");
+    let lines = bed.settle();
+    assert!(!lines.contains("ApprovalRequired"), "{lines}");
+    assert_eq!(bed.value(KERNEL, "/spec"), json!({"kernelArguments": ["quiet"], "fips": false}));
+    bed.expect_silence();
+    // The field belongs to the user now.
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    expect![[r#""#]].assert_eq(&bed.settle());
+    // Taking the override back would change the value.
+    bed.annotate(KERNEL, "ignore-fields-");
+    bed.advance(HOUR);
+    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true));
+    assert!(bed.asked_digest(KERNEL).is_some());
+}
+
+#[test]
+fn a_new_version_that_drops_a_field_of_a_machine_config_needs_an_approval() {
+    let mut bed = settled_with_kernel();
+    let mut without = kernel("quiet");
+    without["spec"].as_object_mut().unwrap().remove("fips").unwrap();
+    bed.upgrade(|pack| pack.with_template("kernel", &without.to_string()));
+    bed.advance(HOUR);
+    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(false), "removing a value may restart nodes");
+    bed.approve(KERNEL);
+    bed.settle();
+    assert!(bed.value(KERNEL, "/spec/fips").is_null());
 }

@@ -81,6 +81,15 @@ impl FieldSet {
         FieldSet(paths)
     }
 
+    /// The fields of this set that an object does not have. What is in a list of the object counts as present.
+    #[must_use]
+    pub fn beyond(&self, object: &Value) -> FieldSet {
+        let mut present = FieldSet::of_object(object).0;
+        lists(object, String::new(), &mut present);
+        let is_present = |field: &String| present.iter().any(|path| is_within(field, path) || is_within(path, field));
+        FieldSet(self.0.iter().filter(|field| !is_present(field)).cloned().collect())
+    }
+
     /// The fields of this set that the other does not have.
     #[must_use]
     pub fn without(&self, other: &FieldSet) -> FieldSet {
