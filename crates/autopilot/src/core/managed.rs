@@ -141,9 +141,14 @@ impl Managed {
     pub(crate) fn observe(&mut self, live: Live) {
         if self.version().zip(live.version()).is_none_or(|(known, new)| known <= new) {
             self.live = Known::Present(live);
-            if self.writes.approval == ApprovalUse::InDoubt && self.unanswered().is_some() {
-                self.writes.approval = ApprovalUse::Used;
-            }
+            self.recognise_approval();
+        }
+    }
+
+    /// An approval in doubt was used if the object is as its write would have made it.
+    pub(crate) fn recognise_approval(&mut self) {
+        if self.writes.approval == ApprovalUse::InDoubt && self.unanswered().is_some() {
+            self.writes.approval = ApprovalUse::Used;
         }
     }
 

@@ -76,6 +76,7 @@ impl Core {
                 }
             }
             Verdict::InSync => {
+                object.doubt_approval();
                 (object.writes.failures, object.last_reported) = (0, None);
                 (object.writes.repair, object.writes.deferred_notice) = (Repair::None, None);
                 object.refused.clear();

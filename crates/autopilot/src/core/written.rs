@@ -42,6 +42,8 @@ impl Core {
         let is_adoption = matches!(pending, PendingWrite::Apply { adopts: true, .. });
         match result {
             Ok(written) => {
+                // It is as it was approved, whichever write did it.
+                object.doubt_approval();
                 let is_handed_back = pending == PendingWrite::HandBack;
                 match succeed(object, pending, notice, written.live, adopted, now) {
                     Some(ObjectNotice::Held(reason)) => self.report_held(key, reason),
@@ -66,6 +68,8 @@ impl Core {
                 if let (WriteError::Transient { .. }, PendingWrite::Apply { budget, .. }) = (&error, &pending) {
                     // What an adoption changed is known only from its answer.
                     object.writes.add_unanswered(*budget, notice.filter(|_| !is_adoption));
+                    // The watch may have been faster than the failure.
+                    object.recognise_approval();
                 }
                 self.failed(key, pending, error);
             }
