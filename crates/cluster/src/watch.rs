@@ -132,7 +132,9 @@ impl Watch {
     /// Reports changes; returns when a new list is needed.
     async fn stream(&self, mut version: String) {
         let accept = if self.is_metadata() { METADATA } else { WHOLE };
-        let mut retry = Attempts::with(RETRY);
+        let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
+        // Whether the server lists the target but refuses to watch it.
+        let mut is_lost = false;
         loop {
             let url = format!(
                 "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",
@@ -145,8 +147,21 @@ impl Watch {
             )
             .await;
             let stream = match opened {
+                // What has happened meanwhile is not known.
+                Ok(Ok(_)) if is_lost => return,
                 Ok(Ok(stream)) => stream,
                 Ok(Err(kube::Error::Api(status))) if status.code == 410 => return,
+                Ok(Err(kube::Error::Api(status)))
+                    if is_lost || retry.is_longest() || [401, 403].contains(&status.code) =>
+                {
+                    let failure = Failure::Answered { code: status.code, message: status.message.clone() };
+                    if self.sender.is_closed() || (!is_lost && self.report_lost(&failure).await.is_err()) {
+                        return;
+                    }
+                    is_lost = true;
+                    retry_refused.wait().await;
+                    continue;
+                }
                 // A list finds out whether the server can be reached at all.
                 _ if retry.is_longest() => return,
                 _ => {
@@ -191,7 +206,20 @@ impl Watch {
     }
 
     async fn report_lost(&self, failure: &Failure) -> Result<(), Closed> {
-        self.report(WatchEvent::Lost { why: failure.to_string(), is_unserved: failure.is_not_found() }).await
+        let rule = match failure {
+            Failure::Answered { code: 403, .. } => self.missing_rule(),
+            Failure::Answered { .. } | Failure::Unanswered(_) => String::new(),
+        };
+        let why = format!("{failure}{rule}");
+        self.report(WatchEvent::Lost { why, is_unserved: failure.is_not_found() }).await
+    }
+
+    /// The rule that the role lacks.
+    fn missing_rule(&self) -> String {
+        let (group, plural) = (&self.served.kind().group, &self.served.plural);
+        format!(
+            "; add this rule to the role: {{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [\"list\", \"watch\"]}}"
+        )
     }
 
     async fn report(&self, event: WatchEvent) -> Result<(), Closed> {
