@@ -132,6 +132,11 @@ impl Core {
         self.has_rendered
     }
 
+    /// Whether it could be read how many approvals were used; else the digests that are shown may be others than the operator asks for.
+    pub fn has_read_records(&self) -> bool {
+        self.records.is_read()
+    }
+
     /// What every asset comes to, from what is known now.
     pub fn evaluation(&self) -> Evaluation {
         evaluate(&self.catalog, &self.facts, self.config.opt_in, self.platform.rules.as_ref())

@@ -98,7 +98,7 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         refused: &[],
         unanswered: false,
         used_approvals: 0,
-        half_done: false,
+        half_done: None,
         suspended: false,
         excluded: false,
         patchable: &PatchableKinds::none(),

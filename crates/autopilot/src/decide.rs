@@ -50,7 +50,7 @@ pub struct Observed<'a> {
     /// How many approvals were used for it before.
     pub used_approvals: u32,
     /// Whether an approved write of it is half done: a list was repaired, and the apply follows.
-    pub half_done: bool,
+    pub half_done: Option<Digest>,
     /// Whether what is wanted as a whole is unclear, so that nothing new is created.
     pub suspended: bool,
     /// Whether the user excluded it.
@@ -241,7 +241,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         },
         // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
         already_running: changes_nothing
-            || observed.half_done
+            || observed.half_done == Some(effective.digest)
             || remembered.is_some()
             || (was_applied && lost.is_empty()),
         suspended: observed.suspended,

@@ -86,7 +86,10 @@ pub enum PendingWrite {
         adopts: bool,
     },
     /// A repair of lists, after which the apply follows.
-    Repair,
+    Repair {
+        /// The digest of the desired state with overrides.
+        digest: Digest,
+    },
     /// An annotation.
     Annotate {
         /// The budget of corrections that is left.

@@ -3,6 +3,7 @@
 mod adoption;
 mod advice;
 mod approval;
+mod approval_faults;
 mod creation;
 mod drift;
 mod fights;

@@ -185,6 +185,10 @@ impl Reason {
                 | Reason::ModeUnknown { .. }
                 | Reason::Excluded
                 | Reason::OwnedByAnother { .. }
+                | Reason::NeedsApproval { .. }
+                | Reason::PoolNotReady { .. }
+                | Reason::WindowClosed
+                | Reason::Suspended
         )
     }
 

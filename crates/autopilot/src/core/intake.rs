@@ -56,6 +56,7 @@ impl Core {
                 for key in self.objects.keys_of(target) {
                     if let Some(object) = self.objects.get_mut(&key) {
                         object.lose_sight();
+                        object.doubt_approval();
                     }
                 }
                 self.report_readiness();

@@ -281,7 +281,10 @@ impl Managed {
             refused: &self.refused,
             unanswered: self.unanswered().is_some(),
             used_approvals: policy.used_approvals,
-            half_done: self.writes.repair == Repair::Done,
+            half_done: match self.writes.repair {
+                Repair::Done { digest } => Some(digest),
+                Repair::None | Repair::Due => None,
+            },
             suspended: policy.suspended,
             excluded: policy.excluded,
             patchable: policy.patchable,

@@ -5,6 +5,7 @@ use super::managed::{Known, Managed};
 use crate::decision::{PendingWrite, Verdict};
 use crate::removal::{Cause, ManyDeletions, decide_removal};
 use change::{Impact, Key};
+use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What waits or was agreed to.
@@ -32,7 +33,20 @@ impl Core {
             return Together::Known(None);
         }
         let removed: Vec<(&Key, &Managed)> = self.objects.iter().filter(|(_, object)| is_edit(object)).collect();
-        if self.orphans.is_searching() || removed.iter().any(|(_, object)| matches!(object.live, Known::Unknown)) {
+        let is_served = |key: &Key| self.discovery.kinds.find(&key.kind).is_some();
+        let unknown =
+            removed.iter().filter(|(key, object)| matches!(object.live, Known::Unknown) && is_served(key)).count();
+        let unfound = self.orphans.candidates().filter(|key| {
+            let target = WatchTarget::of(key);
+            let is_looked_for = match self.watches.is_open(&target) {
+                true => self.watches.is_listed(&target),
+                false => self.orphans.is_searched(&target),
+            };
+            self.objects.get(key).is_none() && is_served(key) && !is_looked_for
+        });
+        let unfound = unfound.count();
+        let known = removed.iter().filter(|(key, object)| self.is_deleted(key, object)).count();
+        if unknown + unfound > 0 && known + unknown + unfound > ManyDeletions::FEW {
             return Together::NotKnown;
         }
         let deleted =
@@ -59,13 +73,17 @@ impl Core {
 
     /// A deletion goes ahead, and with it all that belong to it: while they are deleted, the others become fewer.
     pub(super) fn start_deletions(&mut self, key: &Key) {
-        if !self.objects.get(key).is_some_and(is_edit) {
+        if !self.objects.get(key).is_some_and(|object| is_edit(object) && !self.has_started(key, object)) {
             return;
         }
         let removed = self.objects.iter().filter(|(key, object)| is_edit(object) && self.is_deleted(key, object));
         let started: BTreeMap<Key, String> =
             removed.filter_map(|(key, object)| Some((key.clone(), object.live()?.uid.clone()))).collect();
         self.deletions.started.extend(started);
+    }
+
+    /// Forgets deletions that nobody asks for any more.
+    pub(super) fn forget_deletions(&mut self) {
         let objects = &self.objects;
         self.deletions.started.retain(|key, _| objects.get(key).is_some_and(is_edit));
     }

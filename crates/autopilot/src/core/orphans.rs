@@ -1,7 +1,8 @@
 //! Objects that are not wanted any more: those that may exist, and those that were found.
 
+use crate::removal::Cause;
 use crate::unwanted::Unwanted;
-use change::{Backoff, Key, Kind, Moment};
+use change::{Backoff, Impact, Key, Kind, Moment};
 use protocol::{Search, WatchTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -87,10 +88,16 @@ impl Orphans {
         self.sent.remove(search);
     }
 
-    /// Whether objects that an edit asks to delete may still be found.
-    pub(crate) fn is_searching(&self) -> bool {
-        let is_for_edits = |search: &Search| matches!(search, Search::Label(_));
-        self.waiting.iter().any(is_for_edits) || self.sent.iter().any(is_for_edits)
+    /// The objects that an edit asks to delete, if they exist.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = &Key> {
+        let is_edit = |object: &Unwanted| object.cause != Cause::Tombstone && object.object.impact != Impact::High;
+        self.unwanted.iter().filter(move |(_, object)| is_edit(object)).map(|(key, _)| key)
+    }
+
+    /// Whether a search for these objects was answered.
+    pub(crate) fn is_searched(&self, target: &WatchTarget) -> bool {
+        let search = Search::Label(target.clone());
+        self.searches.get(&search) == Some(&0) && !self.waiting.contains(&search) && !self.sent.contains(&search)
     }
 
     /// Until when planned searches wait for writes.
@@ -105,6 +112,11 @@ impl Orphans {
         }
         self.deadline = None;
         std::mem::take(&mut self.waiting)
+    }
+
+    /// A search has succeeded.
+    pub(crate) fn search_succeeded(&mut self, search: &Search) {
+        self.searches.insert(search.clone(), 0);
     }
 
     /// A search has failed; when to make it again.

@@ -15,6 +15,8 @@ use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
 use std::time::Duration;
 
+/// How long a write waits for another one that is being recorded.
+const RECORD_PAUSE: Duration = Duration::from_millis(50);
 /// How long a creation waits for budgets that could not be read.
 const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,7 +60,9 @@ impl Core {
         object.state = state_of(object, &decision);
         match decision.verdict {
             // Nodes may run by then what somebody else wrote: it is not undone as if we had seen it happen.
-            Verdict::Hold(reason) if reason.leaves_object_to_others() => object.remembered = None,
+            Verdict::Hold(reason) if reason.leaves_object_to_others() || object.removal.is_some() => {
+                object.remembered = None;
+            }
             Verdict::Hold(_) => {}
             Verdict::Inspect => self.inspect(key),
             Verdict::TakeOver { digest } => {
@@ -116,9 +120,18 @@ impl Core {
         self.objects.get(key)?.inspection(self.policy(key), content)
     }
 
+    /// Whether a write that is recorded waits for another one: each record replaces the one before, so none may overtake that of an approval.
+    fn must_wait_for_record(&self, pending: &Pending) -> bool {
+        let has_budget = |pending: &Pending| matches!(pending.write, PendingWrite::Apply { recreation: Some(_), .. });
+        let mut in_flight = self.objects.iter().filter_map(|(_, object)| object.writes.pending.as_ref());
+        in_flight.any(|other| match pending.uses_approval {
+            true => other.uses_approval || has_budget(other),
+            false => has_budget(pending) && other.uses_approval,
+        })
+    }
+
     /// Sends a write, unless it is too early for another attempt.
     fn write(&mut self, key: &Key, effect: Effect, mut pending: Pending) {
-        let Some(object) = self.objects.get_mut(key) else { return };
         if !self.config.writes {
             return;
         }
@@ -127,6 +140,10 @@ impl Core {
             // Somebody may keep deleting it, and an approval may be used already: what could not be read is not empty.
             return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic.after(UNREAD_PAUSE));
         }
+        if self.must_wait_for_record(&pending) {
+            return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic.after(RECORD_PAUSE));
+        }
+        let Some(object) = self.objects.get_mut(key) else { return };
         let is_another = match (&pending.write, &object.writes.failed) {
             (PendingWrite::Apply { digest, .. }, Some(failed)) => digest != failed,
             _ => false,
@@ -140,7 +157,9 @@ impl Core {
         let effect = match effect {
             // The apply after the repair succeeds.
             Effect::Apply { object: desired, precondition, .. } if object.writes.repair == Repair::Due => {
-                pending.write = PendingWrite::Repair;
+                if let PendingWrite::Apply { digest, .. } = pending.write {
+                    pending.write = PendingWrite::Repair { digest };
+                }
                 Effect::RepairLists { object: desired, precondition }
             }
             other => other,

@@ -22,6 +22,8 @@ pub(crate) struct Records {
     left: BTreeMap<String, Budget>,
     /// How many approvals were used.
     used: BTreeMap<String, u32>,
+    /// What was written, whether or not the approval was used in the end: it is never taken back.
+    recorded: BTreeMap<String, u32>,
     state: Reading,
 }
 
@@ -39,7 +41,13 @@ enum Reading {
 impl Records {
     pub(crate) fn new(namespace: &str) -> Records {
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: namespace.to_owned(), name: api::STATE.into() };
-        Records { key, left: BTreeMap::new(), used: BTreeMap::new(), state: Reading::Pending }
+        Records {
+            key,
+            left: BTreeMap::new(),
+            used: BTreeMap::new(),
+            recorded: BTreeMap::new(),
+            state: Reading::Pending,
+        }
     }
 
     /// The query that reads the ConfigMap.
@@ -70,7 +78,11 @@ impl Records {
                 let text = text.as_str();
                 match name.strip_prefix(USED) {
                     Some(name) => {
-                        let recorded: u32 = text.and_then(|text| text.parse().ok()).unwrap_or_default();
+                        let Some(recorded) = text.and_then(|text| text.parse::<u32>().ok()) else {
+                            // A count that cannot be read is not zero.
+                            self.state = Reading::Failed;
+                            continue;
+                        };
                         let used = self.used.entry(name.to_owned()).or_default();
                         *used = recorded.max(*used);
                     }
@@ -113,10 +125,16 @@ impl Records {
     ) -> Option<(Key, Served, Effect)> {
         self.left.retain(|_, left| left.is_worn(now));
         let served = kinds.find(&self.key.kind)?;
-        let mut used = self.used.clone();
         if let Some(key) = using {
-            *used.entry(entry(key)).or_default() += 1;
+            let next = self.used(key) + 1;
+            let recorded = self.recorded.entry(entry(key)).or_default();
+            *recorded = next.max(*recorded);
         }
+        for (name, used) in &self.used {
+            let recorded = self.recorded.entry(name.clone()).or_default();
+            *recorded = (*used).max(*recorded);
+        }
+        let used = self.recorded.clone();
         let left = self.left.iter().map(|(name, left)| (name.clone(), left.to_string()));
         let used = used.iter().map(|(name, used)| (format!("{USED}{name}"), used.to_string()));
         let data: BTreeMap<String, String> = left.chain(used).collect();

@@ -69,6 +69,7 @@ impl Core {
         self.orphans.search_answered(&search);
         match found {
             Ok(keys) => {
+                self.orphans.search_succeeded(&search);
                 for key in keys.iter().filter(|key| self.objects.get(key).is_none()) {
                     self.orphans.observe(key);
                 }

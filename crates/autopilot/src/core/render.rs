@@ -72,6 +72,7 @@ impl Core {
         for query in rendered.queries {
             self.ask(query);
         }
+        self.forget_deletions();
         self.expect_removals(unwanted);
         self.close_unneeded_watches();
         self.objects.enqueue_all();

@@ -63,7 +63,10 @@ pub(crate) enum Repair {
     /// The next write is one.
     Due,
     /// It was made, and the apply after it is not answered yet.
-    Done,
+    Done {
+        /// What was approved with it.
+        digest: Digest,
+    },
 }
 
 impl Writes {

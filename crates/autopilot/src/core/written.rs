@@ -36,6 +36,8 @@ impl Core {
                 (Err(WriteError::Transient { .. }), PendingWrite::Apply { .. }) => ApprovalUse::InDoubt,
                 // Nothing tells later whether it happened.
                 (Err(WriteError::Transient { .. }), _) => ApprovalUse::Used,
+                // An earlier attempt without an answer may be what made this one fail.
+                (Err(_), _) if object.writes.approval == ApprovalUse::InDoubt => ApprovalUse::InDoubt,
                 (Err(_), _) => ApprovalUse::None,
             };
         }
@@ -99,7 +101,7 @@ impl Core {
         object.writes.failed = match pending {
             PendingWrite::Apply { digest, .. } => Some(digest),
             PendingWrite::Annotate { .. }
-            | PendingWrite::Repair
+            | PendingWrite::Repair { .. }
             | PendingWrite::Release
             | PendingWrite::Delete
             | PendingWrite::HandBack => None,
@@ -172,7 +174,7 @@ fn succeed(
             object.inspected = None;
         }
         PendingWrite::Annotate { budget } => object.budget = Some(budget),
-        PendingWrite::Repair => (object.writes.repair, notice) = (Repair::Done, None),
+        PendingWrite::Repair { digest } => (object.writes.repair, notice) = (Repair::Done { digest }, None),
         PendingWrite::Release | PendingWrite::HandBack => {}
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.

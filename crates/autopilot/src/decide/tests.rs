@@ -131,7 +131,7 @@ impl Situation {
             recreation: self.recreation,
             dropped: &[],
             used_approvals: self.used_approvals,
-            half_done: false,
+            half_done: None,
             suspended: self.suspended,
             patchable: &self.patchable,
             conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },

@@ -149,6 +149,9 @@ impl TestBed {
             Some(Fault::Transient) => Some(WriteError::Transient { key: key.clone(), message: message() }),
         };
         if let Some(error) = error {
+            if let Some((key, _, effect)) = &write.record {
+                let _ = self.perform_effect(key, effect);
+            }
             self.line(&format!("{verb} {key}: {}", print::error(&error)));
             return Err(Box::new(error));
         }

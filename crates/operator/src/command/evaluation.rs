@@ -76,6 +76,12 @@ impl Evaluation {
                 .iter()
                 .map(|unlisted| format!("could not list {}: {}", unlisted.target.kind.kind, unlisted.why));
             let reports: Vec<String> = reports.collect();
+            if core.has_evaluated() && !core.has_read_records() {
+                let state = api::STATE;
+                eprintln!(
+                    "warning: could not read ConfigMap {state}; the digests to approve may be others than the operator's"
+                );
+            }
             match core.has_evaluated() {
                 true => reports.iter().for_each(|report| eprintln!("warning: {report}")),
                 false if !reports.is_empty() => return Err(Several(reports).into()),
