@@ -46,7 +46,8 @@ impl Core {
             Ok(written) => {
                 // It is as it was approved, whichever write did it.
                 object.doubt_approval();
-                let is_handed_back = pending == PendingWrite::HandBack;
+                // Somebody may want it again meanwhile: then it is adopted again.
+                let is_handed_back = pending == PendingWrite::HandBack && object.removal.is_some();
                 match succeed(object, pending, notice, written.live, adopted, now) {
                     Some(ObjectNotice::Held(reason)) => self.report_held(key, reason),
                     Some(notice) => self.report(key, notice),
@@ -175,7 +176,8 @@ fn succeed(
         }
         PendingWrite::Annotate { budget } => object.budget = Some(budget),
         PendingWrite::Repair { digest } => (object.writes.repair, notice) = (Repair::Done { digest }, None),
-        PendingWrite::Release | PendingWrite::HandBack => {}
+        PendingWrite::Release => {}
+        PendingWrite::HandBack => (object.remembered, object.budget) = (None, None),
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.
             object.writes.deferred_notice = notice.take().filter(|_| object.removal.is_some());

@@ -97,3 +97,21 @@ fn an_adopted_object_of_a_former_release_is_handed_back() {
     assert_eq!(bed.value("ConfigMap virt/old", "/data"), json!({"x": "1"}));
     bed.expect_silence();
 }
+
+#[test]
+fn an_object_that_is_wanted_again_during_its_handback_is_adopted_again() {
+    let mut bed = adopted();
+    bed.annotate(HCO, "enable-opted-");
+    // The handback is made, and its answer arrives after the next edit.
+    let key = bed.key(OPTED);
+    bed.held_answers.insert(key);
+    let mut lines = bed.settle();
+    bed.annotate(HCO, "enable-opted=true");
+    lines += &bed.settle();
+    bed.held_answers.clear();
+    lines += &bed.settle();
+    assert!(lines.contains("hand back ConfigMap virt/opted"), "{lines}");
+    assert!(lines.contains("Adopted ConfigMap virt/opted"), "{lines}");
+    assert_eq!(bed.stored(OPTED).unwrap().annotation(api::annotation::ORIGIN), Some("adopted"));
+    bed.expect_silence();
+}
