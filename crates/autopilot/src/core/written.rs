@@ -19,7 +19,16 @@ impl Core {
     /// Takes the answer to a write.
     pub(super) fn written(&mut self, key: &Key, result: Result<Written, WriteError>) {
         if self.objects.write_ended(key) {
-            // The object was dropped meanwhile; if it is managed again, its live state decides.
+            // The object was dropped meanwhile; if it is managed again, its live state decides. Else it may exist now although the last
+            // list did not show it.
+            let may_exist = match &result {
+                Ok(written) => written.live.as_ref().is_some_and(|live| live.labelled),
+                Err(error) => matches!(error, WriteError::Transient { .. }),
+            };
+            if may_exist && self.objects.get(key).is_none() {
+                self.orphans.observe(key);
+                self.remove_orphans();
+            }
             return self.enqueue(key);
         }
         if let Some(why) = result.as_ref().ok().and_then(|written| written.unrecorded.clone()) {

@@ -412,3 +412,25 @@ fn a_user_of_a_recreated_hyperconverged_who_asks_again_may_opt_out() {
     .assert_eq(&bed.settle());
     bed.expect_silence();
 }
+
+#[test]
+fn an_object_that_is_created_after_the_autopilot_was_switched_off_is_pruned_later() {
+    for fault in [None, Some(Fault::Unanswered)] {
+        let mut bed = started(&["plain"]);
+        bed.upgrade(|_| Pack::standard().only(&["plain", "service"]));
+        let key = bed.key(SERVICE);
+        bed.held_writes.insert(key);
+        bed.settle();
+        // The creation is on its way.
+        bed.annotate(HCO, "autopilot=false");
+        bed.settle();
+        fault.into_iter().for_each(|fault| bed.fail_next(SERVICE, fault));
+        bed.held_writes.clear();
+        bed.settle();
+        assert!(bed.stored(SERVICE).is_some());
+        bed.annotate(HCO, "autopilot=plain");
+        bed.advance(MINUTE);
+        assert!(bed.stored(SERVICE).is_none(), "nobody wants it");
+        bed.expect_silence();
+    }
+}
