@@ -76,7 +76,11 @@ impl Core {
             }
             Verdict::InSync if object.removal.is_some() => {
                 if object.is_gone() && self.config.writes {
-                    self.removed(key);
+                    // A creation without an answer may have happened: the object is read before it is forgotten.
+                    match std::mem::take(&mut object.writes.unanswered).is_empty() {
+                        true => self.removed(key),
+                        false => self.refetch(key),
+                    }
                 }
             }
             Verdict::InSync => {

@@ -122,7 +122,7 @@ impl Core {
     pub(super) fn stop_managing(&mut self, key: &Key) {
         let Some(object) = self.drop_object(key) else { return };
         self.notify(Notice::State(key.clone(), State::Forgotten));
-        if matches!(&object.live, Known::Present(live) if live.labelled) {
+        if matches!(&object.live, Known::Present(live) if live.labelled) || !object.writes.unanswered.is_empty() {
             self.orphans.observe(key);
         }
     }

@@ -6,6 +6,7 @@ use crate::testing::pack::{self, Pack};
 use crate::testing::requests::Fault;
 use change::Effect;
 use expect_test::expect;
+use protocol::Command;
 use serde_json::json;
 /// Somebody has asked for `opted` and `lasting`, a second after the HyperConverged was created.
 fn asked() -> TestBed {
@@ -432,5 +433,22 @@ fn an_object_that_is_created_after_the_autopilot_was_switched_off_is_pruned_late
         bed.advance(MINUTE);
         assert!(bed.stored(SERVICE).is_none(), "nobody wants it");
         bed.expect_silence();
+    }
+}
+
+#[test]
+fn an_object_whose_creation_had_no_answer_is_pruned() {
+    for off in ["plain", "false"] {
+        let mut bed = started(&["plain"]);
+        bed.upgrade(|_| Pack::standard().only(&["plain", "service"]));
+        bed.fail_next(SERVICE, Fault::Unanswered);
+        bed.run_until(|command| matches!(command, Command::Write(write) if write.key.name == "service"));
+        bed.silent.insert("Service".into());
+        bed.annotate(HCO, &format!("autopilot={off}"));
+        bed.advance(SECOND);
+        bed.annotate(HCO, "autopilot=plain");
+        bed.silent.clear();
+        bed.advance(MINUTE);
+        assert!(bed.stored(SERVICE).is_none(), "nobody wants it");
     }
 }
