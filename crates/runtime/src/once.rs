@@ -159,7 +159,8 @@ mod tests {
         let unlisted = evaluate(&server, &mut core, &Discard).await.unwrap();
         assert_eq!(core.seen, ["a", "b", "2 in open"]);
         assert_eq!(unlisted.len(), 1);
-        assert_eq!((unlisted[0].target.namespace.as_str(), unlisted[0].why.as_str()), ("closed", "no"));
+        let missing = "no; add this rule to the role: {apiGroups: [\"\"], resources: [\"configmaps\"], verbs: [\"list\", \"watch\"]}";
+        assert_eq!((unlisted[0].target.namespace.as_str(), unlisted[0].why.as_str()), ("closed", missing));
     }
 
     /// Asks for one command and nothing else.
