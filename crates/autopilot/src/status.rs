@@ -102,6 +102,7 @@ impl LineState {
             LineState::Object(state) => match state {
                 ObjectState::Unknown => "unknown",
                 ObjectState::InSync => "in sync",
+                ObjectState::Held(Reason::RefusedByServer { .. }) => "failed",
                 ObjectState::Held(_) => "held",
                 ObjectState::ToCreate | ObjectState::ToChange => "to be applied",
                 ObjectState::ToDelete => "to be deleted",

@@ -10,7 +10,7 @@ use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::notice::Notice;
 use crate::removal::decide_removal;
 use crate::status::ObjectState;
-use change::{Effect, Key, Kind, Precondition};
+use change::{Effect, Key, Kind, Precondition, Reason};
 use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
 use std::time::Duration;
@@ -137,7 +137,7 @@ impl Core {
     /// Sends a write, unless it is too early for another attempt.
     fn write(&mut self, key: &Key, effect: Effect, mut pending: Pending) {
         if !self.config.writes {
-            return;
+            return self.preview(key, effect, &pending.write);
         }
         let creates = matches!(effect, Effect::Apply { precondition: Precondition::Absent, .. });
         if (creates || pending.uses_approval) && !self.records.is_read() {
@@ -202,6 +202,11 @@ impl Core {
 fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
     match (&decision.verdict, &decision.refused) {
         (Verdict::Hold(reason), _) | (_, Some(reason)) => ObjectState::Held(reason.clone()),
+        (Verdict::Write(_, PendingWrite::Apply { digest, .. }), None)
+            if let Some(message) = object.writes.refused_preview(digest) =>
+        {
+            ObjectState::Held(Reason::RefusedByServer { message: message.to_owned() })
+        }
         (Verdict::InSync, None) if object.removal.is_some() && object.is_gone() => ObjectState::Gone,
         (Verdict::InSync, None) if object.live().is_some_and(|live| live.deleting.is_some()) => ObjectState::Deleting,
         (Verdict::InSync | Verdict::TakeOver { .. }, None) => ObjectState::InSync,

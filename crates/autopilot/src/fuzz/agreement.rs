@@ -40,8 +40,7 @@ fn first_acts(bed: &TestBed) -> (BTreeMap<Key, Next>, Vec<(Key, Reason)>) {
     let mut core = bed.fork(bed.config.clone());
     core.run();
     let mut next = BTreeMap::new();
-    // An observer cannot know what the server refuses.
-    for made in core.made.iter().filter(|made| made.has_moved() || made.is_refused) {
+    for made in core.made.iter().filter(|made| made.has_moved()) {
         let act = match (&made.write.effect, &made.before) {
             (Effect::Delete { .. }, _) => Next::Deletes,
             (Effect::HandBack { .. }, _) => Next::HandsBack,

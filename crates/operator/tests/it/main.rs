@@ -27,4 +27,5 @@ mod refused_watches;
 mod rollback;
 mod scripts;
 mod secrets;
+mod status_failures;
 mod upgrades;
