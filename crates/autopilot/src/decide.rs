@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::effective::EffectiveDesired;
 use crate::gated::{Gated, Passage};
-use crate::notice::ObjectNotice;
+use crate::notice::{Drift, ObjectNotice};
 use crate::ownership::{Origin, Ownership};
 use crate::{release, shared};
 use api::annotation;
@@ -55,6 +55,8 @@ pub struct Observed<'a> {
     pub suspended: bool,
     /// Whether the user excluded it.
     pub excluded: bool,
+    /// Whether it is not known what the user excluded.
+    pub exclusions_unclear: bool,
     /// Sensitive kinds that users may patch.
     pub patchable: &'a PatchableKinds,
     /// What the gate depends on: consent, pool and maintenance window.
@@ -118,6 +120,9 @@ pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
     if let Some(held) = held_by_user(live, now) {
         return held;
     }
+    if !live.managed_fields.is_readable() {
+        return Decision::hold(Reason::OwnersUnreadable);
+    }
     let (effective, refused) = match EffectiveDesired::of(observed, live) {
         Ok(effective) => effective,
         Err(reason) => return Decision::hold(reason),
@@ -129,6 +134,10 @@ pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
         return Decision::hold(reason.clone());
     }
     let decision = keep(observed, live, effective, now);
+    if observed.exclusions_unclear && matches!(decision.verdict, Verdict::Write(..)) {
+        let drift = decision.notice.as_ref().and_then(ObjectNotice::drift);
+        return Decision { drift, ..Decision::hold(Reason::ExclusionsUnclear) };
+    }
     match (refused, decision.verdict) {
         (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => Decision::hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },
@@ -248,7 +257,12 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     };
     let uses_approval = match gated.pass(&observed.conditions) {
         Passage::Free { uses_approval } => uses_approval,
-        Passage::Held(held) => return *held,
+        Passage::Held(held) => {
+            let fields = || lost.paths().collect();
+            let drift =
+                (!lost.is_empty()).then(|| Drift::Changed { actors: actors(&lost, &entries), fields: fields() });
+            return Decision { drift: drift.filter(|_| matches!(held.verdict, Verdict::Hold(_))), ..*held };
+        }
     };
     if let Some(release) = release().filter(|_| is_new) {
         return release;
@@ -324,8 +338,9 @@ fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
 
 /// Creates an object. Overrides lived on the object, so one that does not exist has none.
 fn create(observed: &Observed<'_>, now: Now) -> Decision {
+    let drift = observed.recreation.map(|_| Drift::Deleted);
     if observed.suspended {
-        return Decision::hold(Reason::Suspended);
+        return Decision { drift, ..Decision::hold(Reason::Suspended) };
     }
     let effective = EffectiveDesired::bare(observed.desired);
     let gated = Gated {
@@ -342,14 +357,14 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
     };
     let uses_approval = match gated.pass(&observed.conditions) {
         Passage::Free { uses_approval } => uses_approval,
-        Passage::Held(held) => return *held,
+        Passage::Held(held) => return Decision { drift, ..*held },
     };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
     let object = observed.desired.object();
     let apply = Apply { object, effective: &effective, precondition: Precondition::Absent };
     let decision = match observed.recreation.map(|recreation| (recreation, recreation.spend(now.wall))) {
         None => apply.decision(stamp, None, false, Some(ObjectNotice::Applied)),
-        Some((recreation, None)) => deleted_again(recreation, now),
+        Some((recreation, None)) => Decision { drift, ..deleted_again(recreation, now) },
         Some((_, left)) => {
             let notice = ObjectNotice::Recreated { dropped: observed.dropped.to_vec() };
             apply.decision(stamp, left, false, Some(notice))

@@ -5,7 +5,7 @@ use super::writes::{ApprovalUse, Repair, Writes};
 use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
-use crate::notice::{ObjectNotice, State};
+use crate::notice::{Drift, ObjectNotice, State};
 use crate::pools::restarts;
 use crate::removal::{Cause, ManyDeletions, Proof, Removal, overrides_of};
 use crate::status::ObjectState;
@@ -46,6 +46,8 @@ pub(crate) struct Managed {
     pub(crate) writes: Writes,
     /// The reason that was reported last, so that it is reported once.
     pub(crate) last_reported: Option<Reason>,
+    /// The drift that was reported last as not corrected.
+    pub(crate) last_drift: Option<Drift>,
     /// What was reported about settings on it that have no effect.
     pub(crate) advised: Vec<String>,
     /// The state that metrics show.
@@ -72,6 +74,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) prune: bool,
     pub(crate) suspended: bool,
     pub(crate) excluded: bool,
+    /// Whether it is not known what the user excluded.
+    pub(crate) exclusions_unclear: bool,
     /// How many approvals were used for the object.
     pub(crate) used_approvals: u32,
     pub(crate) hco_created: Option<Timestamp>,
@@ -98,6 +102,7 @@ impl Managed {
             refused: Vec::new(),
             writes: Writes::default(),
             last_reported: None,
+            last_drift: None,
             advised: Vec::new(),
             shown: None,
             state: ObjectState::Unknown,
@@ -287,6 +292,7 @@ impl Managed {
             },
             suspended: policy.suspended,
             excluded: policy.excluded,
+            exclusions_unclear: policy.exclusions_unclear,
             patchable: policy.patchable,
             conditions: conditions(policy),
         }

@@ -85,7 +85,7 @@ impl Core {
             }
             Verdict::InSync => {
                 object.doubt_approval();
-                (object.writes.failures, object.last_reported) = (0, None);
+                (object.writes.failures, object.last_reported, object.last_drift) = (0, None, None);
                 (object.writes.repair, object.writes.deferred_notice) = (Repair::None, None);
                 object.refused.clear();
             }
@@ -113,6 +113,7 @@ impl Core {
             prune: self.config.prune,
             suspended: self.platform.suspended,
             excluded: self.platform.excludes(key),
+            exclusions_unclear: self.platform.exclusions_unclear,
             used_approvals: self.records.used(key),
             hco_created: self.platform.created,
             nodes: self.surroundings.nodes(),

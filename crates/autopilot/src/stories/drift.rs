@@ -1,8 +1,10 @@
 //! What others change is corrected, once, and reported with their name.
 
-use super::{PLAIN, SERVICE, plain, started};
+use super::{HOUR, PLAIN, SERVICE, plain, started};
 use crate::testing::bed::TestBed;
+use crate::testing::requests::Fault;
 use api::FIELD_MANAGER;
+use change::ManagedFields;
 use expect_test::expect;
 use serde_json::json;
 #[test]
@@ -179,4 +181,55 @@ fn an_object_that_is_being_deleted_is_recreated_only_when_it_is_gone() {
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
+}
+
+#[test]
+fn drift_that_cannot_be_corrected_is_reported_once_and_again_when_it_is_corrected() {
+    for (fault, attempts) in [(Fault::Refused(403, "forbidden"), 1), (Fault::Transient, 4)] {
+        let mut bed = started(&["plain"]);
+        bed.fail_all(PLAIN, fault);
+        bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+        let lines = bed.advance(HOUR);
+        let detected: Vec<&str> = lines.lines().filter(|line| line.contains("Drift")).collect();
+        let drift = "kubectl-edit changed .data.level; the drift is not corrected now";
+        assert_eq!(detected, [format!("notice DriftDetected ConfigMap virt/plain: {drift}")]);
+        assert_eq!(lines.lines().take_while(|line| !line.contains("Drift")).count(), 2 * attempts, "{lines}");
+        bed.accept(PLAIN);
+        expect![[r#"
+            apply ConfigMap virt/plain
+            notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        "#]]
+        .assert_eq(&bed.advance(HOUR));
+        bed.expect_silence();
+    }
+}
+
+#[test]
+fn drift_that_is_corrected_at_the_second_attempt_is_one_event() {
+    let mut bed = started(&["plain"]);
+    bed.fail_next(PLAIN, Fault::Transient);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    expect![[r#"
+        apply ConfigMap virt/plain: failed
+        notice Retry in 200 ms
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_whose_owners_cannot_be_read_is_left_as_it_is() {
+    let mut bed = started(&["plain"]);
+    let mut live = bed.stored(PLAIN).unwrap().live();
+    let fields = format!("{}{{}}{}", r#"{"f:deep":"#.repeat(200), "}".repeat(200));
+    let deep = json!([{"manager": "other", "operation": "Update", "time": "t"}]).to_string();
+    live.managed_fields = ManagedFields::new(&deep.replace(r#""time""#, &format!(r#""fieldsV1":{fields},"time""#)));
+    live.resource_version = "999".into();
+    live.labelled = false;
+    bed.report_live(PLAIN, live);
+    expect![[r#"
+        notice ApplyFailed ConfigMap virt/plain: its managedFields are nested too deeply to be read, so it is not known who owns its fields; it is left as it is. Remove the deeply nested field, or exclude the object with disabled-resources
+    "#]].assert_eq(&bed.settle());
 }

@@ -56,7 +56,7 @@ fn every_reason_to_hold_an_object() {
         opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
         lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
         gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
-        asking (ConfigMap virt/asking) held: excluded by disabled-resources
+        asking (ConfigMap virt/asking) excluded: excluded by disabled-resources
         kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
     "#]].assert_eq(&bed.status());

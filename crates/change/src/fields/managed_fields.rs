@@ -7,6 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+/// Deeper JSON is not parsed, so that no input can exhaust the stack.
+const DEEPEST: usize = 127;
+
 /// All entries of `managedFields`, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagedFields(Box<str>);
@@ -36,6 +39,25 @@ impl ManagedFields {
     /// Stores the server's text.
     pub fn new(text: &str) -> ManagedFields {
         ManagedFields(text.into())
+    }
+
+    /// Whether it can be parsed: fields of others may be nested deeper than anything of ours.
+    pub fn is_readable(&self) -> bool {
+        let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
+        for byte in self.0.bytes() {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = in_text,
+                b'"' => in_text = !in_text,
+                b'{' | b'[' if !in_text => {
+                    depth += 1;
+                    deepest = depth.max(deepest);
+                }
+                b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        deepest <= DEEPEST
     }
 
     /// All entries, parsed.
@@ -129,6 +151,19 @@ mod tests {
         let around = |text: &str| claim.whole_around(&Pointer::parse(text).unwrap());
         assert_eq!(around("/spec/selector/app").as_deref(), Some("/spec/selector"));
         assert_eq!((around("/spec/selector"), around("/spec/more/a~1b"), around("/spec/none/x")), (None, None, None));
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_to_be_parsed_is_known_to_be() {
+        for depth in [1, 60, 123, 124, 125, 126, 127, 128, 500, 9_000] {
+            let name = r#"{"f:a{[\"": "#;
+            let text = format!("{}{{}}{}", name.repeat(depth), "}".repeat(depth));
+            let managed = fields(&text, "t");
+            let is_parsed = serde_json::from_str::<serde_json::Value>(&managed.0).is_ok();
+            assert_eq!(managed.is_readable(), is_parsed, "{depth}");
+            assert_eq!(managed.entries().is_empty(), !is_parsed, "{depth}");
+        }
+        assert!(ManagedFields::default().is_readable());
     }
 
     #[test]
