@@ -88,6 +88,8 @@ pub enum WatchEvent {
         /// The resourceVersion of the list.
         version: String,
     },
+    /// The server's versions are lower than before, as after a restore of etcd: a list follows, and what was known says nothing about it.
+    WentBack,
     /// The target cannot be listed now; nothing is known until the next `Listed`.
     Lost {
         /// Why.
