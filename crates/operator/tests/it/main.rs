@@ -24,6 +24,7 @@ mod overrides;
 mod ownership;
 mod reconcile;
 mod refused_watches;
+mod restored_cluster;
 mod rollback;
 mod scripts;
 mod secrets;

@@ -85,6 +85,11 @@ impl Running {
         Running { playground, account, arguments: Vec::new(), operator: None }
     }
 
+    /// Adds an argument of the operator, for the next start.
+    pub(crate) fn add_argument(&mut self, argument: &str) {
+        self.arguments.push(argument.to_owned());
+    }
+
     /// Starts both with another pack and its role.
     pub(crate) async fn with_pack(role: &str, arguments: &[&str]) -> Running {
         let mut running = Running::on(Scene::preset("small").unwrap(), role, arguments).await;
