@@ -6,10 +6,10 @@ use crate::effective::EffectiveDesired;
 use crate::gated::{Gated, Passage};
 use crate::notice::ObjectNotice;
 use crate::ownership::{Origin, Ownership};
-use crate::{release, shared};
+use crate::release;
 use api::annotation;
 use change::consent::Needed;
-use change::field_set::{applied_by_another, takers};
+use change::entry::{all_fields, applied_by_another, changed_for_another, is_shared, takers};
 use change::gate::Conditions;
 use change::{
     Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, PatchableKinds, Pause,
@@ -91,6 +91,8 @@ pub struct Inspected {
     pub digest: Digest,
     /// What an apply would change.
     pub changes: Changes,
+    /// The other manager who applies some of that, and those fields.
+    pub changed_for_another: Option<(String, FieldSet)>,
 }
 
 /// An apply that the server refused.
@@ -154,12 +156,14 @@ pub(crate) fn held_by_user(live: &Live, now: Now) -> Option<Decision> {
 
 /// Compares the content of an existing object with the effective desired state.
 pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
-    let (mut effective, _) = EffectiveDesired::of(observed, observed.live?).ok()?;
-    let digest = effective.digest;
-    let lists_whole = observed.impact == Impact::High;
-    let changes = content::changes(&effective.take_object(observed.desired), content, lists_whole);
+    let live = observed.live?;
+    let (mut effective, _) = EffectiveDesired::of(observed, live).ok()?;
+    let (digest, wanted) = (effective.digest, effective.take_object(observed.desired));
+    let changes = content::changes(&wanted, content, observed.impact == Impact::High);
+    let entries = live.managed_fields.entries();
+    let changed_for_another = changed_for_another(&wanted, content, &entries, api::FIELD_MANAGER);
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
-    Some(Inspected { resource_version, digest, changes })
+    Some(Inspected { resource_version, digest, changes, changed_for_another })
 }
 
 /// Keeps an existing object at its effective desired state.
@@ -175,16 +179,16 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     let object = effective.take_object(observed.desired);
     let entries = live.managed_fields.entries();
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
-        return Decision::hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
+        return Decision::hold(owned_by(&manager, &fields));
     }
     let inspected = observed.inspected.filter(|inspected| {
         inspected.resource_version == live.resource_version && inspected.digest == effective.digest
     });
-    if shared::is_shared(&entries) {
+    if is_shared(&entries, api::FIELD_MANAGER) {
         // Only the content tells whether our apply would take a field from another manager.
         let Some(inspected) = inspected else { return Decision::of(Verdict::Inspect) };
-        if let Some((manager, fields)) = shared::contested(&inspected.changes, &entries) {
-            return Decision::hold(Reason::OwnedByAnother { manager, fields });
+        if let Some((manager, fields)) = &inspected.changed_for_another {
+            return Decision::hold(owned_by(manager, fields));
         }
     }
     let applied = live.annotations.get(annotation::APPLIED);
@@ -205,10 +209,12 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     if let Some(release) = release().filter(|_| !is_new) {
         return release;
     }
+    let known = all_fields(&entries);
+    let missing = || claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object, &known);
     let lost = match remembered {
         Some(remembered) => remembered.claim.fields().without(&claim.as_ref().map(Claim::fields).unwrap_or_default()),
         // After a start nothing is remembered: what we applied and do not own any more was taken meanwhile.
-        None if was_applied => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
+        None if was_applied => missing(),
         None => FieldSet::default(),
     };
     let changes = inspected.map(|inspected| inspected.changes.clone()).unwrap_or_default();
@@ -216,8 +222,8 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     if is_inherited && inspected.is_none() {
         return Decision::of(Verdict::Inspect);
     }
-    let owns_all = || claim.as_ref().is_some_and(|claim| claim.fields().missing_of(&object).is_empty());
-    if observed.impact == Impact::High && is_inherited && changes.is_empty() && owns_all() {
+    if observed.impact == Impact::High && is_inherited && changes.is_empty() && claim.is_some() && missing().is_empty()
+    {
         // Moving over writes nothing that could restart a node, not even a label.
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
@@ -305,6 +311,10 @@ fn is_new(observed: &Observed<'_>, live: &Live) -> bool {
         Ownership::Inherited => !live.annotations.contains_key(annotation::APPLIED) && known.is_none(),
         Ownership::Ours(_) => false,
     }
+}
+
+fn owned_by(manager: &str, fields: &FieldSet) -> Reason {
+    Reason::OwnedByAnother { manager: manager.to_owned(), fields: fields.paths().collect() }
 }
 
 fn actors(lost: &FieldSet, entries: &[Entry]) -> Vec<String> {

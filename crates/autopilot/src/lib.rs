@@ -24,7 +24,6 @@ mod pools;
 mod release;
 pub mod removal;
 pub mod scope;
-mod shared;
 pub mod status;
 #[cfg(test)]
 mod stories;

@@ -220,14 +220,10 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
 /// Whether an object has everything that a write of ours beside its desired state would write: our label and annotations.
 fn has_all(object: &Managed, effect: &Effect) -> bool {
     let (Some(live), Effect::Apply { object: applied, .. }) = (object.live(), effect) else { return false };
-    let mut applied = applied.value();
-    if let Some(metadata) = applied["metadata"].as_object_mut() {
-        // The precondition is no field of ours.
-        metadata.retain(|key, _| key != "uid" && key != "resourceVersion");
-    }
+    let applied = applied.value();
     let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
     let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
     let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
     let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
-    claim.fields().missing_of(&applied).is_empty() && ours.into_iter().all(is_same)
+    claim.fields().missing_of(&applied, &claim.fields()).is_empty() && ours.into_iter().all(is_same)
 }

@@ -1,7 +1,7 @@
 //! `metadata.managedFields` as the server sent it, stored as text because a tree takes many times the memory.
 
-use crate::fields::field_set::{Entry, FieldSet};
-use crate::fields::pointer::{Pointer, escape};
+use crate::fields::entry::Entry;
+use crate::fields::field_set::FieldSet;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -61,27 +61,12 @@ impl ManagedFields {
 impl Claim {
     /// The claimed fields.
     pub fn fields(&self) -> FieldSet {
-        FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
+        FieldSet::parse(&self.fields).unwrap_or_default()
     }
 
     /// Whether the claim has this annotation; a write by another manager removes it from the claim.
     pub fn has_annotation(&self, key: &str) -> bool {
-        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        fields["f:metadata"]["f:annotations"].get(format!("f:{key}")).is_some()
-    }
-
-    /// The atomic field that a pointer leads into, such as a selector: nothing below it can have another owner.
-    pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
-        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        let (mut node, mut path) = (&fields, String::new());
-        for step in pointer.steps() {
-            if !path.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
-                return Some(path);
-            }
-            node = node.get(format!("f:{step}"))?;
-            path.push_str(&format!("/{}", escape(step)));
-        }
-        None
+        self.fields().at(["metadata", "annotations", key].into_iter()).is_some()
     }
 
     /// Whether the other claim has the same fields and time. Equal sets usually have equal text, which is compared first because it is
@@ -94,7 +79,6 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::ManagedFields;
-    use crate::fields::pointer::Pointer;
     use serde_json::json;
 
     fn fields(text: &str, time: &str) -> ManagedFields {
@@ -121,14 +105,6 @@ mod tests {
         assert!(before.is_still(&claim(r#"{"f:b": {}, "f:a": {}}"#, "t")));
         assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "another manager took a field");
         assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied with our field manager");
-    }
-
-    #[test]
-    fn an_atomic_field_cannot_be_shared() {
-        let claim = fields(r#"{"f:spec":{"f:selector":{},"f:more":{".":{},"f:a/b":{}}}}"#, "t").claim("us").unwrap();
-        let around = |text: &str| claim.whole_around(&Pointer::parse(text).unwrap());
-        assert_eq!(around("/spec/selector/app").as_deref(), Some("/spec/selector"));
-        assert_eq!((around("/spec/selector"), around("/spec/more/a~1b"), around("/spec/none/x")), (None, None, None));
     }
 
     #[test]

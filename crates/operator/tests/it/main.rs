@@ -14,6 +14,7 @@ mod facts;
 mod faults;
 mod fights;
 mod fixture;
+mod foreign_owners;
 mod kinds;
 mod leader_election;
 mod life_cycle_scenario;
