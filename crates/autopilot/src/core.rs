@@ -26,13 +26,13 @@ mod written;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::notice::Notice;
 use catalog::{Catalog, Facts};
-use change::{Key, Moment, Now, PatchableKinds};
+use change::{Key, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
 use many_deletions::Deletions;
 use objects::Objects;
 use orphans::Orphans;
 use platform::Platform;
-use protocol::{Command, Event};
+use protocol::{Command, Event, WatchEvent};
 use queries::Queries;
 use reads::Reads;
 use records::Records;
@@ -160,6 +160,17 @@ impl Core {
     }
 }
 
+/// Whether an event brings a large object.
+fn is_large(event: &Event) -> bool {
+    match event {
+        Event::Watched(_, WatchEvent::Present { live, .. })
+        | Event::Refetched(_, Ok(Some(live)))
+        | Event::Inspected(_, Ok(Some((live, _)))) => live.is_large(),
+        Event::Written(_, Ok(written)) => written.live.as_ref().is_some_and(Live::is_large),
+        _ => false,
+    }
+}
+
 impl protocol::Core for Core {
     type Notice = Notice;
 
@@ -192,6 +203,10 @@ impl protocol::Core for Core {
         }
         self.search_orphans();
         std::mem::take(&mut self.commands)
+    }
+
+    fn is_heavy(&self, events: &[Event]) -> bool {
+        events.iter().any(is_large) || self.objects.is_large_one_ready()
     }
 
     fn wake_at(&self) -> Option<Moment> {

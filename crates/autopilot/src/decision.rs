@@ -95,6 +95,11 @@ pub enum PendingWrite {
         /// The budget of corrections that is left.
         budget: Budget,
     },
+    /// Documents are edited.
+    EditDocuments {
+        /// The budget of corrections that is left.
+        budget: Budget,
+    },
     /// The ownership of ignored fields is given up.
     Release,
     /// The object is deleted.

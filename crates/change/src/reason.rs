@@ -76,6 +76,13 @@ pub enum Reason {
     },
     /// The object is a Secret of somebody else, and there is no safe place for its backup.
     NoSafeBackup,
+    /// A document in it cannot be read or edited.
+    DocumentUnreadable {
+        /// Where it is.
+        field: String,
+        /// Why.
+        why: String,
+    },
     /// Another writer keeps changing it.
     Fighting {
         /// The field managers, as far as the object names them.
@@ -226,6 +233,7 @@ impl Reason {
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, Waiting),
             Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, Failed),
             Reason::BackupFailed { .. } | Reason::NoSafeBackup => ("BackupFailed", Warning, Failed),
+            Reason::DocumentUnreadable { .. } => ("DocumentUnreadable", Warning, Failed),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
             Reason::Suspended => ("InvalidConfiguration", Warning, Waiting),
@@ -285,6 +293,9 @@ impl fmt::Display for Reason {
                 "not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save \
                  it yourself and delete it, so that it is created as the asset wants it"
             ),
+            Reason::DocumentUnreadable { field, why } => {
+                write!(f, "the document in {field} is left as it is, because it cannot be edited: {why}")
+            }
             Reason::Fighting { actors, fields } => write!(
                 f,
                 "{} keeps changing {}; it is paused. Stop the other writer or set mode to unmanaged, then remove the \

@@ -63,15 +63,16 @@ impl Watch {
     /// Lists and watches until nobody receives its reports any more.
     pub async fn follow(self) {
         let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
+        let mut verifies = false;
         loop {
-            match self.list().await {
+            match self.list(verifies).await {
                 Ok(version) => {
                     retry_refused.reset();
                     let listed = Instant::now();
                     // Spread, so that not all targets are listed again at the same time.
                     let verify = self.server.timeouts.verify;
                     let spread = verify / 64 * u32::try_from(self.number % 16).unwrap_or_default();
-                    let _ = tokio::time::timeout(verify + spread, self.stream(version)).await;
+                    verifies = tokio::time::timeout(verify + spread, self.stream(version)).await.is_err();
                     if listed.elapsed() > WORKED {
                         retry.reset();
                     }
@@ -99,7 +100,7 @@ impl Watch {
     pub async fn list_once(self) {
         let mut retry = Attempts::with(RETRY);
         for attempt in 1.. {
-            match self.list().await {
+            match self.list(false).await {
                 Ok(_) => return,
                 Err(Failure::Answered { code: 429, .. }) if attempt < LIST_ATTEMPTS => retry.wait().await,
                 Err(failure) => {
@@ -111,7 +112,7 @@ impl Watch {
     }
 
     /// Reports every object; returns the version from which to watch.
-    async fn list(&self) -> Result<String, Failure> {
+    async fn list(&self, verifies: bool) -> Result<String, Failure> {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
         let mut pages = Pages::new(&self.server, &self.served.url(&self.target.namespace, ""), "", accept);
         let mut all = BTreeSet::new();
@@ -125,7 +126,7 @@ impl Watch {
             }
         }
         let version = pages.version;
-        let _ = self.report(WatchEvent::Listed { all, version: version.clone() }).await;
+        let _ = self.report(WatchEvent::Listed { all, version: version.clone(), verifies }).await;
         Ok(version)
     }
 

@@ -33,6 +33,10 @@ pub(crate) struct Managed {
     pub(crate) live: Known,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) inspected: Option<Inspected>,
+    /// Whether its values need not be compared although nothing in its metadata has changed.
+    pub(crate) is_verified: bool,
+    /// Whether the documents in it had what is wanted of them, so that anything else is drift.
+    pub(crate) had_documents: bool,
     /// When its content was last read, so that an object that changes often is not read as often.
     pub(crate) inspected_at: Option<Moment>,
     pub(crate) budget: Option<Budget>,
@@ -90,6 +94,8 @@ impl Managed {
             live: Known::Unknown,
             remembered: None,
             inspected: None,
+            is_verified: true,
+            had_documents: false,
             inspected_at: None,
             budget: None,
             recreation: None,
@@ -106,6 +112,9 @@ impl Managed {
 
     /// Takes what its asset renders now; a new desired state is tried at once, whatever failed before.
     pub(crate) fn want(&mut self, asset: &str, order: i64, object: DesiredObject) {
+        if self.object.documents != object.documents {
+            self.inspected = None;
+        }
         if self.object.desired != object.desired {
             (self.writes.failures, self.writes.not_before) = (0, None);
             self.refused.clear();
@@ -275,6 +284,9 @@ impl Managed {
             live: self.live(),
             remembered: self.remembered.as_ref(),
             inspected: self.inspected.as_ref(),
+            is_verified: self.is_verified,
+            documents: &self.object.documents,
+            had_documents: self.had_documents,
             budget: self.budget,
             recreation: self.recreation,
             dropped: &self.dropped,
@@ -313,7 +325,15 @@ mod tests {
     fn managed() -> Managed {
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
         let (desired, source) = (Desired::of(&json!({})), String::new());
-        let object = DesiredObject { key, desired, impact: Impact::Low, pool: None, source, never_pruned: false };
+        let object = DesiredObject {
+            key,
+            desired,
+            impact: Impact::Low,
+            pool: None,
+            source,
+            never_pruned: false,
+            documents: Vec::new(),
+        };
         Managed::new("a".into(), 0, object)
     }
 

@@ -91,7 +91,8 @@ impl Core {
             }
             Verdict::Write(effect, write) => {
                 let (notice, uses_approval) = (decision.notice, decision.uses_approval);
-                self.write(key, effect, Pending { write, notice, uses_approval });
+                let version = object.live().map(|live| live.resource_version.clone());
+                self.write(key, effect, Pending { write, notice, uses_approval, version });
             }
         }
     }
@@ -225,5 +226,5 @@ fn has_all(object: &Managed, effect: &Effect) -> bool {
     let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
     let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
     let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
-    claim.fields().missing_of(&applied, &claim.fields()).is_empty() && ours.into_iter().all(is_same)
+    claim.fields().covers(&applied) && ours.into_iter().all(is_same)
 }

@@ -40,6 +40,8 @@ pub(crate) struct Pending {
     pub(crate) notice: Option<ObjectNotice>,
     /// Whether it uses up a person's approval.
     pub(crate) uses_approval: bool,
+    /// The version that it was decided for; an answer with the same version means that nothing has changed.
+    pub(crate) version: Option<String>,
 }
 
 /// What became of a person's approval.

@@ -38,7 +38,14 @@ impl Core {
         let before = result.as_ref().ok().and_then(|written| written.before.as_ref());
         let adopted = before.and_then(|before| self.inspection(key, before)).map(|inspected| inspected.changes);
         let Some(object) = self.objects.get_mut(key) else { return };
-        let Some(Pending { write: pending, notice, uses_approval }) = object.writes.pending.take() else { return };
+        let Some(Pending { write: pending, mut notice, uses_approval, version }) = object.writes.pending.take() else {
+            return;
+        };
+        let written = result.as_ref().ok().and_then(|written| written.live.as_ref());
+        if written.is_some_and(|live| version.as_ref() == Some(&live.resource_version)) {
+            // The server normalizes values, so that they only seemed to differ.
+            notice = notice.filter(|notice| !matches!(notice, ObjectNotice::Corrected { .. }));
+        }
         if uses_approval {
             object.writes.approval = match (&result, &pending) {
                 (Ok(_), _) => ApprovalUse::Used,
@@ -113,6 +120,7 @@ impl Core {
             PendingWrite::Annotate { .. }
             | PendingWrite::Repair { .. }
             | PendingWrite::Release
+            | PendingWrite::EditDocuments { .. }
             | PendingWrite::Delete
             | PendingWrite::HandBack => None,
         };
@@ -186,6 +194,7 @@ fn succeed(
         PendingWrite::Annotate { budget } => object.budget = Some(budget),
         PendingWrite::Repair { digest } => (object.writes.repair, notice) = (Repair::Done { digest }, None),
         PendingWrite::Release => {}
+        PendingWrite::EditDocuments { budget } => (object.budget, object.inspected) = (Some(budget), None),
         PendingWrite::HandBack => (object.remembered, object.budget) = (None, None),
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.

@@ -29,9 +29,9 @@ fn a_start_creates_what_applies_and_asks_for_an_approval_of_the_rest() {
     .assert_eq(&bed.settle());
     bed.restart();
     expect![[r#"
-        apply MachineConfig kernel: no change
         apply ConfigMap virt/plain: no change
         apply Service virt/service: no change
+        apply MachineConfig kernel: no change
         apply ConfigMap virt/asking: no change
     "#]]
     .assert_eq(&bed.settle());

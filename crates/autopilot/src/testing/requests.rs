@@ -230,7 +230,7 @@ impl TestBed {
                 let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
                 server.update(FIELD_MANAGER, key, |object| patch_json(object, &patch))
             }
-            Effect::PatchOwnership { patch } => server.update(FIELD_MANAGER, key, |object| patch_json(object, patch)),
+            Effect::JsonPatch { patch } => server.update(FIELD_MANAGER, key, |object| patch_json(object, patch)),
             Effect::Annotate { annotations, resource_version } => {
                 let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
                 server.update(FIELD_MANAGER, key, |object| merge(object, &patch))

@@ -1,10 +1,9 @@
 //! An object compared with a set of fields, item by item in lists.
 
 use crate::content;
-use crate::fields::field_set::FieldSet;
+use crate::fields::field_set::{Below, FieldSet};
 use crate::fields::list_items::{items_by_name, name_items};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 impl FieldSet {
     /// The fields of an object that this set does not have. Items of lists are named as in `known`, which is all that is known of the
@@ -13,14 +12,16 @@ impl FieldSet {
     pub fn missing_of(&self, object: &Value, known: &FieldSet) -> FieldSet {
         let mut missing = missing(Some(self), object, Some(known));
         // What the object is.
-        missing.fields.remove("apiVersion");
-        missing.fields.remove("kind");
         if let Some(metadata) = missing.fields.get_mut("metadata") {
-            for key in ["name", "namespace", "uid", "resourceVersion"] {
-                metadata.fields.remove(key);
-            }
+            metadata.fields.retain(|key| !["name", "namespace", "uid", "resourceVersion"].contains(&key));
         }
-        missing
+        missing.fields.retain(|key| key != "apiVersion" && key != "kind");
+        FieldSet { fields: missing.fields.iter().map(|(key, set)| (key, set.clone())).collect(), ..missing }
+    }
+
+    /// Whether this set has all fields of an object.
+    pub fn covers(&self, object: &Value) -> bool {
+        self.missing_of(object, &FieldSet::default()).is_empty()
     }
 
     /// The fields of this set that an object does not have.
@@ -35,8 +36,8 @@ impl FieldSet {
         if theirs.is_whole() {
             return self.clone();
         }
-        let both = |mine: &BTreeMap<Box<str>, FieldSet>, theirs: &BTreeMap<Box<str>, FieldSet>| {
-            mine.iter().filter_map(|(step, set)| Some((step.clone(), set.held_by(theirs.get(step)?)))).collect()
+        let both = |mine: &Below, theirs: &Below| {
+            mine.iter().filter_map(|(step, set)| Some((step, set.held_by(theirs.get(step)?)))).collect()
         };
         FieldSet {
             // Other items of a list are no reason to call the list theirs.
@@ -54,11 +55,11 @@ impl FieldSet {
         }
         match wanted {
             Value::Object(wanted) => {
-                let of = |(key, wanted): (&String, &Value)| {
-                    let set = self.fields.get(key.as_str())?;
-                    Some((key.as_str().into(), set.differing(wanted, live.and_then(|live| live.get(key)))))
-                };
-                FieldSet { fields: wanted.iter().filter_map(of).collect(), ..FieldSet::default() }
+                let fields = wanted.iter().filter_map(|(key, wanted)| {
+                    let set = self.fields.get(key)?;
+                    Some((key.as_str(), set.differing(wanted, live.and_then(|live| live.get(key)))))
+                });
+                FieldSet { fields: fields.collect(), ..FieldSet::default() }
             }
             Value::Array(wanted) => {
                 let live = live.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -66,7 +67,7 @@ impl FieldSet {
                 let named = name_items(wanted, &self.items).into_iter().zip(wanted);
                 let differing = named.filter_map(|(named, item)| {
                     let (step, set) = named?;
-                    Some((step.into(), set.differing(item, there.get(step).copied())))
+                    Some((step, set.differing(item, there.get(step).copied())))
                 });
                 FieldSet { items: differing.collect(), ..FieldSet::default() }
             }
@@ -76,59 +77,47 @@ impl FieldSet {
 }
 
 fn missing(owned: Option<&FieldSet>, value: &Value, known: Option<&FieldSet>) -> FieldSet {
-    let mut missing_here = FieldSet::default();
     if owned.is_some_and(FieldSet::is_whole) {
-        return missing_here;
+        return FieldSet::default();
     }
     match value {
         Value::Object(fields) => {
-            for (key, below) in fields {
-                let [owned, known] = [owned, known].map(|set| set.and_then(|set| set.fields.get(key.as_str())));
-                let missing = missing(owned, below, known);
-                if !missing.is_empty() {
-                    missing_here.fields.insert(key.as_str().into(), missing);
-                }
-            }
+            let [mut owned, mut known] = [owned, known].map(|set| set.map(|set| set.fields.in_order_of()));
+            let below = fields.iter().map(|(key, value)| {
+                let [owned, known] = [&mut owned, &mut known].map(|sets| sets.as_mut().and_then(|sets| sets.get(key)));
+                (key.as_str(), missing(owned, value, known))
+            });
+            FieldSet { fields: below.collect(), ..FieldSet::default() }
         }
         Value::Array(list) => {
             let [owned, known] = [owned, known]
                 .map(|set| set.map_or_else(|| vec![None; list.len()], |set| name_items(list, &set.items)));
-            for ((item, owned), known) in list.iter().zip(owned).zip(known) {
-                let Some((step, _)) = owned.or(known) else {
-                    missing_here.itself = true;
-                    continue;
-                };
-                let mut missing = missing(owned.map(|(_, set)| set), item, known.map(|(_, set)| set));
-                missing.itself |= owned.is_none();
-                if !missing.is_empty() {
-                    missing_here.items.insert(step.into(), missing);
-                }
-            }
+            let is_unknown = owned.iter().zip(&known).any(|(owned, known)| owned.is_none() && known.is_none());
+            let items = list.iter().zip(owned).zip(known).filter_map(|((item, owned), known)| {
+                let (step, _) = owned.or(known)?;
+                let below = missing(owned.map(|(_, set)| set), item, known.map(|(_, set)| set));
+                Some((step, FieldSet { itself: below.itself || owned.is_none(), ..below }))
+            });
+            FieldSet { itself: is_unknown, items: items.collect(), ..FieldSet::default() }
         }
-        _ => missing_here.itself = !owned.is_some_and(|owned| owned.itself),
+        _ => FieldSet { itself: !owned.is_some_and(|owned| owned.itself), ..FieldSet::default() },
     }
-    missing_here
 }
 
 fn beyond(set: &FieldSet, value: Option<&Value>) -> FieldSet {
     match value {
         None => set.clone(),
         Some(Value::Object(object)) => {
-            let fields = set.fields.iter().map(|(name, below)| (name.clone(), beyond(below, object.get(&**name))));
-            FieldSet { itself: false, fields: not_empty(fields), items: set.items.clone() }
+            let fields = set.fields.iter().map(|(name, below)| (name, beyond(below, object.get(name))));
+            FieldSet { itself: false, fields: fields.collect(), items: set.items.clone() }
         }
         Some(Value::Array(list)) => {
             let there = items_by_name(list, &set.items);
-            let items =
-                set.items.iter().map(|(step, below)| (step.clone(), beyond(below, there.get(&**step).copied())));
-            FieldSet { itself: false, fields: set.fields.clone(), items: not_empty(items) }
+            let items = set.items.iter().map(|(step, below)| (step, beyond(below, there.get(step).copied())));
+            FieldSet { itself: false, fields: set.fields.clone(), items: items.collect() }
         }
         Some(_) => FieldSet { itself: false, ..set.clone() },
     }
-}
-
-fn not_empty(sets: impl Iterator<Item = (Box<str>, FieldSet)>) -> BTreeMap<Box<str>, FieldSet> {
-    sets.filter(|(_, set)| !set.is_empty()).collect()
 }
 
 #[cfg(test)]

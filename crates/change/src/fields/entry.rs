@@ -1,6 +1,8 @@
 //! Who owns which field of an object: the entries of its `managedFields`.
 
 use crate::fields::field_set::FieldSet;
+use crate::fields::pointer::Pointer;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// One entry of `managedFields`.
@@ -24,32 +26,41 @@ pub type Applied = (String, FieldSet);
 impl Entry {
     /// Reads all entries of an object's `managedFields`.
     pub fn all(managed_fields: &Value) -> Vec<Entry> {
-        let entries = managed_fields.as_array().into_iter().flatten();
-        entries.map(Entry::read).collect()
+        Vec::deserialize(managed_fields).unwrap_or_default()
     }
 
     /// The entry of our applies to the object itself, given our field manager.
     pub fn ours<'a>(entries: &'a [Entry], manager: &str) -> Option<&'a Entry> {
         entries.iter().find(|entry| entry.applied && entry.manager == manager && entry.subresource.is_empty())
     }
+}
 
-    fn read(entry: &Value) -> Entry {
-        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-        Entry {
-            manager: text("manager"),
-            applied: entry["operation"] == "Apply",
-            subresource: text("subresource"),
-            time: text("time"),
-            fields: FieldSet::read(&entry["fieldsV1"]),
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Written {
+            manager: String,
+            operation: String,
+            subresource: String,
+            time: String,
+            fields_v1: Option<FieldSet>,
         }
+        let Written { manager, operation, subresource, time, fields_v1 } = Written::deserialize(deserializer)?;
+        let fields = fields_v1.map(FieldSet::at_top).unwrap_or_default();
+        Ok(Entry { manager, applied: operation == "Apply", subresource, time, fields })
     }
 }
 
-/// All fields that anybody owns.
-pub fn all_fields(entries: &[Entry]) -> FieldSet {
-    let mut all = FieldSet::default();
-    entries.iter().for_each(|entry| all.add(&entry.fields));
-    all
+/// The fields of this object that we do not own.
+pub fn missing(object: &Value, entries: &[Entry], manager: &str) -> FieldSet {
+    let nothing = FieldSet::default();
+    let ours = Entry::ours(entries, manager).map_or(&nothing, |entry| &entry.fields);
+    if ours.covers(object) {
+        return nothing;
+    }
+    let all = entries.iter().fold(FieldSet::default(), |all, entry| all.with(&entry.fields));
+    ours.missing_of(object, &all)
 }
 
 /// The field managers, other than ours, that now own one of the lost fields; the latest writer comes first.
@@ -65,13 +76,29 @@ pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&
     names
 }
 
-/// The field manager that applied fields of this object which we do not own, or no longer. An apply by another manager claims ownership,
-/// so it is not drift.
-pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> Option<Applied> {
-    let nothing = FieldSet::default();
-    let ours = Entry::ours(entries, manager).map_or(&nothing, |entry| &entry.fields);
-    let missing = ours.missing_of(object, &all_fields(entries));
+/// The field manager that applied some of these fields that we do not own, or no longer. An apply by another manager claims ownership, so
+/// it is not drift.
+pub fn applied_by_another(missing: &FieldSet, entries: &[Entry], manager: &str) -> Option<Applied> {
     first_with_fields(entries, manager, |theirs| missing.held_by(theirs))
+}
+
+/// The other field managers that apply, and those that wrote, one of these fields; the latest comes first.
+pub fn owners<'a>(
+    fields: impl Iterator<Item = &'a Pointer>,
+    entries: &[Entry],
+    manager: &str,
+) -> (Vec<String>, Vec<String>) {
+    let fields: Vec<&Pointer> = fields.collect();
+    let has = |entry: &&Entry, field: &Pointer| entry.fields.at(field.steps().iter().map(String::as_str)).is_some();
+    let mut found: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| entry.manager != manager && fields.iter().any(|field| has(entry, field)))
+        .collect();
+    found.sort_by(|one, other| other.time.cmp(&one.time));
+    let names = |applied: bool| {
+        found.iter().filter(|entry| entry.applied == applied).map(|entry| entry.manager.clone()).collect()
+    };
+    (names(true), names(false))
 }
 
 /// Whether another manager applies a field that we own, too: then only the content tells whether an apply would take it away.
@@ -94,12 +121,16 @@ fn first_with_fields(entries: &[Entry], manager: &str, of: impl Fn(&FieldSet) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, applied_by_another, changed_for_another, is_shared, takers};
+    use super::{Applied, Entry, changed_for_another, is_shared, missing, takers};
     use crate::fields::field_set::FieldSet;
     use serde_json::{Value, json};
 
     fn entry(manager: &str, operation: &str, spec: &Value) -> Value {
         json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": spec}})
+    }
+
+    fn applied_by_another(wanted: &Value, entries: &[Entry], manager: &str) -> Option<Applied> {
+        super::applied_by_another(&missing(wanted, entries, manager), entries, manager)
     }
 
     fn paths(found: Option<(String, FieldSet)>) -> Vec<String> {

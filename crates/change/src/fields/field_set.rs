@@ -3,7 +3,7 @@
 use crate::fields::redact::Place;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A set of fields, shown as `.spec.replicas` or `.spec.ports[port=80].name`.
@@ -11,9 +11,79 @@ use std::fmt;
 pub struct FieldSet {
     /// Whether the field itself is in the set. With nothing below it that means the whole field: a plain value, an atomic map or list.
     pub(super) itself: bool,
-    pub(super) fields: BTreeMap<Box<str>, FieldSet>,
+    pub(super) fields: Below,
     /// Items of a list, by key or by value, in the server's words: `k:{"port":80}` or `v:"x"`.
-    pub(super) items: BTreeMap<Box<str>, FieldSet>,
+    pub(super) items: Below,
+}
+
+/// Sets by the step that leads to them, in order. A set has as many of these as an object has fields, so they are small.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Below(Vec<(Box<str>, FieldSet)>);
+
+impl Below {
+    pub(super) fn get(&self, step: &str) -> Option<&FieldSet> {
+        let at = self.0.binary_search_by(|(other, _)| (**other).cmp(step)).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// The sets at steps that are asked for in order.
+    pub(super) fn in_order_of(&self) -> InOrder<'_> {
+        InOrder(&self.0)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &FieldSet)> {
+        self.0.iter().map(|(step, set)| (&**step, set))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Leaves some out.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.0.retain(|(step, _)| is_kept(step));
+    }
+
+    pub(super) fn get_mut(&mut self, step: &str) -> Option<&mut FieldSet> {
+        let at = self.0.binary_search_by(|(other, _)| (**other).cmp(step)).ok()?;
+        Some(&mut self.0[at].1)
+    }
+}
+
+/// Finds the sets at steps that are asked for in order, as the keys of a map are: a search for each would cost most of a decision.
+#[derive(Clone, Copy)]
+pub(super) struct InOrder<'a>(&'a [(Box<str>, FieldSet)]);
+
+impl<'a> InOrder<'a> {
+    pub(super) fn get(&mut self, step: &str) -> Option<&'a FieldSet> {
+        while let Some(((next, set), rest)) = self.0.split_first() {
+            match (**next).cmp(step) {
+                Ordering::Less => self.0 = rest,
+                Ordering::Equal => return Some(set),
+                Ordering::Greater => return None,
+            }
+        }
+        None
+    }
+}
+
+/// Empty sets are left out.
+impl<'a> FromIterator<(&'a str, FieldSet)> for Below {
+    fn from_iter<I: IntoIterator<Item = (&'a str, FieldSet)>>(sets: I) -> Below {
+        let sets = sets.into_iter().filter(|(_, set)| !set.is_empty());
+        Below::in_order(sets.map(|(step, set)| (step.into(), set)).collect())
+    }
+}
+
+impl Below {
+    fn in_order(mut sets: Vec<(Box<str>, FieldSet)>) -> Below {
+        // The server sends them in order.
+        if !sets.is_sorted_by(|(one, _), (other, _)| one < other) {
+            sets.sort_by(|(one, _), (other, _)| one.cmp(other));
+            sets.dedup_by(|(one, _), (other, _)| one == other);
+        }
+        Below(sets)
+    }
 }
 
 impl FieldSet {
@@ -28,7 +98,7 @@ impl FieldSet {
     }
 
     /// An apply of nothing but a name owns no field, and not the whole object.
-    fn at_top(self) -> FieldSet {
+    pub(super) fn at_top(self) -> FieldSet {
         FieldSet { itself: false, ..self }
     }
 
@@ -47,10 +117,8 @@ impl FieldSet {
     /// The fields of this set that are chosen by whether both sets have them.
     fn select(&self, other: &FieldSet, is_chosen: fn(bool, bool) -> bool) -> FieldSet {
         let nothing = FieldSet::default();
-        let below = |mine: &BTreeMap<Box<str>, FieldSet>, theirs: &BTreeMap<Box<str>, FieldSet>| {
-            let chosen =
-                mine.iter().map(|(step, set)| (step, set.select(theirs.get(step).unwrap_or(&nothing), is_chosen)));
-            chosen.filter(|(_, set)| !set.is_empty()).map(|(step, set)| (step.clone(), set)).collect()
+        let below = |mine: &Below, theirs: &Below| {
+            mine.iter().map(|(step, set)| (step, set.select(theirs.get(step).unwrap_or(&nothing), is_chosen))).collect()
         };
         FieldSet {
             itself: is_chosen(self.itself, other.itself),
@@ -59,16 +127,26 @@ impl FieldSet {
         }
     }
 
-    /// Adds the fields of another set.
-    pub fn add(&mut self, other: &FieldSet) {
-        self.itself |= other.itself;
-        other.fields.iter().for_each(|(step, set)| self.fields.entry(step.clone()).or_default().add(set));
-        other.items.iter().for_each(|(step, set)| self.items.entry(step.clone()).or_default().add(set));
+    /// The fields that are in one of the sets.
+    #[must_use]
+    pub fn with(&self, other: &FieldSet) -> FieldSet {
+        let below = |mine: &Below, theirs: &Below| {
+            let both = mine
+                .iter()
+                .map(|(step, set)| (step, theirs.get(step).map_or_else(|| set.clone(), |more| set.with(more))));
+            let more = theirs.iter().filter(|(step, _)| mine.get(step).is_none());
+            both.chain(more.map(|(step, set)| (step, set.clone()))).collect()
+        };
+        FieldSet {
+            itself: self.itself || other.itself,
+            fields: below(&self.fields, &other.fields),
+            items: below(&self.items, &other.items),
+        }
     }
 
     /// Whether the set has no field.
     pub fn is_empty(&self) -> bool {
-        !self.itself && self.fields.values().chain(self.items.values()).all(FieldSet::is_empty)
+        !self.itself && self.fields.is_empty() && self.items.is_empty()
     }
 
     /// Whether this stands for the field and everything below it.
@@ -93,13 +171,13 @@ impl FieldSet {
             paths.push(path.clone());
         }
         let length = path.len();
-        for (name, below) in &self.fields {
+        for (name, below) in self.fields.iter() {
             path.push('.');
             path.push_str(name);
             below.collect_paths(path, place.field(name), paths);
             path.truncate(length);
         }
-        for (item, below) in &self.items {
+        for (item, below) in self.items.iter() {
             // A list item may be named by its value, which may not be shown.
             path.push_str(&place.shown_items(&readable_item(item)));
             below.collect_paths(path, place, paths);
@@ -133,24 +211,24 @@ impl<'de> Deserialize<'de> for FieldSet {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut steps: A) -> Result<FieldSet, A::Error> {
-                let mut set = FieldSet::default();
+                let (mut itself, mut fields, mut items) = (false, Vec::new(), Vec::new());
                 while let Some(step) = steps.next_key::<std::borrow::Cow<'de, str>>()? {
                     match step.split_at_checked(2) {
                         Some(("f:", name)) => {
-                            set.fields.insert(name.into(), steps.next_value()?);
+                            fields.push((name.into(), steps.next_value()?));
                         }
                         Some(("k:" | "v:" | "i:", _)) => {
-                            set.items.insert(step.into(), steps.next_value()?);
+                            items.push((step.into(), steps.next_value()?));
                         }
                         // `.`, or a step that we do not know: then it may be any part of the field.
                         _ => {
-                            set.itself = true;
+                            itself = true;
                             steps.next_value::<IgnoredAny>()?;
                         }
                     }
                 }
-                set.itself |= set.fields.is_empty() && set.items.is_empty();
-                Ok(set)
+                itself |= fields.is_empty() && items.is_empty();
+                Ok(FieldSet { itself, fields: Below::in_order(fields), items: Below::in_order(items) })
             }
         }
         deserializer.deserialize_map(Steps)
@@ -193,8 +271,7 @@ mod tests {
         assert_eq!(paths(&one.common(&two)), [".b.c", ".l[n=1]"]);
         assert_eq!(paths(&two.without(&one)), [".l[n=2]"]);
         assert!(one.without(&one).is_empty());
-        let mut all = one.clone();
-        all.add(&two);
+        let all = one.with(&two);
         assert!(one.without(&all).is_empty() && two.without(&all).is_empty());
         assert_eq!(paths(&all).len(), 6);
     }

@@ -1,14 +1,15 @@
 //! Which items of a list are meant by the keys in `managedFields`.
 
-use crate::fields::field_set::FieldSet;
-use serde_json::{Map, Value};
+use crate::fields::field_set::{Below, FieldSet};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 /// An item in `managedFields`: the server's name for it, and what is in the set of it.
 pub(super) type Named<'a> = (&'a str, &'a FieldSet);
 
 /// For each item of a list the one of the set that names it. A key that the item does not have is a default that the server filled in.
-pub(super) fn name_items<'a>(list: &[Value], set: &'a BTreeMap<Box<str>, FieldSet>) -> Vec<Option<Named<'a>>> {
+pub(super) fn name_items<'a>(list: &[Value], set: &'a Below) -> Vec<Option<Named<'a>>> {
     if set.is_empty() {
         return vec![None; list.len()];
     }
@@ -25,37 +26,36 @@ pub(super) fn name_items<'a>(list: &[Value], set: &'a BTreeMap<Box<str>, FieldSe
 }
 
 /// The items of a list that the set names.
-pub(super) fn items_by_name<'a>(
-    list: &'a [Value],
-    set: &'a BTreeMap<Box<str>, FieldSet>,
-) -> BTreeMap<&'a str, &'a Value> {
+pub(super) fn items_by_name<'a>(list: &'a [Value], set: &'a Below) -> BTreeMap<&'a str, &'a Value> {
     name_items(list, set).into_iter().zip(list).filter_map(|(named, item)| Some((named?.0, item))).collect()
 }
 
 /// The names in a set. All items of one list have the same keys.
 struct Names<'a> {
-    /// The names of the keys; none if items are named by their value.
+    /// The keys; none if items are named by their value.
     keys: Vec<String>,
-    /// What a name says, in one spelling.
+    /// The values of all keys, or the value of the item, in one spelling.
     exact: BTreeMap<String, Named<'a>>,
-    parts: Vec<(Map<String, Value>, Named<'a>)>,
+    parts: Vec<(Value, Named<'a>)>,
 }
 
-/// Items by those of their keys that are given.
+/// Items by the values of those keys that are given.
 type Partial<'a> = BTreeMap<Vec<bool>, BTreeMap<String, Vec<Named<'a>>>>;
 
 impl<'a> Names<'a> {
-    fn read(set: &'a BTreeMap<Box<str>, FieldSet>) -> Names<'a> {
+    fn read(set: &'a Below) -> Names<'a> {
         let mut names = Names { keys: Vec::new(), exact: BTreeMap::new(), parts: Vec::new() };
-        for (step, below) in set {
+        for (step, below) in set.iter() {
             let (sort, text) = step.split_once(':').unwrap_or_default();
-            match (sort, serde_json::from_str(text)) {
-                ("k", Ok(Value::Object(parts))) => {
+            match (sort, serde_json::from_str::<Value>(text)) {
+                ("k", Ok(key)) => {
                     if names.keys.is_empty() {
-                        names.keys = parts.keys().cloned().collect();
+                        names.keys = key.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
                     }
-                    names.exact.insert(Value::Object(parts.clone()).to_string(), (step, below));
-                    names.parts.push((parts, (step, below)));
+                    if let Some(spelled) = spell(&key, &names.keys) {
+                        names.exact.insert(spelled, (step, below));
+                    }
+                    names.parts.push((key, (step, below)));
                 }
                 ("v", Ok(value)) => {
                     names.exact.insert(value.to_string(), (step, below));
@@ -67,12 +67,8 @@ impl<'a> Names<'a> {
     }
 
     fn exact(&self, item: &Value) -> Option<Named<'a>> {
-        if self.keys.is_empty() {
-            return self.exact.get(&item.to_string()).copied();
-        }
-        let key: Option<Map<String, Value>> =
-            self.keys.iter().map(|key| Some((key.clone(), item.get(key)?.clone()))).collect();
-        self.exact.get(&Value::Object(key?).to_string()).copied()
+        let spelled = if self.keys.is_empty() { item.to_string() } else { spell(item, &self.keys)? };
+        self.exact.get(&spelled).copied()
     }
 
     /// An item of which some keys are given, unless another item has all of them.
@@ -81,21 +77,26 @@ impl<'a> Names<'a> {
         if !given.contains(&true) || !given.contains(&false) {
             return None;
         }
-        let spelled = |of: &dyn Fn(&String) -> Option<Value>| {
-            let keys = self.keys.iter().zip(&given).filter(|(_, given)| **given);
-            keys.map(|(key, _)| of(key).unwrap_or_default().to_string()).collect::<Vec<_>>().join(",")
-        };
+        let keys = || self.keys.iter().zip(&given).filter(|(_, given)| **given).map(|(key, _)| key);
+        let spelled = spell(item, keys())?;
         let by_key = index.entry(given.clone()).or_insert_with(|| {
             let mut by_key: BTreeMap<String, Vec<Named<'a>>> = BTreeMap::new();
-            for (parts, named) in &self.parts {
-                by_key.entry(spelled(&|key| parts.get(key).cloned())).or_default().push(*named);
+            for (key, named) in &self.parts {
+                by_key.entry(spell(key, keys()).unwrap_or_default()).or_default().push(*named);
             }
             by_key
         });
-        let candidates = by_key.get_mut(&spelled(&|key| item.get(key).cloned()))?;
-        candidates.retain(|(step, _)| !taken.contains(step));
-        candidates.first().copied()
+        by_key.get(&spelled)?.iter().find(|(step, _)| !taken.contains(step)).copied()
     }
+}
+
+/// The values of these keys of an item, in one spelling; `None` if it does not have them all.
+fn spell<'k>(item: &Value, keys: impl IntoIterator<Item = &'k String>) -> Option<String> {
+    let mut spelled = String::new();
+    for key in keys {
+        let _ = write!(spelled, "{},", item.get(key)?);
+    }
+    Some(spelled)
 }
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
 
     fn named(list: &Value, set: &Value) -> Vec<String> {
         let set = FieldSet::read(&json!({"f:list": set}));
-        let named = name_items(list.as_array().unwrap(), &set.fields["list"].items);
+        let named = name_items(list.as_array().unwrap(), &set.fields.get("list").unwrap().items);
         named.into_iter().map(|named| named.map_or("-".to_owned(), |(step, _)| step.to_owned())).collect()
     }
 

@@ -3,9 +3,11 @@
 use crate::fields::entry::Entry;
 use crate::fields::field_set::FieldSet;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// All entries of `managedFields`, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,9 +40,14 @@ impl ManagedFields {
         ManagedFields(text.into())
     }
 
+    /// How long the text is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// All entries, parsed.
     pub fn entries(&self) -> Vec<Entry> {
-        Entry::all(&self.value())
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 
     /// The entries as a JSON value.
@@ -66,7 +73,19 @@ impl Claim {
 
     /// Whether the claim has this annotation; a write by another manager removes it from the claim.
     pub fn has_annotation(&self, key: &str) -> bool {
-        self.fields().at(["metadata", "annotations", key].into_iter()).is_some()
+        #[derive(Default, Deserialize)]
+        struct Fields<'a> {
+            #[serde(default, borrow, rename = "f:metadata")]
+            metadata: Metadata<'a>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Metadata<'a> {
+            #[serde(default, borrow, rename = "f:annotations")]
+            annotations: BTreeMap<Cow<'a, str>, IgnoredAny>,
+        }
+        // The rest may be large and is not read.
+        let fields: Fields<'_> = serde_json::from_str(&self.fields).unwrap_or_default();
+        fields.metadata.annotations.contains_key(format!("f:{key}").as_str())
     }
 
     /// Whether the other claim has the same fields and time. Equal sets usually have equal text, which is compared first because it is

@@ -10,6 +10,7 @@ mod commands;
 mod corpus;
 mod crash;
 mod crds;
+mod documents;
 mod facts;
 mod faults;
 mod fights;
