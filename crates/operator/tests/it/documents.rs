@@ -35,10 +35,7 @@ async fn edit(maps: &Api<DynamicObject>, change: impl Fn(&str) -> String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn edits_of_a_shared_document_are_never_lost_and_only_our_key_is_kept() {
     let mut running = Running::on(Scene::preset("small").unwrap(), ROLE, &["--assets-dir", PACK]).await;
-    let namespaces = deployment::objects(&running.playground, "v1", "Namespace", None);
     let maps = deployment::objects(&running.playground, "v1", "ConfigMap", Some("openshift-monitoring"));
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-monitoring"}});
-    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
     let theirs = "# ours, do not touch\nprometheusK8s:   # big\n  retention: 24h\n\n# the end\n";
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {"config.yaml": theirs}});
