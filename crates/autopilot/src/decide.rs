@@ -11,6 +11,7 @@ use api::annotation;
 use change::consent::Needed;
 use change::field_set::{applied_by_another, takers};
 use change::gate::Conditions;
+use change::pointer::Pointer;
 use change::{
     Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, PatchableKinds, Pause,
     Planned, Precondition, Reason, Restarts, Steering, backup, content,
@@ -222,15 +223,17 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
     // An apply that neither changes nor removes a value restarts nothing: it records an override, or gives up an ignored field.
-    let removes = || claim.as_ref().map(Claim::fields).unwrap_or_default().beyond(&object);
+    let beyond = claim.as_ref().map(Claim::fields).unwrap_or_default().beyond(&object);
+    let stays = |path: &str| is_stamp(path) || effective.overrides.ignored().iter().any(|field| is_within(path, field));
+    let removed: Vec<String> = beyond.paths().filter(|path| !stays(path)).collect();
     let changes_nothing = matches!(ownership, Ownership::Ours(_))
         && inspected.is_some_and(|inspected| inspected.changes.is_empty())
-        && removes().paths().all(|path| path.starts_with(".metadata."));
+        && removed.is_empty();
     let gated = Gated {
         key: observed.key,
         uid: Some(&live.uid),
         wanted: Some(&effective.digest),
-        planned: inspected.map(|inspected| Planned::Change(inspected.changes.clone())),
+        planned: inspected.map(|inspected| Planned::Change { changes: inspected.changes.clone(), removed }),
         used: observed.used_approvals,
         impact: observed.impact,
         restarts: observed.restarts,
@@ -369,6 +372,18 @@ struct Stamp<'a> {
     budget: Budget,
     origin: Option<Origin>,
     source: &'a str,
+}
+
+/// Whether a field is one that we write beside the desired state.
+fn is_stamp(path: &str) -> bool {
+    let key = path.strip_prefix(".metadata.labels.").or_else(|| path.strip_prefix(".metadata.annotations."));
+    key.is_some_and(|key| key.starts_with(annotation::PREFIX))
+}
+
+/// Whether a path is that of an ignored field, or of a part of it: we give it up, and its value stays.
+fn is_within(path: &str, ignored: &Pointer) -> bool {
+    let below = path.strip_prefix(&format!(".{}", ignored.steps().join(".")));
+    below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
 }
 
 /// An apply in the making.

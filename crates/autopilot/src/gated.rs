@@ -53,7 +53,9 @@ impl Gated<'_> {
             Gate::PoolNotReady => Reason::PoolNotReady { restarts: restarts() },
             Gate::WindowClosed => Reason::WindowClosed,
             Gate::NeedsApproval => match digest.zip(self.planned) {
-                Some((digest, planned)) => Reason::NeedsApproval { digest, restarts: self.restarts.clone(), planned },
+                Some((digest, planned)) => {
+                    Reason::NeedsApproval { digest, restarts: self.restarts.clone(), planned: Box::new(planned) }
+                }
                 None => return Passage::Held(Box::new(Decision::of(Verdict::Inspect))),
             },
         };

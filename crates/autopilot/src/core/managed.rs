@@ -259,7 +259,7 @@ impl Managed {
     /// The nodes that restart when it is written.
     pub(crate) fn restarts(&self, policy: Policy<'_>) -> Restarts {
         match self.object.impact {
-            Impact::High => restarts(policy.nodes, self.object.pool.as_deref()),
+            Impact::High => restarts(policy.nodes, &self.object.key.kind, self.object.pool.as_deref()),
             Impact::None | Impact::Low | Impact::Medium => Restarts::default(),
         }
     }

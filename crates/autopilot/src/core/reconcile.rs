@@ -42,7 +42,7 @@ impl Core {
         let decision = match object.removal {
             None => decide(&object.observed(policy, &restarts), self.now),
             Some(cause) => match self.deletions_with(key) {
-                Together::NotKnown => return self.postpone_deletion(key),
+                Together::NotKnown { kinds, has_failed } => return self.postpone_deletion(key, kinds, has_failed),
                 Together::Known(many) => {
                     decide_removal(&object.removal_of(cause, policy, &restarts, many.as_ref()), self.now)
                 }

@@ -8,6 +8,7 @@ use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
 use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState, Window};
+use change::restarts::Scope;
 use change::{
     Changes, Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Planned,
     Reason, Restarts,
@@ -84,7 +85,7 @@ impl Situation {
             impact: Impact::Low,
             consent: Consent::default(),
             patchable: PatchableKinds::none(),
-            restarts: Restarts { pool: Some("worker".into()), nodes: vec!["w0".into()] },
+            restarts: Restarts { scope: Scope::Pool("worker".into()), nodes: vec!["w0".into()] },
         }
     }
 
@@ -480,10 +481,8 @@ fn adopting_an_object_that_restarts_nodes_waits_for_approval() {
     let situation = foreign(Impact::High);
     assert_eq!(situation.decide().verdict, Verdict::Inspect);
     let mut situation = inspected(situation, "NodePort");
-    let Verdict::Hold(Reason::NeedsApproval { planned: Planned::Change(changes), .. }) = situation.decide().verdict
-    else {
-        panic!()
-    };
+    let Verdict::Hold(Reason::NeedsApproval { planned, .. }) = situation.decide().verdict else { panic!() };
+    let Planned::Change { changes, .. } = *planned else { panic!() };
     assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
     situation.approve();
     assert!(matches!(situation.decide().verdict, Verdict::Write(_, PendingWrite::Apply { adopts: true, .. })));

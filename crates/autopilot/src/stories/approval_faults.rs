@@ -5,7 +5,7 @@ use crate::status::{LineState, ObjectState};
 use crate::testing::bed::{DESCHEDULERS, HCO, TestBed};
 use crate::testing::pack::{self, Pack};
 use crate::testing::requests::Fault;
-use protocol::{Command, Search};
+use protocol::{Command, Event, Search, WatchEvent, WatchTarget};
 use serde_json::json;
 
 fn two() -> Pack {
@@ -270,6 +270,24 @@ fn a_kind_that_cannot_be_listed_holds_no_few_deletions() {
 }
 
 #[test]
+fn many_deletions_that_wait_for_a_list_say_which() {
+    let mut bed = many(4, 3, false);
+    bed.annotate(HCO, "autopilot=plain");
+    bed.restart();
+    bed.silent.insert("Service".into());
+    bed.advance(SECOND);
+    let (kind, namespace) = (bed.server.kind_called("Service"), "virt".to_owned());
+    let lost = WatchEvent::Lost { why: "forbidden".into(), is_unserved: false };
+    bed.handle(vec![Event::Watched(WatchTarget { kind, namespace }, lost)]);
+    let lines = bed.advance(HOUR);
+    let held = "notice ListIncomplete ConfigMap virt/x0: to be deleted, but it waits until Service can be listed";
+    assert_eq!((left(&bed), lines.matches(held).count()), (7, 1), "{lines}");
+    bed.silent.clear();
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("ApprovalRequired ConfigMap virt/x0"), "{lines}");
+}
+
+#[test]
 fn a_slow_list_does_not_make_many_deletions_few() {
     let mut bed = many(4, 5, false);
     bed.annotate(HCO, "autopilot=plain,s4");
@@ -308,6 +326,18 @@ fn a_count_that_cannot_be_read_is_not_zero() {
     bed.delete(KERNEL);
     bed.advance(HOUR);
     assert!(bed.stored(KERNEL).is_none());
+}
+
+#[test]
+fn records_of_a_kind_that_is_not_served_are_not_empty() {
+    let mut bed = started(&["kernel"]);
+    bed.approve(KERNEL);
+    bed.settle();
+    bed.server.kinds.retain(|served| served.kind.kind != "ConfigMap");
+    bed.restart();
+    bed.delete(KERNEL);
+    let lines = bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
 }
 
 #[test]

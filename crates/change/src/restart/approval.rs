@@ -27,9 +27,9 @@ impl Approval<'_> {
         let (operation, changes) = match self.planned {
             Planned::Create => ("create", Vec::new()),
             Planned::Delete => ("delete", Vec::new()),
-            Planned::Change(changes) => {
-                let change = |change: &crate::content::Change| json!([change.path, change.digest]);
-                ("change", changes.0.iter().map(change).collect::<Vec<Value>>())
+            Planned::Change { changes, removed } => {
+                let changed = changes.0.iter().map(|change| json!([change.path, change.digest]));
+                ("change", changed.chain(removed.iter().map(|path| json!(path))).collect::<Vec<Value>>())
             }
         };
         Digest::of(&json!({
@@ -58,8 +58,11 @@ mod tests {
         let key = |name: &str| Key { kind: Kind::new("v1", "X"), namespace: "n".into(), name: name.into() };
         let (one, two) = (key("one"), key("two"));
         let [wanted, other] = [1, 2].map(|number| Digest::of(&json!(number)));
-        let change = |before: i64| Planned::Change(changes(&json!({"spec": 1}), &json!({"spec": before}), true));
-        let (from_2, from_3) = (change(2), change(3));
+        let change = |before: i64, removed: &[&str]| Planned::Change {
+            changes: changes(&json!({"spec": 1}), &json!({"spec": before}), true),
+            removed: removed.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let (from_2, from_3, removing) = (change(2, &[]), change(3, &[]), change(2, &[".spec.a"]));
         let base = Approval { key: &one, uid: Some("u"), wanted: Some(&wanted), planned: &from_2, used: 0 };
         let questions = [
             base,
@@ -69,6 +72,7 @@ mod tests {
             Approval { wanted: Some(&other), ..base },
             Approval { wanted: None, ..base },
             Approval { planned: &from_3, ..base },
+            Approval { planned: &removing, ..base },
             Approval { planned: &Planned::Create, ..base },
             Approval { planned: &Planned::Delete, ..base },
             Approval { used: 1, ..base },

@@ -87,8 +87,8 @@ fn config() -> ProptestConfig {
 fn printed(changes: &Changes) -> String {
     let needed = Reason::NeedsApproval {
         digest: Digest::of(&json!(1)),
-        restarts: Restarts { pool: None, nodes: Vec::new() },
-        planned: Planned::Change(changes.clone()),
+        restarts: Restarts::default(),
+        planned: Box::new(Planned::Change { changes: changes.clone(), removed: Vec::new() }),
     };
     format!("{changes} {changes:?} {needed} {needed:?} {}", serde_json::to_string(&needed).unwrap())
 }
