@@ -7,7 +7,7 @@ use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
 use crate::notice::{ObjectNotice, State};
 use crate::pools::restarts;
-use crate::removal::{Cause, ManyDeletions, Proof, Removal, overrides_of};
+use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
 use catalog::Node;
@@ -240,8 +240,8 @@ impl Managed {
             live: self.live(),
             impact: self.object.impact,
             restarts,
-            proof: (!self.was_desired)
-                .then_some(Proof { source: &self.object.source, hco_created: policy.hco_created }),
+            source: (!self.was_desired).then_some(&self.object.source),
+            hco_created: policy.hco_created,
             never_pruned: self.object.never_pruned,
             prune: policy.prune,
             suspended: policy.suspended,
