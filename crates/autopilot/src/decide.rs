@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::effective::EffectiveDesired;
-use crate::gated::{Gated, Passage};
+use crate::gated::{Approvals, Gated, Passage};
 use crate::notice::ObjectNotice;
 use crate::ownership::{Origin, Ownership};
 use crate::{release, shared};
@@ -48,8 +48,8 @@ pub struct Observed<'a> {
     pub refused: &'a [Refused],
     /// Whether it is as our last apply made it, whose answer was lost.
     pub unanswered: bool,
-    /// How many approvals were used for it before.
-    pub used_approvals: u32,
+    /// Its approvals so far.
+    pub approvals: Approvals<'a>,
     /// Whether an approved write of it is half done: a list was repaired, and the apply follows.
     pub half_done: Option<Digest>,
     /// Whether what is wanted as a whole is unclear, so that nothing new is created.
@@ -234,7 +234,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         uid: Some(&live.uid),
         wanted: Some(&effective.digest),
         planned: inspected.map(|inspected| Planned::Change { changes: inspected.changes.clone(), removed }),
-        used: observed.used_approvals,
+        approvals: Some(observed.approvals),
         impact: observed.impact,
         restarts: observed.restarts,
         // Moving over from the predecessor restarts nothing without an approval, whatever the policy.
@@ -249,8 +249,8 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
             || (was_applied && lost.is_empty()),
         suspended: observed.suspended,
     };
-    let uses_approval = match gated.pass(&observed.conditions) {
-        Passage::Free { uses_approval } => uses_approval,
+    let approval = match gated.pass(&observed.conditions) {
+        Passage::Free { approval } => approval,
         Passage::Held(held) => return *held,
     };
     if let Some(release) = release().filter(|_| is_new) {
@@ -283,7 +283,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
             },
             None => apply.decision(stamp(kept), None, adopts, notice),
         };
-        return Decision { uses_approval, ..decision };
+        return Decision { approval, ..decision };
     }
     // What a pause or a repair of ours took is nobody's drift.
     let by_us = entries.iter().find(|entry| entry.manager == api::FIELD_MANAGER && !entry.applied);
@@ -294,7 +294,7 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     match budget.spend(now.wall) {
         Some(left) => {
             let notice = ObjectNotice::Corrected { actors, fields };
-            Decision { uses_approval, ..apply.decision(stamp(left), None, false, Some(notice)) }
+            Decision { approval, ..apply.decision(stamp(left), None, false, Some(notice)) }
         }
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
@@ -336,15 +336,15 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
         uid: None,
         wanted: Some(&effective.digest),
         planned: Some(Planned::Create),
-        used: observed.used_approvals,
+        approvals: Some(observed.approvals),
         impact: observed.impact,
         restarts: observed.restarts,
         needed: Needed::ApprovalOrPolicy,
         already_running: false,
         suspended: false,
     };
-    let uses_approval = match gated.pass(&observed.conditions) {
-        Passage::Free { uses_approval } => uses_approval,
+    let approval = match gated.pass(&observed.conditions) {
+        Passage::Free { approval } => approval,
         Passage::Held(held) => return *held,
     };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
@@ -358,7 +358,7 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
             apply.decision(stamp, left, false, Some(notice))
         }
     };
-    Decision { uses_approval, ..decision }
+    Decision { approval, ..decision }
 }
 
 /// Waits until there is budget again: there is no object of ours that could carry a pause.

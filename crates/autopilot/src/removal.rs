@@ -118,8 +118,7 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
         uid: Some(&live.uid),
         wanted: None,
         planned: Some(Planned::Delete),
-        // The uid does not come back, so an approval cannot be used twice.
-        used: 0,
+        approvals: None,
         impact: removal.impact,
         restarts: removal.restarts,
         needed: Needed::ApprovalOrPolicy,

@@ -38,8 +38,8 @@ pub enum Reason {
     Excluded,
     /// The write restarts nodes, and nobody approved it.
     NeedsApproval {
-        /// The digest to approve.
-        digest: Digest,
+        /// The digest to approve; `None` while the operator has not written the ConfigMap that it depends on.
+        digest: Option<Digest>,
         /// The nodes that restart.
         restarts: Restarts,
         /// What would be done.
@@ -178,8 +178,8 @@ impl Reason {
     /// The digest that a person is asked to approve.
     pub fn asked(&self) -> Option<&Digest> {
         match self {
-            Reason::NeedsApproval { digest, .. }
-            | Reason::ManyDeletions { digest, .. }
+            Reason::NeedsApproval { digest, .. } => digest.as_ref(),
+            Reason::ManyDeletions { digest, .. }
             | Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) } => Some(digest),
             _ => None,
         }
@@ -266,7 +266,15 @@ impl fmt::Display for Reason {
                     Planned::Change { .. } => "changing",
                     Planned::Delete => "deleting",
                 };
-                write!(f, "approval required: {verb} it restarts {restarts}; run \"virtpilot approve {digest}\"")?;
+                write!(f, "approval required: {verb} it restarts {restarts}; ")?;
+                match digest {
+                    Some(digest) => write!(f, "run \"virtpilot approve {digest}\"")?,
+                    None => write!(
+                        f,
+                        "the digest to approve is not known until the operator has written ConfigMap {}, or while that cannot be read",
+                        api::STATE
+                    )?,
+                }
                 let Planned::Change { changes, removed } = &**planned else { return Ok(()) };
                 match (changes.is_empty(), removed.is_empty()) {
                     (true, true) => Ok(()),
@@ -377,7 +385,7 @@ mod tests {
     fn nodes_that_join_do_not_ask_for_an_approval_again() {
         let needed = |what: i64, nodes: &[&str]| Reason::NeedsApproval {
             planned: Box::new(Planned::Create),
-            digest: Digest::of(&json!(what)),
+            digest: Some(Digest::of(&json!(what))),
             restarts: Restarts { scope: Scope::Selected, nodes: nodes.iter().map(|node| (*node).to_owned()).collect() },
         };
         assert!(needed(1, &["a"]).is_same(&needed(1, &["a", "b"])));

@@ -5,7 +5,7 @@ use super::managed::{Known, Managed};
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::removal::{Cause, ManyDeletions, decide_removal};
 use crate::status::ObjectState;
-use change::{Impact, Key, Reason};
+use change::{Digest, Impact, Key, Live, Reason};
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,14 +93,18 @@ impl Core {
         }
     }
 
-    /// A deletion goes ahead, and with it all that belong to it: while they are deleted, the others become fewer.
-    pub(super) fn start_deletions(&mut self, key: &Key) {
+    /// A deletion goes ahead, and with it all that belong to it: while they are deleted, the others become fewer. If a person approved them
+    /// all, that is recorded, so that they go on after a restart.
+    pub(super) fn start_deletions(&mut self, key: &Key, asked: Option<Digest>) {
         if !self.objects.get(key).is_some_and(|object| is_edit(object) && !self.has_started(key, object)) {
             return;
         }
         let removed = self.objects.iter().filter(|(key, object)| is_edit(object) && self.is_deleted(key, object));
         let started: BTreeMap<Key, String> =
             removed.filter_map(|(key, object)| Some((key.clone(), object.live()?.uid.clone()))).collect();
+        if let Some(digest) = asked.filter(|digest| self.platform.consent.is_approved(digest)) {
+            started.iter().for_each(|(key, uid)| self.records.approve_deletion(key, uid, digest));
+        }
         self.deletions.started.extend(started);
     }
 
@@ -111,7 +115,10 @@ impl Core {
     }
 
     fn has_started(&self, key: &Key, object: &Managed) -> bool {
-        object.live().is_some_and(|live| self.deletions.started.get(key) == Some(&live.uid))
+        let Some(Live { uid, .. }) = object.live() else { return false };
+        let approved = self.records.approved_deletion(key, uid);
+        self.deletions.started.get(key) == Some(uid)
+            || approved.is_some_and(|digest| self.platform.consent.is_approved(digest))
     }
 
     /// Whether nothing but their number would keep it from being deleted.

@@ -183,7 +183,7 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
     for cause in [Cause::OptedOut, Cause::NotNamed, Cause::Tombstone] {
         let mut situation = high(cause);
         let digest = waits(&situation).unwrap();
-        situation.consent.approved.insert(digest);
+        situation.consent.approved.insert(digest.unwrap());
         assert_eq!(waits(&situation), None);
         situation.live.uid = "another of the same name".into();
         assert!(waits(&situation).is_some(), "an approval is for one object");

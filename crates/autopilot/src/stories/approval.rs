@@ -55,6 +55,7 @@ fn an_unknown_policy_asks() {
     bed.annotate(HCO, "approval=nnone");
     expect![[r#"
         notice Invalid: approval is "nnone", which counts as high-impact (did you mean none?); write none or high-impact
+        record ConfigMap virt/virt-platform-autopilot-state
         notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();

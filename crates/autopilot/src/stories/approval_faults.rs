@@ -32,6 +32,106 @@ fn cli(bed: &TestBed) -> Vec<String> {
         .collect()
 }
 
+/// The ConfigMap with the records.
+const RECORDS: &str = "ConfigMap virt/virt-platform-autopilot-state";
+
+#[test]
+fn lost_records_make_no_approval_valid_again() {
+    for restarts in [true, false] {
+        let mut bed = started(&["kernel"]);
+        bed.approve(KERNEL);
+        bed.settle();
+        bed.delete(RECORDS);
+        if restarts {
+            bed.restart();
+        }
+        bed.settle();
+        bed.delete(KERNEL);
+        let lines = bed.advance(2 * HOUR);
+        assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
+        assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+        bed.approve(KERNEL);
+        bed.settle();
+        assert!(bed.stored(KERNEL).is_some());
+    }
+}
+
+#[test]
+fn a_question_that_depends_on_lost_records_is_asked_again() {
+    let mut bed = started(&["kernel"]);
+    let asked = bed.asked_digest(KERNEL).unwrap();
+    bed.delete(RECORDS);
+    assert_eq!(cli(&bed), Vec::<String>::new(), "only the operator can write them");
+    bed.annotate(HCO, &format!("approved={asked}"));
+    let lines = bed.advance(SECOND);
+    assert!(bed.stored(KERNEL).is_none(), "{lines}");
+    assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+    assert_ne!(cli(&bed), [asked]);
+    bed.expect_silence();
+}
+
+#[test]
+fn an_approved_write_that_was_refused_is_approved_for_the_operator_and_status_alike() {
+    for takes_back in [false, true] {
+        let mut bed = started(&["kernel"]);
+        let first = bed.asked_digest(KERNEL).unwrap();
+        bed.fail_all(KERNEL, Fault::Refused(403, "no"));
+        bed.approve(KERNEL);
+        bed.advance(SECOND);
+        if takes_back {
+            bed.annotate(HCO, "approved-");
+            bed.advance(HOUR);
+            assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+        }
+        bed.annotate(HCO, &format!("approved={first},{}", cli(&bed)[0]));
+        bed.accept(KERNEL);
+        bed.advance(HOUR);
+        assert!(bed.stored(KERNEL).is_some());
+        bed.delete(KERNEL);
+        let lines = bed.advance(HOUR);
+        assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
+    }
+}
+
+#[test]
+fn a_refused_write_is_tried_again_under_its_approval() {
+    let mut bed = started(&["kernel"]);
+    bed.fail_next(KERNEL, Fault::Refused(403, "no"));
+    bed.approve(KERNEL);
+    bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn an_approved_write_is_not_made_without_its_record() {
+    let mut bed = started(&["kernel"]);
+    bed.fail_all(RECORDS, Fault::Refused(403, "no"));
+    bed.approve(KERNEL);
+    let lines = bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_none(), "{lines}");
+    assert!(
+        lines.contains("ApplyFailed MachineConfig kernel: it could not be written and is tried again: the use"),
+        "{lines}"
+    );
+    bed.accept(RECORDS);
+    bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn a_question_that_cannot_be_asked_says_why() {
+    let mut bed = super::unstarted(&["kernel"]);
+    bed.fail_all(RECORDS, Fault::Refused(403, "no"));
+    let lines = bed.advance(HOUR);
+    let why =
+        "the digest to approve is not known until the operator has written ConfigMap virt-platform-autopilot-state";
+    assert_eq!(lines.matches(why).count(), 1, "{lines}");
+    bed.accept(RECORDS);
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("run \"virtpilot approve sha256:"), "{lines}");
+    bed.expect_silence();
+}
+
 #[test]
 fn two_approvals_at_once_are_both_recorded() {
     let mut bed = settled(two());

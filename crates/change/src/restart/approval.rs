@@ -16,8 +16,9 @@ pub struct Approval<'a> {
     pub wanted: Option<&'a Digest>,
     /// What would be done.
     pub planned: &'a Planned,
-    /// How many approvals were used for this object before: none can be used twice.
-    pub used: u32,
+    /// The uid of the ConfigMap that counts the used approvals of this object, and its count: none can be used twice, also not after the
+    /// ConfigMap was lost. `None` for a deletion, because no object has the same uid later.
+    pub count: Option<(&'a str, u32)>,
 }
 
 impl Approval<'_> {
@@ -38,7 +39,7 @@ impl Approval<'_> {
             "wanted": self.wanted,
             "operation": operation,
             "changes": changes,
-            "used": self.used,
+            "count": self.count,
         }))
     }
 }
@@ -63,7 +64,8 @@ mod tests {
             removed: removed.iter().map(|path| (*path).to_owned()).collect(),
         };
         let (from_2, from_3, removing) = (change(2, &[]), change(3, &[]), change(2, &[".spec.a"]));
-        let base = Approval { key: &one, uid: Some("u"), wanted: Some(&wanted), planned: &from_2, used: 0 };
+        let base =
+            Approval { key: &one, uid: Some("u"), wanted: Some(&wanted), planned: &from_2, count: Some(("s", 0)) };
         let questions = [
             base,
             Approval { key: &two, ..base },
@@ -75,7 +77,9 @@ mod tests {
             Approval { planned: &removing, ..base },
             Approval { planned: &Planned::Create, ..base },
             Approval { planned: &Planned::Delete, ..base },
-            Approval { used: 1, ..base },
+            Approval { count: Some(("s", 1)), ..base },
+            Approval { count: Some(("t", 0)), ..base },
+            Approval { count: None, ..base },
         ];
         let digests: BTreeSet<Digest> = questions.iter().map(Approval::digest).collect();
         assert_eq!(digests.len(), questions.len());
