@@ -104,10 +104,8 @@ impl Core {
             }
             Ok(_) => Some("the API server did not answer with the ConfigMap".to_owned()),
             Err(error) => {
-                if matches!(error, WriteError::Stale(_)) {
-                    // Somebody deleted or replaced the ConfigMap.
-                    self.send_query(self.records.query());
-                }
+                // Somebody may have deleted or replaced the ConfigMap.
+                self.send_query(self.records.query());
                 Some(error.to_string())
             }
         };

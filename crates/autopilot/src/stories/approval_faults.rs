@@ -1,6 +1,6 @@
 //! Approvals while things go wrong: nothing is approved twice, or without a question.
 
-use super::{HOUR, KERNEL, SECOND, kernel_template, settled, settled_with_kernel, started};
+use super::{HOUR, KERNEL, SECOND, config_map, kernel_template, settled, settled_with_kernel, started};
 use crate::status::{LineState, ObjectState};
 use crate::testing::bed::{DESCHEDULERS, HCO, TestBed};
 use crate::testing::pack::{self, Pack};
@@ -37,13 +37,16 @@ const RECORDS: &str = "ConfigMap virt/virt-platform-autopilot-state";
 
 #[test]
 fn lost_records_make_no_approval_valid_again() {
-    for restarts in [true, false] {
+    for (restarts, replaces) in [(true, false), (false, false), (false, true)] {
         let mut bed = started(&["kernel"]);
         bed.approve(KERNEL);
         bed.settle();
         bed.delete(RECORDS);
         if restarts {
             bed.restart();
+        }
+        if replaces {
+            bed.create("person", &config_map("virt-platform-autopilot-state", &json!({})));
         }
         bed.settle();
         bed.delete(KERNEL);
@@ -58,16 +61,21 @@ fn lost_records_make_no_approval_valid_again() {
 
 #[test]
 fn a_question_that_depends_on_lost_records_is_asked_again() {
-    let mut bed = started(&["kernel"]);
-    let asked = bed.asked_digest(KERNEL).unwrap();
-    bed.delete(RECORDS);
-    assert_eq!(cli(&bed), Vec::<String>::new(), "only the operator can write them");
-    bed.annotate(HCO, &format!("approved={asked}"));
-    let lines = bed.advance(SECOND);
-    assert!(bed.stored(KERNEL).is_none(), "{lines}");
-    assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
-    assert_ne!(cli(&bed), [asked]);
-    bed.expect_silence();
+    for replaces in [false, true] {
+        let mut bed = started(&["kernel"]);
+        let asked = bed.asked_digest(KERNEL).unwrap();
+        bed.delete(RECORDS);
+        assert_eq!(cli(&bed), Vec::<String>::new(), "only the operator can write them");
+        if replaces {
+            bed.create("person", &config_map("virt-platform-autopilot-state", &json!({})));
+        }
+        bed.annotate(HCO, &format!("approved={asked}"));
+        let lines = bed.advance(SECOND);
+        assert!(bed.stored(KERNEL).is_none(), "{lines}");
+        assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+        assert_ne!(cli(&bed), [asked]);
+        bed.expect_silence();
+    }
 }
 
 #[test]
