@@ -1,6 +1,6 @@
 //! How long a decision about a large object takes: `cargo bench -p autopilot`.
 
-use autopilot::{Observed, decide, inspect};
+use autopilot::{Approvals, Observed, decide, inspect};
 use change::gate::{Conditions, PoolState, Window};
 use change::{Consent, Desired, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Restarts};
 use serde_json::{Map, Value, json};
@@ -80,7 +80,7 @@ fn measure(name: &str, spec: &Value, fields: &Value) {
         dropped: &[],
         refused: &[],
         unanswered: false,
-        used_approvals: 0,
+        approvals: Approvals::default(),
         half_done: None,
         suspended: false,
         excluded: false,

@@ -17,6 +17,7 @@ mod removals;
 mod render;
 mod reporting;
 mod reports;
+mod saving;
 mod surroundings;
 mod timers;
 mod watches;
@@ -37,6 +38,7 @@ use queries::Queries;
 use reads::Reads;
 use records::Records;
 use reports::Reports;
+use saving::Saving;
 use std::collections::BTreeMap;
 use surroundings::Surroundings;
 use timers::{Timer, Timers};
@@ -78,6 +80,7 @@ pub struct Core {
     orphans: Orphans,
     deletions: Deletions,
     records: Records,
+    saving: Saving,
     timers: Timers,
     reports: Reports,
     now: Now,
@@ -103,6 +106,7 @@ impl Core {
             orphans: Orphans::default(),
             deletions: Deletions::default(),
             records: Records::new(&config.namespace),
+            saving: Saving::default(),
             timers,
             reports: Reports::default(),
             now,
@@ -132,7 +136,7 @@ impl Core {
         self.has_rendered
     }
 
-    /// Whether it could be read how many approvals were used; else the digests that are shown may be others than the operator asks for.
+    /// Whether it could be read how many approvals were used; else most digests to approve are not known.
     pub fn has_read_records(&self) -> bool {
         self.records.is_read()
     }
@@ -151,7 +155,7 @@ impl Core {
             Timer::Query(query) => self.send_query(query),
             Timer::Search(search) => self.search(search),
             // These only wake the core: what is due is done after every batch.
-            Timer::Searches | Timer::Room => {}
+            Timer::Searches | Timer::Room | Timer::Save => {}
         }
     }
 
@@ -202,6 +206,7 @@ impl protocol::Core for Core {
             self.timers.set(Timer::Room, room);
         }
         self.search_orphans();
+        self.save_records();
         std::mem::take(&mut self.commands)
     }
 

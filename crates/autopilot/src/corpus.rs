@@ -3,6 +3,7 @@
 use crate::decide::{Observed, decide};
 use crate::decision::{PendingWrite, Verdict};
 use crate::exclusion::Exclusions;
+use crate::gated::Approvals;
 use crate::guards::{ExclusionGuard, ExclusionGuards};
 use change::gate::{Conditions, PoolState, Window};
 use change::{
@@ -103,7 +104,7 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         dropped: &[],
         refused: &[],
         unanswered: false,
-        used_approvals: 0,
+        approvals: Approvals::default(),
         half_done: None,
         suspended: false,
         excluded: false,

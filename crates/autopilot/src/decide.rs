@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::documents::{self, DocumentEdits};
 use crate::effective::EffectiveDesired;
-use crate::gated::{Gated, Passage};
+use crate::gated::{Approvals, Gated, Passage};
 use crate::notice::ObjectNotice;
 use crate::ownership::{Origin, Ownership};
 use crate::release;
@@ -56,8 +56,8 @@ pub struct Observed<'a> {
     pub refused: &'a [Refused],
     /// Whether it is as our last apply made it, whose answer was lost.
     pub unanswered: bool,
-    /// How many approvals were used for it before.
-    pub used_approvals: u32,
+    /// Its approvals so far.
+    pub approvals: Approvals<'a>,
     /// Whether an approved write of it is half done: a list was repaired, and the apply follows.
     pub half_done: Option<Digest>,
     /// Whether what is wanted as a whole is unclear, so that nothing new is created.
@@ -261,16 +261,17 @@ fn keep(
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
     // An apply that neither changes nor removes a value restarts nothing: it records an override, or gives up an ignored field.
-    let removes = || ours.beyond(&object);
-    let changes_nothing = !is_new
-        && inspected.is_some_and(|inspected| inspected.changes.is_empty())
-        && removes().paths().all(|path| path.starts_with(".metadata."));
+    let beyond = ours.beyond(&object);
+    let stays = |path: &str| is_stamp(path) || effective.overrides.ignored().iter().any(|field| is_within(path, field));
+    let removed: Vec<String> = beyond.paths().filter(|path| !stays(path)).collect();
+    let changes_nothing =
+        !is_new && inspected.is_some_and(|inspected| inspected.changes.is_empty()) && removed.is_empty();
     let gated = Gated {
         key: observed.key,
         uid: Some(&live.uid),
         wanted: Some(&effective.digest),
-        planned: inspected.map(|inspected| Planned::Change(inspected.changes.clone())),
-        used: observed.used_approvals,
+        planned: inspected.map(|inspected| Planned::Change { changes: inspected.changes.clone(), removed }),
+        approvals: Some(observed.approvals),
         impact: observed.impact,
         restarts: observed.restarts,
         // Moving over from the predecessor restarts nothing without an approval, whatever the policy.
@@ -284,8 +285,8 @@ fn keep(
             || (remembered.is_some() && !is_hidden_drift),
         suspended: observed.suspended,
     };
-    let uses_approval = match gated.pass(&observed.conditions) {
-        Passage::Free { uses_approval } => uses_approval,
+    let approval = match gated.pass(&observed.conditions) {
+        Passage::Free { approval } => approval,
         Passage::Held(held) => return *held,
     };
     if let Some(release) = release().filter(|_| is_new) {
@@ -318,14 +319,14 @@ fn keep(
             },
             None => apply.decision(stamp(kept), None, adopts, notice),
         };
-        return Decision { uses_approval, ..decision };
+        return Decision { approval, ..decision };
     }
     if is_hidden_drift {
         // It costs no budget: it is found once a day, and an apply that changes nothing must not change a budget either.
         let fields = changes.0.iter().map(|change| change.path.clone()).collect();
         let notice = ObjectNotice::Corrected { actors: vec![api::FIELD_MANAGER.to_owned()], fields };
         let kept = Budget::parse(written).unwrap_or(budget);
-        return Decision { uses_approval, ..apply.decision(stamp(kept), None, false, Some(notice)) };
+        return Decision { approval, ..apply.decision(stamp(kept), None, false, Some(notice)) };
     }
     // What a pause or a repair of ours took is nobody's drift.
     let by_us = entries.iter().find(|entry| entry.manager == api::FIELD_MANAGER && !entry.applied);
@@ -336,7 +337,7 @@ fn keep(
     match budget.spend(now.wall) {
         Some(left) => {
             let notice = ObjectNotice::Corrected { actors, fields };
-            Decision { uses_approval, ..apply.decision(stamp(left), None, false, Some(notice)) }
+            Decision { approval, ..apply.decision(stamp(left), None, false, Some(notice)) }
         }
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
@@ -382,15 +383,15 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
         uid: None,
         wanted: Some(&effective.digest),
         planned: Some(Planned::Create),
-        used: observed.used_approvals,
+        approvals: Some(observed.approvals),
         impact: observed.impact,
         restarts: observed.restarts,
         needed: Needed::ApprovalOrPolicy,
         already_running: false,
         suspended: false,
     };
-    let uses_approval = match gated.pass(&observed.conditions) {
-        Passage::Free { uses_approval } => uses_approval,
+    let approval = match gated.pass(&observed.conditions) {
+        Passage::Free { approval } => approval,
         Passage::Held(held) => return *held,
     };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
@@ -404,7 +405,7 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
             apply.decision(stamp, left, false, Some(notice))
         }
     };
-    Decision { uses_approval, ..decision }
+    Decision { approval, ..decision }
 }
 
 /// Waits until there is budget again: there is no object of ours that could carry a pause.
@@ -418,6 +419,18 @@ struct Stamp<'a> {
     budget: Budget,
     origin: Option<Origin>,
     source: &'a str,
+}
+
+/// Whether a field is one that we write beside the desired state.
+fn is_stamp(path: &str) -> bool {
+    let key = path.strip_prefix(".metadata.labels.").or_else(|| path.strip_prefix(".metadata.annotations."));
+    key.is_some_and(|key| key.starts_with(annotation::PREFIX))
+}
+
+/// Whether a path is that of an ignored field, or of a part of it: we give it up, and its value stays.
+fn is_within(path: &str, ignored: &Pointer) -> bool {
+    let below = path.strip_prefix(&format!(".{}", ignored.steps().join(".")));
+    below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
 }
 
 /// An apply in the making.

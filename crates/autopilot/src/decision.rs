@@ -17,8 +17,8 @@ pub struct Decision {
     pub refused: Option<Reason>,
     /// When waiting alone changes the answer.
     pub wake: Option<Timestamp>,
-    /// Whether the write uses up a person's approval.
-    pub uses_approval: bool,
+    /// If the write uses up a person's approval, how many were used before it.
+    pub approval: Option<u32>,
 }
 
 impl Decision {
@@ -47,7 +47,7 @@ impl Decision {
 
     /// A verdict without a notice.
     pub(crate) fn of(verdict: Verdict) -> Decision {
-        Decision { verdict, notice: None, refused: None, wake: None, uses_approval: false }
+        Decision { verdict, notice: None, refused: None, wake: None, approval: None }
     }
 }
 

@@ -72,16 +72,16 @@ pub(crate) fn decide(observed: &Observed<'_>, live: &Live, now: Now) -> Decision
         key: observed.key,
         uid: Some(&live.uid),
         wanted: Some(&wanted),
-        planned: Some(Planned::Change(edits.changes.clone())),
-        used: observed.used_approvals,
+        planned: Some(Planned::Change { changes: edits.changes.clone(), removed: Vec::new() }),
+        approvals: Some(observed.approvals),
         impact: observed.impact,
         restarts: observed.restarts,
         needed: Needed::ApprovalOrPolicy,
         already_running: false,
         suspended: observed.suspended,
     };
-    let uses_approval = match gated.pass(&observed.conditions) {
-        Passage::Free { uses_approval } => uses_approval,
+    let approval = match gated.pass(&observed.conditions) {
+        Passage::Free { approval } => approval,
         Passage::Held(held) => return *held,
     };
     let written = live.annotations.get(annotation::BUDGET).map(String::as_str);
@@ -98,5 +98,5 @@ pub(crate) fn decide(observed: &Observed<'_>, live: &Live, now: Now) -> Decision
     };
     let effect = Effect::JsonPatch { patch: Value::Array(patch) };
     let decision = Decision::write(effect, PendingWrite::EditDocuments { budget }, Some(notice));
-    Decision { uses_approval, ..decision }
+    Decision { approval, ..decision }
 }

@@ -40,6 +40,7 @@ pub use documents::DocumentEdits;
 pub use evaluate::{AssetResult, Evaluation, Exclusion, Outcome, evaluate};
 pub use exclude::exclude;
 pub use exclusion::Exclusions;
+pub use gated::Approvals;
 pub use identity::IDENTITY;
 pub use notice::{Notice, ObjectNotice, State};
 pub use ownership::Origin;

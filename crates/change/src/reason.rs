@@ -38,12 +38,12 @@ pub enum Reason {
     Excluded,
     /// The write restarts nodes, and nobody approved it.
     NeedsApproval {
-        /// The digest to approve.
-        digest: Digest,
+        /// The digest to approve; `None` while the operator has not written the ConfigMap that it depends on.
+        digest: Option<Digest>,
         /// The nodes that restart.
         restarts: Restarts,
         /// What would be done.
-        planned: Planned,
+        planned: Box<Planned>,
     },
     /// One edit would delete many objects, and nobody approved it.
     ManyDeletions {
@@ -51,6 +51,11 @@ pub enum Reason {
         digest: Digest,
         /// The objects.
         objects: Vec<String>,
+    },
+    /// One edit may delete many objects, and objects of these kinds could not be listed.
+    DeletionsUnknown {
+        /// The kinds.
+        kinds: Vec<String>,
     },
     /// The write restarts nodes of a pool that is degraded or updating.
     PoolNotReady {
@@ -119,8 +124,13 @@ pub enum Reason {
 pub enum Planned {
     /// The object is created.
     Create,
-    /// These fields change.
-    Change(Changes),
+    /// These fields change, and these are removed.
+    Change {
+        /// What is wanted and is not so.
+        changes: Changes,
+        /// The paths of what we applied before and do not want any more.
+        removed: Vec<String>,
+    },
     /// The object is deleted.
     Delete,
 }
@@ -175,8 +185,8 @@ impl Reason {
     /// The digest that a person is asked to approve.
     pub fn asked(&self) -> Option<&Digest> {
         match self {
-            Reason::NeedsApproval { digest, .. }
-            | Reason::ManyDeletions { digest, .. }
+            Reason::NeedsApproval { digest, .. } => digest.as_ref(),
+            Reason::ManyDeletions { digest, .. }
             | Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) } => Some(digest),
             _ => None,
         }
@@ -228,6 +238,7 @@ impl Reason {
             Reason::Excluded => ("Excluded", Normal, Exempt),
             Reason::NeedsApproval { .. } => ("ApprovalRequired", Warning, Waiting),
             Reason::ManyDeletions { .. } => ("ApprovalRequired", Warning, Waiting),
+            Reason::DeletionsUnknown { .. } => ("ListIncomplete", Warning, Waiting),
             Reason::PoolNotReady { .. } => ("PoolNotReady", Warning, Waiting),
             Reason::WindowClosed => ("WindowClosed", Warning, Waiting),
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, Waiting),
@@ -258,15 +269,26 @@ impl fmt::Display for Reason {
             ),
             Reason::Excluded => write!(f, "excluded by disabled-resources"),
             Reason::NeedsApproval { digest, restarts, planned } => {
-                let verb = match planned {
+                let verb = match **planned {
                     Planned::Create => "creating",
-                    Planned::Change(_) => "changing",
+                    Planned::Change { .. } => "changing",
                     Planned::Delete => "deleting",
                 };
-                write!(f, "approval required: {verb} it restarts {restarts}; run \"virtpilot approve {digest}\"")?;
-                match planned {
-                    Planned::Change(changes) if !changes.is_empty() => write!(f, ". It would change {changes}"),
-                    Planned::Change(_) | Planned::Create | Planned::Delete => Ok(()),
+                write!(f, "approval required: {verb} it restarts {restarts}; ")?;
+                match digest {
+                    Some(digest) => write!(f, "run \"virtpilot approve {digest}\"")?,
+                    None => write!(
+                        f,
+                        "the digest to approve is not known until the operator has written ConfigMap {}, or while that cannot be read",
+                        api::STATE
+                    )?,
+                }
+                let Planned::Change { changes, removed } = &**planned else { return Ok(()) };
+                match (changes.is_empty(), removed.is_empty()) {
+                    (true, true) => Ok(()),
+                    (false, true) => write!(f, ". It would change {changes}"),
+                    (true, false) => write!(f, ". It would remove {}", few(removed)),
+                    (false, false) => write!(f, ". It would remove {} and change {changes}", few(removed)),
                 }
             }
             Reason::ManyDeletions { digest, objects } => write!(
@@ -275,6 +297,12 @@ impl fmt::Display for Reason {
                  back the last edit of the HyperConverged",
                 objects.len(),
                 few(objects),
+            ),
+            Reason::DeletionsUnknown { kinds } => write!(
+                f,
+                "to be deleted, but it waits until {} can be listed: with the objects that a list may show, so many would be \
+                 deleted at once that an approval is required",
+                kinds.join(", "),
             ),
             Reason::PoolNotReady { restarts } => {
                 write!(
@@ -361,15 +389,15 @@ impl fmt::Display for LeftBehind {
 mod tests {
     use super::{Planned, Reason};
     use crate::object::digest::Digest;
-    use crate::restart::restarts::Restarts;
+    use crate::restart::restarts::{Restarts, Scope};
     use serde_json::json;
 
     #[test]
     fn nodes_that_join_do_not_ask_for_an_approval_again() {
         let needed = |what: i64, nodes: &[&str]| Reason::NeedsApproval {
-            planned: Planned::Create,
-            digest: Digest::of(&json!(what)),
-            restarts: Restarts { pool: None, nodes: nodes.iter().map(|node| (*node).to_owned()).collect() },
+            planned: Box::new(Planned::Create),
+            digest: Some(Digest::of(&json!(what))),
+            restarts: Restarts { scope: Scope::Selected, nodes: nodes.iter().map(|node| (*node).to_owned()).collect() },
         };
         assert!(needed(1, &["a"]).is_same(&needed(1, &["a", "b"])));
         assert!(!needed(1, &["a"]).is_same(&needed(2, &["a"])) && !needed(1, &[]).is_same(&Reason::Paused));

@@ -146,15 +146,7 @@ mod tests {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "n"}});
         let effect = Effect::apply(object, Precondition::None, true);
         let (key, served) = (key("x"), config_maps());
-        Command::Write(Box::new(Write {
-            key,
-            served,
-            effect,
-            attempt: 0,
-            record: None,
-            must_record: false,
-            backup: None,
-        }))
+        Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None }))
     }
 
     impl Core for Writer {

@@ -116,8 +116,6 @@ impl Core {
     /// Takes the HyperConverged, if it has changed in anything that an asset can depend on.
     fn hco_watched(&mut self, live: &Live, mut hco: Value) {
         if self.platform.uid != live.uid {
-            // Whoever recreated it did not opt out of anything.
-            self.objects.forget_that_they_were_desired();
             self.platform.uid.clone_from(&live.uid);
             self.notify(Notice::Subject(self.platform.key.clone(), live.uid.clone()));
         }

@@ -5,9 +5,10 @@ use super::writes::{ApprovalUse, Repair, Writes};
 use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
+use crate::gated::Approvals;
 use crate::notice::{ObjectNotice, State};
 use crate::pools::restarts;
-use crate::removal::{Cause, ManyDeletions, Proof, Removal, overrides_of};
+use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
 use catalog::Node;
@@ -76,8 +77,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) prune: bool,
     pub(crate) suspended: bool,
     pub(crate) excluded: bool,
-    /// How many approvals were used for the object.
-    pub(crate) used_approvals: u32,
+    /// The approvals of the object that were recorded.
+    pub(crate) approvals: Approvals<'a>,
     pub(crate) hco_created: Option<Timestamp>,
     pub(crate) nodes: &'a [Node],
 }
@@ -156,16 +157,16 @@ impl Managed {
 
     /// An approval in doubt was used if the object is as its write would have made it.
     pub(crate) fn recognise_approval(&mut self) {
-        if self.writes.approval == ApprovalUse::InDoubt && self.unanswered().is_some() {
-            self.writes.approval = ApprovalUse::Used;
+        if matches!(self.writes.approval, ApprovalUse::InDoubt(_)) && self.unanswered().is_some() {
+            self.writes.approval = ApprovalUse::None;
         }
     }
 
     /// What happens to it is not seen for a while: an approval in doubt counts as used.
     pub(crate) fn doubt_approval(&mut self) {
-        let is_in_flight = self.writes.pending.as_ref().is_some_and(|pending| pending.uses_approval);
-        if is_in_flight || self.writes.approval == ApprovalUse::InDoubt {
-            self.writes.approval = ApprovalUse::Used;
+        let is_in_flight = self.writes.pending.as_ref().is_some_and(|pending| pending.approval.is_some());
+        if is_in_flight || matches!(self.writes.approval, ApprovalUse::InDoubt(_)) {
+            self.writes.approval = ApprovalUse::None;
         }
     }
 
@@ -249,8 +250,8 @@ impl Managed {
             live: self.live(),
             impact: self.object.impact,
             restarts,
-            proof: (!self.was_desired)
-                .then_some(Proof { source: &self.object.source, hco_created: policy.hco_created }),
+            source: (!self.was_desired).then_some(&self.object.source),
+            hco_created: policy.hco_created,
             never_pruned: self.object.never_pruned,
             prune: policy.prune,
             suspended: policy.suspended,
@@ -268,7 +269,7 @@ impl Managed {
     /// The nodes that restart when it is written.
     pub(crate) fn restarts(&self, policy: Policy<'_>) -> Restarts {
         match self.object.impact {
-            Impact::High => restarts(policy.nodes, self.object.pool.as_deref()),
+            Impact::High => restarts(policy.nodes, &self.object.key.kind, self.object.pool.as_deref()),
             Impact::None | Impact::Low | Impact::Medium => Restarts::default(),
         }
     }
@@ -292,7 +293,7 @@ impl Managed {
             dropped: &self.dropped,
             refused: &self.refused,
             unanswered: self.unanswered().is_some(),
-            used_approvals: policy.used_approvals,
+            approvals: Approvals { unused: self.writes.approval.unused(), ..policy.approvals },
             half_done: match self.writes.repair {
                 Repair::Done { digest } => Some(digest),
                 Repair::None | Repair::Due => None,

@@ -66,10 +66,6 @@ impl Objects {
         self.all.iter().filter(|(_, object)| object.asset == asset).map(|(key, _)| key.clone()).collect()
     }
 
-    pub(crate) fn forget_that_they_were_desired(&mut self) {
-        self.all.values_mut().for_each(|object| object.was_desired = false);
-    }
-
     /// The next object to decide about, while there is room for a write.
     pub(crate) fn next_ready(&mut self, now: Moment) -> Option<Key> {
         if self.room_at().is_some_and(|at| now < at) {

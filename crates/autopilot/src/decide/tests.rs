@@ -3,11 +3,13 @@
 use super::{Inspected, Observed, Refused, Remembered, decide, inspect};
 use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
+use crate::gated::Approvals;
 use crate::notice::ObjectNotice;
 use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
 use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState, Window};
+use change::restarts::Scope;
 use change::{
     Changes, Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Planned,
     Reason, Restarts,
@@ -47,6 +49,7 @@ struct Situation {
     inspected: Option<Inspected>,
     source: &'static str,
     used_approvals: u32,
+    unused_approval: Option<u32>,
 }
 
 impl Situation {
@@ -81,10 +84,11 @@ impl Situation {
             inspected: None,
             source: "this",
             used_approvals: 0,
+            unused_approval: None,
             impact: Impact::Low,
             consent: Consent::default(),
             patchable: PatchableKinds::none(),
-            restarts: Restarts { pool: Some("worker".into()), nodes: vec!["w0".into()] },
+            restarts: Restarts { scope: Scope::Pool("worker".into()), nodes: vec!["w0".into()] },
         }
     }
 
@@ -110,7 +114,7 @@ impl Situation {
     /// Somebody approves what is asked for.
     fn approve(&mut self) {
         let Verdict::Hold(Reason::NeedsApproval { digest, .. }) = self.decide().verdict else { panic!() };
-        self.consent.approved.insert(digest);
+        self.consent.approved.insert(digest.unwrap());
     }
 
     fn decide_absent(&self) -> Decision {
@@ -130,7 +134,7 @@ impl Situation {
             unanswered: false,
             recreation: self.recreation,
             dropped: &[],
-            used_approvals: self.used_approvals,
+            approvals: Approvals { state: Some("state"), used: self.used_approvals, unused: self.unused_approval },
             half_done: None,
             suspended: self.suspended,
             patchable: &self.patchable,
@@ -417,10 +421,12 @@ fn nodes_never_restart_without_approval() {
     assert!(!with(&[&applied_other, &waive]), "unless nobody wants to be asked");
     let mut approved = high(&applied_other);
     approved.approve();
-    assert!(approved.decide().uses_approval, "or somebody approved exactly that");
+    assert_eq!(approved.decide().approval, Some(0), "or somebody approved exactly that");
     approved.used_approvals = 1;
     assert!(waits(&approved.decide()), "an approval is used once");
-    approved.used_approvals = 0;
+    approved.unused_approval = Some(0);
+    assert_eq!(approved.decide().approval, Some(0), "unless its write was not made");
+    (approved.used_approvals, approved.unused_approval) = (0, None);
     approved.live.uid = "v".into();
     assert!(waits(&approved.decide()), "an approval is for one object");
     let other_version = |situation: &mut Situation| situation.source = "another version of the asset";
@@ -487,10 +493,8 @@ fn adopting_an_object_that_restarts_nodes_waits_for_approval() {
     let situation = foreign(Impact::High);
     assert_eq!(situation.decide().verdict, Verdict::Inspect);
     let mut situation = inspected(situation, "NodePort");
-    let Verdict::Hold(Reason::NeedsApproval { planned: Planned::Change(changes), .. }) = situation.decide().verdict
-    else {
-        panic!()
-    };
+    let Verdict::Hold(Reason::NeedsApproval { planned, .. }) = situation.decide().verdict else { panic!() };
+    let Planned::Change { changes, .. } = *planned else { panic!() };
     assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
     situation.approve();
     assert!(matches!(situation.decide().verdict, Verdict::Write(_, PendingWrite::Apply { adopts: true, .. })));

@@ -242,5 +242,5 @@ fn overrides_in_other_words_or_without_effect_are_no_reason_for_a_write() {
     bed.expect_silence();
     bed.restart();
     bed.settle();
-    assert_eq!(bed.moves(), 4, "three were created and one was patched");
+    assert_eq!(bed.moves(), 5, "three were created, one was patched, and the records were written");
 }
