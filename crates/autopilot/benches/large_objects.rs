@@ -84,6 +84,7 @@ fn measure(name: &str, spec: &Value, fields: &Value) {
         half_done: None,
         suspended: false,
         excluded: false,
+        exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
         conditions: Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open },
     };

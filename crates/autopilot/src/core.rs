@@ -9,6 +9,7 @@ mod many_deletions;
 mod objects;
 mod orphans;
 mod platform;
+mod previews;
 mod queries;
 mod reads;
 mod reconcile;
@@ -59,6 +60,8 @@ pub struct Config {
     pub images: BTreeMap<String, String>,
     /// Whether anything is written; else only [`Core::status`] says what would be.
     pub writes: bool,
+    /// Whether writes that are not made are tried by a dry run, so that [`Core::status`] shows what the server refuses.
+    pub previews: bool,
 }
 
 /// The state machine.
@@ -192,6 +195,7 @@ impl protocol::Core for Core {
                 Event::Refetched(key, found) => self.refetched(&key, found),
                 Event::Inspected(key, found) => self.inspected(&key, found),
                 Event::Found(search, found) => self.found(search, found),
+                Event::Previewed(key, result) => self.previewed(&key, result),
                 Event::Written(key, result) => self.written(&key, result),
             }
         }

@@ -108,6 +108,7 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         half_done: None,
         suspended: false,
         excluded: false,
+        exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
         conditions: Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open },
     };

@@ -5,7 +5,7 @@ use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::documents::{self, DocumentEdits};
 use crate::effective::EffectiveDesired;
 use crate::gated::{Approvals, Gated, Passage};
-use crate::notice::ObjectNotice;
+use crate::notice::{Drift, ObjectNotice};
 use crate::ownership::{Origin, Ownership};
 use crate::release;
 use api::annotation;
@@ -64,6 +64,8 @@ pub struct Observed<'a> {
     pub suspended: bool,
     /// Whether the user excluded it.
     pub excluded: bool,
+    /// Whether it is not known what the user excluded.
+    pub exclusions_unclear: bool,
     /// Sensitive kinds that users may patch.
     pub patchable: &'a PatchableKinds,
     /// What the gate depends on: consent, pool and maintenance window.
@@ -131,6 +133,9 @@ pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
     if let Some(held) = held_by_user(live, now) {
         return held;
     }
+    if !live.managed_fields.is_readable() {
+        return Decision::hold(Reason::OwnersUnreadable);
+    }
     let (effective, refused) = match EffectiveDesired::of(observed, live) {
         Ok(effective) => effective,
         Err(reason) => return Decision::hold(reason),
@@ -148,6 +153,10 @@ pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
         Verdict::InSync if !observed.documents.is_empty() => documents::decide(observed, live, now),
         _ => decision,
     };
+    if observed.exclusions_unclear && matches!(decision.verdict, Verdict::Write(..)) {
+        let drift = decision.notice.as_ref().and_then(ObjectNotice::drift);
+        return Decision { drift, ..Decision::hold(Reason::ExclusionsUnclear) };
+    }
     match (refused, decision.verdict) {
         (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => Decision::hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },
@@ -287,7 +296,12 @@ fn keep(
     };
     let approval = match gated.pass(&observed.conditions) {
         Passage::Free { approval } => approval,
-        Passage::Held(held) => return *held,
+        Passage::Held(held) => {
+            let fields = || lost.paths().collect();
+            let drift =
+                (!lost.is_empty()).then(|| Drift::Changed { actors: actors(&lost, &entries), fields: fields() });
+            return Decision { drift: drift.filter(|_| matches!(held.verdict, Verdict::Hold(_))), ..*held };
+        }
     };
     if let Some(release) = release().filter(|_| is_new) {
         return release;
@@ -374,8 +388,9 @@ pub(crate) fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
 
 /// Creates an object. Overrides lived on the object, so one that does not exist has none.
 fn create(observed: &Observed<'_>, now: Now) -> Decision {
+    let drift = observed.recreation.map(|_| Drift::Deleted);
     if observed.suspended {
-        return Decision::hold(Reason::Suspended);
+        return Decision { drift, ..Decision::hold(Reason::Suspended) };
     }
     let effective = EffectiveDesired::bare(observed.desired);
     let gated = Gated {
@@ -392,14 +407,14 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
     };
     let approval = match gated.pass(&observed.conditions) {
         Passage::Free { approval } => approval,
-        Passage::Held(held) => return *held,
+        Passage::Held(held) => return Decision { drift, ..*held },
     };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
     let object = observed.desired.object();
     let apply = Apply { object, effective: &effective, precondition: Precondition::Absent };
     let decision = match observed.recreation.map(|recreation| (recreation, recreation.spend(now.wall))) {
         None => apply.decision(stamp, None, false, Some(ObjectNotice::Applied)),
-        Some((recreation, None)) => deleted_again(recreation, now),
+        Some((recreation, None)) => Decision { drift, ..deleted_again(recreation, now) },
         Some((_, left)) => {
             let notice = ObjectNotice::Recreated { dropped: observed.dropped.to_vec() };
             apply.decision(stamp, left, false, Some(notice))

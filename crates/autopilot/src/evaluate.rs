@@ -329,7 +329,10 @@ impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unclear::Exclusions { why } => {
-                write!(f, "disabled-resources cannot be read: {why}; nothing new is done until it is corrected")
+                write!(
+                    f,
+                    "disabled-resources cannot be read: {why}; nothing is created, changed or removed until it is corrected"
+                )
             }
             Unclear::Scope { unknown, valid } => {
                 let entry = |(entry, nearest): &(String, Vec<String>)| format!("{entry:?}{}", question(nearest));

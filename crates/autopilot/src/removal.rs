@@ -109,6 +109,9 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if removal.suspended {
         return Decision::hold(Reason::Suspended);
     }
+    if !live.managed_fields.is_readable() {
+        return Decision::hold(Reason::OwnersUnreadable);
+    }
     if !removal.prune {
         return left_behind(LeftBehind::PruneOff);
     }

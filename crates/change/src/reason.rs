@@ -109,6 +109,10 @@ pub enum Reason {
     DeletedAgain,
     /// What is wanted as a whole is unclear: the HyperConverged does not exist, or one of its annotations cannot be read.
     Suspended,
+    /// The list of excluded objects cannot be read, so the object may be excluded.
+    ExclusionsUnclear,
+    /// Its managedFields cannot be read, so it is not known who owns its fields.
+    OwnersUnreadable,
     /// Another manager applied these fields.
     OwnedByAnother {
         /// The manager.
@@ -206,6 +210,8 @@ impl Reason {
                 | Reason::PoolNotReady { .. }
                 | Reason::WindowClosed
                 | Reason::Suspended
+                | Reason::ExclusionsUnclear
+                | Reason::OwnersUnreadable
         )
     }
 
@@ -247,7 +253,8 @@ impl Reason {
             Reason::DocumentUnreadable { .. } => ("DocumentUnreadable", Warning, Failed),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
-            Reason::Suspended => ("InvalidConfiguration", Warning, Waiting),
+            Reason::Suspended | Reason::ExclusionsUnclear => ("InvalidConfiguration", Warning, Waiting),
+            Reason::OwnersUnreadable => ("ApplyFailed", Warning, Failed),
             Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, Waiting),
         }
     }
@@ -343,6 +350,16 @@ impl fmt::Display for Reason {
                      nothing is created or removed until that is corrected"
                 )
             }
+            Reason::ExclusionsUnclear => write!(
+                f,
+                "disabled-resources of the HyperConverged cannot be read, so it may be excluded; it is left as it is until \
+                 that is corrected"
+            ),
+            Reason::OwnersUnreadable => write!(
+                f,
+                "its managedFields are nested too deeply to be read, so it is not known who owns its fields; it is left as it \
+                 is. Remove the deeply nested field, or exclude the object with disabled-resources"
+            ),
             Reason::RefusedByServer { message } => write!(f, "the API server refused it: {message}"),
             Reason::WriteFailed { message } => write!(f, "it could not be written and is tried again: {message}"),
             Reason::OwnedByAnother { manager, fields } => {

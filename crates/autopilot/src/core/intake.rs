@@ -56,6 +56,18 @@ impl Core {
                     self.verify(target);
                 }
             }
+            WatchEvent::WentBack => {
+                for key in self.objects.keys_of(target) {
+                    if let Some(object) = self.objects.get_mut(&key) {
+                        object.forget_live();
+                        // The same version may have another content now.
+                        object.inspected = None;
+                    }
+                }
+                let why =
+                    "the versions of the API server went back, as after a restore; everything is read again".to_owned();
+                self.notify(Notice::WatchLost { kind: target.kind.kind.clone(), why });
+            }
             WatchEvent::Lost { why, is_unserved } => {
                 self.watches.lost(target);
                 for key in self.objects.keys_of(target) {
@@ -168,7 +180,7 @@ impl Core {
                 }
                 false
             }
-            WatchEvent::Lost { .. } => false,
+            WatchEvent::WentBack | WatchEvent::Lost { .. } => false,
         }
     }
 

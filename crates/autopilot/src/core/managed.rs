@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
 use crate::gated::Approvals;
-use crate::notice::{ObjectNotice, State};
+use crate::notice::{Drift, ObjectNotice, State};
 use crate::pools::restarts;
 use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
@@ -51,6 +51,8 @@ pub(crate) struct Managed {
     pub(crate) writes: Writes,
     /// The reason that was reported last, so that it is reported once.
     pub(crate) last_reported: Option<Reason>,
+    /// The drift that was reported last as not corrected.
+    pub(crate) last_drift: Option<Drift>,
     /// What was reported about settings on it that have no effect.
     pub(crate) advised: Vec<String>,
     /// The state that metrics show.
@@ -77,6 +79,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) prune: bool,
     pub(crate) suspended: bool,
     pub(crate) excluded: bool,
+    /// Whether it is not known what the user excluded.
+    pub(crate) exclusions_unclear: bool,
     /// The approvals of the object that were recorded.
     pub(crate) approvals: Approvals<'a>,
     pub(crate) hco_created: Option<Timestamp>,
@@ -105,6 +109,7 @@ impl Managed {
             refused: Vec::new(),
             writes: Writes::default(),
             last_reported: None,
+            last_drift: None,
             advised: Vec::new(),
             shown: None,
             state: ObjectState::Unknown,
@@ -300,6 +305,7 @@ impl Managed {
             },
             suspended: policy.suspended,
             excluded: policy.excluded,
+            exclusions_unclear: policy.exclusions_unclear,
             patchable: policy.patchable,
             conditions: conditions(policy),
         }

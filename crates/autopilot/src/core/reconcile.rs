@@ -11,7 +11,7 @@ use crate::gated::Approvals;
 use crate::notice::Notice;
 use crate::removal::decide_removal;
 use crate::status::ObjectState;
-use change::{Effect, Key, Kind, Precondition};
+use change::{Effect, Key, Kind, Precondition, Reason};
 use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Core {
             }
             Verdict::InSync => {
                 object.doubt_approval();
-                (object.writes.failures, object.last_reported) = (0, None);
+                (object.writes.failures, object.last_reported, object.last_drift) = (0, None, None);
                 (object.writes.repair, object.writes.deferred_notice) = (Repair::None, None);
                 object.refused.clear();
             }
@@ -109,6 +109,7 @@ impl Core {
             prune: self.config.prune,
             suspended: self.platform.suspended,
             excluded: self.platform.excludes(key),
+            exclusions_unclear: self.platform.exclusions_unclear,
             approvals: Approvals { state: self.records.uid(), used: self.records.used(key), unused: None },
             hco_created: self.platform.created,
             nodes: self.surroundings.nodes(),
@@ -123,7 +124,7 @@ impl Core {
     /// Sends a write, unless it is too early for another attempt.
     fn write(&mut self, key: &Key, effect: Effect, mut pending: Pending) {
         if !self.config.writes {
-            return;
+            return self.preview(key, effect, &pending.write);
         }
         let creates = matches!(effect, Effect::Apply { precondition: Precondition::Absent, .. });
         if (creates || pending.approval.is_some()) && !self.records.is_read() {
@@ -187,6 +188,11 @@ impl Core {
 fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
     match (&decision.verdict, &decision.refused) {
         (Verdict::Hold(reason), _) | (_, Some(reason)) => ObjectState::Held(reason.clone()),
+        (Verdict::Write(_, PendingWrite::Apply { digest, .. }), None)
+            if let Some(message) = object.writes.refused_preview(digest) =>
+        {
+            ObjectState::Held(Reason::RefusedByServer { message: message.to_owned() })
+        }
         (Verdict::InSync, None) if object.removal.is_some() && object.is_gone() => ObjectState::Gone,
         (Verdict::InSync, None) if object.live().is_some_and(|live| live.deleting.is_some()) => ObjectState::Deleting,
         (Verdict::InSync | Verdict::TakeOver { .. }, None) => ObjectState::InSync,

@@ -6,7 +6,7 @@ use super::timers::Timer;
 use super::writes::{ApprovalUse, Pending, Repair};
 use crate::decide::{Refused, Remembered};
 use crate::decision::PendingWrite;
-use crate::notice::{Notice, ObjectNotice, State};
+use crate::notice::{Drift, Notice, ObjectNotice, State};
 use change::{Changes, Key, Live, Now, Reason};
 use protocol::{WriteError, Written};
 
@@ -64,7 +64,7 @@ impl Core {
                 // Somebody may want it again meanwhile: then it is adopted again.
                 let is_handed_back = pending == PendingWrite::HandBack && object.removal.is_some();
                 match succeed(object, pending, notice, written.live, adopted, now) {
-                    Some(ObjectNotice::Held(reason)) => self.report_held(key, reason),
+                    Some(notice @ ObjectNotice::Held(_)) => self.report_throttled(key, notice),
                     Some(notice) => self.report(key, notice),
                     None => {}
                 }
@@ -83,13 +83,14 @@ impl Core {
                 self.enqueue(key);
             }
             Err(error) => {
+                let drift = object.writes.deferred_notice.as_ref().or(notice.as_ref()).and_then(ObjectNotice::drift);
                 if let (WriteError::Transient { .. }, PendingWrite::Apply { budget, .. }) = (&error, &pending) {
                     // What an adoption changed is known only from its answer.
                     object.writes.add_unanswered(*budget, notice.filter(|_| !is_adoption));
                     // The watch may have been faster than the failure.
                     object.recognise_approval();
                 }
-                self.failed(key, pending, error);
+                self.failed(key, pending, error, drift);
             }
         }
     }
@@ -109,8 +110,27 @@ impl Core {
         self.report_held(key, Reason::WriteFailed { message });
     }
 
+    /// Reports an object that was paused instead of being corrected.
+    fn report_throttled(&mut self, key: &Key, notice: ObjectNotice) {
+        if let Some(drift) = notice.drift() {
+            self.report_drift(key, drift);
+        }
+        if let ObjectNotice::Held(reason) = notice {
+            self.report_held(key, reason);
+        }
+    }
+
+    /// Reports a write that only somebody else can make possible, and the drift that it would have corrected.
+    fn report_failed(&mut self, key: &Key, drift: Option<Drift>, reason: Reason) {
+        self.show(key, State::Failed);
+        if let Some(drift) = drift {
+            self.report_drift(key, drift);
+        }
+        self.report_held(key, reason);
+    }
+
     /// Waits before the next attempt, and reports what only somebody else can solve.
-    fn failed(&mut self, key: &Key, pending: PendingWrite, error: WriteError) {
+    fn failed(&mut self, key: &Key, pending: PendingWrite, error: WriteError, drift: Option<Drift>) {
         let Some(object) = self.objects.get_mut(key) else { return };
         let is_refusal =
             matches!(error, WriteError::Refused { .. } | WriteError::KeyChanged { .. } | WriteError::NoBackup { .. });
@@ -150,13 +170,11 @@ impl Core {
         let message = match error {
             WriteError::Stale(_) => return,
             WriteError::NoBackup { message, .. } => {
-                self.show(key, State::Failed);
-                return self.report_held(key, Reason::BackupFailed { why: message });
+                return self.report_failed(key, drift, Reason::BackupFailed { why: message });
             }
             WriteError::Transient { .. } if failures < REPORT_AFTER => return,
             WriteError::Transient { message, .. } => {
-                self.show(key, State::Failed);
-                return self.report_held(key, Reason::WriteFailed { message });
+                return self.report_failed(key, drift, Reason::WriteFailed { message });
             }
             WriteError::Refused { message, .. } | WriteError::KeyChanged { message, .. } => message,
         };
@@ -166,12 +184,12 @@ impl Core {
                 if let Some(object) = self.objects.get_mut(key) {
                     object.refuse(Refused { digest, message });
                 }
+                if let Some(drift) = drift {
+                    self.report_drift(key, drift);
+                }
                 self.enqueue(key);
             }
-            _ => {
-                self.show(key, State::Failed);
-                self.report_held(key, Reason::RefusedByServer { message });
-            }
+            _ => self.report_failed(key, drift, Reason::RefusedByServer { message }),
         }
     }
 }
@@ -188,7 +206,7 @@ fn succeed(
     (object.writes.not_before, object.writes.failed, object.inspected_at) = (None, None, None);
     match pending {
         PendingWrite::Apply { digest, budget, recreation, origin, adopts } => {
-            (object.writes.failures, object.writes.repair) = (0, Repair::None);
+            (object.writes.failures, object.writes.repair, object.last_drift) = (0, Repair::None, None);
             object.budget = Some(budget);
             object.recreation = recreation.or(object.recreation);
             object.refused.retain(|refused| refused.digest != digest);

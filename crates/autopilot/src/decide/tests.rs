@@ -140,6 +140,7 @@ impl Situation {
             patchable: &self.patchable,
             conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
             excluded: false,
+            exclusions_unclear: false,
             restarts: &self.restarts,
             source: self.source,
             inspected: self.inspected.as_ref(),

@@ -51,6 +51,7 @@ pub(crate) fn command(command: &Command<Notice>) -> String {
         Command::Inspect { key, .. } => format!("inspect {key}"),
         Command::Search { search: Search::Label(of), .. } => format!("search {}", target(of)),
         Command::Search { search: Search::Name(key), .. } => format!("search {key}"),
+        Command::Preview { key, .. } => format!("preview {key}"),
         Command::Write(write) => format!("{} {}", verb(&write.effect), write.key),
         Command::Notify(one) => notice(one),
         Command::Readiness(waiting) if waiting.is_empty() => "ready".into(),

@@ -97,6 +97,17 @@ impl OpenWatch {
 }
 
 impl TestBed {
+    /// Somebody restores the server as it was: its versions go back, and every watch lists again.
+    pub(crate) fn restore(&mut self, before: ApiServer) {
+        let now = self.server.now;
+        self.server = before;
+        self.server.now = now;
+        for watch in self.watches.values_mut() {
+            watch.relist(false);
+            watch.queue.push_back(WatchEvent::WentBack);
+        }
+    }
+
     /// The next report of a watch, if there is one.
     pub(crate) fn next_event(&mut self, target: &WatchTarget) -> Option<Event> {
         let event = self.watches.get_mut(target)?.next(target, &self.server)?;

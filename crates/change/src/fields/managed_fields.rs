@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// Deeper JSON is not parsed, so that no input can exhaust the stack.
+const DEEPEST: usize = 127;
+
 /// All entries of `managedFields`, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagedFields(Box<str>);
@@ -43,6 +46,25 @@ impl ManagedFields {
     /// How long the text is.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// Whether it can be parsed: fields of others may be nested deeper than anything of ours.
+    pub fn is_readable(&self) -> bool {
+        let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
+        for byte in self.0.bytes() {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = in_text,
+                b'"' => in_text = !in_text,
+                b'{' | b'[' if !in_text => {
+                    depth += 1;
+                    deepest = depth.max(deepest);
+                }
+                b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        deepest <= DEEPEST
     }
 
     /// All entries, parsed.
@@ -124,6 +146,19 @@ mod tests {
         assert!(before.is_still(&claim(r#"{"f:b": {}, "f:a": {}}"#, "t")));
         assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "another manager took a field");
         assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied with our field manager");
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_to_be_parsed_is_known_to_be() {
+        for depth in [1, 60, 123, 124, 125, 126, 127, 128, 500, 9_000] {
+            let name = r#"{"f:a{[\"": "#;
+            let text = format!("{}{{}}{}", name.repeat(depth), "}".repeat(depth));
+            let managed = fields(&text, "t");
+            let is_parsed = serde_json::from_str::<serde_json::Value>(&managed.0).is_ok();
+            assert_eq!(managed.is_readable(), is_parsed, "{depth}");
+            assert_eq!(managed.entries().is_empty(), !is_parsed, "{depth}");
+        }
+        assert!(ManagedFields::default().is_readable());
     }
 
     #[test]
