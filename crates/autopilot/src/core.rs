@@ -18,6 +18,7 @@ mod removals;
 mod render;
 mod reporting;
 mod reports;
+mod saving;
 mod surroundings;
 mod timers;
 mod watches;
@@ -27,17 +28,18 @@ mod written;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::notice::Notice;
 use catalog::{Catalog, Facts};
-use change::{Key, Moment, Now, PatchableKinds};
+use change::{Key, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
 use many_deletions::Deletions;
 use objects::Objects;
 use orphans::Orphans;
 use platform::Platform;
-use protocol::{Command, Event};
+use protocol::{Command, Event, WatchEvent};
 use queries::Queries;
 use reads::Reads;
 use records::Records;
 use reports::Reports;
+use saving::Saving;
 use std::collections::BTreeMap;
 use surroundings::Surroundings;
 use timers::{Timer, Timers};
@@ -81,6 +83,7 @@ pub struct Core {
     orphans: Orphans,
     deletions: Deletions,
     records: Records,
+    saving: Saving,
     timers: Timers,
     reports: Reports,
     now: Now,
@@ -106,6 +109,7 @@ impl Core {
             orphans: Orphans::default(),
             deletions: Deletions::default(),
             records: Records::new(&config.namespace),
+            saving: Saving::default(),
             timers,
             reports: Reports::default(),
             now,
@@ -135,7 +139,7 @@ impl Core {
         self.has_rendered
     }
 
-    /// Whether it could be read how many approvals were used; else the digests that are shown may be others than the operator asks for.
+    /// Whether it could be read how many approvals were used; else most digests to approve are not known.
     pub fn has_read_records(&self) -> bool {
         self.records.is_read()
     }
@@ -154,12 +158,23 @@ impl Core {
             Timer::Query(query) => self.send_query(query),
             Timer::Search(search) => self.search(search),
             // These only wake the core: what is due is done after every batch.
-            Timer::Searches | Timer::Room => {}
+            Timer::Searches | Timer::Room | Timer::Save => {}
         }
     }
 
     fn notify(&mut self, notice: Notice) {
         self.commands.push(Command::Notify(notice));
+    }
+}
+
+/// Whether an event brings a large object.
+fn is_large(event: &Event) -> bool {
+    match event {
+        Event::Watched(_, WatchEvent::Present { live, .. })
+        | Event::Refetched(_, Ok(Some(live)))
+        | Event::Inspected(_, Ok(Some((live, _)))) => live.is_large(),
+        Event::Written(_, Ok(written)) => written.live.as_ref().is_some_and(Live::is_large),
+        _ => false,
     }
 }
 
@@ -195,7 +210,12 @@ impl protocol::Core for Core {
             self.timers.set(Timer::Room, room);
         }
         self.search_orphans();
+        self.save_records();
         std::mem::take(&mut self.commands)
+    }
+
+    fn is_heavy(&self, events: &[Event]) -> bool {
+        events.iter().any(is_large) || self.objects.is_large_one_ready()
     }
 
     fn wake_at(&self) -> Option<Moment> {

@@ -17,8 +17,8 @@ pub struct Decision {
     pub refused: Option<Reason>,
     /// When waiting alone changes the answer.
     pub wake: Option<Timestamp>,
-    /// Whether the write uses up a person's approval.
-    pub uses_approval: bool,
+    /// If the write uses up a person's approval, how many were used before it.
+    pub approval: Option<u32>,
     /// What somebody did to the object, if that is not corrected because it is held.
     pub drift: Option<Drift>,
 }
@@ -49,7 +49,7 @@ impl Decision {
 
     /// A verdict without a notice.
     pub(crate) fn of(verdict: Verdict) -> Decision {
-        Decision { verdict, notice: None, refused: None, wake: None, uses_approval: false, drift: None }
+        Decision { verdict, notice: None, refused: None, wake: None, approval: None, drift: None }
     }
 }
 
@@ -94,6 +94,11 @@ pub enum PendingWrite {
     },
     /// An annotation.
     Annotate {
+        /// The budget of corrections that is left.
+        budget: Budget,
+    },
+    /// Documents are edited.
+    EditDocuments {
         /// The budget of corrections that is left.
         budget: Budget,
     },

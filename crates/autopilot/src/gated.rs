@@ -14,8 +14,8 @@ pub(crate) struct Gated<'a> {
     pub(crate) wanted: Option<&'a Digest>,
     /// What would be done, if that is known.
     pub(crate) planned: Option<Planned>,
-    /// How many approvals were used for it before.
-    pub(crate) used: u32,
+    /// Its approvals so far; `None` for a deletion, because no object has the same uid later.
+    pub(crate) approvals: Option<Approvals<'a>>,
     pub(crate) impact: Impact,
     pub(crate) restarts: &'a Restarts,
     pub(crate) needed: Needed,
@@ -25,35 +25,62 @@ pub(crate) struct Gated<'a> {
     pub(crate) suspended: bool,
 }
 
+/// The approvals of one object so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Approvals<'a> {
+    /// The uid of the ConfigMap that counts them; without one nobody can be asked.
+    pub state: Option<&'a str>,
+    /// How many were used.
+    pub used: u32,
+    /// How many had been used before that of a write which is counted and was not made: it may be tried again.
+    pub unused: Option<u32>,
+}
+
 /// Whether it goes ahead, and by which right.
 pub(crate) enum Passage {
-    /// It goes ahead; whether that uses up an approval.
-    Free { uses_approval: bool },
+    /// It goes ahead; if that uses up an approval, how many were used before it.
+    Free { approval: Option<u32> },
     /// This is decided instead.
     Held(Box<Decision>),
 }
 
 impl Gated<'_> {
-    /// What a person would approve; `None` while it is not known what would be done.
+    /// What a person would approve; `None` while it is not known what would be done, or nobody can be asked.
     pub(crate) fn approval(&self) -> Option<Digest> {
-        let Gated { key, uid, wanted, used, .. } = *self;
-        Some(Approval { key, uid, wanted, planned: self.planned.as_ref()?, used }.digest())
+        self.digest(self.approvals.map_or(0, |approvals| approvals.used))
+    }
+
+    /// The same after so many used approvals.
+    fn digest(&self, used: u32) -> Option<Digest> {
+        let Gated { key, uid, wanted, .. } = *self;
+        let count = match self.approvals {
+            Some(approvals) => Some((approvals.state?, used)),
+            None => None,
+        };
+        Some(Approval { key, uid, wanted, planned: self.planned.as_ref()?, count }.digest())
     }
 
     /// Passes the gate, or says what to do instead. Whoever is asked for an approval sees what is planned, so without a plan the object
     /// is inspected first.
     pub(crate) fn pass(self, conditions: &Conditions<'_>) -> Passage {
-        let digest = self.approval();
+        let asked = self.approval();
+        let Approvals { used, unused, .. } = self.approvals.unwrap_or_default();
+        let mut rights = [Some(used), unused].into_iter().flatten().map(|used| (used, self.digest(used)));
+        let is_approved =
+            |digest: &Option<Digest>| digest.is_some_and(|digest| conditions.consent.is_approved(&digest));
+        let (used, digest) = rights.find(|(_, digest)| is_approved(digest)).unwrap_or((used, asked));
         let Gated { impact, needed, already_running, suspended, .. } = self;
         let request = Request { impact, digest: digest.as_ref(), needed, already_running, suspended };
         let restarts = || self.restarts.clone();
         let reason = match gate(&request, conditions) {
-            Gate::Open => return Passage::Free { uses_approval: request.uses_approval(conditions) },
+            Gate::Open => return Passage::Free { approval: request.uses_approval(conditions).then_some(used) },
             Gate::Suspended => Reason::Suspended,
             Gate::PoolNotReady => Reason::PoolNotReady { restarts: restarts() },
             Gate::WindowClosed => Reason::WindowClosed,
-            Gate::NeedsApproval => match digest.zip(self.planned) {
-                Some((digest, planned)) => Reason::NeedsApproval { digest, restarts: self.restarts.clone(), planned },
+            Gate::NeedsApproval => match self.planned {
+                Some(planned) => {
+                    Reason::NeedsApproval { digest: asked, restarts: restarts(), planned: Box::new(planned) }
+                }
                 None => return Passage::Held(Box::new(Decision::of(Verdict::Inspect))),
             },
         };

@@ -55,7 +55,7 @@ pub enum Notice {
         /// Why.
         why: String,
     },
-    /// The budgets of recreation could not be recorded.
+    /// The records could not be written: budgets of recreation and used approvals.
     RecordFailed {
         /// Why.
         why: String,

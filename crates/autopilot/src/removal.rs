@@ -38,9 +38,11 @@ pub struct Removal<'a> {
     pub impact: Impact,
     /// The nodes that a High deletion restarts.
     pub restarts: &'a Restarts,
-    /// What the object must show to prove a user's act; `None` if this process saw the object wanted, because then only a user can have
-    /// changed that.
-    pub proof: Option<Proof<'a>>,
+    /// The digest of its asset: an object that shows another one was created by another release of ours, which is no user's act. `None` if
+    /// this process saw the object wanted, because then only a user can have changed that.
+    pub source: Option<&'a str>,
+    /// When the HyperConverged was created: an older object was wanted by another one.
+    pub hco_created: Option<Timestamp>,
     /// Whether its asset says that it is never deleted.
     pub never_pruned: bool,
     /// Whether anything is deleted or handed back at all (`--prune`).
@@ -53,15 +55,6 @@ pub struct Removal<'a> {
     pub many: Option<&'a ManyDeletions>,
     /// What the gate depends on: consent, pool and maintenance window.
     pub conditions: Conditions<'a>,
-}
-
-/// What an object must show for its removal to be a user's act.
-#[derive(Debug, Clone, Copy)]
-pub struct Proof<'a> {
-    /// The digest of its asset: another one means that another release of ours created the object.
-    pub source: &'a str,
-    /// When the HyperConverged was created: an older object was wanted by another one.
-    pub hco_created: Option<Timestamp>,
 }
 
 /// Deletions that one edit asks for.
@@ -128,15 +121,14 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
         uid: Some(&live.uid),
         wanted: None,
         planned: Some(Planned::Delete),
-        // The uid does not come back, so an approval cannot be used twice.
-        used: 0,
+        approvals: None,
         impact: removal.impact,
         restarts: removal.restarts,
         needed: Needed::ApprovalOrPolicy,
         already_running: false,
         suspended: removal.suspended,
     };
-    match Ownership::of(live, None) {
+    match Ownership::read(live) {
         Ownership::Ours(_) => {}
         Ownership::Inherited if is_tombstone && let Some(digest) = gated.approval() => {
             if !removal.conditions.consent.is_approved(&digest) {
@@ -148,7 +140,7 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if !is_tombstone && !removal.is_users_act(live) {
         return left_behind(LeftBehind::NoUserAct);
     }
-    if Ownership::of(live, None) == Ownership::Ours(Origin::Adopted) {
+    if Ownership::read(live) == Ownership::Ours(Origin::Adopted) {
         let effect = Effect::HandBack { patch: handback::patch(live) };
         return Decision::write(effect, PendingWrite::HandBack, Some(ObjectNotice::HandedBack));
     }
@@ -180,13 +172,14 @@ pub(crate) fn overrides_of(kind: &Kind, live: &Live) -> Vec<(String, String)> {
 }
 
 impl Removal<'_> {
-    /// Whether a user of this HyperConverged opted out: not another release of ours, and not a recreated HyperConverged.
+    /// Whether a user of this HyperConverged opted out: not another release of ours, and not a recreated HyperConverged. Who ran when it
+    /// was recreated knows no more than who starts later, so that both decide the same.
     fn is_users_act(&self, live: &Live) -> bool {
-        let Some(Proof { source, hco_created }) = &self.proof else { return true };
-        let is_of_this_release = live.annotations.get(annotation::SOURCE).is_some_and(|written| written == source);
+        let written = live.annotations.get(annotation::SOURCE).map(String::as_str);
+        let is_of_this_release = self.source.is_none_or(|source| written == Some(source));
         // An adopted object may be older than both; handing it back loses nothing.
-        let is_of_this_hco = live.created.zip(*hco_created).is_some_and(|(object, hco)| object >= hco);
-        is_of_this_release && (is_of_this_hco || Ownership::of(live, None) == Ownership::Ours(Origin::Adopted))
+        let is_of_this_hco = live.created.zip(self.hco_created).is_some_and(|(object, hco)| object >= hco);
+        is_of_this_release && (is_of_this_hco || Ownership::read(live) == Ownership::Ours(Origin::Adopted))
     }
 }
 

@@ -38,12 +38,12 @@ pub enum Reason {
     Excluded,
     /// The write restarts nodes, and nobody approved it.
     NeedsApproval {
-        /// The digest to approve.
-        digest: Digest,
+        /// The digest to approve; `None` while the operator has not written the ConfigMap that it depends on.
+        digest: Option<Digest>,
         /// The nodes that restart.
         restarts: Restarts,
         /// What would be done.
-        planned: Planned,
+        planned: Box<Planned>,
     },
     /// One edit would delete many objects, and nobody approved it.
     ManyDeletions {
@@ -51,6 +51,11 @@ pub enum Reason {
         digest: Digest,
         /// The objects.
         objects: Vec<String>,
+    },
+    /// One edit may delete many objects, and objects of these kinds could not be listed.
+    DeletionsUnknown {
+        /// The kinds.
+        kinds: Vec<String>,
     },
     /// The write restarts nodes of a pool that is degraded or updating.
     PoolNotReady {
@@ -76,6 +81,13 @@ pub enum Reason {
     },
     /// The object is a Secret of somebody else, and there is no safe place for its backup.
     NoSafeBackup,
+    /// A document in it cannot be read or edited.
+    DocumentUnreadable {
+        /// Where it is.
+        field: String,
+        /// Why.
+        why: String,
+    },
     /// Another writer keeps changing it.
     Fighting {
         /// The field managers, as far as the object names them.
@@ -116,8 +128,13 @@ pub enum Reason {
 pub enum Planned {
     /// The object is created.
     Create,
-    /// These fields change.
-    Change(Changes),
+    /// These fields change, and these are removed.
+    Change {
+        /// What is wanted and is not so.
+        changes: Changes,
+        /// The paths of what we applied before and do not want any more.
+        removed: Vec<String>,
+    },
     /// The object is deleted.
     Delete,
 }
@@ -172,8 +189,8 @@ impl Reason {
     /// The digest that a person is asked to approve.
     pub fn asked(&self) -> Option<&Digest> {
         match self {
-            Reason::NeedsApproval { digest, .. }
-            | Reason::ManyDeletions { digest, .. }
+            Reason::NeedsApproval { digest, .. } => digest.as_ref(),
+            Reason::ManyDeletions { digest, .. }
             | Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) } => Some(digest),
             _ => None,
         }
@@ -227,11 +244,13 @@ impl Reason {
             Reason::Excluded => ("Excluded", Normal, Exempt),
             Reason::NeedsApproval { .. } => ("ApprovalRequired", Warning, Waiting),
             Reason::ManyDeletions { .. } => ("ApprovalRequired", Warning, Waiting),
+            Reason::DeletionsUnknown { .. } => ("ListIncomplete", Warning, Waiting),
             Reason::PoolNotReady { .. } => ("PoolNotReady", Warning, Waiting),
             Reason::WindowClosed => ("WindowClosed", Warning, Waiting),
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, Waiting),
             Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, Failed),
             Reason::BackupFailed { .. } | Reason::NoSafeBackup => ("BackupFailed", Warning, Failed),
+            Reason::DocumentUnreadable { .. } => ("DocumentUnreadable", Warning, Failed),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
             Reason::Suspended | Reason::ExclusionsUnclear => ("InvalidConfiguration", Warning, Waiting),
@@ -257,15 +276,26 @@ impl fmt::Display for Reason {
             ),
             Reason::Excluded => write!(f, "excluded by disabled-resources"),
             Reason::NeedsApproval { digest, restarts, planned } => {
-                let verb = match planned {
+                let verb = match **planned {
                     Planned::Create => "creating",
-                    Planned::Change(_) => "changing",
+                    Planned::Change { .. } => "changing",
                     Planned::Delete => "deleting",
                 };
-                write!(f, "approval required: {verb} it restarts {restarts}; run \"virtpilot approve {digest}\"")?;
-                match planned {
-                    Planned::Change(changes) if !changes.is_empty() => write!(f, ". It would change {changes}"),
-                    Planned::Change(_) | Planned::Create | Planned::Delete => Ok(()),
+                write!(f, "approval required: {verb} it restarts {restarts}; ")?;
+                match digest {
+                    Some(digest) => write!(f, "run \"virtpilot approve {digest}\"")?,
+                    None => write!(
+                        f,
+                        "the digest to approve is not known until the operator has written ConfigMap {}, or while that cannot be read",
+                        api::STATE
+                    )?,
+                }
+                let Planned::Change { changes, removed } = &**planned else { return Ok(()) };
+                match (changes.is_empty(), removed.is_empty()) {
+                    (true, true) => Ok(()),
+                    (false, true) => write!(f, ". It would change {changes}"),
+                    (true, false) => write!(f, ". It would remove {}", few(removed)),
+                    (false, false) => write!(f, ". It would remove {} and change {changes}", few(removed)),
                 }
             }
             Reason::ManyDeletions { digest, objects } => write!(
@@ -274,6 +304,12 @@ impl fmt::Display for Reason {
                  back the last edit of the HyperConverged",
                 objects.len(),
                 few(objects),
+            ),
+            Reason::DeletionsUnknown { kinds } => write!(
+                f,
+                "to be deleted, but it waits until {} can be listed: with the objects that a list may show, so many would be \
+                 deleted at once that an approval is required",
+                kinds.join(", "),
             ),
             Reason::PoolNotReady { restarts } => {
                 write!(
@@ -292,6 +328,9 @@ impl fmt::Display for Reason {
                 "not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save \
                  it yourself and delete it, so that it is created as the asset wants it"
             ),
+            Reason::DocumentUnreadable { field, why } => {
+                write!(f, "the document in {field} is left as it is, because it cannot be edited: {why}")
+            }
             Reason::Fighting { actors, fields } => write!(
                 f,
                 "{} keeps changing {}; it is paused. Stop the other writer or set mode to unmanaged, then remove the \
@@ -367,15 +406,15 @@ impl fmt::Display for LeftBehind {
 mod tests {
     use super::{Planned, Reason};
     use crate::object::digest::Digest;
-    use crate::restart::restarts::Restarts;
+    use crate::restart::restarts::{Restarts, Scope};
     use serde_json::json;
 
     #[test]
     fn nodes_that_join_do_not_ask_for_an_approval_again() {
         let needed = |what: i64, nodes: &[&str]| Reason::NeedsApproval {
-            planned: Planned::Create,
-            digest: Digest::of(&json!(what)),
-            restarts: Restarts { pool: None, nodes: nodes.iter().map(|node| (*node).to_owned()).collect() },
+            planned: Box::new(Planned::Create),
+            digest: Some(Digest::of(&json!(what))),
+            restarts: Restarts { scope: Scope::Selected, nodes: nodes.iter().map(|node| (*node).to_owned()).collect() },
         };
         assert!(needed(1, &["a"]).is_same(&needed(1, &["a", "b"])));
         assert!(!needed(1, &["a"]).is_same(&needed(2, &["a"])) && !needed(1, &[]).is_same(&Reason::Paused));

@@ -76,8 +76,9 @@ impl Watch {
         let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
         // The version up to which everything was reported, and how many watches in a row have reported nothing at all.
         let (mut version, mut silent) = (String::new(), 0_u32);
+        let mut verifies = false;
         loop {
-            match self.list(&mut version).await {
+            match self.list(&mut version, verifies).await {
                 Ok(()) => {
                     retry_refused.reset();
                     let is_doubted = silent > 1;
@@ -88,8 +89,9 @@ impl Watch {
                     // Spread, so that not all targets are listed again at the same time.
                     let verify = self.server.timeouts.verify;
                     let spread = verify / 64 * u32::try_from(self.number % 16).unwrap_or_default();
-                    let stream = self.stream(&mut version, is_doubted);
-                    silent = match tokio::time::timeout(verify + spread, stream).await {
+                    let stream = tokio::time::timeout(verify + spread, self.stream(&mut version, is_doubted)).await;
+                    verifies = stream.is_err();
+                    silent = match stream {
                         Ok(Ended::Silent) => silent.saturating_add(1),
                         Ok(Ended::ListNeeded) | Err(_) => 0,
                     };
@@ -120,7 +122,7 @@ impl Watch {
     pub async fn list_once(self) {
         let mut retry = Attempts::with(RETRY);
         for attempt in 1.. {
-            match self.list(&mut String::new()).await {
+            match self.list(&mut String::new(), false).await {
                 Ok(()) => return,
                 Err(Failure::Answered { code: 429, .. }) if attempt < LIST_ATTEMPTS => retry.wait().await,
                 Err(failure) => {
@@ -132,7 +134,7 @@ impl Watch {
     }
 
     /// Reports every object; `version` is the one from which to watch then.
-    async fn list(&self, version: &mut String) -> Result<(), Failure> {
+    async fn list(&self, version: &mut String, verifies: bool) -> Result<(), Failure> {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
         let mut pages = Pages::new(&self.server, &self.served.url(&self.target.namespace, ""), "", accept);
         let mut all = BTreeSet::new();
@@ -152,7 +154,7 @@ impl Watch {
             }
         }
         version.clone_from(&pages.version);
-        let _ = self.report(WatchEvent::Listed { all, version: pages.version }).await;
+        let _ = self.report(WatchEvent::Listed { all, version: pages.version, verifies }).await;
         Ok(())
     }
 

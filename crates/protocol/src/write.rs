@@ -5,7 +5,7 @@ use change::{Effect, Key, Live};
 use serde_json::Value;
 use std::fmt;
 
-/// One write and what has to be done before it: the record, then the backup.
+/// One write, and the backup that has to be taken before it.
 #[derive(Debug, Clone)]
 pub struct Write {
     /// The object.
@@ -16,10 +16,6 @@ pub struct Write {
     pub effect: Effect,
     /// How often it has failed before: each attempt gets more time.
     pub attempt: u32,
-    /// A record that is written first.
-    pub record: Option<(Key, Served, Effect)>,
-    /// Whether the write waits for the record; else its failure is reported and does not stop the write.
-    pub must_record: bool,
     /// A backup of the object as it is, taken before the write. Its failure stops the write.
     pub backup: Option<Backup>,
 }
@@ -40,8 +36,6 @@ pub struct Written {
     pub live: Option<Live>,
     /// The object as its backup holds it.
     pub before: Option<Value>,
-    /// Why the record was not written.
-    pub unrecorded: Option<String>,
 }
 
 /// Why a write did not happen.

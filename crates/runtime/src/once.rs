@@ -186,7 +186,7 @@ mod tests {
     async fn a_write_is_an_error() {
         let (key, served) = (key("x"), config_maps());
         let effect = Effect::Delete { uid: "u".into(), resource_version: "1".into() };
-        let write = Write { key, served, effect, attempt: 0, record: None, must_record: false, backup: None };
+        let write = Write { key, served, effect, attempt: 0, backup: None };
         let outcome = evaluate(&test_server::silent(), &mut One(Some(Command::Write(write.into()))), &Discard).await;
         assert_eq!(outcome.unwrap_err().to_string(), "a core that must not write asked to write ConfigMap n/x");
     }

@@ -50,7 +50,12 @@ impl Core {
                 }
                 self.repeat_queries(target, &key.name);
             }
-            WatchEvent::Listed { all, version } => self.listed(target, &all, &version),
+            WatchEvent::Listed { all, version, verifies } => {
+                self.listed(target, &all, &version);
+                if verifies {
+                    self.verify(target);
+                }
+            }
             WatchEvent::WentBack => {
                 for key in self.objects.keys_of(target) {
                     if let Some(object) = self.objects.get_mut(&key) {
@@ -110,11 +115,19 @@ impl Core {
         }
     }
 
+    /// Compares the values of all objects of a kind: metadata does not show an apply with our field manager in the second of our own.
+    fn verify(&mut self, target: &WatchTarget) {
+        for key in self.objects.keys_of(target) {
+            if let Some(object) = self.objects.get_mut(&key) {
+                object.is_verified = false;
+                self.enqueue(&key);
+            }
+        }
+    }
+
     /// Takes the HyperConverged, if it has changed in anything that an asset can depend on.
     fn hco_watched(&mut self, live: &Live, mut hco: Value) {
         if self.platform.uid != live.uid {
-            // Whoever recreated it did not opt out of anything.
-            self.objects.forget_that_they_were_desired();
             self.platform.uid.clone_from(&live.uid);
             self.notify(Notice::Subject(self.platform.key.clone(), live.uid.clone()));
         }

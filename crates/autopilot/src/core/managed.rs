@@ -5,9 +5,10 @@ use super::writes::{ApprovalUse, Repair, Writes};
 use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
+use crate::gated::Approvals;
 use crate::notice::{Drift, ObjectNotice, State};
 use crate::pools::restarts;
-use crate::removal::{Cause, ManyDeletions, Proof, Removal, overrides_of};
+use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
 use catalog::Node;
@@ -33,6 +34,10 @@ pub(crate) struct Managed {
     pub(crate) live: Known,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) inspected: Option<Inspected>,
+    /// Whether its values need not be compared although nothing in its metadata has changed.
+    pub(crate) is_verified: bool,
+    /// Whether the documents in it had what is wanted of them, so that anything else is drift.
+    pub(crate) had_documents: bool,
     /// When its content was last read, so that an object that changes often is not read as often.
     pub(crate) inspected_at: Option<Moment>,
     pub(crate) budget: Option<Budget>,
@@ -76,8 +81,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) excluded: bool,
     /// Whether it is not known what the user excluded.
     pub(crate) exclusions_unclear: bool,
-    /// How many approvals were used for the object.
-    pub(crate) used_approvals: u32,
+    /// The approvals of the object that were recorded.
+    pub(crate) approvals: Approvals<'a>,
     pub(crate) hco_created: Option<Timestamp>,
     pub(crate) nodes: &'a [Node],
 }
@@ -94,6 +99,8 @@ impl Managed {
             live: Known::Unknown,
             remembered: None,
             inspected: None,
+            is_verified: true,
+            had_documents: false,
             inspected_at: None,
             budget: None,
             recreation: None,
@@ -111,6 +118,9 @@ impl Managed {
 
     /// Takes what its asset renders now; a new desired state is tried at once, whatever failed before.
     pub(crate) fn want(&mut self, asset: &str, order: i64, object: DesiredObject) {
+        if self.object.documents != object.documents {
+            self.inspected = None;
+        }
         if self.object.desired != object.desired {
             (self.writes.failures, self.writes.not_before) = (0, None);
             self.refused.clear();
@@ -152,16 +162,16 @@ impl Managed {
 
     /// An approval in doubt was used if the object is as its write would have made it.
     pub(crate) fn recognise_approval(&mut self) {
-        if self.writes.approval == ApprovalUse::InDoubt && self.unanswered().is_some() {
-            self.writes.approval = ApprovalUse::Used;
+        if matches!(self.writes.approval, ApprovalUse::InDoubt(_)) && self.unanswered().is_some() {
+            self.writes.approval = ApprovalUse::None;
         }
     }
 
     /// What happens to it is not seen for a while: an approval in doubt counts as used.
     pub(crate) fn doubt_approval(&mut self) {
-        let is_in_flight = self.writes.pending.as_ref().is_some_and(|pending| pending.uses_approval);
-        if is_in_flight || self.writes.approval == ApprovalUse::InDoubt {
-            self.writes.approval = ApprovalUse::Used;
+        let is_in_flight = self.writes.pending.as_ref().is_some_and(|pending| pending.approval.is_some());
+        if is_in_flight || matches!(self.writes.approval, ApprovalUse::InDoubt(_)) {
+            self.writes.approval = ApprovalUse::None;
         }
     }
 
@@ -245,8 +255,8 @@ impl Managed {
             live: self.live(),
             impact: self.object.impact,
             restarts,
-            proof: (!self.was_desired)
-                .then_some(Proof { source: &self.object.source, hco_created: policy.hco_created }),
+            source: (!self.was_desired).then_some(&self.object.source),
+            hco_created: policy.hco_created,
             never_pruned: self.object.never_pruned,
             prune: policy.prune,
             suspended: policy.suspended,
@@ -264,7 +274,7 @@ impl Managed {
     /// The nodes that restart when it is written.
     pub(crate) fn restarts(&self, policy: Policy<'_>) -> Restarts {
         match self.object.impact {
-            Impact::High => restarts(policy.nodes, self.object.pool.as_deref()),
+            Impact::High => restarts(policy.nodes, &self.object.key.kind, self.object.pool.as_deref()),
             Impact::None | Impact::Low | Impact::Medium => Restarts::default(),
         }
     }
@@ -280,12 +290,15 @@ impl Managed {
             live: self.live(),
             remembered: self.remembered.as_ref(),
             inspected: self.inspected.as_ref(),
+            is_verified: self.is_verified,
+            documents: &self.object.documents,
+            had_documents: self.had_documents,
             budget: self.budget,
             recreation: self.recreation,
             dropped: &self.dropped,
             refused: &self.refused,
             unanswered: self.unanswered().is_some(),
-            used_approvals: policy.used_approvals,
+            approvals: Approvals { unused: self.writes.approval.unused(), ..policy.approvals },
             half_done: match self.writes.repair {
                 Repair::Done { digest } => Some(digest),
                 Repair::None | Repair::Due => None,
@@ -319,7 +332,15 @@ mod tests {
     fn managed() -> Managed {
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
         let (desired, source) = (Desired::of(&json!({})), String::new());
-        let object = DesiredObject { key, desired, impact: Impact::Low, pool: None, source, never_pruned: false };
+        let object = DesiredObject {
+            key,
+            desired,
+            impact: Impact::Low,
+            pool: None,
+            source,
+            never_pruned: false,
+            documents: Vec::new(),
+        };
         Managed::new("a".into(), 0, object)
     }
 

@@ -2,9 +2,10 @@
 
 use super::Core;
 use super::managed::{Known, Managed};
-use crate::decision::{PendingWrite, Verdict};
+use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::removal::{Cause, ManyDeletions, decide_removal};
-use change::{Impact, Key};
+use crate::status::ObjectState;
+use change::{Digest, Impact, Key, Live, Reason};
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,12 @@ pub(crate) struct Deletions {
 /// Whether one of the deletions may be decided.
 pub(crate) enum Together {
     /// Others may still be found.
-    NotKnown,
+    NotKnown {
+        /// Their kinds.
+        kinds: BTreeSet<String>,
+        /// Whether looking for them has failed; else the answer is on its way.
+        has_failed: bool,
+    },
     /// It may; the deletions that wait with it, if they are many.
     Known(Option<ManyDeletions>),
 }
@@ -34,20 +40,26 @@ impl Core {
         }
         let removed: Vec<(&Key, &Managed)> = self.objects.iter().filter(|(_, object)| is_edit(object)).collect();
         let is_served = |key: &Key| self.discovery.kinds.find(&key.kind).is_some();
-        let unknown =
-            removed.iter().filter(|(key, object)| matches!(object.live, Known::Unknown) && is_served(key)).count();
+        let unread = removed.iter().filter(|(_, object)| matches!(object.live, Known::Unknown)).map(|(key, _)| *key);
         let unfound = self.orphans.candidates().filter(|key| {
             let target = WatchTarget::of(key);
             let is_looked_for = match self.watches.is_open(&target) {
                 true => self.watches.is_listed(&target),
                 false => self.orphans.is_searched(&target),
             };
-            self.objects.get(key).is_none() && is_served(key) && !is_looked_for
+            self.objects.get(key).is_none() && !is_looked_for
         });
-        let unfound = unfound.count();
+        let unknown: Vec<&Key> = unread.chain(unfound).filter(|key| is_served(key)).collect();
         let known = removed.iter().filter(|(key, object)| self.is_deleted(key, object)).count();
-        if unknown + unfound > 0 && known + unknown + unfound > ManyDeletions::FEW {
-            return Together::NotKnown;
+        if !unknown.is_empty() && known + unknown.len() > ManyDeletions::FEW {
+            let has_failed = |key: &&Key| {
+                let target = WatchTarget::of(key);
+                self.watches.has_failed(&target) || self.orphans.has_failed(&target)
+            };
+            return Together::NotKnown {
+                has_failed: unknown.iter().any(has_failed),
+                kinds: unknown.into_iter().map(|key| key.kind.kind.clone()).collect(),
+            };
         }
         let deleted =
             removed.iter().filter(|(key, object)| !self.has_started(key, object) && self.is_deleted(key, object));
@@ -56,29 +68,43 @@ impl Core {
         Together::Known(ManyDeletions::of(&deletions))
     }
 
-    /// Waits until all deletions are known.
-    pub(super) fn postpone_deletion(&mut self, key: &Key) {
+    /// Waits until all deletions are known; reported once looking for them has failed.
+    pub(super) fn postpone_deletion(&mut self, key: &Key, kinds: BTreeSet<String>, has_failed: bool) {
         self.deletions.postponed.insert(key.clone());
+        let reason = Reason::DeletionsUnknown { kinds: kinds.into_iter().collect() };
+        if let Some(object) = self.objects.get_mut(key) {
+            object.state = ObjectState::Held(reason.clone());
+        }
+        if has_failed {
+            self.report_decision(key, &Decision::hold(reason));
+        }
     }
 
     /// Decides about deletions that waited for others, once all are known.
     pub(super) fn resume_deletions(&mut self) {
-        let is_known = |key: &Key| !matches!(self.deletions_with(key), Together::NotKnown);
-        let known: Vec<Key> = self.deletions.postponed.iter().filter(|key| is_known(key)).cloned().collect();
-        for key in known {
-            self.deletions.postponed.remove(&key);
-            self.enqueue(&key);
+        for key in self.deletions.postponed.clone() {
+            match self.deletions_with(&key) {
+                Together::NotKnown { kinds, has_failed } => self.postpone_deletion(&key, kinds, has_failed),
+                Together::Known(_) => {
+                    self.deletions.postponed.remove(&key);
+                    self.enqueue(&key);
+                }
+            }
         }
     }
 
-    /// A deletion goes ahead, and with it all that belong to it: while they are deleted, the others become fewer.
-    pub(super) fn start_deletions(&mut self, key: &Key) {
+    /// A deletion goes ahead, and with it all that belong to it: while they are deleted, the others become fewer. If a person approved them
+    /// all, that is recorded, so that they go on after a restart.
+    pub(super) fn start_deletions(&mut self, key: &Key, asked: Option<Digest>) {
         if !self.objects.get(key).is_some_and(|object| is_edit(object) && !self.has_started(key, object)) {
             return;
         }
         let removed = self.objects.iter().filter(|(key, object)| is_edit(object) && self.is_deleted(key, object));
         let started: BTreeMap<Key, String> =
             removed.filter_map(|(key, object)| Some((key.clone(), object.live()?.uid.clone()))).collect();
+        if let Some(digest) = asked.filter(|digest| self.platform.consent.is_approved(digest)) {
+            started.iter().for_each(|(key, uid)| self.records.approve_deletion(key, uid, digest));
+        }
         self.deletions.started.extend(started);
     }
 
@@ -89,7 +115,10 @@ impl Core {
     }
 
     fn has_started(&self, key: &Key, object: &Managed) -> bool {
-        object.live().is_some_and(|live| self.deletions.started.get(key) == Some(&live.uid))
+        let Some(Live { uid, .. }) = object.live() else { return false };
+        let approved = self.records.approved_deletion(key, uid);
+        self.deletions.started.get(key) == Some(uid)
+            || approved.is_some_and(|digest| self.platform.consent.is_approved(digest))
     }
 
     /// Whether nothing but their number would keep it from being deleted.

@@ -2,7 +2,7 @@
 
 use super::managed::Managed;
 use super::records::Records;
-use change::{Key, Moment};
+use change::{Key, Live, Moment};
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -66,10 +66,6 @@ impl Objects {
         self.all.iter().filter(|(_, object)| object.asset == asset).map(|(key, _)| key.clone()).collect()
     }
 
-    pub(crate) fn forget_that_they_were_desired(&mut self) {
-        self.all.values_mut().for_each(|object| object.was_desired = false);
-    }
-
     /// The next object to decide about, while there is room for a write.
     pub(crate) fn next_ready(&mut self, now: Moment) -> Option<Key> {
         if self.room_at().is_some_and(|at| now < at) {
@@ -91,6 +87,12 @@ impl Objects {
         if let Some(object) = self.all.get(key) {
             self.ready.insert((object.order, key.clone()));
         }
+    }
+
+    /// Whether one of those to decide about is large.
+    pub(crate) fn is_large_one_ready(&self) -> bool {
+        let ready = self.ready.iter().filter_map(|(_, key)| self.all.get(key));
+        ready.into_iter().any(|object| object.object.desired.is_large() || object.live().is_some_and(Live::is_large))
     }
 
     /// Takes the recorded budgets of recreation, and marks every object as due.
@@ -150,6 +152,7 @@ mod tests {
                 pool: None,
                 source: String::new(),
                 never_pruned: false,
+                documents: Vec::new(),
             };
             objects.insert(Managed::new("a".into(), 0, object));
         }

@@ -100,6 +100,11 @@ impl Orphans {
         self.searches.get(&search) == Some(&0) && !self.waiting.contains(&search) && !self.sent.contains(&search)
     }
 
+    /// Whether a search for these objects has failed.
+    pub(crate) fn has_failed(&self, target: &WatchTarget) -> bool {
+        self.searches.get(&Search::Label(target.clone())).is_some_and(|failures| *failures > 0)
+    }
+
     /// Until when planned searches wait for writes.
     pub(crate) fn deadline(&self) -> Option<Moment> {
         self.deadline

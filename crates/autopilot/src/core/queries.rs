@@ -27,6 +27,11 @@ impl Queries {
         self.asked.len() >= MOST
     }
 
+    /// Whether a template asked it.
+    pub(crate) fn is_asked(&self, query: &Query) -> bool {
+        self.asked.contains(query)
+    }
+
     /// Marks a query as in flight; false if it is already, and will be repeated.
     pub(crate) fn begin(&mut self, query: &Query) -> bool {
         match self.in_flight.get_mut(query) {

@@ -3,6 +3,7 @@
 use super::Core;
 use super::queries::target_of;
 use super::timers::Timer;
+use crate::decide::Inspected;
 use catalog::{Answer, Query};
 use change::{Key, Live};
 use protocol::{Command, Content, WatchTarget};
@@ -14,6 +15,9 @@ use std::time::Duration;
 const AGAIN: Duration = Duration::from_secs(10);
 /// The same for an inspection, which a decision waits for.
 const INSPECT_AGAIN: Duration = Duration::from_secs(2);
+
+/// Records that were read are read again after this.
+const RECORDS_AGAIN: Duration = Duration::from_secs(3_600);
 
 /// Reads of objects in flight, each with the version that was known when it was sent.
 #[derive(Debug, Default)]
@@ -52,6 +56,8 @@ impl Core {
         }
         match self.discovery.kinds.find(&query.kind()) {
             Some(served) => self.commands.push(Command::Query { query, served }),
+            // Where nobody can look, nothing is known to be absent.
+            None if query == self.records.query() => self.answered(query, Answer::Unknown),
             None => self.answered(query, Answer::Absent),
         }
     }
@@ -59,14 +65,14 @@ impl Core {
     /// Takes an answer. A query that cannot be answered now keeps its last answer.
     pub(super) fn answered(&mut self, query: Query, mut answer: Answer) {
         let repeat = self.queries.end(&query);
-        if query == self.records.query() && !self.records.is_read() {
-            self.records.read(&answer);
-            if self.records.is_read() {
-                self.objects.take_recorded(&self.records);
-            } else {
-                self.timers.set(Timer::Query(query), self.now.monotonic.after(AGAIN));
+        if query == self.records.query() {
+            self.take_records(&answer);
+            if !self.queries.is_asked(&query) {
+                if repeat {
+                    self.send_query(query);
+                }
+                return;
             }
-            return self.report_readiness();
         }
         if self.discovery.kinds.find(&query.kind()).is_none() {
             answer = Answer::Absent;
@@ -83,6 +89,18 @@ impl Core {
             self.facts.answers.insert(query, answer);
             self.is_stale = true;
         }
+    }
+
+    /// Takes the records. They are read again now and then, because somebody may delete the ConfigMap.
+    fn take_records(&mut self, answer: &Answer) {
+        let (was_read, changes) = (self.records.is_read(), self.records.changes);
+        self.records.read(answer);
+        if self.records.is_read() && (!was_read || changes != self.records.changes) {
+            self.objects.take_recorded(&self.records);
+        }
+        let pause = if self.records.is_read() { RECORDS_AGAIN } else { AGAIN };
+        self.timers.set(Timer::Query(self.records.query()), self.now.monotonic.after(pause));
+        self.report_readiness();
     }
 
     /// Repeats the queries about an object, or about all of its kind.
@@ -148,7 +166,9 @@ impl Core {
                 let is_current = object.version() == version;
                 let inspected = self.inspection(key, &content);
                 if let Some(object) = self.objects.get_mut(key) {
+                    object.had_documents |= inspected.as_ref().is_some_and(Inspected::has_documents);
                     object.inspected = inspected;
+                    object.is_verified |= is_current;
                 }
                 if is_current {
                     self.enqueue(key);

@@ -7,6 +7,7 @@ use super::timers::Timer;
 use super::writes::{ApprovalUse, Pending, Repair};
 use crate::decide::{Inspected, Remembered, decide};
 use crate::decision::{Decision, PendingWrite, Verdict};
+use crate::gated::Approvals;
 use crate::notice::Notice;
 use crate::removal::decide_removal;
 use crate::status::ObjectState;
@@ -15,8 +16,6 @@ use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a write waits for another one that is being recorded.
-const RECORD_PAUSE: Duration = Duration::from_millis(50);
 /// How long a creation waits for budgets that could not be read.
 const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
@@ -35,26 +34,31 @@ impl Core {
         if matches!(object.live, Known::Unknown) {
             return;
         }
-        self.settle_approval(key);
-        let Some(object) = self.objects.get(key) else { return };
         let policy = self.policy(key);
         let restarts = object.restarts(policy);
+        let mut asked = None;
         let decision = match object.removal {
             None => decide(&object.observed(policy, &restarts), self.now),
             Some(cause) => match self.deletions_with(key) {
-                Together::NotKnown => return self.postpone_deletion(key),
+                Together::NotKnown { kinds, has_failed } => return self.postpone_deletion(key, kinds, has_failed),
                 Together::Known(many) => {
+                    asked = many.as_ref().map(|many| many.digest);
                     decide_removal(&object.removal_of(cause, policy, &restarts, many.as_ref()), self.now)
                 }
             },
         };
+        if object.removal.is_none() {
+            self.records.forget_deletion(key);
+        }
         if matches!(decision.verdict, Verdict::Write(_, PendingWrite::Delete)) {
-            self.start_deletions(key);
+            self.start_deletions(key, asked);
         }
         if let Some(wake) = decision.wake {
             self.timers.set(Timer::Reconcile(key.clone()), self.now.moment_of(wake));
         }
-        self.report_decision(key, &decision);
+        if !self.is_question_on_its_way(&decision) {
+            self.report_decision(key, &decision);
+        }
         self.advise(key);
         let Some(object) = self.objects.get_mut(key) else { return };
         object.state = state_of(object, &decision);
@@ -90,18 +94,10 @@ impl Core {
                 object.refused.clear();
             }
             Verdict::Write(effect, write) => {
-                let (notice, uses_approval) = (decision.notice, decision.uses_approval);
-                self.write(key, effect, Pending { write, notice, uses_approval });
+                let (notice, approval) = (decision.notice, decision.approval);
+                let version = object.live().map(|live| live.resource_version.clone());
+                self.write(key, effect, Pending { write, notice, approval, version });
             }
-        }
-    }
-
-    /// Counts an approval that was used.
-    pub(super) fn settle_approval(&mut self, key: &Key) {
-        let Some(object) = self.objects.get_mut(key) else { return };
-        if object.writes.approval == ApprovalUse::Used {
-            object.writes.approval = ApprovalUse::None;
-            self.records.use_approval(key);
         }
     }
 
@@ -114,7 +110,7 @@ impl Core {
             suspended: self.platform.suspended,
             excluded: self.platform.excludes(key),
             exclusions_unclear: self.platform.exclusions_unclear,
-            used_approvals: self.records.used(key),
+            approvals: Approvals { state: self.records.uid(), used: self.records.used(key), unused: None },
             hco_created: self.platform.created,
             nodes: self.surroundings.nodes(),
         }
@@ -125,28 +121,15 @@ impl Core {
         self.objects.get(key)?.inspection(self.policy(key), content)
     }
 
-    /// Whether a write that is recorded waits for another one: each record replaces the one before, so none may overtake that of an approval.
-    fn must_wait_for_record(&self, pending: &Pending) -> bool {
-        let has_budget = |pending: &Pending| matches!(pending.write, PendingWrite::Apply { recreation: Some(_), .. });
-        let mut in_flight = self.objects.iter().filter_map(|(_, object)| object.writes.pending.as_ref());
-        in_flight.any(|other| match pending.uses_approval {
-            true => other.uses_approval || has_budget(other),
-            false => has_budget(pending) && other.uses_approval,
-        })
-    }
-
     /// Sends a write, unless it is too early for another attempt.
     fn write(&mut self, key: &Key, effect: Effect, mut pending: Pending) {
         if !self.config.writes {
             return self.preview(key, effect, &pending.write);
         }
         let creates = matches!(effect, Effect::Apply { precondition: Precondition::Absent, .. });
-        if (creates || pending.uses_approval) && !self.records.is_read() {
+        if (creates || pending.approval.is_some()) && !self.records.is_read() {
             // Somebody may keep deleting it, and an approval may be used already: what could not be read is not empty.
             return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic.after(UNREAD_PAUSE));
-        }
-        if self.must_wait_for_record(&pending) {
-            return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic.after(RECORD_PAUSE));
         }
         let Some(object) = self.objects.get_mut(key) else { return };
         let is_another = match (&pending.write, &object.writes.failed) {
@@ -181,21 +164,23 @@ impl Core {
                 backup = Some(Backup { config_maps, namespace: self.config.namespace.clone() });
             }
         }
-        // The record is written first: whoever kills us then gives nobody a new budget, and leaves no approval to use again.
-        let record = if is_worn || pending.uses_approval {
-            let using = pending.uses_approval.then_some(key);
-            self.records.record(using, &self.discovery.kinds, self.now.wall)
-        } else {
-            None
-        };
-        let (attempt, must_record) = (object.writes.failures, pending.uses_approval);
+        if let Some(before) = pending.approval.filter(|before| *before == self.records.used(key)) {
+            self.records.use_approval(key);
+            object.writes.approval = ApprovalUse::Unused(before);
+        }
         if pending.write == PendingWrite::Delete {
             object.deleted = object.live().map(|live| live.uid.clone());
         }
+        let is_approved_deletion =
+            object.deleted.as_ref().is_some_and(|uid| self.records.approved_deletion(key, uid).is_some());
+        let (attempt, uses_approval) = (object.writes.failures, pending.approval.is_some());
         object.writes.pending = Some(pending);
         self.objects.write_started(key, self.now.monotonic);
-        let write = Write { key: key.clone(), served, effect, attempt, record, must_record, backup };
-        self.commands.push(Command::Write(Box::new(write)));
+        let write = Write { key: key.clone(), served, effect, attempt, backup };
+        match is_worn || uses_approval || is_approved_deletion {
+            true => self.send_recorded(write, uses_approval),
+            false => self.commands.push(Command::Write(Box::new(write))),
+        }
     }
 }
 
@@ -226,14 +211,10 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
 /// Whether an object has everything that a write of ours beside its desired state would write: our label and annotations.
 fn has_all(object: &Managed, effect: &Effect) -> bool {
     let (Some(live), Effect::Apply { object: applied, .. }) = (object.live(), effect) else { return false };
-    let mut applied = applied.value();
-    if let Some(metadata) = applied["metadata"].as_object_mut() {
-        // The precondition is no field of ours.
-        metadata.retain(|key, _| key != "uid" && key != "resourceVersion");
-    }
+    let applied = applied.value();
     let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
     let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
     let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
     let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
-    claim.fields().missing_of(&applied).is_empty() && ours.into_iter().all(is_same)
+    claim.fields().covers(&applied) && ours.into_iter().all(is_same)
 }

@@ -100,8 +100,9 @@ impl Core {
 
     /// Forgets an object that is gone, or not ours any more.
     pub(super) fn removed(&mut self, key: &Key) {
-        let Some(object) = self.drop_object(key) else { return };
+        let Some(object) = self.objects.remove(key) else { return };
         self.orphans.observe_absent(key);
+        self.records.end_deletion(key);
         self.notify(Notice::State(key.clone(), State::Forgotten));
         if object.removal == Some(Cause::Tombstone) {
             self.notify(Notice::State(key.clone(), State::TombstoneAbsent));
@@ -112,15 +113,9 @@ impl Core {
         self.close_unneeded_watches();
     }
 
-    fn drop_object(&mut self, key: &Key) -> Option<Box<Managed>> {
-        self.objects.get_mut(key)?.doubt_approval();
-        self.settle_approval(key);
-        self.objects.remove(key)
-    }
-
     /// Stops managing an object that no asset renders any more. It may have to be removed later, and nothing reports it again.
     pub(super) fn stop_managing(&mut self, key: &Key) {
-        let Some(object) = self.drop_object(key) else { return };
+        let Some(object) = self.objects.remove(key) else { return };
         self.notify(Notice::State(key.clone(), State::Forgotten));
         if matches!(&object.live, Known::Present(live) if live.labelled) || !object.writes.unanswered.is_empty() {
             self.orphans.observe(key);

@@ -24,6 +24,8 @@ pub(crate) enum Timer {
     Searches,
     /// There is room for another write, because one takes long.
     Room,
+    /// Write the records again.
+    Save,
 }
 
 /// All timers.

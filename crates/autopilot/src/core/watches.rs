@@ -48,6 +48,11 @@ impl Watches {
         self.open.get(target).is_some_and(|open| open.is_listed)
     }
 
+    /// Whether a watch of managed objects could not list them.
+    pub(crate) fn has_failed(&self, target: &WatchTarget) -> bool {
+        self.open.get(target).is_some_and(|open| !open.is_listed && !open.is_silent)
+    }
+
     /// Whether the first writes wait for a watch of managed objects that has neither listed nor failed yet.
     pub(crate) fn are_awaited(&self) -> bool {
         !self.has_waited && self.open.values().any(|open| open.is_silent)

@@ -49,20 +49,32 @@ pub(crate) struct Pending {
     pub(crate) write: PendingWrite,
     /// What to report when it succeeds.
     pub(crate) notice: Option<ObjectNotice>,
-    /// Whether it uses up a person's approval.
-    pub(crate) uses_approval: bool,
+    /// If it uses up a person's approval, how many were used before it.
+    pub(crate) approval: Option<u32>,
+    /// The version that it was decided for; an answer with the same version means that nothing has changed.
+    pub(crate) version: Option<String>,
 }
 
-/// What became of a person's approval.
+/// What became of a person's approval. It is counted as used before its write is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ApprovalUse {
-    /// There was none, or it is counted.
+    /// There was none, or it is used.
     #[default]
     None,
-    /// Its write had no answer, and may have happened.
-    InDoubt,
-    /// It was used, and is not counted yet.
-    Used,
+    /// Its write was not made, and may be tried again; how many approvals were used before it.
+    Unused(u32),
+    /// The same, but a write had no answer, and may have been made.
+    InDoubt(u32),
+}
+
+impl ApprovalUse {
+    /// How many approvals were used before the one that may be tried again.
+    pub(crate) fn unused(self) -> Option<u32> {
+        match self {
+            ApprovalUse::None => None,
+            ApprovalUse::Unused(before) | ApprovalUse::InDoubt(before) => Some(before),
+        }
+    }
 }
 
 /// The repair of a list whose key somebody changed, before an apply can succeed.

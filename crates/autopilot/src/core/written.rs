@@ -18,6 +18,9 @@ const REPORT_AFTER: u32 = 4;
 impl Core {
     /// Takes the answer to a write.
     pub(super) fn written(&mut self, key: &Key, result: Result<Written, WriteError>) {
+        if *key == self.records.key && self.saving.is_in_flight() {
+            return self.records_saved(result);
+        }
         if self.objects.write_ended(key) {
             // The object was dropped meanwhile; if it is managed again, its live state decides. Else it may exist now although the last
             // list did not show it.
@@ -31,23 +34,26 @@ impl Core {
             }
             return self.enqueue(key);
         }
-        if let Some(why) = result.as_ref().ok().and_then(|written| written.unrecorded.clone()) {
-            self.notify(Notice::RecordFailed { why });
-        }
         let now = self.now;
         let before = result.as_ref().ok().and_then(|written| written.before.as_ref());
         let adopted = before.and_then(|before| self.inspection(key, before)).map(|inspected| inspected.changes);
         let Some(object) = self.objects.get_mut(key) else { return };
-        let Some(Pending { write: pending, notice, uses_approval }) = object.writes.pending.take() else { return };
-        if uses_approval {
-            object.writes.approval = match (&result, &pending) {
-                (Ok(_), _) => ApprovalUse::Used,
-                (Err(WriteError::Transient { .. }), PendingWrite::Apply { .. }) => ApprovalUse::InDoubt,
-                // Nothing tells later whether it happened.
-                (Err(WriteError::Transient { .. }), _) => ApprovalUse::Used,
-                // An earlier attempt without an answer may be what made this one fail.
-                (Err(_), _) if object.writes.approval == ApprovalUse::InDoubt => ApprovalUse::InDoubt,
-                (Err(_), _) => ApprovalUse::None,
+        let Some(Pending { write: pending, mut notice, approval, version }) = object.writes.pending.take() else {
+            return;
+        };
+        let written = result.as_ref().ok().and_then(|written| written.live.as_ref());
+        if written.is_some_and(|live| version.as_ref() == Some(&live.resource_version)) {
+            // The server normalizes values, so that they only seemed to differ.
+            notice = notice.filter(|notice| !matches!(notice, ObjectNotice::Corrected { .. }));
+        }
+        if approval.is_some() {
+            object.writes.approval = match (&result, &pending, object.writes.approval.unused()) {
+                (Err(WriteError::Transient { .. }), PendingWrite::Apply { .. }, Some(before)) => {
+                    ApprovalUse::InDoubt(before)
+                }
+                // After another write nothing tells whether it happened.
+                (Ok(_) | Err(WriteError::Transient { .. }), _, _) => ApprovalUse::None,
+                (Err(_), _, _) => object.writes.approval,
             };
         }
         let is_adoption = matches!(pending, PendingWrite::Apply { adopts: true, .. });
@@ -87,6 +93,21 @@ impl Core {
                 self.failed(key, pending, error, drift);
             }
         }
+    }
+
+    /// A write was not sent, because the use of its approval could not be recorded.
+    pub(super) fn not_sent(&mut self, key: &Key, why: &str) {
+        if self.objects.write_ended(key) {
+            return self.enqueue(key);
+        }
+        let Some(object) = self.objects.get_mut(key) else { return };
+        object.writes.pending = None;
+        let at = self.now.monotonic.after(object.writes.fail(true));
+        object.writes.not_before = Some(at);
+        self.timers.set(Timer::Reconcile(key.clone()), at);
+        self.show(key, State::Failed);
+        let message = format!("the use of its approval could not be recorded: {why}");
+        self.report_held(key, Reason::WriteFailed { message });
     }
 
     /// Reports an object that was paused instead of being corrected.
@@ -133,6 +154,7 @@ impl Core {
             PendingWrite::Annotate { .. }
             | PendingWrite::Repair { .. }
             | PendingWrite::Release
+            | PendingWrite::EditDocuments { .. }
             | PendingWrite::Delete
             | PendingWrite::HandBack => None,
         };
@@ -204,6 +226,7 @@ fn succeed(
         PendingWrite::Annotate { budget } => object.budget = Some(budget),
         PendingWrite::Repair { digest } => (object.writes.repair, notice) = (Repair::Done { digest }, None),
         PendingWrite::Release => {}
+        PendingWrite::EditDocuments { budget } => (object.budget, object.inspected) = (Some(budget), None),
         PendingWrite::HandBack => (object.remembered, object.budget) = (None, None),
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.

@@ -3,11 +3,13 @@
 use super::{Inspected, Observed, Refused, Remembered, decide, inspect};
 use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
+use crate::gated::Approvals;
 use crate::notice::ObjectNotice;
 use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
 use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState, Window};
+use change::restarts::Scope;
 use change::{
     Changes, Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Planned,
     Reason, Restarts,
@@ -47,6 +49,7 @@ struct Situation {
     inspected: Option<Inspected>,
     source: &'static str,
     used_approvals: u32,
+    unused_approval: Option<u32>,
 }
 
 impl Situation {
@@ -81,10 +84,11 @@ impl Situation {
             inspected: None,
             source: "this",
             used_approvals: 0,
+            unused_approval: None,
             impact: Impact::Low,
             consent: Consent::default(),
             patchable: PatchableKinds::none(),
-            restarts: Restarts { pool: Some("worker".into()), nodes: vec!["w0".into()] },
+            restarts: Restarts { scope: Scope::Pool("worker".into()), nodes: vec!["w0".into()] },
         }
     }
 
@@ -110,7 +114,7 @@ impl Situation {
     /// Somebody approves what is asked for.
     fn approve(&mut self) {
         let Verdict::Hold(Reason::NeedsApproval { digest, .. }) = self.decide().verdict else { panic!() };
-        self.consent.approved.insert(digest);
+        self.consent.approved.insert(digest.unwrap());
     }
 
     fn decide_absent(&self) -> Decision {
@@ -130,7 +134,7 @@ impl Situation {
             unanswered: false,
             recreation: self.recreation,
             dropped: &[],
-            used_approvals: self.used_approvals,
+            approvals: Approvals { state: Some("state"), used: self.used_approvals, unused: self.unused_approval },
             half_done: None,
             suspended: self.suspended,
             patchable: &self.patchable,
@@ -140,6 +144,9 @@ impl Situation {
             restarts: &self.restarts,
             source: self.source,
             inspected: self.inspected.as_ref(),
+            is_verified: true,
+            documents: &[],
+            had_documents: false,
         }
     }
 }
@@ -353,7 +360,7 @@ fn a_patch_changes_the_desired_state_and_is_not_drift() {
 #[test]
 fn an_ignored_field_is_released_first_and_then_left_out() {
     let mut situation = Situation::settled().annotate("ignore-fields", "/spec/selector/app");
-    let Verdict::Write(Effect::PatchOwnership { patch }, _) = situation.decide().verdict else { panic!() };
+    let Verdict::Write(Effect::JsonPatch { patch }, _) = situation.decide().verdict else { panic!() };
     assert_eq!(patch[0], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}));
     let left = json!({"f:metadata": our_fields()["f:metadata"], "f:spec": {"f:type": {}}});
     assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/managedFields/0/fieldsV1", "value": left}));
@@ -395,7 +402,9 @@ fn nodes_never_restart_without_approval() {
     };
     let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts.nodes == ["w0"]);
     assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
-    assert!(!waits(&high(&|_| {}).decide()), "what we last applied ourselves may be put back");
+    assert!(waits(&high(&|_| {}).decide()), "a value that changed while nobody watched may run on the nodes by now");
+    let unchanged = Situation { impact: Impact::High, remembered: None, ..Situation::settled() };
+    assert!(!waits(&inspected(unchanged, "ClusterIP").decide()), "an apply that changes nothing waits for nobody");
     let applied_other = |situation: &mut Situation| {
         situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
     };
@@ -413,14 +422,18 @@ fn nodes_never_restart_without_approval() {
     assert!(!with(&[&applied_other, &waive]), "unless nobody wants to be asked");
     let mut approved = high(&applied_other);
     approved.approve();
-    assert!(approved.decide().uses_approval, "or somebody approved exactly that");
+    assert_eq!(approved.decide().approval, Some(0), "or somebody approved exactly that");
     approved.used_approvals = 1;
     assert!(waits(&approved.decide()), "an approval is used once");
-    approved.used_approvals = 0;
+    approved.unused_approval = Some(0);
+    assert_eq!(approved.decide().approval, Some(0), "unless its write was not made");
+    (approved.used_approvals, approved.unused_approval) = (0, None);
     approved.live.uid = "v".into();
     assert!(waits(&approved.decide()), "an approval is for one object");
     let other_version = |situation: &mut Situation| situation.source = "another version of the asset";
-    assert!(!with(&[&other_version]), "what runs so already is not asked about");
+    let mut upgraded = Situation { impact: Impact::High, remembered: None, ..Situation::settled() };
+    other_version(&mut upgraded);
+    assert!(!waits(&inspected(upgraded, "ClusterIP").decide()), "what runs so already is not asked about");
     assert!(with(&[&applied_other, &other_version]), "what another version of ourselves changes waits");
     assert!(!with(&[&forget, &waive]), "whose word is lost is still ours");
     // What somebody changed while nobody watched may run by now.
@@ -481,10 +494,8 @@ fn adopting_an_object_that_restarts_nodes_waits_for_approval() {
     let situation = foreign(Impact::High);
     assert_eq!(situation.decide().verdict, Verdict::Inspect);
     let mut situation = inspected(situation, "NodePort");
-    let Verdict::Hold(Reason::NeedsApproval { planned: Planned::Change(changes), .. }) = situation.decide().verdict
-    else {
-        panic!()
-    };
+    let Verdict::Hold(Reason::NeedsApproval { planned, .. }) = situation.decide().verdict else { panic!() };
+    let Planned::Change { changes, .. } = *planned else { panic!() };
     assert_eq!(changes.to_string(), r#".spec.type ("NodePort" -> "ClusterIP")"#);
     situation.approve();
     assert!(matches!(situation.decide().verdict, Verdict::Write(_, PendingWrite::Apply { adopts: true, .. })));

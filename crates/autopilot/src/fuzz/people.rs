@@ -37,6 +37,7 @@ pub(super) fn act(bed: &mut TestBed, random: &mut Random) {
         93..=95 => crds(bed, random),
         96 => hco(bed, random),
         97 => fight(bed, random),
+        98 => lose_records(bed),
         _ => finalizers(bed, random),
     }
 }
@@ -285,6 +286,12 @@ pub(super) fn restore_hco(bed: &mut TestBed) {
     if bed.stored(HCO).is_none() {
         bed.create_hco();
     }
+}
+
+fn lose_records(bed: &mut TestBed) {
+    bed.line("somebody deletes the records");
+    let key = bed.key(&format!("ConfigMap virt/{}", api::STATE));
+    let _ = bed.server.delete("person", &key, None);
 }
 
 fn finalizers(bed: &mut TestBed, random: &mut Random) {

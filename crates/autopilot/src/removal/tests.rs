@@ -1,6 +1,6 @@
 //! Every object that is not wanted, and what becomes of it.
 
-use super::{Cause, Proof, Removal, decide_removal};
+use super::{Cause, Removal, decide_removal};
 use crate::decision::Verdict;
 use crate::notice::ObjectNotice;
 use change::consent::ApprovalPolicy;
@@ -28,7 +28,7 @@ struct Situation {
     cause: Cause,
     live: Live,
     impact: Impact,
-    proof: Option<Proof<'static>>,
+    source: Option<&'static str>,
     never_pruned: bool,
     prune: bool,
     suspended: bool,
@@ -47,6 +47,7 @@ impl Situation {
             annotations: annotations.into_iter().collect(),
             managed_fields: ManagedFields::new(&fields.to_string()),
             labelled: true,
+            created: Some(at(0)),
             ..Live::default()
         };
         Situation {
@@ -54,7 +55,7 @@ impl Situation {
             cause: Cause::OptedOut,
             live,
             impact: Impact::Low,
-            proof: None,
+            source: None,
             never_pruned: false,
             prune: true,
             suspended: false,
@@ -100,7 +101,8 @@ impl Situation {
             live,
             impact: self.impact,
             restarts: &RESTARTS,
-            proof: self.proof,
+            source: self.source,
+            hco_created: Some(at(0)),
             never_pruned: self.never_pruned,
             prune: self.prune,
             suspended: self.suspended,
@@ -181,7 +183,7 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
     for cause in [Cause::OptedOut, Cause::NotNamed, Cause::Tombstone] {
         let mut situation = high(cause);
         let digest = waits(&situation).unwrap();
-        situation.consent.approved.insert(digest);
+        situation.consent.approved.insert(digest.unwrap());
         assert_eq!(waits(&situation), None);
         situation.live.uid = "another of the same name".into();
         assert!(waits(&situation).is_some(), "an approval is for one object");
@@ -193,10 +195,9 @@ fn a_deletion_that_restarts_nodes_waits_like_a_write() {
 #[test]
 fn only_a_user_of_this_hyperconverged_can_opt_out() {
     let made = |written: &str, created: Timestamp, cause: Cause| {
-        let proof = Some(Proof { source: "this", hco_created: Some(at(0)) });
         let situation = Situation::of(Some("created")).annotate("source", written);
         situation.with(|situation| {
-            (situation.proof, situation.cause, situation.live.created) = (proof, cause, Some(created));
+            (situation.source, situation.cause, situation.live.created) = (Some("this"), cause, Some(created));
         })
     };
     made("this", at(0), Cause::OptedOut).check(&expect!["delete u in 7, report Pruned { dropped: [] }"]);
@@ -205,6 +206,10 @@ fn only_a_user_of_this_hyperconverged_can_opt_out() {
             made(written, created, cause).check(&expect!["LeftBehind: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand"]);
         }
     }
+    let seen = made("another release", at(-1), Cause::OptedOut).with(|situation| situation.source = None);
+    seen.check(&expect![
+        "LeftBehind: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand"
+    ]);
     let adopted = made("this", at(-1), Cause::OptedOut).annotate("origin", "adopted");
     adopted.check(&expect!["hand back, report HandedBack"]);
     made("another release", at(0), Cause::Tombstone).check(&expect!["delete u in 7, report TombstoneDeleted"]);

@@ -92,6 +92,7 @@ fn adopting_what_restarts_nodes_waits() {
     let mut bed = unstarted(&["kernel"]);
     bed.create("person", &kernel("debug"));
     expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
         notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("debug" -> "quiet")
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();

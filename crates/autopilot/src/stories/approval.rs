@@ -1,11 +1,12 @@
 //! What restarts nodes waits for an approval.
 
 use super::{
-    HOUR, KERNEL, PLAIN, kernel, kernel_template, on_request, settled, settled_with_kernel, started, unstarted,
+    HOUR, KERNEL, PLAIN, SECOND, kernel, kernel_template, on_request, settled, settled_with_kernel, started, unstarted,
 };
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::Pack;
 use crate::testing::requests::Fault;
+use crate::testing::serving::Crd;
 use expect_test::expect;
 use serde_json::json;
 /// A MachineConfig for which somebody asks.
@@ -54,6 +55,7 @@ fn an_unknown_policy_asks() {
     bed.annotate(HCO, "approval=nnone");
     expect![[r#"
         notice Invalid: approval is "nnone", which counts as high-impact (did you mean none?); write none or high-impact
+        record ConfigMap virt/virt-platform-autopilot-state
         notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
@@ -299,9 +301,40 @@ fn a_new_version_that_drops_a_field_of_a_machine_config_needs_an_approval() {
     let mut without = kernel("quiet");
     without["spec"].as_object_mut().unwrap().remove("fips").unwrap();
     bed.upgrade(|pack| pack.with_template("kernel", &without.to_string()));
-    bed.advance(HOUR);
+    expect![[r#"
+        apply ConfigMap virt/plain: no change
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would remove .spec.fips
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
     assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(false), "removing a value may restart nodes");
     bed.approve(KERNEL);
     bed.settle();
     assert!(bed.value(KERNEL, "/spec/fips").is_null());
+}
+
+#[test]
+fn what_is_rendered_for_every_node_says_that_all_restart() {
+    let proxies = Crd { api_version: "config.openshift.io/v1", kind: "Proxy", plural: "proxies", namespaced: false };
+    let proxy = "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\nspec: {noProxy: a}\n";
+    let mut bed = TestBed::of(Pack::default().asset("proxy", "install: always", proxy));
+    bed.install_crd(&proxies);
+    bed.node_joins("w1", false);
+    let lines = bed.advance(SECOND);
+    assert!(lines.contains("creating it restarts all 2 nodes of the cluster: w0, w1; run"), "{lines}");
+}
+
+#[test]
+fn a_new_version_that_drops_the_label_of_a_pool_needs_an_approval() {
+    let mut bed = settled_with_kernel();
+    let mut without = kernel("quiet");
+    without["metadata"]["labels"] = json!({});
+    bed.upgrade(|pack| pack.with_template("kernel", &without.to_string()));
+    expect![[r#"
+        apply ConfigMap virt/plain: no change
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts the nodes it selects, which may be all of the cluster; run "virtpilot approve sha256:*". It would remove .metadata.labels.machineconfiguration.openshift.io/role
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
+    bed.approve(KERNEL);
+    bed.settle();
+    assert_eq!(bed.value(KERNEL, "/metadata/labels").as_object().unwrap().len(), 1, "only ours is left");
 }

@@ -1,11 +1,11 @@
 //! Approvals while things go wrong: nothing is approved twice, or without a question.
 
-use super::{HOUR, KERNEL, SECOND, kernel_template, settled, settled_with_kernel, started};
+use super::{HOUR, KERNEL, SECOND, config_map, kernel_template, settled, settled_with_kernel, started};
 use crate::status::{LineState, ObjectState};
 use crate::testing::bed::{DESCHEDULERS, HCO, TestBed};
 use crate::testing::pack::{self, Pack};
 use crate::testing::requests::Fault;
-use protocol::{Command, Search};
+use protocol::{Command, Event, Search, WatchEvent, WatchTarget};
 use serde_json::json;
 
 fn two() -> Pack {
@@ -30,6 +30,114 @@ fn cli(bed: &TestBed) -> Vec<String> {
             _ => None,
         })
         .collect()
+}
+
+/// The ConfigMap with the records.
+const RECORDS: &str = "ConfigMap virt/virt-platform-autopilot-state";
+
+#[test]
+fn lost_records_make_no_approval_valid_again() {
+    for (restarts, replaces) in [(true, false), (false, false), (false, true)] {
+        let mut bed = started(&["kernel"]);
+        bed.approve(KERNEL);
+        bed.settle();
+        bed.delete(RECORDS);
+        if restarts {
+            bed.restart();
+        }
+        if replaces {
+            bed.create("person", &config_map("virt-platform-autopilot-state", &json!({})));
+        }
+        bed.settle();
+        bed.delete(KERNEL);
+        let lines = bed.advance(2 * HOUR);
+        assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
+        assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+        bed.approve(KERNEL);
+        bed.settle();
+        assert!(bed.stored(KERNEL).is_some());
+    }
+}
+
+#[test]
+fn a_question_that_depends_on_lost_records_is_asked_again() {
+    for replaces in [false, true] {
+        let mut bed = started(&["kernel"]);
+        let asked = bed.asked_digest(KERNEL).unwrap();
+        bed.delete(RECORDS);
+        assert_eq!(cli(&bed), Vec::<String>::new(), "only the operator can write them");
+        if replaces {
+            bed.create("person", &config_map("virt-platform-autopilot-state", &json!({})));
+        }
+        bed.annotate(HCO, &format!("approved={asked}"));
+        let lines = bed.advance(SECOND);
+        assert!(bed.stored(KERNEL).is_none(), "{lines}");
+        assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+        assert_ne!(cli(&bed), [asked]);
+        bed.expect_silence();
+    }
+}
+
+#[test]
+fn an_approved_write_that_was_refused_is_approved_for_the_operator_and_status_alike() {
+    for takes_back in [false, true] {
+        let mut bed = started(&["kernel"]);
+        let first = bed.asked_digest(KERNEL).unwrap();
+        bed.fail_all(KERNEL, Fault::Refused(403, "no"));
+        bed.approve(KERNEL);
+        bed.advance(SECOND);
+        if takes_back {
+            bed.annotate(HCO, "approved-");
+            bed.advance(HOUR);
+            assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+        }
+        bed.annotate(HCO, &format!("approved={first},{}", cli(&bed)[0]));
+        bed.accept(KERNEL);
+        bed.advance(HOUR);
+        assert!(bed.stored(KERNEL).is_some());
+        bed.delete(KERNEL);
+        let lines = bed.advance(HOUR);
+        assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
+    }
+}
+
+#[test]
+fn a_refused_write_is_tried_again_under_its_approval() {
+    let mut bed = started(&["kernel"]);
+    bed.fail_next(KERNEL, Fault::Refused(403, "no"));
+    bed.approve(KERNEL);
+    bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn an_approved_write_is_not_made_without_its_record() {
+    let mut bed = started(&["kernel"]);
+    bed.fail_all(RECORDS, Fault::Refused(403, "no"));
+    bed.approve(KERNEL);
+    let lines = bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_none(), "{lines}");
+    assert!(
+        lines.contains("ApplyFailed MachineConfig kernel: it could not be written and is tried again: the use"),
+        "{lines}"
+    );
+    bed.accept(RECORDS);
+    bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn a_question_that_cannot_be_asked_says_why() {
+    let mut bed = super::unstarted(&["kernel"]);
+    bed.fail_all(RECORDS, Fault::Refused(403, "no"));
+    let lines = bed.advance(HOUR);
+    let why =
+        "the digest to approve is not known until the operator has written ConfigMap virt-platform-autopilot-state";
+    assert_eq!(lines.matches(why).count(), 1, "{lines}");
+    bed.accept(RECORDS);
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("run \"virtpilot approve sha256:"), "{lines}");
+    bed.expect_silence();
 }
 
 #[test]
@@ -270,6 +378,24 @@ fn a_kind_that_cannot_be_listed_holds_no_few_deletions() {
 }
 
 #[test]
+fn many_deletions_that_wait_for_a_list_say_which() {
+    let mut bed = many(4, 3, false);
+    bed.annotate(HCO, "autopilot=plain");
+    bed.restart();
+    bed.silent.insert("Service".into());
+    bed.advance(SECOND);
+    let (kind, namespace) = (bed.server.kind_called("Service"), "virt".to_owned());
+    let lost = WatchEvent::Lost { why: "forbidden".into(), is_unserved: false };
+    bed.handle(vec![Event::Watched(WatchTarget { kind, namespace }, lost)]);
+    let lines = bed.advance(HOUR);
+    let held = "notice ListIncomplete ConfigMap virt/x0: to be deleted, but it waits until Service can be listed";
+    assert_eq!((left(&bed), lines.matches(held).count()), (7, 1), "{lines}");
+    bed.silent.clear();
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("ApprovalRequired ConfigMap virt/x0"), "{lines}");
+}
+
+#[test]
 fn a_slow_list_does_not_make_many_deletions_few() {
     let mut bed = many(4, 5, false);
     bed.annotate(HCO, "autopilot=plain,s4");
@@ -308,6 +434,18 @@ fn a_count_that_cannot_be_read_is_not_zero() {
     bed.delete(KERNEL);
     bed.advance(HOUR);
     assert!(bed.stored(KERNEL).is_none());
+}
+
+#[test]
+fn records_of_a_kind_that_is_not_served_are_not_empty() {
+    let mut bed = started(&["kernel"]);
+    bed.approve(KERNEL);
+    bed.settle();
+    bed.server.kinds.retain(|served| served.kind.kind != "ConfigMap");
+    bed.restart();
+    bed.delete(KERNEL);
+    let lines = bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
 }
 
 #[test]

@@ -11,11 +11,12 @@ use std::time::Duration;
 fn a_start_creates_what_applies_and_asks_for_an_approval_of_the_rest() {
     let mut bed = TestBed::new();
     expect![[r#"
-        notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         create ConfigMap virt/plain
         create Service virt/service
+        record ConfigMap virt/virt-platform-autopilot-state
         notice AssetApplied ConfigMap virt/plain: applied
         notice AssetApplied Service virt/service: applied
+        notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         create ConfigMap virt/asking
         notice AssetApplied ConfigMap virt/asking: applied
     "#]].assert_eq(&bed.settle());
@@ -29,9 +30,9 @@ fn a_start_creates_what_applies_and_asks_for_an_approval_of_the_rest() {
     .assert_eq(&bed.settle());
     bed.restart();
     expect![[r#"
-        apply MachineConfig kernel: no change
         apply ConfigMap virt/plain: no change
         apply Service virt/service: no change
+        apply MachineConfig kernel: no change
         apply ConfigMap virt/asking: no change
     "#]]
     .assert_eq(&bed.settle());

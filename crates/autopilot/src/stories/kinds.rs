@@ -1,6 +1,6 @@
 //! Kinds that are installed, removed and served in another version.
 
-use super::{HOUR, PLAIN, SECOND, settled_with_kernel, started, unstarted};
+use super::{HOUR, MINUTE, PLAIN, SECOND, settled_with_kernel, started, unstarted};
 use crate::testing::bed::{DESCHEDULERS, HCO, HCOS, MACHINE_CONFIGS, TestBed};
 use crate::testing::serving::Crd;
 use expect_test::expect;
@@ -85,7 +85,7 @@ fn a_server_that_lags_behind_its_crds_is_asked_again_with_growing_pauses() {
 fn a_crd_that_nothing_needs_makes_nobody_ask() {
     let mut bed = started(&["plain"]);
     bed.install_crd(&Crd { api_version: "example.com/v1", kind: "Other", plural: "others", namespaced: true });
-    expect![[r#""#]].assert_eq(&bed.advance_verbosely(HOUR));
+    expect![[r#""#]].assert_eq(&bed.advance_verbosely(MINUTE));
 }
 
 #[test]

@@ -114,3 +114,45 @@ fn an_approval_is_for_the_objects_that_were_listed() {
     bed.advance(HOUR);
     assert_eq!(left(&bed, 8), 8, "another object is to be deleted, too");
 }
+
+#[test]
+fn approved_deletions_go_on_after_a_restart() {
+    let mut bed = with(9);
+    bed.annotate(HCO, "autopilot=plain");
+    bed.settle();
+    for number in [1, 3, 4, 6, 7] {
+        bed.fail_all(&format!("ConfigMap virt/x{number}"), Fault::Transient);
+    }
+    bed.fail_all("Service virt/x8", Fault::Transient);
+    bed.approve("ConfigMap virt/x0");
+    bed.settle();
+    assert_eq!(left(&bed, 9), 6, "more than a few are left");
+    bed.refusals.clear();
+    bed.restart();
+    let lines = bed.advance(HOUR);
+    assert_eq!(left(&bed, 9), 0, "{lines}");
+    assert!(!lines.contains("ApprovalRequired"), "{lines}");
+    bed.expect_silence();
+}
+
+#[test]
+fn approved_deletions_that_were_taken_back_are_asked_about_again() {
+    let mut bed = with(9);
+    bed.annotate(HCO, "autopilot=plain");
+    bed.settle();
+    for number in [1, 3, 4, 6, 7] {
+        bed.fail_all(&format!("ConfigMap virt/x{number}"), Fault::Transient);
+    }
+    bed.fail_all("Service virt/x8", Fault::Transient);
+    bed.approve("ConfigMap virt/x0");
+    bed.settle();
+    bed.refusals.clear();
+    bed.annotate(HCO, "autopilot-");
+    bed.restart();
+    bed.advance(HOUR);
+    assert_eq!(left(&bed, 9), 9);
+    bed.annotate(HCO, "autopilot=plain");
+    bed.restart();
+    let lines = bed.advance(HOUR);
+    assert_eq!(left(&bed, 9), 9, "{lines}");
+}

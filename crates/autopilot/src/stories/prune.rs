@@ -398,7 +398,7 @@ fn a_deletion_without_finalizers_is_not_reported_as_stuck() {
 }
 
 #[test]
-fn a_user_of_a_recreated_hyperconverged_who_asks_again_may_opt_out() {
+fn what_a_former_hyperconverged_wanted_stays_whether_or_not_the_operator_ran_when_it_was_recreated() {
     let mut bed = asked();
     bed.delete(HCO);
     bed.advance(MINUTE);
@@ -406,12 +406,21 @@ fn a_user_of_a_recreated_hyperconverged_who_asks_again_may_opt_out() {
     bed.annotate(HCO, "enable-opted=true");
     bed.settle();
     bed.annotate(HCO, "enable-opted-");
-    expect![[r#"
-        delete ConfigMap virt/opted
-        notice Pruned ConfigMap virt/opted: pruned: it was not wanted any more
-    "#]]
-    .assert_eq(&bed.settle());
-    bed.expect_silence();
+    for restarts in [false, true] {
+        if restarts {
+            bed.restart();
+        }
+        let lines = bed.settle();
+        assert!(lines.contains("LeftBehind ConfigMap virt/opted: not wanted any more, but kept: no user"), "{lines}");
+        bed.expect_silence();
+    }
+    // One that is created for the new HyperConverged is its own.
+    bed.delete(OPTED);
+    bed.annotate(HCO, "enable-opted=true");
+    bed.settle();
+    bed.annotate(HCO, "enable-opted-");
+    bed.settle();
+    assert!(bed.stored(OPTED).is_none());
 }
 
 #[test]

@@ -53,8 +53,9 @@ fn an_approval_shows_no_file_of_a_machine_config() {
         &mut bed,
         &reported,
         &expect![[r#"
-        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.config.passwd.users (redacted), .spec.config.storage.files ([{"contents":"(redacted)","path":"/etc/a... -> [{"contents":"(redacted)","path":"/etc/a...), .spec.kernelArguments[0] ("debug" -> "quiet")
-    "#]],
+            record ConfigMap virt/virt-platform-autopilot-state
+            notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.config.passwd.users (redacted), .spec.config.storage.files ([{"contents":"(redacted)","path":"/etc/a... -> [{"contents":"(redacted)","path":"/etc/a...), .spec.kernelArguments[0] ("debug" -> "quiet")
+        "#]],
     );
 }
 

@@ -36,7 +36,7 @@ fn a_new_cluster_shows_what_will_be_done_and_does_nothing() {
         lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
         gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
         asking (ConfigMap virt/asking) to be applied: it does not exist
-        kernel (MachineConfig kernel) held: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("debug" -> "quiet")
+        kernel (MachineConfig kernel) held: approval required: changing it restarts one node of pool worker: w0; the digest to approve is not known until the operator has written ConfigMap virt-platform-autopilot-state, or while that cannot be read. It would change .spec.kernelArguments[0] ("debug" -> "quiet")
         descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
         tombstones/old.yaml (ConfigMap virt/old) to be deleted: it is not wanted any more
     "#]].assert_eq(&bed.status());

@@ -11,7 +11,10 @@ pub(crate) fn verb(effect: &Effect) -> &'static str {
         Effect::Apply { precondition: Precondition::Absent, .. } | Effect::Create { .. } => "create",
         Effect::Apply { .. } => "apply",
         Effect::RepairLists { .. } => "repair",
-        Effect::PatchOwnership { .. } => "release",
+        Effect::JsonPatch { patch } if patch[1]["path"].as_str().is_some_and(|path| path.starts_with("/data")) => {
+            "edit"
+        }
+        Effect::JsonPatch { .. } => "release",
         Effect::Annotate { .. } => "annotate",
         Effect::HandBack { .. } => "hand back",
         Effect::Delete { .. } => "delete",

@@ -162,16 +162,13 @@ impl TestBed {
 
     fn write(&mut self, write: Write) -> Result<Written, Box<WriteError>> {
         let key = write.key.clone();
-        let verb = print::verb(&write.effect);
+        let verb = if key.name == api::STATE { "record" } else { print::verb(&write.effect) };
         let fault = match self.faults.get_mut(&key) {
             Some(faults) if !faults.is_empty() => faults.pop_front(),
             _ => self.refusals.get(&key).copied(),
         };
         let error = fault.and_then(|fault| fault.of_write(&key, &write.effect, write.backup.is_some()));
         if let Some(error) = error {
-            if let Some((key, _, effect)) = &write.record {
-                let _ = self.perform_effect(key, effect);
-            }
             self.line(&format!("{verb} {key}: {}", print::error(&error)));
             return Err(Box::new(error));
         }
@@ -189,10 +186,6 @@ impl TestBed {
     }
 
     fn perform(&mut self, write: Write) -> Result<Written, Box<WriteError>> {
-        if let Some((key, _, effect)) = &write.record {
-            self.line(&format!("record {key}"));
-            let _ = self.perform_effect(key, effect);
-        }
         let mut copy = None;
         if let Some(backup) = &write.backup {
             let before = self.server.get(&write.key).map(|stored| stored.whole(&write.key.kind.api_version()));
@@ -210,7 +203,7 @@ impl TestBed {
         let key = made.write.key.clone();
         self.made.push(made);
         match outcome {
-            Ok(stored) => Ok(Written { live: stored.map(|stored| stored.live()), before: copy, unrecorded: None }),
+            Ok(stored) => Ok(Written { live: stored.map(|stored| stored.live()), before: copy }),
             Err(Failure::Conflict(_)) => Err(Box::new(WriteError::Stale(key))),
             Err(Failure::Refused(code, message)) => Err(Box::new(WriteError::Refused { key, code, message })),
         }
@@ -249,7 +242,7 @@ impl TestBed {
                 let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
                 server.update(FIELD_MANAGER, key, |object| patch_json(object, &patch))
             }
-            Effect::PatchOwnership { patch } => server.update(FIELD_MANAGER, key, |object| patch_json(object, patch)),
+            Effect::JsonPatch { patch } => server.update(FIELD_MANAGER, key, |object| patch_json(object, patch)),
             Effect::Annotate { annotations, resource_version } => {
                 let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
                 server.update(FIELD_MANAGER, key, |object| merge(object, &patch))

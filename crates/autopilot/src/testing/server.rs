@@ -108,10 +108,13 @@ impl ApiServer {
             let owner = Owner { manager: manager.to_owned(), applies: true, time: self.time(), fields };
             return Ok(Some(self.insert(key, object, owner)));
         };
-        for field in ["uid", "resourceVersion"] {
-            if metadata[field].is_string() && metadata[field] != before.object["metadata"][field] {
-                return Err(Failure::Conflict(format!("the {field} of {key} is another")));
-            }
+        let is_another =
+            |field: &str| metadata[field].is_string() && metadata[field] != before.object["metadata"][field];
+        if is_another("uid") && metadata["resourceVersion"].is_null() {
+            return Err(Failure::Refused(422, "metadata.uid: Invalid value: field is immutable".into()));
+        }
+        if is_another("uid") || is_another("resourceVersion") {
+            return Err(Failure::Conflict(format!("{key} is another")));
         }
         let (live, mut owners) = (leaves(&before.object), before.owners.clone());
         let index = owners.iter().position(|owner| owner.applies && owner.manager == manager);

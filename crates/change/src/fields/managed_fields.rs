@@ -1,11 +1,13 @@
 //! `metadata.managedFields` as the server sent it, stored as text because a tree takes many times the memory.
 
-use crate::fields::field_set::{Entry, FieldSet};
-use crate::fields::pointer::{Pointer, escape};
+use crate::fields::entry::Entry;
+use crate::fields::field_set::FieldSet;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Deeper JSON is not parsed, so that no input can exhaust the stack.
 const DEEPEST: usize = 127;
@@ -41,6 +43,11 @@ impl ManagedFields {
         ManagedFields(text.into())
     }
 
+    /// How long the text is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether it can be parsed: fields of others may be nested deeper than anything of ours.
     pub fn is_readable(&self) -> bool {
         let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
@@ -62,7 +69,7 @@ impl ManagedFields {
 
     /// All entries, parsed.
     pub fn entries(&self) -> Vec<Entry> {
-        Entry::all(&self.value())
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 
     /// The entries as a JSON value.
@@ -83,27 +90,24 @@ impl ManagedFields {
 impl Claim {
     /// The claimed fields.
     pub fn fields(&self) -> FieldSet {
-        FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
+        FieldSet::parse(&self.fields).unwrap_or_default()
     }
 
     /// Whether the claim has this annotation; a write by another manager removes it from the claim.
     pub fn has_annotation(&self, key: &str) -> bool {
-        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        fields["f:metadata"]["f:annotations"].get(format!("f:{key}")).is_some()
-    }
-
-    /// The atomic field that a pointer leads into, such as a selector: nothing below it can have another owner.
-    pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
-        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        let (mut node, mut path) = (&fields, String::new());
-        for step in pointer.steps() {
-            if !path.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
-                return Some(path);
-            }
-            node = node.get(format!("f:{step}"))?;
-            path.push_str(&format!("/{}", escape(step)));
+        #[derive(Default, Deserialize)]
+        struct Fields<'a> {
+            #[serde(default, borrow, rename = "f:metadata")]
+            metadata: Metadata<'a>,
         }
-        None
+        #[derive(Default, Deserialize)]
+        struct Metadata<'a> {
+            #[serde(default, borrow, rename = "f:annotations")]
+            annotations: BTreeMap<Cow<'a, str>, IgnoredAny>,
+        }
+        // The rest may be large and is not read.
+        let fields: Fields<'_> = serde_json::from_str(&self.fields).unwrap_or_default();
+        fields.metadata.annotations.contains_key(format!("f:{key}").as_str())
     }
 
     /// Whether the other claim has the same fields and time. Equal sets usually have equal text, which is compared first because it is
@@ -116,7 +120,6 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::ManagedFields;
-    use crate::fields::pointer::Pointer;
     use serde_json::json;
 
     fn fields(text: &str, time: &str) -> ManagedFields {
@@ -143,14 +146,6 @@ mod tests {
         assert!(before.is_still(&claim(r#"{"f:b": {}, "f:a": {}}"#, "t")));
         assert!(!before.is_still(&claim(r#"{"f:a":{}}"#, "t")), "another manager took a field");
         assert!(!before.is_still(&claim(r#"{"f:a":{},"f:b":{}}"#, "u")), "somebody applied with our field manager");
-    }
-
-    #[test]
-    fn an_atomic_field_cannot_be_shared() {
-        let claim = fields(r#"{"f:spec":{"f:selector":{},"f:more":{".":{},"f:a/b":{}}}}"#, "t").claim("us").unwrap();
-        let around = |text: &str| claim.whole_around(&Pointer::parse(text).unwrap());
-        assert_eq!(around("/spec/selector/app").as_deref(), Some("/spec/selector"));
-        assert_eq!((around("/spec/selector"), around("/spec/more/a~1b"), around("/spec/none/x")), (None, None, None));
     }
 
     #[test]

@@ -16,8 +16,9 @@ pub struct Approval<'a> {
     pub wanted: Option<&'a Digest>,
     /// What would be done.
     pub planned: &'a Planned,
-    /// How many approvals were used for this object before: none can be used twice.
-    pub used: u32,
+    /// The uid of the ConfigMap that counts the used approvals of this object, and its count: none can be used twice, also not after the
+    /// ConfigMap was lost. `None` for a deletion, because no object has the same uid later.
+    pub count: Option<(&'a str, u32)>,
 }
 
 impl Approval<'_> {
@@ -27,9 +28,9 @@ impl Approval<'_> {
         let (operation, changes) = match self.planned {
             Planned::Create => ("create", Vec::new()),
             Planned::Delete => ("delete", Vec::new()),
-            Planned::Change(changes) => {
-                let change = |change: &crate::content::Change| json!([change.path, change.digest]);
-                ("change", changes.0.iter().map(change).collect::<Vec<Value>>())
+            Planned::Change { changes, removed } => {
+                let changed = changes.0.iter().map(|change| json!([change.path, change.digest]));
+                ("change", changed.chain(removed.iter().map(|path| json!(path))).collect::<Vec<Value>>())
             }
         };
         Digest::of(&json!({
@@ -38,7 +39,7 @@ impl Approval<'_> {
             "wanted": self.wanted,
             "operation": operation,
             "changes": changes,
-            "used": self.used,
+            "count": self.count,
         }))
     }
 }
@@ -58,9 +59,13 @@ mod tests {
         let key = |name: &str| Key { kind: Kind::new("v1", "X"), namespace: "n".into(), name: name.into() };
         let (one, two) = (key("one"), key("two"));
         let [wanted, other] = [1, 2].map(|number| Digest::of(&json!(number)));
-        let change = |before: i64| Planned::Change(changes(&json!({"spec": 1}), &json!({"spec": before}), true));
-        let (from_2, from_3) = (change(2), change(3));
-        let base = Approval { key: &one, uid: Some("u"), wanted: Some(&wanted), planned: &from_2, used: 0 };
+        let change = |before: i64, removed: &[&str]| Planned::Change {
+            changes: changes(&json!({"spec": 1}), &json!({"spec": before}), true),
+            removed: removed.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let (from_2, from_3, removing) = (change(2, &[]), change(3, &[]), change(2, &[".spec.a"]));
+        let base =
+            Approval { key: &one, uid: Some("u"), wanted: Some(&wanted), planned: &from_2, count: Some(("s", 0)) };
         let questions = [
             base,
             Approval { key: &two, ..base },
@@ -69,9 +74,12 @@ mod tests {
             Approval { wanted: Some(&other), ..base },
             Approval { wanted: None, ..base },
             Approval { planned: &from_3, ..base },
+            Approval { planned: &removing, ..base },
             Approval { planned: &Planned::Create, ..base },
             Approval { planned: &Planned::Delete, ..base },
-            Approval { used: 1, ..base },
+            Approval { count: Some(("s", 1)), ..base },
+            Approval { count: Some(("t", 0)), ..base },
+            Approval { count: None, ..base },
         ];
         let digests: BTreeSet<Digest> = questions.iter().map(Approval::digest).collect();
         assert_eq!(digests.len(), questions.len());

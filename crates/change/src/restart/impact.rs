@@ -26,16 +26,22 @@ struct ImpactRow {
     /// Only objects with this field, where `*` is any item of a list.
     field: Option<&'static str>,
     impact: Impact,
+    /// Whether it restarts every node of the cluster.
+    everywhere: bool,
     #[cfg_attr(not(test), expect(dead_code, reason = "it is for readers of the table, and a test requires it"))]
     why: &'static str,
 }
 
 const fn high(group: &'static str, kind: &'static str, why: &'static str) -> ImpactRow {
-    ImpactRow { group, kind, field: None, impact: Impact::High, why }
+    ImpactRow { group, kind, field: None, impact: Impact::High, everywhere: false, why }
+}
+
+const fn high_everywhere(group: &'static str, kind: &'static str, why: &'static str) -> ImpactRow {
+    ImpactRow { everywhere: true, ..high(group, kind, why) }
 }
 
 const fn medium(group: &'static str, kind: &'static str, why: &'static str) -> ImpactRow {
-    ImpactRow { group, kind, field: None, impact: Impact::Medium, why }
+    ImpactRow { group, kind, field: None, impact: Impact::Medium, everywhere: false, why }
 }
 
 const MACHINES: &str = "machineconfiguration.openshift.io";
@@ -58,6 +64,7 @@ const ROWS: &[ImpactRow] = &[
         kind: "Tuned",
         field: Some("/spec/recommend/*/machineConfigLabels"),
         impact: Impact::High,
+        everywhere: false,
         why: "its kernel arguments are rendered into a MachineConfig",
     },
     medium("tuned.openshift.io", "Tuned", "it configures kernels while they run"),
@@ -66,21 +73,25 @@ const ROWS: &[ImpactRow] = &[
         "SriovNetworkNodePolicy",
         "nodes are drained, and reboot to set up their devices",
     ),
-    high(CONFIG, "Proxy", "it is rendered into the configuration of every node"),
-    high(CONFIG, "Image", "its registries are rendered into the configuration of every node"),
-    high(CONFIG, "ImageDigestMirrorSet", "its mirrors are rendered into the configuration of every node"),
-    high(CONFIG, "ImageTagMirrorSet", "its mirrors are rendered into the configuration of every node"),
-    high(
+    high_everywhere(CONFIG, "Proxy", "it is rendered into the configuration of every node"),
+    high_everywhere(CONFIG, "Image", "its registries are rendered into the configuration of every node"),
+    high_everywhere(CONFIG, "ImageDigestMirrorSet", "its mirrors are rendered into the configuration of every node"),
+    high_everywhere(CONFIG, "ImageTagMirrorSet", "its mirrors are rendered into the configuration of every node"),
+    high_everywhere(
         "operator.openshift.io",
         "ImageContentSourcePolicy",
         "its mirrors are rendered into the configuration of every node",
     ),
-    high(CONFIG, "ClusterImagePolicy", "its policy is rendered into the configuration of every node"),
-    high(CONFIG, "ImagePolicy", "its policy is rendered into the configuration of every node"),
-    high(CONFIG, "Node", "its cgroup mode and latency profile are rendered into every kubelet's configuration"),
-    high(CONFIG, "FeatureGate", "its gates are rendered into every kubelet's configuration"),
-    high(CONFIG, "APIServer", "its TLS profile is rendered into every kubelet's configuration"),
-    high(CONFIG, "ClusterVersion", "an upgrade of the cluster reboots every node"),
+    high_everywhere(CONFIG, "ClusterImagePolicy", "its policy is rendered into the configuration of every node"),
+    high_everywhere(CONFIG, "ImagePolicy", "its policy is rendered into the configuration of every node"),
+    high_everywhere(
+        CONFIG,
+        "Node",
+        "its cgroup mode and latency profile are rendered into every kubelet's configuration",
+    ),
+    high_everywhere(CONFIG, "FeatureGate", "its gates are rendered into every kubelet's configuration"),
+    high_everywhere(CONFIG, "APIServer", "its TLS profile is rendered into every kubelet's configuration"),
+    high_everywhere(CONFIG, "ClusterVersion", "an upgrade of the cluster reboots every node"),
     medium(CONFIG, "*", "it configures the whole cluster"),
     medium("operator.openshift.io", "*", "it configures an operator of the whole cluster"),
     medium("security.openshift.io", "SecurityContextConstraints", "it decides what pods of all namespaces may do"),
@@ -93,6 +104,11 @@ impl Impact {
     /// The least impact of a write to an object of this kind, whatever its content.
     pub fn implied_by(group: &str, kind: &str) -> Impact {
         implied(ROWS.iter(), group, kind, None)
+    }
+
+    /// Whether a write to an object of this kind restarts every node of the cluster.
+    pub fn is_everywhere(group: &str, kind: &str) -> bool {
+        ROWS.iter().any(|row| row.everywhere && (row.group, row.kind) == (group, kind))
     }
 
     /// The impact of an asset that renders this object: a declared impact may raise what the object implies, never lower it.

@@ -9,25 +9,40 @@ const NAMED: usize = 5;
 /// The nodes that restart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Restarts {
-    /// Their pool, if the object names one.
-    pub pool: Option<String>,
-    /// Their names.
+    /// Which nodes of the cluster they are.
+    pub scope: Scope,
+    /// Their names, as far as the scope tells them.
     pub nodes: Vec<String>,
+}
+
+/// Which nodes of the cluster restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Scope {
+    /// Those that the object selects, in a way that is not evaluated here.
+    #[default]
+    Selected,
+    /// Those of the pool that the object names.
+    Pool(String),
+    /// All of them.
+    Cluster,
 }
 
 impl fmt::Display for Restarts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(pool) = &self.pool else {
-            return write!(f, "the nodes of the pools it selects");
+        let (all, of) = match &self.scope {
+            Scope::Selected => return write!(f, "the nodes it selects, which may be all of the cluster"),
+            Scope::Pool(pool) => ("", format!("of pool {pool}")),
+            Scope::Cluster => ("all ", "of the cluster".to_owned()),
         };
         let nodes = &self.nodes;
         match nodes.len() {
-            0 => write!(f, "the nodes of pool {pool} (there are none now)"),
-            1 => write!(f, "one node of pool {pool}: {}", nodes[0]),
+            0 => write!(f, "the nodes {of} (there are none now)"),
+            1 => write!(f, "one node {of}: {}", nodes[0]),
             count if count > NAMED => {
-                write!(f, "{count} nodes of pool {pool}: {} and {} more", nodes[..NAMED].join(", "), count - NAMED)
+                write!(f, "{all}{count} nodes {of}: {} and {} more", nodes[..NAMED].join(", "), count - NAMED)
             }
-            count => write!(f, "{count} nodes of pool {pool}: {}", nodes.join(", ")),
+            count => write!(f, "{all}{count} nodes {of}: {}", nodes.join(", ")),
         }
     }
 }

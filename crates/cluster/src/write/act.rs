@@ -17,17 +17,10 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
-/// Makes one write with what has to be done before it: the record, then the backup. Writes under the identity's field manager.
+/// Makes one write, after its backup. Writes under the identity's field manager.
 pub async fn write(server: &Server, permit: &Permit, write: Write) -> Result<Written, WriteError> {
-    let Write { key, served, effect, attempt, record, must_record, backup } = write;
+    let Write { key, served, effect, attempt, backup } = write;
     let field_manager = server.identity.field_manager;
-    let unrecorded = match record {
-        Some((key, served, effect)) => match act(server, permit, field_manager, &served, &key, effect, 0).await {
-            Err(error) if must_record => return Err(error),
-            result => result.err().map(|error| error.to_string()),
-        },
-        None => None,
-    };
     let before = match backup {
         Some(Backup { config_maps, namespace }) => {
             Some(backup::take(server, permit, &config_maps, &namespace, &served, &key).await?)
@@ -35,7 +28,7 @@ pub async fn write(server: &Server, permit: &Permit, write: Write) -> Result<Wri
         None => None,
     };
     let written = act(server, permit, field_manager, &served, &key, effect, attempt).await?;
-    Ok(Written { before, unrecorded, ..written })
+    Ok(Written { before, ..written })
 }
 
 /// Sends one effect under this field manager.
@@ -100,7 +93,7 @@ fn prepare(effect: Effect, field_manager: &str, served: &Served, key: &Key) -> P
             Prepared::Ready(request, Expected::Object)
         }
         Effect::RepairLists { object, .. } => Prepared::Repair(object.text().to_owned()),
-        Effect::PatchOwnership { patch } => ready(Method::PATCH, managed_url, JSON_PATCH, patch, Expected::Object),
+        Effect::JsonPatch { patch } => ready(Method::PATCH, managed_url, JSON_PATCH, patch, Expected::Object),
         Effect::Annotate { annotations, resource_version } => {
             let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
             ready(Method::PATCH, managed_url, MERGE_PATCH, patch, Expected::Object)
@@ -242,7 +235,7 @@ mod tests {
                 Effect::ApplyStatus { object: object.clone() },
                 "PATCH /api/v1/namespaces/n/services/x/status?fieldManager=me&force=true&fieldValidation=Strict",
             ),
-            (Effect::PatchOwnership { patch: object.clone() }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
+            (Effect::JsonPatch { patch: object.clone() }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
             (Effect::HandBack { patch: object }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
             (
                 Effect::Delete { uid: "u".into(), resource_version: "7".into() },

@@ -86,7 +86,7 @@ impl EventJournal {
                 None
             }
             Notice::RecordFailed { why } => {
-                tracing::warn!("could not record the budgets of recreation: {why}");
+                tracing::warn!("could not write ConfigMap {}: {why}; trying again", api::STATE);
                 None
             }
             Notice::Retry { why, wait } => {

@@ -4,7 +4,7 @@ use super::evaluation::Evaluation;
 use super::print;
 use anyhow::bail;
 use autopilot::{LineState, ObjectState, StatusLine};
-use change::{Consent, Digest};
+use change::{Consent, Digest, Reason};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -21,14 +21,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "{text:?} is not a digest; copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
         );
     };
-    let waiting: Vec<(Digest, String)> = arguments
+    let waiting: Vec<(Option<Digest>, String)> = arguments
         .evaluation
         .evaluate(arguments.evaluation.catalog()?)?
         .status()
         .into_iter()
         .filter_map(|line| asked(&line))
         .collect();
-    let is_asked = waiting.iter().any(|(asked, _)| *asked == digest);
+    let is_asked = waiting.iter().any(|(asked, _)| *asked == Some(digest));
     arguments.evaluation.target().with(async |reached| {
         let add = |before: Option<&str>| {
             let before = before.map(str::trim).unwrap_or_default();
@@ -49,15 +49,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })
 }
 
-/// What a line of the status asks to approve, and for which object.
-fn asked(line: &StatusLine) -> Option<(Digest, String)> {
+/// What a line of the status asks to approve, and for which object; no digest if the operator has not asked yet.
+fn asked(line: &StatusLine) -> Option<(Option<Digest>, String)> {
     let LineState::Object(ObjectState::Held(reason)) = &line.state else { return None };
     let object = line.key.as_ref().map_or(line.component.clone(), ToString::to_string);
-    Some((*reason.asked()?, object))
+    let digest = reason.asked().copied();
+    (digest.is_some() || matches!(reason, Reason::NeedsApproval { .. })).then_some((digest, object))
 }
 
-fn refusal(digest: Digest, waiting: &[(Digest, String)]) -> String {
-    let waiting: Vec<String> = waiting.iter().map(|(digest, object)| format!("{object} ({digest})")).collect();
+fn refusal(digest: Digest, waiting: &[(Option<Digest>, String)]) -> String {
+    let line = |(digest, object): &(Option<Digest>, String)| match digest {
+        Some(digest) => format!("{object} ({digest})"),
+        None => format!("{object} (start the operator: it has not asked yet)"),
+    };
+    let waiting: Vec<String> = waiting.iter().map(line).collect();
     let waiting = if waiting.is_empty() { "nothing".to_owned() } else { waiting.join(", ") };
     format!(
         "nobody asks to approve {digest}; waiting for an approval: {waiting}; a digest changes with the change, and is good for one write"

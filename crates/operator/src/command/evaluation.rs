@@ -89,7 +89,7 @@ impl Evaluation {
             if core.has_evaluated() && !core.has_read_records() {
                 let state = api::STATE;
                 eprintln!(
-                    "warning: could not read ConfigMap {state}; the digests to approve may be others than the operator's"
+                    "warning: could not read ConfigMap {state}; without it, the digests to approve are not known"
                 );
             }
             match core.has_evaluated() {

@@ -70,8 +70,14 @@ async fn compare(running: &mut Running, scene: &str) -> BTreeMap<String, usize> 
                 ] {
                     events.extend(running.events(reason).await);
                 }
+                // Only the operator writes what a digest depends on.
+                let unasked = why.split_once("; the digest to approve is not known until");
+                let is_asked = unasked.is_some_and(|(why, _)| {
+                    let note = format!("{object}: {why}; run \"virtpilot approve sha256:");
+                    events.iter().any(|event| event.starts_with(&note))
+                });
                 // What is wrong with the whole is reported once.
-                is_same && (events.contains(&note) || events.contains(&why))
+                is_same && (events.contains(&note) || events.contains(&why) || is_asked)
             }
             "to be applied" => after.is_some() && !is_same,
             "to be deleted" => before.is_some() && after.is_none(),

@@ -33,9 +33,12 @@ async fn an_approved_object_changes_from_held_to_in_sync() {
             serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
         lines.as_array().unwrap().iter().find(|line| line["asset"] == asset).unwrap().clone()
     };
-    let held = state("swap-enable");
-    assert_eq!(held["state"], "held");
-    let digest = digest_in(held["why"].as_str().unwrap()).unwrap().to_owned();
+    let digest = eventually("the operator asks", async || {
+        let held = state("swap-enable");
+        assert_eq!(held["state"], "held");
+        digest_in(held["why"].as_str().unwrap()).map(str::to_owned)
+    })
+    .await;
     let nobody = virtpilot(Some(&kubeconfig), &["approve", &format!("sha256:{}", "0".repeat(64))]);
     assert_eq!(nobody.code, Some(1));
     assert!(nobody.stderr.contains("nobody asks to approve") && nobody.stderr.contains(&digest), "{}", nobody.stderr);

@@ -43,8 +43,7 @@ impl Keeper {
                 if self.writes {
                     let (object, precondition) = (desired("kept", "1"), Precondition::Absent);
                     let effect = Effect::apply(object, precondition, true);
-                    let write =
-                        Write { key, served, effect, attempt: 0, record: None, must_record: false, backup: None };
+                    let write = Write { key, served, effect, attempt: 0, backup: None };
                     commands.push(Command::Write(write.into()));
                 } else {
                     commands.push(Command::Search { search: Search::Label(WatchTarget::of(&key)), served });
@@ -60,8 +59,7 @@ impl Keeper {
                 let effect = Effect::Delete { uid, resource_version };
                 if self.writes {
                     self.writes = false;
-                    let write =
-                        Write { key, served, effect, attempt: 0, record: None, must_record: false, backup: None };
+                    let write = Write { key, served, effect, attempt: 0, backup: None };
                     commands.push(Command::Write(write.into()));
                 }
             }

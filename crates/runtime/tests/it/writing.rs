@@ -19,7 +19,7 @@ impl Stage {
 
     fn one(&self, key: &Key, effect: Effect) -> Write {
         let served = self.kinds.find(&key.kind).unwrap();
-        Write { key: key.clone(), served, effect, attempt: 0, record: None, must_record: false, backup: None }
+        Write { key: key.clone(), served, effect, attempt: 0, backup: None }
     }
 
     async fn whole(&self, key: &Key) -> Value {
@@ -32,7 +32,7 @@ fn apply(value: &str, precondition: Precondition, force: bool) -> Effect {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_is_guarded_recorded_and_backed_up() {
+async fn a_write_is_guarded_and_backed_up() {
     let (_playground, server) = start().await;
     let kinds = discovery::discover(&server).await.unwrap();
     let stage = Stage { server, kinds, permit: lease::without_election() };
@@ -61,16 +61,24 @@ async fn a_write_is_guarded_recorded_and_backed_up() {
     assert!(matches!(refused, Err(WriteError::Refused { code: 409, .. })), "{refused:?}");
     assert_eq!(stage.whole(&key).await["data"]["a"], "3");
 
-    // A write first makes its record and its backup.
+    // An apply that names a uid goes only to that object, and creates none.
+    let of_uid = |name: &str, uid: &str| {
+        let mut object = desired(name, "3");
+        object["metadata"]["uid"] = json!(uid);
+        stage.one(&config_map(name), Effect::apply(object, Precondition::None, true))
+    };
+    assert_eq!(stage.write(of_uid("x", &created.uid)).await.unwrap().live.unwrap().uid, created.uid);
+    let other = stage.write(of_uid("x", "00000000-0000-0000-0000-000000000000")).await;
+    assert!(matches!(other, Err(WriteError::Refused { code: 422, .. })), "{other:?}");
+    let missing = stage.write(of_uid("missing", &created.uid)).await;
+    assert!(matches!(missing, Err(WriteError::Stale(_))), "{missing:?}");
+
+    // A write first makes its backup.
     let mut write = stage.one(&key, apply("4", Precondition::None, true));
-    let record = config_map("record");
-    let effect = Effect::apply(desired("record", "kept"), Precondition::None, true);
-    write.record = Some((record.clone(), served.clone(), effect));
     write.backup = Some(Backup { config_maps: served.clone(), namespace: "default".into() });
     let written = stage.write(write).await.unwrap();
     assert_eq!(written.before.unwrap()["data"]["a"], "3");
     assert_eq!(stage.whole(&key).await["data"]["a"], "4");
-    assert_eq!(stage.whole(&record).await["data"]["a"], "kept");
     let backups = list::metadata(&stage.server, &served, "default", &change::backup::selector(&key)).await.unwrap();
     assert_eq!(backups.len(), 1);
 
@@ -86,7 +94,7 @@ async fn a_write_is_guarded_recorded_and_backed_up() {
 
     // Objects are found by the label of the identity.
     let found = list::lives(&stage.server, &served, "", &IDENTITY.selector()).await.unwrap();
-    assert_eq!(found.iter().map(|(key, _)| key.name.as_str()).collect::<Vec<_>>(), ["record", "x"]);
+    assert_eq!(found.iter().map(|(key, _)| key.name.as_str()).collect::<Vec<_>>(), ["x"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -86,9 +86,9 @@ fn config() -> ProptestConfig {
 /// Everything that is printed of changes: in events, log lines and the output of `status`.
 fn printed(changes: &Changes) -> String {
     let needed = Reason::NeedsApproval {
-        digest: Digest::of(&json!(1)),
-        restarts: Restarts { pool: None, nodes: Vec::new() },
-        planned: Planned::Change(changes.clone()),
+        digest: Some(Digest::of(&json!(1))),
+        restarts: Restarts::default(),
+        planned: Box::new(Planned::Change { changes: changes.clone(), removed: Vec::new() }),
     };
     format!("{changes} {changes:?} {needed} {needed:?} {}", serde_json::to_string(&needed).unwrap())
 }
