@@ -111,6 +111,11 @@ pub enum Reason {
     Suspended,
     /// The list of excluded objects cannot be read, so the object may be excluded.
     ExclusionsUnclear,
+    /// Its content could not be read, and is tried again.
+    ReadFailed {
+        /// Why.
+        message: String,
+    },
     /// Its managedFields cannot be read, so it is not known who owns its fields.
     OwnersUnreadable,
     /// Another manager applied these fields.
@@ -254,7 +259,7 @@ impl Reason {
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
             Reason::Suspended | Reason::ExclusionsUnclear => ("InvalidConfiguration", Warning, Waiting),
-            Reason::OwnersUnreadable => ("ApplyFailed", Warning, Failed),
+            Reason::OwnersUnreadable | Reason::ReadFailed { .. } => ("ApplyFailed", Warning, Failed),
             Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, Waiting),
         }
     }
@@ -355,6 +360,9 @@ impl fmt::Display for Reason {
                 "disabled-resources of the HyperConverged cannot be read, so it may be excluded; it is left as it is until \
                  that is corrected"
             ),
+            Reason::ReadFailed { message } => {
+                write!(f, "its content decides what to do, and could not be read; it is tried again: {message}")
+            }
             Reason::OwnersUnreadable => write!(
                 f,
                 "its managedFields are nested too deeply to be read, so it is not known who owns its fields; it is left as it \

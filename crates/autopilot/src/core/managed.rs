@@ -40,6 +40,8 @@ pub(crate) struct Managed {
     pub(crate) had_documents: bool,
     /// When its content was last read, so that an object that changes often is not read as often.
     pub(crate) inspected_at: Option<Moment>,
+    /// How often reading its content has failed since it last succeeded.
+    pub(crate) failed_inspections: u32,
     pub(crate) budget: Option<Budget>,
     /// Its budget of recreations, once somebody has deleted it.
     pub(crate) recreation: Option<Budget>,
@@ -102,6 +104,7 @@ impl Managed {
             is_verified: true,
             had_documents: false,
             inspected_at: None,
+            failed_inspections: 0,
             budget: None,
             recreation: None,
             dropped: Vec::new(),

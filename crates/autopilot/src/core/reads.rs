@@ -1,11 +1,13 @@
 //! Single reads: queries of templates, metadata that no watch will report again, and whole objects.
 
 use super::Core;
+use super::managed::Managed;
 use super::queries::target_of;
 use super::timers::Timer;
 use crate::decide::Inspected;
+use crate::notice::State;
 use catalog::{Answer, Query};
-use change::{Key, Live};
+use change::{Backoff, Key, Live, Reason, redact};
 use protocol::{Command, Content, WatchTarget};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,8 +15,10 @@ use std::time::Duration;
 
 /// A read that failed is repeated after this.
 const AGAIN: Duration = Duration::from_secs(10);
-/// The same for an inspection, which a decision waits for.
-const INSPECT_AGAIN: Duration = Duration::from_secs(2);
+/// The same for an inspection, which a decision waits for; an object that can never be read costs few requests.
+const INSPECT_AGAIN: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
+/// An inspection that has failed so often is reported.
+const REPORT_AFTER: u32 = 4;
 
 /// Records that were read are read again after this.
 const RECORDS_AGAIN: Duration = Duration::from_secs(3_600);
@@ -141,7 +145,7 @@ impl Core {
     pub(super) fn inspect(&mut self, key: &Key) {
         let Some(served) = self.watches.served(&WatchTarget::of(key)) else { return };
         let Some(object) = self.objects.get_mut(key) else { return };
-        let next = object.inspected_at.map(|at| at.after(INSPECT_AGAIN));
+        let next = object.inspected_at.map(|at| at.after(inspection_pause(object)));
         if let Some(next) = next.filter(|next| self.now.monotonic < *next) {
             return self.timers.set(Timer::Reconcile(key.clone()), next);
         }
@@ -157,8 +161,9 @@ impl Core {
         if !self.watches.is_open(&WatchTarget::of(key)) {
             return;
         }
-        let again = self.now.monotonic.after(INSPECT_AGAIN);
         let Some(object) = self.objects.get_mut(key) else { return };
+        object.failed_inspections = if found.is_err() { object.failed_inspections.saturating_add(1) } else { 0 };
+        let again = self.now.monotonic.after(inspection_pause(object));
         match found {
             Ok(Some((live, content))) => {
                 let version = live.version();
@@ -178,7 +183,21 @@ impl Core {
                 }
             }
             // Its watch reports the deletion, or has already reported the object that was created after it.
-            Ok(None) | Err(_) => self.timers.set(Timer::Reconcile(key.clone()), again),
+            Ok(None) => self.timers.set(Timer::Reconcile(key.clone()), again),
+            Err(why) => {
+                let is_reported = object.failed_inspections >= REPORT_AFTER;
+                self.timers.set(Timer::Reconcile(key.clone()), again);
+                if is_reported {
+                    self.show(key, State::Failed);
+                    let message = redact::message::redact(&key.kind, &why);
+                    self.report_held(key, Reason::ReadFailed { message });
+                }
+            }
         }
     }
+}
+
+/// How long after an inspection the object is not inspected again.
+fn inspection_pause(object: &Managed) -> Duration {
+    INSPECT_AGAIN.pause(object.failed_inspections.saturating_sub(1))
 }

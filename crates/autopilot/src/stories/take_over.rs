@@ -112,6 +112,21 @@ fn a_failed_inspection_is_repeated() {
 }
 
 #[test]
+fn an_object_that_can_never_be_read_is_reported_once_and_costs_few_requests() {
+    let mut bed = inherited(plain("7"), "plain");
+    bed.run_until(|command| matches!(command, Command::Inspect { .. }));
+    bed.fail_reads(1_000);
+    let lines = bed.advance_verbosely(super::HOUR);
+    let count = |text: &str| lines.lines().filter(|line| line.contains(text)).count();
+    assert!((20..=70).contains(&count("inspect ConfigMap virt/plain")), "{lines}");
+    assert_eq!(count("ApplyFailed ConfigMap virt/plain: its content decides what to do, and could not be read"), 1);
+    bed.fail_reads(0);
+    let lines = bed.advance(super::MINUTE);
+    assert!(lines.contains("notice TakenOver ConfigMap virt/plain"), "{lines}");
+    bed.expect_silence();
+}
+
+#[test]
 fn another_release_restarts_no_nodes_and_changes_the_rest() {
     let mut bed = settled_with_kernel();
     let plain = crate::testing::pack::config_map("plain", "data: {level: \"2\"}");
