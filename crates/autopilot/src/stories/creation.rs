@@ -204,3 +204,15 @@ fn another_release_changes_what_its_assets_render() {
     assert_eq!(bed.value(PLAIN, "/data"), json!({"level": "2"}));
     bed.expect_silence();
 }
+
+#[test]
+fn another_release_that_wants_the_same_is_no_event() {
+    let mut bed = started(&["plain"]);
+    let same = crate::testing::pack::config_map("plain", "data: {mode: auto, level: \"1\"} # in other words");
+    bed.upgrade(|pack| pack.with_template("plain", &same));
+    expect![[r#"
+        apply ConfigMap virt/plain
+    "#]]
+    .assert_eq(&bed.advance(SECOND));
+    bed.expect_silence();
+}
