@@ -1,19 +1,20 @@
 # Start with `make demo` and `make test`. Both download and build what they need; later runs are fast.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench faults fuzz needs
+.PHONY: help demo test lint bench faults fuzz mutants needs
 
 # Outside the clone, so that all clones on this machine share it.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 
 help:
-	@echo 'make demo    start the playground and let the autopilot show what it does on it'
-	@echo 'make test    lint, tidy, unit and integration tests'
-	@echo 'make lint    formatting, clippy and doc links alone'
-	@echo 'make bench   measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
-	@echo 'make faults  let everything go wrong between operator and server, one thing at a time (fifteen minutes)'
-	@echo 'make fuzz    try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
+	@echo 'make demo     start the playground and let the autopilot show what it does on it'
+	@echo 'make test     lint, tidy, unit and integration tests'
+	@echo 'make lint     formatting, clippy and doc links alone'
+	@echo 'make bench    measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
+	@echo 'make faults   let everything go wrong between operator and server, one thing at a time (fifteen minutes)'
+	@echo 'make fuzz     try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
+	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (hours; MUTANTS="--package change" for one crate)'
 
 demo: needs
 	@$(LOCKED) build
@@ -34,13 +35,16 @@ faults: needs
 fuzz: needs
 	@$(LOCKED) locked-fuzz
 
+mutants: needs
+	@$(LOCKED) locked-mutants
+
 # Cargo does not distinguish two clones that share a target folder and would use the other's newer build. So only one clone at a
 # time uses it, and the workspace crates are rebuilt when the clone has changed; dependencies are kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
 
-.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz
+.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -66,6 +70,7 @@ locked-bench: own
 	cargo build --workspace --locked --release
 	@'$(CARGO_TARGET_DIR)/release/xtask' gen-pack '$(CARGO_TARGET_DIR)/bench-pack'
 	@'$(CARGO_TARGET_DIR)/release/virtpilot-bench' --pack '$(CARGO_TARGET_DIR)/bench-pack' $(BENCH)
+	cargo bench --workspace --locked --bench large_objects
 
 locked-faults: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
@@ -73,6 +78,14 @@ locked-faults: build
 
 locked-fuzz: build
 	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'
+
+# Its version is part of the path, so that another one is built when it changes.
+CARGO_MUTANTS := 27.1.0
+MUTANTS_ROOT = $(CACHE)/cargo-mutants-$(CARGO_MUTANTS)
+locked-mutants: build
+	@test -x '$(MUTANTS_ROOT)/bin/cargo-mutants' || \
+	  cargo install cargo-mutants --version '=$(CARGO_MUTANTS)' --locked --root '$(MUTANTS_ROOT)'
+	@'$(CARGO_TARGET_DIR)/debug/xtask' mutants '$(MUTANTS_ROOT)/bin/cargo-mutants' '$(CARGO_TARGET_DIR)' $(MUTANTS)
 
 needs:
 	@for tool in cargo go cc python3 git flock; do \

@@ -117,10 +117,11 @@ fn unknown(key: &str, valid: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, about_object};
+    use super::{MOST, about_object, about_platform};
+    use crate::testing::pack::Pack;
     use change::{Key, Kind};
-    use serde_json::json;
-    use std::collections::BTreeMap;
+    use serde_json::{Value, json};
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn large_annotations_give_little_advice() {
@@ -140,5 +141,9 @@ mod tests {
         assert!(long.len() == 1 && long[0].len() < 300, "{}", long[0].len());
         let many = (0..1_000).map(|number| (format!("platform.kubevirt.io/x{number}"), String::new())).collect();
         assert_eq!(advice(&many).len(), MOST);
+        let on_hco = json!({"metadata": {"annotations": many}});
+        let about = |hco: &Value| about_platform(hco, &Pack::default().catalog(), &[], &BTreeSet::new());
+        assert_eq!(about(&on_hco).len(), MOST);
+        assert!(about(&json!({"metadata": {"annotations": {"example.com/x": ""}}})).is_empty(), "not ours");
     }
 }

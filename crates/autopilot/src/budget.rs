@@ -53,8 +53,8 @@ impl Budget {
 
     /// Whether more than one correction was made lately.
     pub fn is_worn(self, now: Timestamp) -> bool {
-        let budget = self.refilled(now);
-        budget.fast < FAST - TOKEN || budget.slow < SLOW - TOKEN
+        // The fast one is refilled sooner, so it is never worn alone.
+        self.refilled(now).slow < SLOW - TOKEN
     }
 
     /// The lesser of this one and another.
@@ -133,6 +133,8 @@ mod tests {
         let now = at(0);
         let mut spent = Budget::full(now);
         assert!(!spent.spend(now).unwrap().is_worn(now), "one correction is no fight");
+        let twice = spent.spend(now).and_then(|left| left.spend(now)).unwrap();
+        assert!(twice.is_worn(now) && twice.is_worn(at(30_000)), "two within a minute may be one");
         while let Some(left) = spent.spend(now) {
             spent = left;
         }

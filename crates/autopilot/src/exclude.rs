@@ -120,6 +120,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_would_be_read_as_another_one_is_refused() {
+        let strange = Key { name: "a #b".into(), ..key("") };
+        let why = exclude(Some("Service/a"), &strange).unwrap_err();
+        assert!(why.contains("write this rule into it: - {kind: ConfigMap, name: \"a #b\"}"), "{why}");
+        let listed = exclude(Some("- {kind: Service, name: a}"), &strange);
+        assert!(listed.is_err(), "no object has such a name: {listed:?}");
+    }
+
+    #[test]
     fn a_pattern_that_fits_already_is_enough() {
         assert_eq!(exclude(Some("ConfigMap/00*"), &key("n")), Ok(None));
         assert!(exclude(Some("- {kind: ConfigMap, name: '007', namespace: other}"), &key("n")).unwrap().is_some());

@@ -245,6 +245,8 @@ mod tests {
             "- {kind: A, name: b, namespace: a/b}",
             &expect![[r#"line 1: "a/b" fits no name; write a name, with *, ? and [a-z] for its unknown characters"#]],
         );
+        let named = |length: usize| Exclusions::read(Some(&format!("- {{kind: A, name: {}}}", "b".repeat(length))));
+        assert!(matches!(named(253), Exclusions::Rules(_)) && matches!(named(254), Exclusions::Broken(_)));
         broken("- {kind: A, name: b, name: c}", &expect!["line 1: duplicate mapping key: name"]);
         broken("- {kind: A, name: b", &expect!["line 1: unclosed bracket '{'"]);
     }

@@ -14,6 +14,7 @@ mod lost_watches;
 mod many_deletions;
 mod nodes;
 mod overrides;
+mod overview;
 mod prune;
 mod reads;
 mod redaction;

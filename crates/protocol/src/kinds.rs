@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn a_kind_is_found_with_its_address() {
         let service = Some(("services", "Service", "Namespaced"));
-        let core = read(&discovered(r#""creationTimestamp":null"#, "v1", "", service)).kinds;
-        let mut kinds = Kinds { core, groups: read(&discovered(r#""name":"m.io""#, "v2", "", POOL)) };
+        let core = discovered(r#""creationTimestamp":null"#, "v1", "", service);
+        let mut kinds = Kinds::read(&core, read(&discovered(r#""name":"m.io""#, "v2", "", POOL))).unwrap();
         let url = |api_version: &str, kind: &str| {
             kinds.find(&Kind::new(api_version, kind)).map(|served| served.url("n", "x"))
         };
@@ -238,6 +238,30 @@ mod tests {
             assert!(error.contains(kind) && error.contains("Kubernetes 1.27 or newer is needed"), "{error}");
         }
         assert!(Groups::read(r#"{"kind":"APIGroupDiscoveryList","items":[]}"#, String::new()).is_ok());
+    }
+
+    #[test]
+    fn the_newest_version_that_is_served_is_found() {
+        let kinds = Kinds { groups: read(&discovered(r#""name":"m.io""#, "v2", "", POOL)), ..Kinds::default() };
+        let newest = |versions: &[&str]| kinds.newest("m.io", versions, "MachineConfigPool").map(|(kind, _)| kind);
+        assert_eq!(newest(&["v3", "v2", "v1"]), Some(Kind::new("m.io/v2", "MachineConfigPool")));
+        assert_eq!(newest(&["v3"]), None);
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_not_served() {
+        let text = discovered(r#""name":"m.io""#, "v2", "", POOL).replace(r#""list""#, r#""create""#);
+        let kinds = Kinds { groups: read(&text), ..Kinds::default() };
+        assert!(kinds.find(&Kind::new("m.io/v2", "MachineConfigPool")).is_none());
+    }
+
+    #[test]
+    fn the_tag_of_an_answer_is_kept_until_a_definition_goes() {
+        let text = discovered(r#""name":"m.io""#, "v2", "", POOL);
+        let groups = Groups::read(&text, "seven".into()).unwrap();
+        let mut kinds = Kinds { groups, ..Kinds::default() };
+        assert!(!kinds.drop_crd("other.m.io") && kinds.tag() == "seven");
+        assert!(kinds.drop_crd("machineconfigpools.m.io") && kinds.tag().is_empty(), "the next discovery is a new one");
     }
 
     #[test]

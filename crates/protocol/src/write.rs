@@ -90,3 +90,30 @@ impl fmt::Display for WriteError {
 }
 
 impl std::error::Error for WriteError {}
+
+#[cfg(test)]
+mod tests {
+    use super::WriteError;
+    use change::{Key, Kind};
+
+    #[test]
+    fn a_failed_write_says_of_which_object_and_why() {
+        let key = || Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
+        let message = || "why".to_owned();
+        for (error, text) in [
+            (WriteError::Stale(key()), "Service n/s was changed meanwhile"),
+            (
+                WriteError::Refused { key: key(), code: 403, message: message() },
+                "the API server refused Service n/s: why",
+            ),
+            (
+                WriteError::KeyChanged { key: key(), message: message() },
+                "the API server refused Service n/s, because the key of a list item was changed: why",
+            ),
+            (WriteError::NoBackup { key: key(), message: message() }, "could not back up Service n/s: why"),
+            (WriteError::Transient { key: key(), message: message() }, "could not write Service n/s: why"),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

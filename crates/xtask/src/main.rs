@@ -1,10 +1,11 @@
 //! Repository tasks: `gen` writes generated files, `tidy` checks the architecture, `gen-pack` writes a benchmark asset pack, `fuzz`
-//! runs property tests for a given time.
+//! runs property tests for a given time, `mutants` tests the tests.
 
 mod bench_pack;
 mod fuzz;
 mod generated;
 mod layers;
+mod mutants;
 mod pack;
 mod tidy;
 mod workspace;
@@ -17,7 +18,9 @@ use workspace::Workspace;
 const USAGE: &str = "usage: cargo xtask gen            write all generated files
        cargo xtask tidy           check the rules of ARCHITECTURE.md
        cargo xtask gen-pack DIR   write an asset pack of realistic size, for benchmarks and tests
-       cargo xtask fuzz SECONDS   run every property test of the THINK crates for this long";
+       cargo xtask fuzz SECONDS   run every property test of the THINK crates for this long
+       cargo xtask mutants PROGRAM DIR [ARGUMENT...]
+                                  run this cargo-mutants over the THINK crates, with its logs in a folder";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,6 +59,7 @@ fn run(arguments: &[&str]) -> anyhow::Result<()> {
         }
         ["gen-pack", folder] => bench_pack::write(Path::new(folder)),
         ["fuzz", seconds] => fuzz::run(seconds),
+        ["mutants", program, folder, arguments @ ..] => mutants::run(program, folder, arguments),
         _ => bail!("{USAGE}"),
     }
 }

@@ -155,7 +155,10 @@ impl Core {
         let (mut is_worn, mut backup) = (false, None);
         if let PendingWrite::Apply { recreation, adopts, .. } = &pending.write {
             if let Some(left) = recreation.filter(|left| left.is_worn(self.now.wall)) {
-                self.records.spend(key, left);
+                if object.writes.spent != object.recreation {
+                    self.records.spend(key, left);
+                    object.writes.spent = object.recreation;
+                }
                 is_worn = true;
             }
             if *adopts {
@@ -168,19 +171,20 @@ impl Core {
             self.records.use_approval(key);
             object.writes.approval = ApprovalUse::Unused(before);
         }
-        if pending.write == PendingWrite::Delete {
-            object.deleted = object.live().map(|live| live.uid.clone());
+        let deleted = object.live().map(|live| live.uid.clone()).filter(|_| pending.write == PendingWrite::Delete);
+        let is_recorded =
+            is_worn || deleted.as_ref().is_some_and(|uid| self.records.approved_deletion(key, uid).is_some());
+        let uses_approval = pending.approval.is_some();
+        if (uses_approval || is_recorded) && self.waits_for_records(key, uses_approval) {
+            return;
         }
-        let is_approved_deletion =
-            object.deleted.as_ref().is_some_and(|uid| self.records.approved_deletion(key, uid).is_some());
-        let (attempt, uses_approval) = (object.writes.failures, pending.approval.is_some());
+        let Some(object) = self.objects.get_mut(key) else { return };
+        let attempt = object.writes.failures;
+        object.deleted = deleted.or(object.deleted.take());
         object.writes.pending = Some(pending);
         self.objects.write_started(key, self.now.monotonic);
         let write = Write { key: key.clone(), served, effect, attempt, backup };
-        match is_worn || uses_approval || is_approved_deletion {
-            true => self.send_recorded(write, uses_approval),
-            false => self.commands.push(Command::Write(Box::new(write))),
-        }
+        self.commands.push(Command::Write(Box::new(write)));
     }
 }
 

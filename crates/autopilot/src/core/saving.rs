@@ -1,11 +1,12 @@
-//! Writes the records, one write at a time, and lets go what waits for them.
+//! Writes the records, one write at a time; what depends on them is decided again afterwards.
 
 use super::Core;
 use super::timers::Timer;
 use crate::decision::{Decision, Verdict};
-use crate::notice::Notice;
-use change::{Backoff, Moment, Reason};
+use crate::notice::{Notice, State};
+use change::{Backoff, Key, Moment, Reason};
 use protocol::{Command, Write, WriteError, Written};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// After records that could not be written.
@@ -19,20 +20,12 @@ pub(crate) struct Saving {
     /// The changes that are on their way.
     in_flight: Option<u64>,
     failures: u32,
+    /// Why the last attempt has failed.
+    why: Option<String>,
     /// Nothing is written before this.
     not_before: Option<Moment>,
-    /// Writes that wait.
-    waiting: Vec<Waiting>,
-}
-
-/// A write that waits until what it depends on is written.
-#[derive(Debug)]
-struct Waiting {
-    write: Box<Write>,
-    /// The changes it waits for.
-    changes: u64,
-    /// Whether it is not made without them; else it only waits for the attempt.
-    is_strict: bool,
+    /// Objects whose next write waits.
+    waiting: BTreeSet<Key>,
 }
 
 impl Saving {
@@ -43,16 +36,20 @@ impl Saving {
 }
 
 impl Core {
-    /// Sends a write once all records are written: whoever kills us then gives nobody a new budget, and leaves no approval to use again.
-    pub(super) fn send_recorded(&mut self, write: Write, is_strict: bool) {
-        let write = Box::new(write);
-        let changes = self.records.changes;
-        if self.saving.saved == changes {
-            return self.commands.push(Command::Write(write));
+    /// Whether a write of an object waits until all records are written: whoever kills us then gives nobody a new budget, and leaves no
+    /// approval to use again. A write that uses an approval is never made without; others only wait for an attempt.
+    pub(super) fn waits_for_records(&mut self, key: &Key, uses_approval: bool) -> bool {
+        let is_saved = self.saving.saved == self.records.changes;
+        if is_saved || (!uses_approval && self.saving.why.is_some()) {
+            return false;
         }
-        // What was decided now is not made much later: the pauses between its attempts are its own.
-        self.saving.not_before = None;
-        self.saving.waiting.push(Waiting { write, changes, is_strict });
+        self.saving.waiting.insert(key.clone());
+        if let Some(why) = &self.saving.why {
+            let message = format!("the use of its approval could not be recorded: {why}");
+            self.show(key, State::Failed);
+            self.report_held(key, Reason::WriteFailed { message });
+        }
+        true
     }
 
     /// Whether a person is asked as soon as the records are written: the question depends on the uid of their ConfigMap.
@@ -64,7 +61,7 @@ impl Core {
         if self.saving.saved == self.records.changes {
             self.records.changes += 1;
         }
-        self.saving.failures == 0
+        self.saving.why.is_none()
     }
 
     /// Writes the records if they have changed. Each write replaces the one before, so none may overtake another.
@@ -88,42 +85,33 @@ impl Core {
     /// Takes the answer.
     pub(super) fn records_saved(&mut self, result: Result<Written, WriteError>) {
         let Some(changes) = self.saving.in_flight.take() else { return };
-        let waiting = std::mem::take(&mut self.saving.waiting);
-        let (ready, waiting): (Vec<Waiting>, Vec<Waiting>) =
-            waiting.into_iter().partition(|waiting| waiting.changes <= changes);
-        self.saving.waiting = waiting;
-        let failure = match result {
+        // What was decided before may not hold any more, such as an approval that was taken back.
+        for key in std::mem::take(&mut self.saving.waiting) {
+            self.enqueue(&key);
+        }
+        let why = match result {
             Ok(Written { live: Some(live), .. }) => {
-                (self.saving.saved, self.saving.failures, self.saving.not_before) = (changes, 0, None);
                 if self.records.uid() != Some(&live.uid) {
                     // Now there is something to ask.
                     self.objects.enqueue_all();
                 }
                 self.records.written(live.uid);
-                None
+                (self.saving.saved, self.saving.failures) = (changes, 0);
+                (self.saving.why, self.saving.not_before) = (None, None);
+                return;
             }
-            Ok(_) => Some("the API server did not answer with the ConfigMap".to_owned()),
-            Err(error) => {
-                // Somebody may have deleted or replaced the ConfigMap.
-                self.send_query(self.records.query());
-                Some(error.to_string())
-            }
+            Ok(_) => "the API server did not answer with the ConfigMap".to_owned(),
+            Err(error) => error.to_string(),
         };
-        if let Some(why) = &failure {
-            let at = self.now.monotonic.after(RETRY.pause(self.saving.failures));
-            (self.saving.failures, self.saving.not_before) = (self.saving.failures + 1, Some(at));
-            self.timers.set(Timer::Save, at);
-            self.notify(Notice::RecordFailed { why: why.clone() });
-            if self.saving.failures == 1 {
-                // Who waits for a question says so.
-                self.objects.enqueue_all();
-            }
+        let at = self.now.monotonic.after(RETRY.pause(self.saving.failures));
+        (self.saving.failures, self.saving.not_before) = (self.saving.failures + 1, Some(at));
+        self.timers.set(Timer::Save, at);
+        self.notify(Notice::RecordFailed { why: why.clone() });
+        if self.saving.why.replace(why).is_none() {
+            // Who waits for a question says so.
+            self.objects.enqueue_all();
         }
-        for Waiting { write, is_strict, .. } in ready {
-            match &failure {
-                Some(why) if is_strict => self.not_sent(&write.key, why),
-                _ => self.commands.push(Command::Write(write)),
-            }
-        }
+        // Somebody may have deleted or replaced the ConfigMap.
+        self.send_query(self.records.query());
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Watches {
 struct Open {
     served: Served,
     is_listed: bool,
+    /// Whether it has failed since it listed.
+    has_failed: bool,
     /// Whether its objects are managed and it has neither listed nor failed yet.
     is_silent: bool,
 }
@@ -23,7 +25,8 @@ impl Watches {
     /// Opens a watch; `None` if the server does not serve its kind.
     pub(crate) fn open(&mut self, kinds: &Kinds, target: &WatchTarget, content: Content) -> Option<Served> {
         let served = kinds.find(&target.kind)?;
-        let open = Open { served: served.clone(), is_listed: false, is_silent: content == Content::Metadata };
+        let is_silent = content == Content::Metadata;
+        let open = Open { served: served.clone(), is_listed: false, has_failed: false, is_silent };
         self.open.insert(target.clone(), open);
         Some(served)
     }
@@ -48,9 +51,9 @@ impl Watches {
         self.open.get(target).is_some_and(|open| open.is_listed)
     }
 
-    /// Whether a watch of managed objects could not list them.
+    /// Whether a watch has failed, and not listed since.
     pub(crate) fn has_failed(&self, target: &WatchTarget) -> bool {
-        self.open.get(target).is_some_and(|open| !open.is_listed && !open.is_silent)
+        self.open.get(target).is_some_and(|open| open.has_failed)
     }
 
     /// Whether the first writes wait for a watch of managed objects that has neither listed nor failed yet.
@@ -78,14 +81,14 @@ impl Watches {
     /// A watch has reported every object.
     pub(crate) fn listed(&mut self, target: &WatchTarget) {
         if let Some(open) = self.open.get_mut(target) {
-            (open.is_listed, open.is_silent) = (true, false);
+            (open.is_listed, open.has_failed, open.is_silent) = (true, false, false);
         }
     }
 
     /// A watch has failed.
     pub(crate) fn lost(&mut self, target: &WatchTarget) {
         if let Some(open) = self.open.get_mut(target) {
-            (open.is_listed, open.is_silent) = (false, false);
+            (open.is_listed, open.has_failed, open.is_silent) = (false, true, false);
         }
     }
 

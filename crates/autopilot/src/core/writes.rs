@@ -23,6 +23,8 @@ pub(crate) struct Writes {
     pub(crate) repair: Repair,
     /// What to report once a later step has succeeded.
     pub(crate) deferred_notice: Option<ObjectNotice>,
+    /// The budget of recreations of which it is recorded that the next write spends some.
+    pub(crate) spent: Option<Budget>,
     /// The digest of the last write that failed.
     pub(crate) failed: Option<Digest>,
     /// The last applies without an answer: the budget that each wrote, if it was made, and what to report then.

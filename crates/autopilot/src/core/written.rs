@@ -95,21 +95,6 @@ impl Core {
         }
     }
 
-    /// A write was not sent, because the use of its approval could not be recorded.
-    pub(super) fn not_sent(&mut self, key: &Key, why: &str) {
-        if self.objects.write_ended(key) {
-            return self.enqueue(key);
-        }
-        let Some(object) = self.objects.get_mut(key) else { return };
-        object.writes.pending = None;
-        let at = self.now.monotonic.after(object.writes.fail(true));
-        object.writes.not_before = Some(at);
-        self.timers.set(Timer::Reconcile(key.clone()), at);
-        self.show(key, State::Failed);
-        let message = format!("the use of its approval could not be recorded: {why}");
-        self.report_held(key, Reason::WriteFailed { message });
-    }
-
     /// Reports an object that was paused instead of being corrected.
     fn report_throttled(&mut self, key: &Key, notice: ObjectNotice) {
         if let Some(drift) = notice.drift() {

@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod validity;
+
 fn now() -> Now {
     Now { wall: "2027-01-15T08:00:00Z".parse().unwrap(), monotonic: Moment::default() }
 }
@@ -367,6 +369,8 @@ fn an_ignored_field_is_released_first_and_then_left_out() {
     situation.fields[0]["fieldsV1"] = left;
     let decision = situation.decide();
     assert_eq!(applied(&decision)["spec"], json!({"type": "ClusterIP"}));
+    let annotations = &applied(&decision)["metadata"]["annotations"];
+    assert_eq!(annotations["platform.kubevirt.io/last-good-ignore-fields"], "/spec/selector/app", "for a restart");
 }
 
 #[test]
@@ -566,15 +570,6 @@ fn somebody_who_keeps_recreating_an_object_is_not_followed_for_ever() {
         }
     }
     assert_eq!(adoptions, 10);
-}
-
-#[test]
-fn adoption_never_drops_an_override_that_is_refused() {
-    let refused = r#"[{"op": "replace", "path": "/metadata/name", "value": "other"}]"#;
-    for situation in [foreign(Impact::Low), inspected(inherited(Impact::Low), "NodePort")] {
-        let decision = situation.annotate("patch", refused).decide();
-        assert!(matches!(decision.verdict, Verdict::Hold(Reason::PatchRefused { .. })), "{decision:?}");
-    }
 }
 
 #[test]

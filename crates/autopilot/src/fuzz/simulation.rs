@@ -145,6 +145,12 @@ fn compare_with_a_new_core(bed: &TestBed, random: &mut Random) {
             let is_settled =
                 matches!(state, ObjectState::InSync | ObjectState::Held(_) | ObjectState::Gone | ObjectState::Deleting);
             assert!(is_settled || is_held(&key), "{key} is {state:?}, and {:?} before", bed.core.state(&key));
+            // What both ask, they ask with the same digest.
+            if let (ObjectState::Held(shown), Some(ObjectState::Held(before))) = (&state, bed.core.state(&key))
+                && let (Some(shown), Some(before)) = (shown.asked(), before.asked())
+            {
+                assert_eq!(shown, before, "{key} is asked for with another digest");
+            }
         }
         return;
     }

@@ -138,6 +138,12 @@ fn every_annotation_that_holds_an_object_holds_its_removal() {
     made()
         .annotate("reconcile-paused", "true")
         .check(&expect!["Paused: paused; remove the annotation reconcile-paused to resume"]);
+    made()
+        .annotate("reconcile-paused", "2100-01-01T00:00:00Z")
+        .check(&expect!["Paused: paused; remove the annotation reconcile-paused to resume"]);
+    made().annotate("reconcile-paused", "soon").check(&expect![[
+        r#"InvalidPause: reconcile-paused is "soon", which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"#
+    ]]);
     made().with(|situation| situation.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
     made().with(|situation| situation.suspended = true).check(&expect![
         "InvalidConfiguration: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected"
@@ -208,6 +214,12 @@ fn only_a_user_of_this_hyperconverged_can_opt_out() {
     }
     let seen = made("another release", at(-1), Cause::OptedOut).with(|situation| situation.source = None);
     seen.check(&expect![
+        "LeftBehind: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand"
+    ]);
+    let unsigned = made("this", at(0), Cause::OptedOut).with(|situation| {
+        situation.live.annotations.remove("platform.kubevirt.io/source");
+    });
+    unsigned.check(&expect![
         "LeftBehind: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand"
     ]);
     let adopted = made("this", at(-1), Cause::OptedOut).annotate("origin", "adopted");

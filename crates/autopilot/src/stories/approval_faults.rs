@@ -127,6 +127,20 @@ fn an_approved_write_is_not_made_without_its_record() {
 }
 
 #[test]
+fn what_is_taken_back_while_it_is_recorded_is_not_written() {
+    let mut bed = started(&["kernel"]);
+    bed.hold_writes(RECORDS);
+    bed.approve(KERNEL);
+    bed.settle();
+    bed.annotate(HCO, "approved-");
+    bed.settle();
+    bed.release(RECORDS);
+    let lines = bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_none(), "{lines}");
+    assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+}
+
+#[test]
 fn a_question_that_cannot_be_asked_says_why() {
     let mut bed = super::unstarted(&["kernel"]);
     bed.fail_all(RECORDS, Fault::Refused(403, "no"));

@@ -82,6 +82,15 @@ fn an_annotation_condition_checks_the_value_or_the_presence() {
         &facts,
         &expect!["not asked for: annotation `b` of the HyperConverged object should be `true` and is not set"],
     );
+    for text in ["false", "FALSE", "", " "] {
+        let facts = hco(json!({"metadata": {"annotations": {"a": text}}}));
+        let expected =
+            format!("not asked for: annotation `a` of the HyperConverged object should be `true` and is `{text}`");
+        assert_eq!(summary(vec![annotation("a", Some("true"))], &facts), expected);
+    }
+    let facts = hco(json!({"metadata": {"annotations": {"a": "x".repeat(70)}}}));
+    let expected = format!("broken: annotation `a` is `{}`; write true or false", "x".repeat(64));
+    assert_eq!(summary(vec![annotation("a", Some("true"))], &facts), expected);
     check(
         annotation("b", None),
         &Facts::default(),

@@ -106,6 +106,9 @@ mod tests {
                 NodeDescription::with(&[], &[], &["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi"]);
             assert_eq!(detected(&[plain, node]), expected);
         }
+        assert_eq!(detected(&[label("usb-present", "true")]), ["usbDevicesPresent"]);
+        let (usb, vfio) = (label("usb-present", "true"), label("iommu-enabled", "true"));
+        assert_eq!(detected(&[usb, vfio]), ["vfioCapable", "usbDevicesPresent"], "of any node");
         assert_eq!(detected(&[]), Vec::<&str>::new());
     }
 

@@ -80,3 +80,19 @@ impl fmt::Display for Query {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Query;
+
+    #[test]
+    fn a_query_is_printed_as_what_it_asks_for() {
+        let object = |namespace: &str| Query::Object {
+            api_version: "v1".into(),
+            kind: "Node".into(),
+            namespace: namespace.into(),
+            name: "x".into(),
+        };
+        assert_eq!((object("").to_string(), object("n").to_string()), ("v1 Node x".into(), "v1 Node n/x".into()));
+    }
+}

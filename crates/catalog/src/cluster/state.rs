@@ -238,6 +238,14 @@ mod tests {
         let (paused, updating) = (true, true);
         assert_eq!(facts.pools, [Pool { name: "worker".into(), paused, updating, degraded: false, machine_count: 3 }]);
         assert_eq!(facts.cluster_version, "4.20.1");
+        state.retain("MachineConfigPool", |name| name == "worker");
+        state.retain("ClusterVersion", |name| name == "version");
+        state.update(&mut facts);
+        assert_eq!((facts.pools.len(), facts.cluster_version.as_str()), (1, "4.20.1"), "both are still there");
+        state.retain("MachineConfigPool", |_| false);
+        state.retain("ClusterVersion", |_| false);
+        state.update(&mut facts);
+        assert_eq!((facts.pools.len(), facts.cluster_version.as_str()), (0, ""));
     }
 
     #[test]
@@ -250,6 +258,9 @@ mod tests {
         assert!(state.update(&mut facts));
         let topology = &facts.topology;
         assert!(topology.is_hcp && topology.is_aws && topology.has_schedulable_masters);
+        state.retain("Infrastructure", |name| name == "cluster");
+        state.retain("Scheduler", |name| name == "cluster");
+        assert!(!state.update(&mut facts), "both are still there");
         state.retain("Infrastructure", |_| false);
         state.retain("Scheduler", |_| false);
         assert!(state.update(&mut facts) && facts == Facts::default());

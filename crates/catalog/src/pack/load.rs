@@ -179,7 +179,6 @@ fn known_names(strict: &mut StrictReader<'_>, entries: &Entries<'_>, key: &str, 
 }
 
 fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> Option<Asset> {
-    let before = strict.faults.len();
     let entries = strict.entries(node, "asset", &ASSET_KEYS)?;
     let path = strict.required(&entries, "path").unwrap_or_default();
     check_file(&path, &entries, files, strict);
@@ -209,8 +208,8 @@ fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> 
         reads: entries.get("reads").map(|_| read_reads(&entries, strict)),
         prune: prune.unwrap_or_default(),
     };
-    // An asset without a name cannot be referred to; its faults are already recorded.
-    if asset.name.is_empty() && strict.faults.len() > before { None } else { Some(asset) }
+    // An asset without a name cannot be referred to; its fault is already recorded.
+    (!asset.name.is_empty()).then_some(asset)
 }
 
 fn check_file(path: &str, entries: &Entries<'_>, files: &Files, strict: &mut StrictReader<'_>) {

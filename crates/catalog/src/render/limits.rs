@@ -25,6 +25,7 @@ fn a_hostile_template_is_stopped() {
     check("{{ range 1000000000000 }}{{ end }}", steps);
     check("{{ range 100000 }}{{ repeat 1000 \"x\" }}{{ end }}", long);
     check("{{ range 100000 }}{{ $_ := repeat 1000000 \"x\" }}{{ end }}", much);
+    check("{{ $x := repeat 5000000 \"x\" }}{{ range 100 }}{{ $_ := trim $x }}{{ end }}", much);
     check("{{ $x := \"ab\" }}{{ range 60 }}{{ $x = print $x $x }}{{ end }}", long);
     check("{{ $x := \"ab\" }}{{ range 60 }}{{ $x = printf \"%s%s\" $x $x }}{{ end }}", long);
     check("{{ $x := \"ab\" }}{{ range 60 }}{{ $x = replace \"a\" $x $x }}{{ end }}", long);
@@ -48,6 +49,10 @@ fn a_hostile_template_is_stopped() {
     let doubling =
         "{{ define \"t\" }}{{ if . }}{{ template \"t\" (rest .) }}{{ template \"t\" (rest .) }}{{ end }}{{ end }}";
     check(&format!("{doubling}{{{{ template \"t\" (splitList \"\" (repeat 40 \"x\")) }}}}"), steps);
+    // Go's order of these keys contradicts itself: a1 is before a01, a01 before a0b, and a0b before a1.
+    let keys = "a0 a00 a01 a1 a10 a100 a1b a010 a0b a9 a09 a90 a11 a1- a-1 a. a a1a a10a a2a 0 00 01 10 1 x100y x10y x1y x1 x01y x001 -1 -2 _ a_";
+    let entries: Vec<String> = keys.split(' ').map(|key| format!("{key:?} 1")).collect();
+    check(&format!("{{{{ toYaml (dict {}) }}}}", entries.join(" ")), "without apiVersion");
     let parentheses = format!("{{{{ {}1{} }}}}", "(".repeat(90), ")".repeat(90));
     check(&parentheses, "it renders to a number");
     let blocks = format!("{}{}", "{{ if true }}".repeat(90), "{{ end }}".repeat(90));

@@ -329,6 +329,10 @@ fn a_document_must_be_one_complete_object() {
         "apiVersion: v1\nkind: X\nmetadata: {name: 5}\n",
         &expect!["active/a.yaml.tpl: it renders to an object without metadata.name"],
     );
+    check(
+        "apiVersion: v1\nkind: X\nmetadata: {name: \"\"}\n",
+        &expect!["active/a.yaml.tpl: it renders to an object without metadata.name"],
+    );
     check("a: 1\na: 2\n", &expect!["active/a.yaml.tpl: line 2 of its output: duplicate mapping key: a"]);
     check("a: [\n", &expect!["active/a.yaml.tpl: line 1 of its output: unclosed bracket '['"]);
 }
@@ -362,6 +366,7 @@ fn a_broken_template_is_reported_with_its_line() {
         &expect!["active/a.yaml.tpl:3: index: 3 is out of range of a list of 0 items"],
     );
     check("\n{{ substr 1 }}", &expect!["active/a.yaml.tpl:2: substr takes 3 arguments, got 1"]);
+    check("{{ 1 | substr 1 2 3 }}", &expect!["active/a.yaml.tpl:1: substr takes 3 arguments, got 4"]);
     check(
         "\n{{ fromYaml \"a: [\" }}",
         &expect!["active/a.yaml.tpl:2: fromYaml: line 1 of its text: unclosed bracket '['"],

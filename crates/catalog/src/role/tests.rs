@@ -31,6 +31,20 @@ fn the_name_of_an_object_is_rendered_or_read_literally() {
 }
 
 #[test]
+fn what_is_never_pruned_may_not_be_deleted() {
+    let template = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n";
+    let role_with = |more: &str| {
+        let catalogue =
+            format!("assets: [{{name: a, path: active/a.yaml.tpl, install: always{more}}}]\nexcluded_assets: [a]\n");
+        let files = files(&[("active/metadata.yaml", catalogue.as_str()), ("active/a.yaml.tpl", template)]);
+        role(&Catalog::load(files).unwrap(), "home").unwrap()
+    };
+    let verbs = |verbs: &str| format!("resources: [services]\n    resourceNames: [\"x\"]\n    verbs: [{verbs}]\n");
+    assert!(role_with("").contains(&verbs("create, get, patch, delete")));
+    assert!(role_with(", prune: never").contains(&verbs("create, get, patch")));
+}
+
+#[test]
 fn a_name_that_depends_on_the_cluster_is_refused() {
     for (name, conditions) in [
         ("{{ index .Images \"i\" }}-x", IMAGE),
@@ -96,5 +110,6 @@ fn the_role_grants_writes_by_name_and_nothing_that_escalates() {
         (plural("NodeFeatureDiscovery").as_str(), plural("Ingress").as_str()),
         ("nodefeaturediscoveries", "ingresses")
     );
+    assert_eq!((plural("Gateway").as_str(), plural("Proxy").as_str()), ("gateways", "proxies"));
     assert_eq!(plural("SecurityContextConstraints"), "securitycontextconstraints");
 }

@@ -117,6 +117,14 @@ mod tests {
             "{{- if .a -}}x{{- else if .b }}y{{ else }}z{{- end -}}{{range .}}{{if .}}{{continue}}{{end}}{{end}}",
             &expect!["fine"],
         );
+        outcome("{{ `}}` }}{{ `}} }` }}{{ '}' }}{{ } }}", &expect!["fine"]);
+        outcome("{{/* }} {{if}} */}}{{/**/}}{{- /* } */ -}}{{end}}", &expect!["1: {{end}} closes no block"]);
+        outcome("{{ /*\n*/ }}\n{{ 1\n}}\n{{end}}", &expect!["5: {{end}} closes no block"]);
+        outcome(
+            "{{range .}}{{break}}{{end}}{{if 1}}{{break}}{{end}}",
+            &expect!["1: {{break}} is outside of {{range}}"],
+        );
+        outcome("{{range .}}{{with .}}{{break}}{{end}}{{end}}", &expect!["fine"]);
         outcome("{{with .a}}{{else with .b}}{{end}}{{block \"n\" .}}{{end}}{{.if}}{{ $end }}", &expect!["fine"]);
     }
 }

@@ -87,3 +87,19 @@ impl<'a> Text<'a> {
         self.budget
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{RenderBudget, TEXT_BYTES, Text};
+
+    #[test]
+    fn a_text_may_be_as_long_as_its_limit() {
+        let (longest, longer) = ("x".repeat(TEXT_BYTES), "x".repeat(TEXT_BYTES + 1));
+        let budget = RenderBudget::default();
+        assert!(budget.text(longest.len()).is_ok() && budget.text(longer.len()).is_err());
+        let mut text = Text::new(&budget);
+        assert!(text.push(&longest[1..]).is_ok() && text.push("yz").is_err());
+        assert!(text.push("y").is_ok() && text.push("z").is_err());
+        assert_eq!(text.finish().len(), TEXT_BYTES);
+    }
+}

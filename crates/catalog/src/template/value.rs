@@ -161,6 +161,8 @@ impl Drop for Map {
 #[cfg(test)]
 mod tests {
     use super::Value;
+    use crate::template::run::a;
+    use std::rc::Rc;
 
     #[test]
     fn a_value_nested_deeper_than_the_stack_is_dropped() {
@@ -169,5 +171,28 @@ mod tests {
             value = Value::list(vec![value]);
         }
         drop(value);
+        let mut value = Value::Nil;
+        for _ in 0..1_000_000 {
+            value = Value::map([(Rc::from("a"), value)].into());
+        }
+        drop(value);
+    }
+
+    #[test]
+    fn a_message_names_the_type_of_a_value() {
+        let named = [
+            (Value::Nil, "nil"),
+            (Value::Bool(true), "a bool"),
+            (Value::Int(1), "an int"),
+            (Value::Float(1.5), "a float64"),
+            (Value::text("x"), "a string"),
+            (Value::Bytes(Rc::from([255])), "bytes"),
+            (Value::list(vec![]), "a list"),
+            (Value::map([].into()), "a map"),
+        ];
+        for (value, name) in named {
+            assert_eq!(a(&value), name);
+        }
+        assert!(Value::Bytes(Rc::from([255])).is_true() && !Value::Bytes(Rc::from([])).is_true());
     }
 }

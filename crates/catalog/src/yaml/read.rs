@@ -71,3 +71,18 @@ pub fn kind_of(value: &Value) -> &'static str {
         Value::Object(_) => "a map",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::documents;
+    use crate::template::budget::TEXT_BYTES;
+
+    #[test]
+    fn a_text_may_be_as_long_as_its_limit() {
+        let comment = format!("#{}", "x".repeat(TEXT_BYTES - 1));
+        assert!(documents(&comment).is_ok());
+        for more in ["x", "xx"] {
+            assert!(documents(&format!("{comment}{more}")).is_err());
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Whether Go's YAML parser would read an unquoted word as something other than text.
 
-use crate::template::functions::parse_int;
+use crate::template::functions::{parse_float, parse_int};
 
 /// Words that are a boolean, null or a special number.
 const WORDS: [&str; 39] = [
@@ -15,7 +15,7 @@ pub fn is_text(word: &str) -> bool {
         return false;
     }
     match word.as_bytes().first() {
-        Some(b'.') => !(word.parse::<f64>().is_ok() && is_float(word)),
+        Some(b'.') => parse_float(word).is_none(),
         Some(b'+' | b'-' | b'0'..=b'9') => {
             let plain = word.replace('_', "");
             !(is_timestamp(word) || is_int(&plain) || is_float(&plain) || is_base_60(word))
@@ -107,9 +107,10 @@ fn small(text: &str) -> Option<u32> {
     if is_small { text.parse().ok() } else { None }
 }
 
-/// `T15:04:05.9Z` or `T15:04:05+01:00`; a time after a space has no zone.
+/// `T15:04:05.9Z` or `T15:04:05+01:00`; a time after spaces has no zone.
 fn is_time(text: &str) -> bool {
     let (mark, time) = text.split_at(1);
+    let time = if mark == " " { time.trim_start_matches(' ') } else { time };
     let zone_at = time.find(['Z', '+', '-']);
     let (clock, zone) = match zone_at {
         Some(position) => (&time[..position], Some(&time[position..])),
@@ -123,7 +124,7 @@ fn is_time(text: &str) -> bool {
                 hours.len() == 2
                     && minutes.len() == 2
                     && small(hours).is_some_and(|hours| hours <= 24)
-                    && small(minutes).is_some_and(|minutes| minutes < 60)
+                    && small(minutes).is_some_and(|minutes| minutes <= 60)
             })
         }
         _ => false,

@@ -95,9 +95,7 @@ impl Writer<'_> {
             Value::Map(map) if !map.entries.borrow().is_empty() => {
                 self.indent = Some(outer.map_or(0, |indent| indent + STEP));
                 let entries = map.entries.borrow();
-                let mut keys: Vec<&Rc<str>> = entries.keys().collect();
-                keys.sort_by(|left, right| natural(left, right));
-                for key in keys {
+                for key in sorted(&entries.keys().collect::<Vec<_>>()) {
                     self.key(key)?;
                     if let Some(item) = entries.get(key) {
                         self.node(item, true, depth + 1)?;
@@ -274,6 +272,27 @@ impl Writer<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Sorts keys in Go's order. That order contradicts itself for some keys, for which `sort_by` would panic.
+fn sorted<'a>(keys: &[&'a Rc<str>]) -> Vec<&'a Rc<str>> {
+    if keys.len() < 2 {
+        return keys.to_vec();
+    }
+    let (left, right) = keys.split_at(keys.len() / 2);
+    let (mut left, mut right) = (sorted(left).into_iter().peekable(), sorted(right).into_iter().peekable());
+    let mut merged = Vec::with_capacity(keys.len());
+    loop {
+        let next = match (left.peek(), right.peek()) {
+            (Some(one), Some(other)) if natural(one, other).is_gt() => right.next(),
+            (Some(_), _) => left.next(),
+            (None, _) => right.next(),
+        };
+        match next {
+            Some(key) => merged.push(key),
+            None => return merged,
+        }
     }
 }
 

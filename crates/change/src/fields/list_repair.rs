@@ -75,5 +75,9 @@ mod tests {
         let ours = service(&json!([{"name": "metrics", "port": 8080}]));
         assert_eq!(repair(&ours, &service(&json!([{"name": "metrics", "port": 8080, "nodePort": 5}]))), None);
         assert_eq!(repair(&ours, &service(&json!([]))), None);
+        let deep = |more: serde_json::Value| {
+            service(&json!([{"name": "metrics", "port": 8080, "more": more, "list": [more]}]))
+        };
+        assert_eq!(repair(&deep(json!({"a": 1})), &deep(json!({"a": 2}))), None, "no key of an item has parts");
     }
 }

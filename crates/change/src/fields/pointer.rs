@@ -101,4 +101,10 @@ mod tests {
             assert!(Pointer::parse(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn a_pointer_has_at_most_32_steps() {
+        assert_eq!(Pointer::parse(&"/a".repeat(32)).map(|pointer| pointer.steps().len()), Ok(32));
+        assert_eq!(Pointer::parse(&"/a".repeat(33)), Err("it has 33 steps, at most 32 are allowed".into()));
+    }
 }

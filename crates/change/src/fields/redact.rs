@@ -178,6 +178,11 @@ mod tests {
                 json!({"files": [{"path": "/a", "contents": hidden}]}),
             ),
             (json!({"url": "https://me:x@host/", "userData": "x"}), json!({"url": hidden, "userData": hidden})),
+            (json!({"key": "x"}), json!({"key": hidden})),
+            (
+                json!({"tolerations": [{"key": "a", "token": "x"}]}),
+                json!({"tolerations": [{"key": "a", "token": hidden}]}),
+            ),
         ] {
             assert_eq!(shown("X", &object), expected);
         }
@@ -191,6 +196,7 @@ mod tests {
             json!({"tolerations": [{"key": "node-role.kubernetes.io/infra", "operator": "Exists"}]}),
             json!({"rules": [{"resources": ["secrets"], "verbs": ["get"]}], "topologyKey": "zone", "author": "me"}),
             json!({"automountServiceAccountToken": false}),
+            json!({"params": [{"name": "level=3"}]}),
             json!({"metadata": {"labels": {"app": "x", "team": "auth"}}}),
         ] {
             assert_eq!(shown("X", &object), object);

@@ -278,12 +278,15 @@ mod tests {
         large["spec"]["a"] = json!("x".repeat(MOST_BYTES));
         let bytes = large.to_string().len();
         assert_eq!(backed_up(&large), Err(Unfit::TooLarge { bytes }));
+        let message = format!("it has {bytes} bytes, more than the 524288 of a backup");
+        assert_eq!(backed_up(&large).unwrap_err().to_string(), message);
         let room = MOST_BYTES - (bytes - MOST_BYTES);
         large["spec"]["a"] = json!("x".repeat(room));
         assert!(backed_up(&large).is_ok(), "exactly the limit");
         let mut secret = service();
         secret["kind"] = json!("Secret");
         assert_eq!(backed_up(&secret), Err(Unfit::Secret));
+        assert_eq!(Unfit::Secret.to_string(), "a Secret has no safe place for a backup");
         secret["apiVersion"] = json!("example.com/v1");
         assert!(backed_up(&secret).is_ok(), "only the Secrets of Kubernetes");
     }

@@ -64,3 +64,28 @@ impl fmt::Display for Key {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Kind};
+
+    #[test]
+    fn the_version_of_a_kind_does_not_tell_objects_apart() {
+        let key = |api_version: &str, kind: &str, namespace: &str, name: &str| Key {
+            kind: Kind::new(api_version, kind),
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        let one = key("a/v1", "A", "n", "x");
+        assert!(one.is_same_object(&key("a/v2", "A", "n", "x")));
+        for other in [
+            key("b/v1", "A", "n", "x"),
+            key("a/v1", "B", "n", "x"),
+            key("a/v1", "A", "m", "x"),
+            key("a/v1", "A", "n", "y"),
+        ] {
+            assert!(!one.is_same_object(&other), "{other}");
+        }
+        assert_eq!((one.to_string(), key("v1", "Node", "", "w0").to_string()), ("A n/x".into(), "Node w0".into()));
+    }
+}

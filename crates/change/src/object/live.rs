@@ -36,9 +36,16 @@ impl Live {
     pub fn is_large(&self) -> bool {
         self.managed_fields.bytes() + self.annotations.values().map(String::len).sum::<usize>() > LARGE
     }
+}
 
-    /// Whether this is an older look than `other`.
-    pub fn is_older_than(&self, other: &Live) -> bool {
-        self.version().zip(other.version()).is_some_and(|(one, two)| one < two)
+#[cfg(test)]
+mod tests {
+    use super::Live;
+
+    #[test]
+    fn a_version_is_compared_as_a_number() {
+        let version = |text: &str| Live { resource_version: text.into(), ..Live::default() }.version();
+        assert!(version("9") < version("10") && version("9").is_some());
+        assert_eq!(version("later"), None);
     }
 }

@@ -43,7 +43,6 @@ impl<'a> Comparison<'a> {
                 Ok(())
             }
             (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after, position),
-            (before, after) if before == after => Ok(()),
             (before, after) => {
                 before.map_or(Ok(()), |value| self.leaves(value, position))?;
                 after.map_or(Ok(()), |value| self.leaves(value, position))
@@ -146,6 +145,7 @@ mod tests {
                 "/spec/template/spec/containers/0/env/0/valueFrom/secretKeyRef/key",
             ),
             (json!({"containers": "i"}), "/spec/template/spec/containers/0/image"),
+            (json!({"containers": [{"name": "a", "image": "i", "args": []}]}), "/spec/template/spec/containers/0/args"),
         ] {
             assert_eq!(wrong(pod(after)), path);
         }

@@ -125,6 +125,17 @@ mod tests {
     }
 
     #[test]
+    fn an_override_that_says_nothing_is_none() {
+        for (patch, ignore_fields) in [(None, ""), (Some(" "), " "), (Some("[]"), "")] {
+            assert!(read(patch, ignore_fields).unwrap().is_empty(), "{patch:?} {ignore_fields:?}");
+        }
+        let test = r#"[{"op": "test", "path": "/kind", "value": "Service"}]"#;
+        for (patch, ignore_fields) in [(Some(test), ""), (Some("[]"), "/spec/type"), (None, "/spec/type")] {
+            assert!(!read(patch, ignore_fields).unwrap().is_empty(), "{patch:?} {ignore_fields:?}");
+        }
+    }
+
+    #[test]
     fn ignoring_a_list_item_is_refused_and_names_the_field_that_can_be_ignored() {
         let overrides = read(None, "/spec/ports/0/port").unwrap();
         let Reason::IgnoreFieldsRefused { why } = overrides.apply(&wanted()).unwrap_err() else { panic!() };

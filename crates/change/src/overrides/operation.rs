@@ -195,4 +195,17 @@ mod tests {
         );
         assert!(run(json!({"op": "add", "path": "/list/3", "value": 3}), &object).is_err());
     }
+
+    #[test]
+    fn nothing_is_moved_into_itself() {
+        let object = json!({"list": [{"a": 1}, {"b": 2}], "map": {"deep": {}}});
+        let moved = |from: &str, path: &str| run(json!({"op": "move", "from": from, "path": path}), &object);
+        // Without the first item, the path would lead into the second one.
+        assert_eq!(moved("/list/0", "/list/0/x"), Err("/list/0 cannot be moved into itself".into()));
+        assert_eq!(moved("/list/0", "/list/0"), Ok(object.clone()), "it is there already");
+        let below = json!({"list": [{"b": 2}], "map": {"deep": {"x": {"a": 1}}}});
+        assert_eq!(moved("/list/0", "/map/deep/x"), Ok(below), "a longer path");
+        let above = json!({"list": [{"a": 1}, {"b": 2}], "map": {}, "x": {}});
+        assert_eq!(moved("/map/deep", "/x"), Ok(above), "a shorter path");
+    }
 }

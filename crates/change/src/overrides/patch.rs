@@ -173,6 +173,7 @@ mod tests {
     use super::Patch;
     use crate::object::key::{Key, Kind};
     use crate::overrides::allow::PatchableKinds;
+    use crate::overrides::strict::{count, size};
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
 
@@ -292,6 +293,61 @@ mod tests {
             &format!("[{}]", vec![r#"{"op": "test", "path": "/kind", "value": "Service"}"#; 101].join(",")),
             &expect!["it has 101 operations, at most 100 are allowed"],
         );
+    }
+
+    #[test]
+    fn the_limits_of_a_patch_are_exact() {
+        let padded = |length: usize| {
+            let empty = r#"[{"op": "add", "path": "/spec/x", "value": ""}]"#;
+            empty.replace("\"\"}", &format!("\"{}\"}}", "x".repeat(length - empty.len())))
+        };
+        assert_eq!(padded(65536).len(), 65536);
+        assert!(parse("Service", &padded(65536)).is_ok());
+        refused("Service", &padded(65537), &expect!["it has 65537 bytes, at most 65536 are allowed"]);
+        // The patch itself opens two.
+        let bracketed = |opened: usize| {
+            let value = "[".repeat(opened - 2);
+            format!(r#"[{{"op": "add", "path": "/spec/x", "value": "{value}"}}]"#)
+        };
+        assert!(parse("Service", &bracketed(1000)).is_ok());
+        refused("Service", &bracketed(1001), &expect!["it has 1001 maps and lists, at most 1000 are allowed"]);
+        refused("Service", &bracketed(1002), &expect!["it has 1002 maps and lists, at most 1000 are allowed"]);
+        let operations = |count: usize| {
+            format!("[{}]", vec![r#"{"op": "test", "path": "/kind", "value": "Service"}"#; count].join(","))
+        };
+        let parsed = parse("Service", &operations(100)).unwrap();
+        assert_eq!((parsed.len(), parsed.is_empty()), (100, false));
+        assert!(parse("Service", "[]").unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_limits_of_a_patched_object_are_exact() {
+        let adding = |value: &Value| {
+            let patch = json!([{"op": "add", "path": "/spec/x", "value": value}]).to_string();
+            parse("Service", &patch).unwrap()
+        };
+        let with = |value: Value| {
+            let mut object = service();
+            object["metadata"]["annotations"] = json!({"a": "b"});
+            object["spec"]["y"] = value;
+            object
+        };
+        let room = 1024 * 1024 - size(&with(json!(""))) - size(&json!(1));
+        assert!(adding(&json!(1)).apply(&with(json!("y".repeat(room)))).is_ok());
+        let message = adding(&json!(1)).apply(&with(json!("y".repeat(room + 1)))).unwrap_err();
+        assert_eq!(message, "operation 1 makes the object larger than 1048576 bytes");
+
+        let items = 20_000 - count(&with(json!([]))) - 1;
+        assert!(adding(&json!(1)).apply(&with(json!(vec![0; items]))).is_ok());
+        for more in [1, 2] {
+            let message = adding(&json!(1)).apply(&with(json!(vec![0; items + more]))).unwrap_err();
+            assert_eq!(message, "operation 1 makes the object hold more than 20000 values");
+        }
+
+        // The path has two steps, and the innermost value is a level, too.
+        let nested = |lists: usize| (0..lists).fold(json!(1), |inner, _| json!([inner]));
+        assert!(adding(&nested(29)).apply(&service()).is_ok());
+        assert_eq!(adding(&nested(30)).apply(&service()).unwrap_err(), "operation 1 nests the object deeper than 32");
     }
 
     #[test]

@@ -93,6 +93,7 @@ mod tests {
     fn mode_is_case_insensitive_and_refused_when_unknown() {
         assert_eq!(Steering::read(&BTreeMap::new()).unwrap(), Steering::default());
         assert_eq!(read("mode", " Unmanaged ").unwrap().mode, Mode::Unmanaged);
+        assert_eq!(read("mode", "Managed").unwrap().mode, Mode::Managed);
         assert_eq!(read("mode", "off").unwrap_err(), Reason::ModeUnknown { value: "off".into() });
     }
 

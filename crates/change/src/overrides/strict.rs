@@ -112,7 +112,7 @@ fn text_size(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::StrictJson;
+    use super::{StrictJson, count, depth, size};
     use serde_json::{Value, json};
 
     #[test]
@@ -123,5 +123,26 @@ mod tests {
         assert_eq!(value, serde_json::from_str::<Value>(text).unwrap(), "as without strictness");
         assert_eq!((&value[0], &value[1], &value[2]), (&json!(-1), &json!(0.5), &json!(-0.25)));
         assert!((0..7).all(|index| value[index].is_number()));
+    }
+
+    #[test]
+    fn maps_and_lists_count_by_what_they_hold() {
+        for (value, depth_of, count_of) in [
+            (json!(1), 1, 1),
+            (json!([]), 1, 5),
+            (json!({}), 1, 12),
+            (json!([[1, 2]]), 3, 12),
+            (json!({"a": {"b": 1}}), 3, 25),
+            (json!([{"a": [1]}, 1]), 4, 24),
+        ] {
+            assert_eq!((depth(&value), count(&value)), (depth_of, count_of), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_number_is_not_underestimated() {
+        for value in [json!(0), json!(7), json!(10), json!(999), json!(u64::MAX), json!(-1), json!(0.5)] {
+            assert!(value.to_string().len() <= size(&value), "{value}");
+        }
     }
 }

@@ -34,6 +34,33 @@ async fn an_install_applies_low_impact_objects_and_requires_approval_for_the_res
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn deleting_the_state_makes_no_used_approval_valid_again() {
+    let mut running = Running::start(None).await;
+    let machines = running.machine_configs();
+    let asked = async |running: &Running, before: usize| {
+        eventually("an approval is required", async || {
+            let events = running.events("ApprovalRequired").await;
+            (events.len() > before)
+                .then(|| events.iter().filter_map(|note| digest_in(note)).map(str::to_owned).collect())
+        })
+        .await
+    };
+    let first: Vec<String> = asked(&running, 0).await;
+    running.annotate_hco("approved", Some(&first[0])).await;
+    eventually("the approved MachineConfig exists", async || machines.get_opt(SWAP).await.unwrap()).await;
+    running.stop();
+    running.config_maps().delete(api::STATE, &DeleteParams::default()).await.unwrap();
+    machines.delete(SWAP, &DeleteParams::default()).await.unwrap();
+    running.restart();
+    let second: Vec<String> = asked(&running, 1).await;
+    quiet(&running).await;
+    assert!(machines.get_opt(SWAP).await.unwrap().is_none(), "the approval is used");
+    let other = second.iter().find(|digest| **digest != first[0]).expect("another digest is asked for");
+    running.annotate_hco("approved", Some(&format!("{},{other}", first[0]))).await;
+    eventually("the approved MachineConfig exists", async || machines.get_opt(SWAP).await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn drift_is_corrected_with_one_write_and_one_event() {
     let running = Running::start(Some("true")).await;
     service(&running).await;

@@ -40,6 +40,32 @@ fn the_sample_pack_loads() {
 }
 
 #[test]
+fn an_annotation_condition_without_a_value_is_one_of_presence() {
+    let metadata = "assets:\n- name: a\n  path: active/a.yaml\n  install: opt-in\n  conditions:\n  \
+        - {type: annotation, key: k, value: \"\"}\n  - {type: annotation, key: k, value: v}\nexcluded_assets: [a]\n";
+    let catalog = loaded(files(&[("active/metadata.yaml", metadata), ("active/a.yaml", "kind: X\n")]));
+    let condition = |value: Option<&str>| Condition::Annotation { key: "k".into(), value: value.map(str::to_owned) };
+    assert_eq!(catalog.assets[0].conditions, [condition(None), condition(Some("v"))]);
+}
+
+#[test]
+fn a_text_that_is_needed_must_not_be_empty() {
+    refused(
+        "assets:\n- {name: \"\", path: active/a.yaml.tpl, install: always}\n",
+        &expect![[r#"
+        active/metadata.yaml:2: `name` must not be empty
+    "#]],
+    );
+}
+
+#[test]
+fn a_pack_mentions_what_is_in_any_of_its_files() {
+    let catalog = sample();
+    assert!(catalog.mentions("sample-karg") && catalog.mentions("kind: Service"));
+    assert!(!catalog.mentions("no such text") && !catalog.mentions("sample_karg"));
+}
+
+#[test]
 fn an_older_pack_has_its_catalogue_at_its_root() {
     let asset = "assets:\n- {name: a, path: active/a.yaml, install: always}\n";
     let catalog = loaded(files(&[("metadata.yaml", asset), ("active/a.yaml", "kind: X\n")]));

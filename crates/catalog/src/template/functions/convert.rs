@@ -77,7 +77,7 @@ pub fn as_float(value: &Value) -> f64 {
 }
 
 /// `strconv.ParseFloat`: `_` may separate digits, and a number that is too large is an error.
-fn parse_float(text: &str) -> Option<f64> {
+pub fn parse_float(text: &str) -> Option<f64> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     let bytes = text.as_bytes();
     let is_between =

@@ -12,7 +12,7 @@ mod lookup;
 mod number;
 mod text;
 
-pub use convert::parse_int;
+pub use convert::{parse_float, parse_int};
 pub use lookup::{allowed, query};
 
 use super::run::{RenderContext, Stop};
@@ -35,8 +35,7 @@ impl Function {
     /// The accepted number of arguments, for messages.
     pub fn takes(&self) -> String {
         match self.most {
-            Some(most) if most == self.least => format!("{most}"),
-            Some(most) => format!("{} to {most}", self.least),
+            Some(most) => format!("{most}"),
             None => format!("{} or more", self.least),
         }
     }
