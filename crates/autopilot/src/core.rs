@@ -9,6 +9,7 @@ mod many_deletions;
 mod objects;
 mod orphans;
 mod platform;
+mod previews;
 mod queries;
 mod reads;
 mod reconcile;
@@ -27,13 +28,13 @@ mod written;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::notice::Notice;
 use catalog::{Catalog, Facts};
-use change::{Key, Moment, Now, PatchableKinds};
+use change::{Key, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
 use many_deletions::Deletions;
 use objects::Objects;
 use orphans::Orphans;
 use platform::Platform;
-use protocol::{Command, Event};
+use protocol::{Command, Event, WatchEvent};
 use queries::Queries;
 use reads::Reads;
 use records::Records;
@@ -59,6 +60,8 @@ pub struct Config {
     pub images: BTreeMap<String, String>,
     /// Whether anything is written; else only [`Core::status`] says what would be.
     pub writes: bool,
+    /// Whether writes that are not made are tried by a dry run, so that [`Core::status`] shows what the server refuses.
+    pub previews: bool,
 }
 
 /// The state machine.
@@ -164,6 +167,17 @@ impl Core {
     }
 }
 
+/// Whether an event brings a large object.
+fn is_large(event: &Event) -> bool {
+    match event {
+        Event::Watched(_, WatchEvent::Present { live, .. })
+        | Event::Refetched(_, Ok(Some(live)))
+        | Event::Inspected(_, Ok(Some((live, _)))) => live.is_large(),
+        Event::Written(_, Ok(written)) => written.live.as_ref().is_some_and(Live::is_large),
+        _ => false,
+    }
+}
+
 impl protocol::Core for Core {
     type Notice = Notice;
 
@@ -181,6 +195,7 @@ impl protocol::Core for Core {
                 Event::Refetched(key, found) => self.refetched(&key, found),
                 Event::Inspected(key, found) => self.inspected(&key, found),
                 Event::Found(search, found) => self.found(search, found),
+                Event::Previewed(key, result) => self.previewed(&key, result),
                 Event::Written(key, result) => self.written(&key, result),
             }
         }
@@ -197,6 +212,10 @@ impl protocol::Core for Core {
         self.search_orphans();
         self.save_records();
         std::mem::take(&mut self.commands)
+    }
+
+    fn is_heavy(&self, events: &[Event]) -> bool {
+        events.iter().any(is_large) || self.objects.is_large_one_ready()
     }
 
     fn wake_at(&self) -> Option<Moment> {

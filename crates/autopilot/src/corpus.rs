@@ -80,8 +80,11 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         let steps = field.split('/').skip(1);
         *steps.fold(&mut fields, |fields, step| &mut fields[format!("f:{step}")]) = json!({});
     }
-    let ours = json!([{"manager": api::FIELD_MANAGER, "operation": "Apply", "time": "t", "fieldsV1": fields}]);
-    let (uid, managed_fields) = ("u".into(), ManagedFields::new(&ours.to_string()));
+    let entries = json!([
+        {"manager": api::FIELD_MANAGER, "operation": "Apply", "time": "t", "fieldsV1": fields},
+        {"manager": "kubectl", "operation": "Update", "time": "t", "fieldsV1": fields_of(wanted)},
+    ]);
+    let (uid, managed_fields) = ("u".into(), ManagedFields::new(&entries.to_string()));
     let live =
         Live { uid, resource_version: "1".into(), annotations, managed_fields, labelled: true, ..Live::default() };
     let observed = Observed {
@@ -93,6 +96,9 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         live: Some(&live),
         remembered: None,
         inspected: None,
+        is_verified: true,
+        documents: &[],
+        had_documents: false,
         budget: None,
         recreation: None,
         dropped: &[],
@@ -102,12 +108,19 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         half_done: None,
         suspended: false,
         excluded: false,
+        exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
         conditions: Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open },
     };
     let now = Now { wall: "2027-01-15T08:00:00Z".parse().unwrap(), monotonic: Moment::default() };
     let decision = decide(&observed, now);
     (decision.verdict, decision.refused.is_some())
+}
+
+/// The fields of an object in which every map can have several owners.
+fn fields_of(value: &Value) -> Value {
+    let fields = value.as_object().into_iter().flatten();
+    Value::Object(fields.map(|(key, below)| (format!("f:{key}"), fields_of(below))).collect())
 }
 
 /// What is applied, without what we add to every object.

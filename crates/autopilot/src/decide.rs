@@ -2,14 +2,16 @@
 
 use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
+use crate::documents::{self, DocumentEdits};
 use crate::effective::EffectiveDesired;
 use crate::gated::{Approvals, Gated, Passage};
-use crate::notice::ObjectNotice;
+use crate::notice::{Drift, ObjectNotice};
 use crate::ownership::{Origin, Ownership};
-use crate::{release, shared};
+use crate::release;
 use api::annotation;
+use catalog::Document;
 use change::consent::Needed;
-use change::field_set::{applied_by_another, takers};
+use change::entry::{applied_by_another, changed_for_another, is_shared, missing, takers};
 use change::gate::Conditions;
 use change::pointer::Pointer;
 use change::{
@@ -38,6 +40,12 @@ pub struct Observed<'a> {
     pub remembered: Option<&'a Remembered>,
     /// The last inspection of its content, if there was one.
     pub inspected: Option<&'a Inspected>,
+    /// Whether its values need not be compared although nothing in its metadata has changed.
+    pub is_verified: bool,
+    /// Documents in it of which only some keys are wanted.
+    pub documents: &'a [Document],
+    /// Whether they had what is wanted of them before.
+    pub had_documents: bool,
     /// Its budget of corrections as we remember it: removing the annotation does not refill it.
     pub budget: Option<Budget>,
     /// Its budget of recreations, if somebody has deleted it before.
@@ -56,6 +64,8 @@ pub struct Observed<'a> {
     pub suspended: bool,
     /// Whether the user excluded it.
     pub excluded: bool,
+    /// Whether it is not known what the user excluded.
+    pub exclusions_unclear: bool,
     /// Sensitive kinds that users may patch.
     pub patchable: &'a PatchableKinds,
     /// What the gate depends on: consent, pool and maintenance window.
@@ -92,6 +102,10 @@ pub struct Inspected {
     pub digest: Digest,
     /// What an apply would change.
     pub changes: Changes,
+    /// The other manager who applies some of that, and those fields.
+    pub changed_for_another: Option<(String, FieldSet)>,
+    /// The documents in it that have to be edited.
+    pub documents: Result<DocumentEdits, Reason>,
 }
 
 /// An apply that the server refused.
@@ -119,17 +133,30 @@ pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
     if let Some(held) = held_by_user(live, now) {
         return held;
     }
+    if !live.managed_fields.is_readable() {
+        return Decision::hold(Reason::OwnersUnreadable);
+    }
     let (effective, refused) = match EffectiveDesired::of(observed, live) {
         Ok(effective) => effective,
         Err(reason) => return Decision::hold(reason),
     };
+    let claim = live.managed_fields.claim(api::FIELD_MANAGER);
+    let is_new = is_new(observed, live, claim.as_ref());
     if let Some(reason @ (Reason::PatchRefused { .. } | Reason::IgnoreFieldsRefused { .. })) = &refused
-        && is_new(observed, live)
+        && is_new
     {
         // An object that was never ours has no last good state but the live one.
         return Decision::hold(reason.clone());
     }
-    let decision = keep(observed, live, effective, now);
+    let decision = keep(observed, live, claim.as_ref(), is_new, effective, now);
+    let decision = match decision.verdict {
+        Verdict::InSync if !observed.documents.is_empty() => documents::decide(observed, live, now),
+        _ => decision,
+    };
+    if observed.exclusions_unclear && matches!(decision.verdict, Verdict::Write(..)) {
+        let drift = decision.notice.as_ref().and_then(ObjectNotice::drift);
+        return Decision { drift, ..Decision::hold(Reason::ExclusionsUnclear) };
+    }
     match (refused, decision.verdict) {
         (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => Decision::hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },
@@ -155,43 +182,58 @@ pub(crate) fn held_by_user(live: &Live, now: Now) -> Option<Decision> {
 
 /// Compares the content of an existing object with the effective desired state.
 pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
-    let (mut effective, _) = EffectiveDesired::of(observed, observed.live?).ok()?;
-    let digest = effective.digest;
-    let lists_whole = observed.impact == Impact::High;
-    let changes = content::changes(&effective.take_object(observed.desired), content, lists_whole);
+    let live = observed.live?;
+    let (mut effective, _) = EffectiveDesired::of(observed, live).ok()?;
+    let (digest, wanted) = (effective.digest, effective.take_object(observed.desired));
+    let changes = content::changes(&wanted, content, observed.impact == Impact::High);
+    let entries = live.managed_fields.entries();
+    let changed_for_another = changed_for_another(&wanted, content, &entries, api::FIELD_MANAGER);
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
-    Some(Inspected { resource_version, digest, changes })
+    let documents = DocumentEdits::of(observed.documents, &wanted, content);
+    Some(Inspected { resource_version, digest, changes, changed_for_another, documents })
 }
 
 /// Keeps an existing object at its effective desired state.
-fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, now: Now) -> Decision {
-    let claim = live.managed_fields.claim(api::FIELD_MANAGER);
+fn keep(
+    observed: &Observed<'_>,
+    live: &Live,
+    claim: Option<&Claim>,
+    is_new: bool,
+    mut effective: EffectiveDesired,
+    now: Now,
+) -> Decision {
     let known = observed.remembered.filter(|remembered| remembered.uid == live.uid);
     let remembered = known.filter(|remembered| remembered.digest == effective.digest);
-    if let (Some(remembered), Some(claim)) = (remembered, &claim)
-        && remembered.claim.is_still(claim)
-    {
-        return Decision::in_sync();
-    }
-    let object = effective.take_object(observed.desired);
-    let entries = live.managed_fields.entries();
-    if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
-        return Decision::hold(Reason::OwnedByAnother { manager, fields: fields.paths().collect() });
-    }
     let inspected = observed.inspected.filter(|inspected| {
         inspected.resource_version == live.resource_version && inspected.digest == effective.digest
     });
-    if shared::is_shared(&entries) {
+    // Our claim is as we left it, but not the values.
+    let mut is_hidden_drift = false;
+    if let (Some(remembered), Some(claim)) = (remembered, claim)
+        && remembered.claim.is_still(claim)
+    {
+        match inspected {
+            Some(inspected) if !inspected.changes.is_empty() => is_hidden_drift = true,
+            None if !observed.is_verified => return Decision::of(Verdict::Inspect),
+            _ => return Decision::in_sync(),
+        }
+    }
+    let object = effective.take_object(observed.desired);
+    let entries = live.managed_fields.entries();
+    let missing = missing(&object, &entries, api::FIELD_MANAGER);
+    if let Some((manager, fields)) = applied_by_another(&missing, &entries, api::FIELD_MANAGER) {
+        return Decision::hold(owned_by(&manager, &fields));
+    }
+    if is_shared(&entries, api::FIELD_MANAGER) {
         // Only the content tells whether our apply would take a field from another manager.
         let Some(inspected) = inspected else { return Decision::of(Verdict::Inspect) };
-        if let Some((manager, fields)) = shared::contested(&inspected.changes, &entries) {
-            return Decision::hold(Reason::OwnedByAnother { manager, fields });
+        if let Some((manager, fields)) = &inspected.changed_for_another {
+            return Decision::hold(owned_by(manager, fields));
         }
     }
     let applied = live.annotations.get(annotation::APPLIED);
     let was_applied = applied.and_then(|applied| Digest::parse(applied)) == Some(effective.digest);
-    let ownership = Ownership::of(live, known.and_then(|known| known.origin));
-    let is_new = is_new(observed, live);
+    let ownership = Ownership::of(live, claim, known.and_then(|known| known.origin));
     if is_new && observed.suspended {
         return Decision::hold(Reason::Suspended);
     }
@@ -199,17 +241,23 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         return Decision::hold(Reason::NoSafeBackup);
     }
     let release = || {
-        let effect = Effect::PatchOwnership { patch: release::patch(effective.overrides.ignored(), live)? };
+        // A document is nobody's as a whole.
+        let documents = observed.documents.iter().map(|document| &document.field);
+        let documents = documents.filter(|field| object.pointer(&field.to_string()).is_none());
+        let released: Vec<Pointer> = effective.overrides.ignored().iter().chain(documents).cloned().collect();
+        let effect = Effect::JsonPatch { patch: release::patch(&released, live)? };
         Some(Decision::write(effect, PendingWrite::Release, None))
     };
     // An ignored field is released at once, but an object that was never ours is not touched before the gate is open.
     if let Some(release) = release().filter(|_| !is_new) {
         return release;
     }
+    let nothing = FieldSet::default();
+    let ours = Entry::ours(&entries, api::FIELD_MANAGER).map_or(&nothing, |entry| &entry.fields);
     let lost = match remembered {
-        Some(remembered) => remembered.claim.fields().without(&claim.as_ref().map(Claim::fields).unwrap_or_default()),
+        Some(remembered) => remembered.claim.fields().without(ours),
         // After a start nothing is remembered: what we applied and do not own any more was taken meanwhile.
-        None if was_applied => claim.as_ref().map(Claim::fields).unwrap_or_default().missing_of(&object),
+        None if was_applied => missing.clone(),
         None => FieldSet::default(),
     };
     let changes = inspected.map(|inspected| inspected.changes.clone()).unwrap_or_default();
@@ -217,18 +265,16 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
     if is_inherited && inspected.is_none() {
         return Decision::of(Verdict::Inspect);
     }
-    let owns_all = || claim.as_ref().is_some_and(|claim| claim.fields().missing_of(&object).is_empty());
-    if observed.impact == Impact::High && is_inherited && changes.is_empty() && owns_all() {
+    if observed.impact == Impact::High && is_inherited && changes.is_empty() && claim.is_some() && missing.is_empty() {
         // Moving over writes nothing that could restart a node, not even a label.
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
     // An apply that neither changes nor removes a value restarts nothing: it records an override, or gives up an ignored field.
-    let beyond = claim.as_ref().map(Claim::fields).unwrap_or_default().beyond(&object);
+    let beyond = ours.beyond(&object);
     let stays = |path: &str| is_stamp(path) || effective.overrides.ignored().iter().any(|field| is_within(path, field));
     let removed: Vec<String> = beyond.paths().filter(|path| !stays(path)).collect();
-    let changes_nothing = matches!(ownership, Ownership::Ours(_))
-        && inspected.is_some_and(|inspected| inspected.changes.is_empty())
-        && removed.is_empty();
+    let changes_nothing =
+        !is_new && inspected.is_some_and(|inspected| inspected.changes.is_empty()) && removed.is_empty();
     let gated = Gated {
         key: observed.key,
         uid: Some(&live.uid),
@@ -245,13 +291,17 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
         already_running: changes_nothing
             || observed.half_done == Some(effective.digest)
-            || remembered.is_some()
-            || (was_applied && lost.is_empty()),
+            || (remembered.is_some() && !is_hidden_drift),
         suspended: observed.suspended,
     };
     let approval = match gated.pass(&observed.conditions) {
         Passage::Free { approval } => approval,
-        Passage::Held(held) => return *held,
+        Passage::Held(held) => {
+            let fields = || lost.paths().collect();
+            let drift =
+                (!lost.is_empty()).then(|| Drift::Changed { actors: actors(&lost, &entries), fields: fields() });
+            return Decision { drift: drift.filter(|_| matches!(held.verdict, Verdict::Hold(_))), ..*held };
+        }
     };
     if let Some(release) = release().filter(|_| is_new) {
         return release;
@@ -285,6 +335,13 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
         };
         return Decision { approval, ..decision };
     }
+    if is_hidden_drift {
+        // It costs no budget: it is found once a day, and an apply that changes nothing must not change a budget either.
+        let fields = changes.0.iter().map(|change| change.path.clone()).collect();
+        let notice = ObjectNotice::Corrected { actors: vec![api::FIELD_MANAGER.to_owned()], fields };
+        let kept = Budget::parse(written).unwrap_or(budget);
+        return Decision { approval, ..apply.decision(stamp(kept), None, false, Some(notice)) };
+    }
     // What a pause or a repair of ours took is nobody's drift.
     let by_us = entries.iter().find(|entry| entry.manager == api::FIELD_MANAGER && !entry.applied);
     let by_others = by_us.map(|entry| lost.without(&entry.fields)).filter(|fields| !fields.is_empty());
@@ -301,13 +358,17 @@ fn keep(observed: &Observed<'_>, live: &Live, mut effective: EffectiveDesired, n
 }
 
 /// Whether the object was never managed by us, as far as is known: it is inspected, backed up or held before the first write.
-fn is_new(observed: &Observed<'_>, live: &Live) -> bool {
+fn is_new(observed: &Observed<'_>, live: &Live, claim: Option<&Claim>) -> bool {
     let known = observed.remembered.filter(|remembered| remembered.uid == live.uid);
-    match Ownership::of(live, known.and_then(|known| known.origin)) {
+    match Ownership::of(live, claim, known.and_then(|known| known.origin)) {
         Ownership::Foreign => true,
         Ownership::Inherited => !live.annotations.contains_key(annotation::APPLIED) && known.is_none(),
         Ownership::Ours(_) => false,
     }
+}
+
+fn owned_by(manager: &str, fields: &FieldSet) -> Reason {
+    Reason::OwnedByAnother { manager: manager.to_owned(), fields: fields.paths().collect() }
 }
 
 fn actors(lost: &FieldSet, entries: &[Entry]) -> Vec<String> {
@@ -315,7 +376,7 @@ fn actors(lost: &FieldSet, entries: &[Entry]) -> Vec<String> {
 }
 
 /// Pauses an object over which another writer fights us; removing the annotation resumes with a full budget.
-fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
+pub(crate) fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
     let budget = Budget::full(now.wall);
     let annotations = BTreeMap::from([
         (annotation::RECONCILE_PAUSED.to_owned(), "true".to_owned()),
@@ -327,8 +388,9 @@ fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
 
 /// Creates an object. Overrides lived on the object, so one that does not exist has none.
 fn create(observed: &Observed<'_>, now: Now) -> Decision {
+    let drift = observed.recreation.map(|_| Drift::Deleted);
     if observed.suspended {
-        return Decision::hold(Reason::Suspended);
+        return Decision { drift, ..Decision::hold(Reason::Suspended) };
     }
     let effective = EffectiveDesired::bare(observed.desired);
     let gated = Gated {
@@ -345,14 +407,14 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
     };
     let approval = match gated.pass(&observed.conditions) {
         Passage::Free { approval } => approval,
-        Passage::Held(held) => return *held,
+        Passage::Held(held) => return Decision { drift, ..*held },
     };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
     let object = observed.desired.object();
     let apply = Apply { object, effective: &effective, precondition: Precondition::Absent };
     let decision = match observed.recreation.map(|recreation| (recreation, recreation.spend(now.wall))) {
         None => apply.decision(stamp, None, false, Some(ObjectNotice::Applied)),
-        Some((recreation, None)) => deleted_again(recreation, now),
+        Some((recreation, None)) => Decision { drift, ..deleted_again(recreation, now) },
         Some((_, left)) => {
             let notice = ObjectNotice::Recreated { dropped: observed.dropped.to_vec() };
             apply.decision(stamp, left, false, Some(notice))

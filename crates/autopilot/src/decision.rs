@@ -1,7 +1,7 @@
 //! The decision about one object: what to do, and what to report.
 
 use crate::budget::Budget;
-use crate::notice::ObjectNotice;
+use crate::notice::{Drift, ObjectNotice};
 use crate::ownership::Origin;
 use change::{Digest, Effect, Reason};
 use jiff::Timestamp;
@@ -19,6 +19,8 @@ pub struct Decision {
     pub wake: Option<Timestamp>,
     /// If the write uses up a person's approval, how many were used before it.
     pub approval: Option<u32>,
+    /// What somebody did to the object, if that is not corrected because it is held.
+    pub drift: Option<Drift>,
 }
 
 impl Decision {
@@ -47,7 +49,7 @@ impl Decision {
 
     /// A verdict without a notice.
     pub(crate) fn of(verdict: Verdict) -> Decision {
-        Decision { verdict, notice: None, refused: None, wake: None, approval: None }
+        Decision { verdict, notice: None, refused: None, wake: None, approval: None, drift: None }
     }
 }
 
@@ -92,6 +94,11 @@ pub enum PendingWrite {
     },
     /// An annotation.
     Annotate {
+        /// The budget of corrections that is left.
+        budget: Budget,
+    },
+    /// Documents are edited.
+    EditDocuments {
         /// The budget of corrections that is left.
         budget: Budget,
     },

@@ -2,6 +2,7 @@
 
 use crate::decide::Observed;
 use api::annotation;
+use change::atomic::{self, Atomic};
 use change::{Desired, Digest, Live, Overrides, Reason};
 use serde_json::Value;
 
@@ -40,13 +41,15 @@ impl EffectiveDesired {
                 refused => return Ok((effective.with_record(observed, live), refused)),
             },
             Err(Unfit::Wrong(reason) | Unfit::NotNow(reason)) => reason,
+            // Any write could change what the user wants to be left alone.
+            Err(Unfit::Unknown(reason)) => return Err(reason),
         };
         match EffectiveDesired::honouring(observed, live, LAST_GOOD) {
             Ok(effective) => Ok((effective, Some(refused))),
             // It can never have been honoured: somebody else wrote the annotation.
             Err(Unfit::Wrong(_)) => Ok((EffectiveDesired::bare(observed.desired), Some(refused))),
             // It was honoured once; without it the user would lose an override, so nothing is written.
-            Err(Unfit::NotNow(_)) => Err(refused),
+            Err(Unfit::NotNow(_) | Unfit::Unknown(_)) => Err(refused),
         }
     }
 
@@ -75,14 +78,24 @@ impl EffectiveDesired {
         if overrides.is_empty() {
             return Ok(EffectiveDesired::bare(observed.desired));
         }
-        if let Some(claim) = live.managed_fields.claim(api::FIELD_MANAGER)
-            && let Some((mask, whole)) =
-                overrides.ignored().iter().find_map(|mask| Some((mask, claim.whole_around(mask)?)))
-        {
-            let why = format!("{mask} leads into a field that has one owner; ignore {whole} as a whole");
-            return Err(Unfit::Wrong(Reason::IgnoreFieldsRefused { why }));
-        }
         let object = overrides.apply(&observed.desired.object()).map_err(Unfit::NotNow)?;
+        let entries = if overrides.ignored().is_empty() { Vec::new() } else { live.managed_fields.entries() };
+        for field in overrides.ignored() {
+            let refused = |why: String| Reason::IgnoreFieldsRefused { why };
+            match atomic::around(field, &object, &entries, api::FIELD_MANAGER) {
+                None => {}
+                Some(Atomic::Whole(whole)) => {
+                    let why = format!("{field} leads into a field that has one owner; ignore {whole} as a whole");
+                    return Err(Unfit::Wrong(refused(why)));
+                }
+                Some(Atomic::Unknown(whole)) => {
+                    let why = format!(
+                        "{field} leads into {whole}, which may have one owner as a whole; until that is known nothing is written; ignore {whole} as a whole"
+                    );
+                    return Err(Unfit::Unknown(refused(why)));
+                }
+            }
+        }
         let digest = Digest::of(&object);
         let texts = LAST_GOOD.into_iter().zip([patch, ignore_fields]);
         // Overrides without effect are nothing to fall back on.
@@ -98,4 +111,6 @@ enum Unfit {
     Wrong(Reason),
     /// They do not fit the desired state of now, but may have fitted before.
     NotNow(Reason),
+    /// It is not known whether they can be honoured.
+    Unknown(Reason),
 }

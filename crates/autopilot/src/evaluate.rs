@@ -6,7 +6,7 @@ use crate::nearest::question;
 use crate::pools::pool;
 use crate::removal::Cause;
 use crate::scope::Scope;
-use catalog::{Applicability, Asset, Catalog, Facts, Need, Prune, Query, Rendered, Unmet};
+use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, Need, Prune, Query, Rendered, Unmet};
 use change::{Consent, Desired, Impact, Key, Kind};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -156,6 +156,8 @@ pub struct DesiredObject {
     pub source: String,
     /// Whether it stays when it is not wanted any more.
     pub never_pruned: bool,
+    /// Documents in it of which only some keys are wanted.
+    pub documents: Vec<Document>,
 }
 
 /// Renders every asset in scope from what is known; `last` are the last rules that could be read.
@@ -260,9 +262,9 @@ fn evaluate_asset(
                 }
                 Some(key) if facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
                 Some(key) if exclusions.excludes(&key) => {
-                    AssetResult::Filtered(desired_object(catalog, asset, key, &object))
+                    AssetResult::Filtered(desired_object(catalog, asset, key, object, facts))
                 }
-                Some(key) => AssetResult::Included(desired_object(catalog, asset, key, &object)),
+                Some(key) => AssetResult::Included(desired_object(catalog, asset, key, object, facts)),
                 None => AssetResult::Error("it renders an object without a name".into()),
             },
             Rendered::Empty => AssetResult::Excluded(Exclusion::RendersNothing),
@@ -282,8 +284,8 @@ fn evaluate_asset(
 /// An asset the user does not want. Its template is rendered from what is known, and asks the cluster for nothing.
 fn unwanted(catalog: &Catalog, asset: &Asset, facts: &Facts, cause: Cause, why: Exclusion) -> AssetResult {
     let object = match catalog::render(catalog, asset, facts) {
-        Rendered::Object(object) => Key::of(&object).map(|key| desired_object(catalog, asset, key, &object)),
-        _ => catalog.plain_key(asset).map(|key| desired_object(catalog, asset, key, &Value::Null)),
+        Rendered::Object(object) => Key::of(&object).map(|key| desired_object(catalog, asset, key, object, facts)),
+        _ => catalog.plain_key(asset).map(|key| desired_object(catalog, asset, key, Value::Null, facts)),
     };
     AssetResult::Unwanted { why, cause, object }
 }
@@ -302,18 +304,35 @@ pub(crate) fn is_never_managed(kind: &Kind) -> bool {
     )
 }
 
-fn desired_object(catalog: &Catalog, asset: &Asset, key: Key, object: &Value) -> DesiredObject {
-    let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind, object);
-    let (desired, pool) = (Desired::of(object), pool(object).map(str::to_owned));
+/// Whether the template of an asset reads this, and not only that of another.
+fn reads(catalog: &Catalog, asset: &Asset, facts: &Facts, query: &Query) -> bool {
+    let mut without = facts.clone();
+    without.answers.remove(query);
+    matches!(catalog::render(catalog, asset, &without), Rendered::Needs(needed) if needed.contains(query))
+}
+
+fn desired_object(catalog: &Catalog, asset: &Asset, key: Key, mut object: Value, facts: &Facts) -> DesiredObject {
+    // An asset that reads its own object wants some keys of the documents in it.
+    let documents = match facts.answers.get(&Query::of(&key)) {
+        Some(Answer::Found(live)) if reads(catalog, asset, facts, &Query::of(&key)) => {
+            Document::take(&mut object, live)
+        }
+        _ => Vec::new(),
+    };
+    let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind, &object);
+    let (desired, pool) = (Desired::of(&object), pool(&object).map(str::to_owned));
     let (source, never_pruned) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
-    DesiredObject { key, desired, impact, pool, source, never_pruned }
+    DesiredObject { key, desired, impact, pool, source, never_pruned, documents }
 }
 
 impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unclear::Exclusions { why } => {
-                write!(f, "disabled-resources cannot be read: {why}; nothing new is done until it is corrected")
+                write!(
+                    f,
+                    "disabled-resources cannot be read: {why}; nothing is created, changed or removed until it is corrected"
+                )
             }
             Unclear::Scope { unknown, valid } => {
                 let entry = |(entry, nearest): &(String, Vec<String>)| format!("{entry:?}{}", question(nearest));

@@ -126,18 +126,45 @@ pub enum ObjectNotice {
         /// The fields.
         fields: Vec<String>,
     },
+    /// Somebody changed or deleted it, and that is not corrected now: it is held, throttled, or the write failed.
+    Drifted(Drift),
     /// A setting on it has no effect, probably because of a typing error.
     Advice(String),
     /// It is held, for this reason.
     Held(Reason),
 }
 
+/// What somebody did to an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Drift {
+    /// Changed it.
+    Changed {
+        /// The field managers, as far as the object names them.
+        actors: Vec<String>,
+        /// The fields.
+        fields: Vec<String>,
+    },
+    /// Deleted it.
+    Deleted,
+}
+
 impl ObjectNotice {
+    /// The drift that the write behind this notice would have corrected.
+    pub(crate) fn drift(&self) -> Option<Drift> {
+        match self {
+            ObjectNotice::Corrected { actors, fields } | ObjectNotice::Held(Reason::Fighting { actors, fields }) => {
+                Some(Drift::Changed { actors: actors.clone(), fields: fields.clone() })
+            }
+            ObjectNotice::Recreated { .. } => Some(Drift::Deleted),
+            _ => None,
+        }
+    }
+
     /// How serious it is.
     pub fn severity(&self) -> Severity {
         match self {
             ObjectNotice::Held(reason) => reason.severity(),
-            ObjectNotice::Advice(_) => Severity::Warning,
+            ObjectNotice::Advice(_) | ObjectNotice::Drifted(_) => Severity::Warning,
             ObjectNotice::Applied
             | ObjectNotice::Adopted { .. }
             | ObjectNotice::TakenOver { .. }
@@ -159,6 +186,7 @@ impl ObjectNotice {
             ObjectNotice::TombstoneDeleted => "TombstoneDeleted",
             ObjectNotice::HandedBack => "HandedBack",
             ObjectNotice::Recreated { .. } | ObjectNotice::Corrected { .. } => "DriftCorrected",
+            ObjectNotice::Drifted(_) => "DriftDetected",
             ObjectNotice::Advice(_) => "InvalidAnnotation",
             ObjectNotice::Held(reason) => reason.name(),
         }
@@ -185,6 +213,13 @@ impl fmt::Display for ObjectNotice {
                 names_or(actors, "somebody"),
                 names_or(fields, "our managedFields entry"),
             ),
+            ObjectNotice::Drifted(Drift::Changed { actors, fields }) => write!(
+                f,
+                "{} changed {}; the drift is not corrected now",
+                names_or(actors, "somebody"),
+                names_or(fields, "our managedFields entry"),
+            ),
+            ObjectNotice::Drifted(Drift::Deleted) => write!(f, "somebody deleted it; it is not recreated now"),
             ObjectNotice::Advice(advice) => f.write_str(advice),
             ObjectNotice::Held(reason) => reason.fmt(f),
         }

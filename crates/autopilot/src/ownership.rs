@@ -1,7 +1,7 @@
 //! Who owns an object: created by us, adopted by us, left by our predecessor, or foreign.
 
 use api::annotation;
-use change::Live;
+use change::{Claim, Live};
 
 /// How an object came to be ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +34,16 @@ pub(crate) enum Ownership {
 }
 
 impl Ownership {
-    /// From the object's metadata; an origin that we remember to have written has precedence.
-    pub(crate) fn of(live: &Live, remembered: Option<Origin>) -> Ownership {
+    /// From the object's metadata alone.
+    pub(crate) fn read(live: &Live) -> Ownership {
+        Ownership::of(live, live.managed_fields.claim(api::FIELD_MANAGER).as_ref(), None)
+    }
+
+    /// From the object's metadata and our claim in it; an origin that we remember to have written has precedence.
+    pub(crate) fn of(live: &Live, claim: Option<&Claim>, remembered: Option<Origin>) -> Ownership {
         if let Some(origin) = remembered {
             return Ownership::Ours(origin);
         }
-        let claim = live.managed_fields.claim(api::FIELD_MANAGER);
         let written = live.annotations.get(annotation::ORIGIN);
         match (claim, written) {
             (Some(claim), Some(written)) => {
@@ -80,7 +84,7 @@ mod tests {
         let entries: Vec<_> = claimed.into_iter().map(entry).collect();
         let managed_fields = ManagedFields::new(&json!(entries).to_string());
         let live = Live { annotations: annotations.into_iter().collect(), labelled, managed_fields, ..Live::default() };
-        Ownership::of(&live, None)
+        Ownership::read(&live)
     }
 
     #[test]

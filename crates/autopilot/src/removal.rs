@@ -109,6 +109,9 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if removal.suspended {
         return Decision::hold(Reason::Suspended);
     }
+    if !live.managed_fields.is_readable() {
+        return Decision::hold(Reason::OwnersUnreadable);
+    }
     if !removal.prune {
         return left_behind(LeftBehind::PruneOff);
     }
@@ -125,7 +128,7 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
         already_running: false,
         suspended: removal.suspended,
     };
-    match Ownership::of(live, None) {
+    match Ownership::read(live) {
         Ownership::Ours(_) => {}
         Ownership::Inherited if is_tombstone && let Some(digest) = gated.approval() => {
             if !removal.conditions.consent.is_approved(&digest) {
@@ -137,7 +140,7 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if !is_tombstone && !removal.is_users_act(live) {
         return left_behind(LeftBehind::NoUserAct);
     }
-    if Ownership::of(live, None) == Ownership::Ours(Origin::Adopted) {
+    if Ownership::read(live) == Ownership::Ours(Origin::Adopted) {
         let effect = Effect::HandBack { patch: handback::patch(live) };
         return Decision::write(effect, PendingWrite::HandBack, Some(ObjectNotice::HandedBack));
     }
@@ -176,7 +179,7 @@ impl Removal<'_> {
         let is_of_this_release = self.source.is_none_or(|source| written == Some(source));
         // An adopted object may be older than both; handing it back loses nothing.
         let is_of_this_hco = live.created.zip(self.hco_created).is_some_and(|(object, hco)| object >= hco);
-        is_of_this_release && (is_of_this_hco || Ownership::of(live, None) == Ownership::Ours(Origin::Adopted))
+        is_of_this_release && (is_of_this_hco || Ownership::read(live) == Ownership::Ours(Origin::Adopted))
     }
 }
 

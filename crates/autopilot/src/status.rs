@@ -96,12 +96,14 @@ impl Core {
 }
 
 impl LineState {
-    /// The state in a word or two.
+    /// The state in a word or two. An object that the user excluded is not held back by anything.
     pub fn name(&self) -> &'static str {
         match self {
             LineState::Object(state) => match state {
                 ObjectState::Unknown => "unknown",
                 ObjectState::InSync => "in sync",
+                ObjectState::Held(Reason::Excluded) => "excluded",
+                ObjectState::Held(Reason::RefusedByServer { .. }) => "failed",
                 ObjectState::Held(_) => "held",
                 ObjectState::ToCreate | ObjectState::ToChange => "to be applied",
                 ObjectState::ToDelete => "to be deleted",

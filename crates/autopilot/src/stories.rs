@@ -5,6 +5,7 @@ mod advice;
 mod approval;
 mod approval_faults;
 mod creation;
+mod documents;
 mod drift;
 mod fights;
 mod handback;

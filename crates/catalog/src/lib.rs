@@ -2,6 +2,7 @@
 
 pub mod applies;
 mod cluster;
+mod document;
 mod pack;
 pub mod render;
 pub mod role;
@@ -18,6 +19,7 @@ pub use cluster::query::{Answer, Query};
 pub use cluster::state::{ClusterState, FACT_SOURCES, FactSource, Part};
 pub use cluster::topology::Topology;
 pub use cluster::{crd, facts, hardware, need, node, pool, query, topology};
+pub use document::Document;
 pub use pack::asset::{Asset, Install, Prune, Read};
 pub use pack::catalog::Catalog;
 pub use pack::condition::Condition;

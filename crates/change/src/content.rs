@@ -76,7 +76,7 @@ fn short(value: &Value) -> String {
 pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Changes {
     let text = |key: &str| wanted[key].as_str().unwrap_or_default();
     let top = Place::top(&Kind::new(text("apiVersion"), text("kind")));
-    let mut comparison = Comparison { lists_whole, changes: Vec::new() };
+    let mut comparison = Comparison { lists_whole, path: String::new(), changes: Vec::new() };
     for (key, value) in wanted.as_object().into_iter().flatten() {
         match key.as_str() {
             // What the object is.
@@ -86,51 +86,70 @@ pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Changes {
                 let none = Value::Object(serde_json::Map::new());
                 for part in ["labels", "annotations"] {
                     let (wanted, live) = (value.get(part), live.pointer(&format!("/metadata/{part}")));
-                    let (path, place) = (format!(".metadata.{part}"), top.field("metadata").field(part));
-                    comparison.compare(wanted.unwrap_or(&none), live.or(Some(&none)), path, place);
+                    let (step, place) = (format!(".metadata.{part}"), top.field("metadata").field(part));
+                    comparison.below(&step, wanted.unwrap_or(&none), live.or(Some(&none)), place);
                 }
             }
-            _ => comparison.compare(value, live.get(key), format!(".{key}"), top.field(key)),
+            _ => comparison.below(&format!(".{key}"), value, live.get(key), top.field(key)),
         }
     }
     Changes(comparison.changes)
 }
 
+/// Whether a value is wanted and not so, whatever else is there.
+pub(crate) fn differs(wanted: &Value, live: Option<&Value>) -> bool {
+    let mut comparison = Comparison { lists_whole: false, path: String::new(), changes: Vec::new() };
+    comparison.compare(wanted, live, Place::default());
+    !comparison.changes.is_empty()
+}
+
 struct Comparison {
     lists_whole: bool,
+    /// The way to what is compared now.
+    path: String,
     changes: Vec<Change>,
 }
 
 impl Comparison {
-    fn compare(&mut self, wanted: &Value, live: Option<&Value>, path: String, place: Place) {
+    fn below(&mut self, step: &str, wanted: &Value, live: Option<&Value>, place: Place) {
+        let length = self.path.len();
+        self.path.push_str(step);
+        self.compare(wanted, live, place);
+        self.path.truncate(length);
+    }
+
+    fn compare(&mut self, wanted: &Value, live: Option<&Value>, place: Place) {
+        // Most of a large object is the same.
+        if Some(wanted) == live {
+            return;
+        }
         let place = live.map_or(place, |live| place.of(live)).of(wanted);
         match (wanted, live) {
             (Value::Object(wanted), Some(Value::Object(live))) => {
                 for (key, value) in wanted {
-                    self.compare(value, live.get(key), format!("{path}.{key}"), place.field(key));
+                    self.below(&format!(".{key}"), value, live.get(key), place.field(key));
                 }
             }
-            (Value::Array(_), Some(live)) if self.lists_whole && wanted != live && !is_list_of_plain(live) => {
-                self.push(path, Some(live), wanted, place);
+            (Value::Array(_), Some(live)) if self.lists_whole && !is_list_of_plain(live) => {
+                self.push(Some(live), wanted, place);
             }
             (Value::Array(wanted), Some(Value::Array(live))) if wanted.len() == live.len() => {
                 for (index, (wanted, live)) in wanted.iter().zip(live).enumerate() {
-                    self.compare(wanted, Some(live), format!("{path}[{index}]"), place);
+                    self.below(&format!("[{index}]"), wanted, Some(live), place);
                 }
             }
-            (wanted, Some(live)) if wanted == live => {}
             // The server leaves out what says nothing.
             (Value::Null, None) => {}
             (Value::Object(wanted), None) if wanted.is_empty() => {}
-            (wanted, live) => self.push(path, live, wanted, place),
+            (wanted, live) => self.push(live, wanted, place),
         }
     }
 
-    fn push(&mut self, path: String, before: Option<&Value>, after: &Value, place: Place) {
+    fn push(&mut self, before: Option<&Value>, after: &Value, place: Place) {
         let digest = Digest::of(&json!([before, after]));
         let before = before.map_or(Some(None), |before| place.shown(before).map(Some));
         let values = before.zip(place.shown(after)).map(|(before, after)| Values { before, after });
-        self.changes.push(Change { path, values, digest });
+        self.changes.push(Change { path: self.path.clone(), values, digest });
     }
 }
 

@@ -10,9 +10,10 @@ mod restart;
 mod write;
 
 pub use content::{Change, Changes};
-pub use fields::field_set::{Entry, FieldSet};
+pub use fields::entry::Entry;
+pub use fields::field_set::FieldSet;
 pub use fields::managed_fields::{Claim, ManagedFields};
-pub use fields::{field_set, list_repair, managed_fields, pattern, pointer, redact};
+pub use fields::{atomic, entry, field_set, list_repair, managed_fields, pattern, pointer, redact};
 pub use handover::{backup, handback};
 pub use object::desired::Desired;
 pub use object::digest::Digest;

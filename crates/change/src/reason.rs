@@ -81,6 +81,13 @@ pub enum Reason {
     },
     /// The object is a Secret of somebody else, and there is no safe place for its backup.
     NoSafeBackup,
+    /// A document in it cannot be read or edited.
+    DocumentUnreadable {
+        /// Where it is.
+        field: String,
+        /// Why.
+        why: String,
+    },
     /// Another writer keeps changing it.
     Fighting {
         /// The field managers, as far as the object names them.
@@ -102,6 +109,10 @@ pub enum Reason {
     DeletedAgain,
     /// What is wanted as a whole is unclear: the HyperConverged does not exist, or one of its annotations cannot be read.
     Suspended,
+    /// The list of excluded objects cannot be read, so the object may be excluded.
+    ExclusionsUnclear,
+    /// Its managedFields cannot be read, so it is not known who owns its fields.
+    OwnersUnreadable,
     /// Another manager applied these fields.
     OwnedByAnother {
         /// The manager.
@@ -199,6 +210,8 @@ impl Reason {
                 | Reason::PoolNotReady { .. }
                 | Reason::WindowClosed
                 | Reason::Suspended
+                | Reason::ExclusionsUnclear
+                | Reason::OwnersUnreadable
         )
     }
 
@@ -237,9 +250,11 @@ impl Reason {
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, Waiting),
             Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, Failed),
             Reason::BackupFailed { .. } | Reason::NoSafeBackup => ("BackupFailed", Warning, Failed),
+            Reason::DocumentUnreadable { .. } => ("DocumentUnreadable", Warning, Failed),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
-            Reason::Suspended => ("InvalidConfiguration", Warning, Waiting),
+            Reason::Suspended | Reason::ExclusionsUnclear => ("InvalidConfiguration", Warning, Waiting),
+            Reason::OwnersUnreadable => ("ApplyFailed", Warning, Failed),
             Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, Waiting),
         }
     }
@@ -313,6 +328,9 @@ impl fmt::Display for Reason {
                 "not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save \
                  it yourself and delete it, so that it is created as the asset wants it"
             ),
+            Reason::DocumentUnreadable { field, why } => {
+                write!(f, "the document in {field} is left as it is, because it cannot be edited: {why}")
+            }
             Reason::Fighting { actors, fields } => write!(
                 f,
                 "{} keeps changing {}; it is paused. Stop the other writer or set mode to unmanaged, then remove the \
@@ -332,6 +350,16 @@ impl fmt::Display for Reason {
                      nothing is created or removed until that is corrected"
                 )
             }
+            Reason::ExclusionsUnclear => write!(
+                f,
+                "disabled-resources of the HyperConverged cannot be read, so it may be excluded; it is left as it is until \
+                 that is corrected"
+            ),
+            Reason::OwnersUnreadable => write!(
+                f,
+                "its managedFields are nested too deeply to be read, so it is not known who owns its fields; it is left as it \
+                 is. Remove the deeply nested field, or exclude the object with disabled-resources"
+            ),
             Reason::RefusedByServer { message } => write!(f, "the API server refused it: {message}"),
             Reason::WriteFailed { message } => write!(f, "it could not be written and is tried again: {message}"),
             Reason::OwnedByAnother { manager, fields } => {

@@ -24,6 +24,8 @@ const RETRY: Backoff = Backoff { first: Duration::from_millis(30), longest: Dura
 const RETRY_REFUSED: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
 /// A watch that lasted this long worked.
 const WORKED: Duration = Duration::from_secs(5);
+/// A watch that is not opened within this is not tried again before a list.
+const SLOW: Duration = Duration::from_secs(1);
 /// So often a listing without a watch is tried while a fresh CRD is not ready.
 const LIST_ATTEMPTS: u32 = 5;
 
@@ -59,19 +61,40 @@ pub struct Report {
 /// Nobody receives the reports any more.
 struct Closed;
 
+/// Why a watch has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// It was open, and sent nothing for too long.
+    Silent,
+    /// Only a list is complete.
+    ListNeeded,
+}
+
 impl Watch {
     /// Lists and watches until nobody receives its reports any more.
     pub async fn follow(self) {
         let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
+        // The version up to which everything was reported, and how many watches in a row have reported nothing at all.
+        let (mut version, mut silent) = (String::new(), 0_u32);
+        let mut verifies = false;
         loop {
-            match self.list().await {
-                Ok(version) => {
+            match self.list(&mut version, verifies).await {
+                Ok(()) => {
                     retry_refused.reset();
+                    let is_doubted = silent > 1;
+                    if is_doubted && self.report_lost(&self.silence()).await.is_err() {
+                        return;
+                    }
                     let listed = Instant::now();
                     // Spread, so that not all targets are listed again at the same time.
                     let verify = self.server.timeouts.verify;
                     let spread = verify / 64 * u32::try_from(self.number % 16).unwrap_or_default();
-                    let _ = tokio::time::timeout(verify + spread, self.stream(version)).await;
+                    let stream = tokio::time::timeout(verify + spread, self.stream(&mut version, is_doubted)).await;
+                    verifies = stream.is_err();
+                    silent = match stream {
+                        Ok(Ended::Silent) => silent.saturating_add(1),
+                        Ok(Ended::ListNeeded) | Err(_) => 0,
+                    };
                     if listed.elapsed() > WORKED {
                         retry.reset();
                     }
@@ -99,8 +122,8 @@ impl Watch {
     pub async fn list_once(self) {
         let mut retry = Attempts::with(RETRY);
         for attempt in 1.. {
-            match self.list().await {
-                Ok(_) => return,
+            match self.list(&mut String::new(), false).await {
+                Ok(()) => return,
                 Err(Failure::Answered { code: 429, .. }) if attempt < LIST_ATTEMPTS => retry.wait().await,
                 Err(failure) => {
                     let _ = self.report_lost(&failure).await;
@@ -110,13 +133,19 @@ impl Watch {
         }
     }
 
-    /// Reports every object; returns the version from which to watch.
-    async fn list(&self) -> Result<String, Failure> {
+    /// Reports every object; `version` is the one from which to watch then.
+    async fn list(&self, version: &mut String, verifies: bool) -> Result<(), Failure> {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
         let mut pages = Pages::new(&self.server, &self.served.url(&self.target.namespace, ""), "", accept);
         let mut all = BTreeSet::new();
         while let Some(page) = pages.fetch().await? {
-            for item in pages.items(&page)? {
+            let items = pages.items(&page)?;
+            if is_lower(&pages.version, version) {
+                // What this watch has reported is newer than a complete list.
+                let _ = self.report(WatchEvent::WentBack).await;
+                version.clear();
+            }
+            for item in items {
                 let event = self.present(item.get())?;
                 if let WatchEvent::Present { namespace, name, .. } = &event {
                     all.insert((namespace.clone(), name.clone()));
@@ -124,13 +153,13 @@ impl Watch {
                 let _ = self.report(event).await;
             }
         }
-        let version = pages.version;
-        let _ = self.report(WatchEvent::Listed { all, version: version.clone() }).await;
-        Ok(version)
+        version.clone_from(&pages.version);
+        let _ = self.report(WatchEvent::Listed { all, version: pages.version, verifies }).await;
+        Ok(())
     }
 
-    /// Reports changes; returns when a new list is needed.
-    async fn stream(&self, mut version: String) {
+    /// Reports changes; returns when a new list is needed, and if earlier watches were silent as soon as this one is not.
+    async fn stream(&self, version: &mut String, is_doubted: bool) -> Ended {
         let accept = if self.is_metadata() { METADATA } else { WHOLE };
         let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
         // Whether the server lists the target but refuses to watch it.
@@ -140,7 +169,8 @@ impl Watch {
                 "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",
                 self.served.url(&self.target.namespace, "")
             );
-            let Ok(request) = Request::get(&url, accept).into_http() else { return };
+            let Ok(request) = Request::get(&url, accept).into_http() else { return Ended::ListNeeded };
+            let asked = Instant::now();
             let opened = tokio::time::timeout(
                 self.server.timeouts.request,
                 self.server.watch_client(self.number).request_stream(request),
@@ -148,22 +178,22 @@ impl Watch {
             .await;
             let stream = match opened {
                 // What has happened meanwhile is not known.
-                Ok(Ok(_)) if is_lost => return,
+                Ok(Ok(_)) if is_lost => return Ended::ListNeeded,
                 Ok(Ok(stream)) => stream,
-                Ok(Err(kube::Error::Api(status))) if status.code == 410 => return,
+                Ok(Err(kube::Error::Api(status))) if status.code == 410 => return Ended::ListNeeded,
                 Ok(Err(kube::Error::Api(status)))
                     if is_lost || retry.is_longest() || [401, 403].contains(&status.code) =>
                 {
                     let failure = Failure::Answered { code: status.code, message: status.message.clone() };
                     if self.sender.is_closed() || (!is_lost && self.report_lost(&failure).await.is_err()) {
-                        return;
+                        return Ended::ListNeeded;
                     }
                     is_lost = true;
                     retry_refused.wait().await;
                     continue;
                 }
                 // A list finds out whether the server can be reached at all.
-                _ if retry.is_longest() => return,
+                _ if retry.is_longest() || asked.elapsed() > SLOW => return Ended::ListNeeded,
                 _ => {
                     retry.wait().await;
                     continue;
@@ -171,15 +201,26 @@ impl Watch {
             };
             let opened = Instant::now();
             let mut lines = pin!(stream.lines());
-            while let Ok(Some(Ok(line))) = tokio::time::timeout(self.server.timeouts.silence, lines.next()).await {
+            loop {
+                let line = match tokio::time::timeout(self.server.timeouts.silence, lines.next()).await {
+                    Ok(Some(Ok(line))) => line,
+                    Ok(_) => break,
+                    // Either the server has gone, or it has nothing newer than our version because its own went back: a list tells.
+                    Err(_) => return Ended::Silent,
+                };
                 // After a line that cannot be read, only a new list is complete.
-                let Ok(change) = serde_json::from_str::<Change<'_>>(&line) else { return };
-                let Ok(Object { metadata }) = serde_json::from_str::<Object<'_>>(change.object.get()) else { return };
-                version = metadata.resource_version;
+                let Ok(change) = serde_json::from_str::<Change<'_>>(&line) else { return Ended::ListNeeded };
+                let Ok(Object { metadata }) = serde_json::from_str::<Object<'_>>(change.object.get()) else {
+                    return Ended::ListNeeded;
+                };
+                if is_doubted {
+                    return Ended::ListNeeded;
+                }
+                *version = metadata.resource_version;
                 let event = match change.kind {
                     "ADDED" | "MODIFIED" => match self.present(change.object.get()) {
                         Ok(event) => event,
-                        Err(_) => return,
+                        Err(_) => return Ended::ListNeeded,
                     },
                     "DELETED" => WatchEvent::Gone {
                         namespace: metadata.namespace,
@@ -187,14 +228,14 @@ impl Watch {
                         version: version.clone(),
                     },
                     "BOOKMARK" => continue,
-                    _ => return,
+                    _ => return Ended::ListNeeded,
                 };
                 if self.report(event).await.is_err() {
-                    return;
+                    return Ended::ListNeeded;
                 }
             }
             if self.sender.is_closed() || retry.is_longest() {
-                return;
+                return Ended::ListNeeded;
             }
             if opened.elapsed() > WORKED {
                 retry.reset();
@@ -203,6 +244,12 @@ impl Watch {
                 retry.wait().await;
             }
         }
+    }
+
+    /// What is reported of a watch that opens and then sends nothing.
+    fn silence(&self) -> Failure {
+        let seconds = self.server.timeouts.silence.as_secs();
+        Failure::Unanswered(format!("the server sends nothing, not even a bookmark, for {seconds} s"))
     }
 
     async fn report_lost(&self, failure: &Failure) -> Result<(), Closed> {
@@ -258,3 +305,12 @@ struct Change<'a> {
     #[serde(borrow)]
     object: &'a RawValue,
 }
+
+/// Whether a version is lower than another one; those that are no numbers cannot be compared.
+fn is_lower(version: &str, other: &str) -> bool {
+    let number = |version: &str| version.parse::<u128>().ok();
+    number(version).zip(number(other)).is_some_and(|(version, other)| version < other)
+}
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,8 @@ pub struct ControlPlane {
     layout: Layout,
     certificates: Certificates,
     address: String,
+    port: u16,
+    fsync: bool,
     client: Client,
 }
 
@@ -115,10 +117,39 @@ impl ControlPlane {
 
     /// Stops the programs in order, so that etcd's data is consistent, and passes the data folder to `copy`.
     pub async fn shut_down(mut self, copy: impl FnOnce(&Path) -> Result<(), UserError>) -> Result<(), UserError> {
+        self.stop_all().await?;
+        copy(&self.layout.data())
+    }
+
+    /// Stops the programs, lets `change` save or replace etcd's data folder, and starts them again at the same address.
+    pub async fn restart(
+        &mut self,
+        binaries: &Binaries,
+        change: impl FnOnce(&Path) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        self.stop_all().await?;
+        change(&self.layout.data())?;
+        match self.start_all(binaries).await {
+            Err(StartError::PortInUse) => Err(port::in_use(self.port)),
+            Err(StartError::Other(error)) => Err(error),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn stop_all(&mut self) -> Result<(), UserError> {
         for name in [CONTROLLER_MANAGER, API_SERVER, ETCD] {
             self.supervisor.stop(name).await?;
         }
-        copy(&self.layout.data())
+        Ok(())
+    }
+
+    /// Starts all programs and returns when the API server is ready.
+    async fn start_all(&mut self, binaries: &Binaries) -> Result<(), StartError> {
+        self.supervisor.start(components::etcd(binaries, &self.layout, self.fsync))?;
+        self.supervisor.start(components::api_server(binaries, &self.layout, &self.certificates, self.port))?;
+        self.wait_until_ready().await?;
+        let manager = components::controller_manager(binaries, &self.layout, &self.certificates);
+        Ok(self.supervisor.start(manager)?)
     }
 
     fn failure_in(&self, report: &Report) -> Option<UserError> {
@@ -144,7 +175,7 @@ impl From<UserError> for StartError {
 }
 
 async fn start_on(launch: &Launch<'_>, port: u16) -> Result<ControlPlane, StartError> {
-    let (mut supervisor, folder) = SupervisorHandle::in_folder(&run_folder::parent()?, launch.keep).await?;
+    let (supervisor, folder) = SupervisorHandle::in_folder(&run_folder::parent()?, launch.keep).await?;
     let layout = Layout { folder };
     if let Some(seed) = launch.seed {
         crate::seed::copy(seed, &layout.data())?;
@@ -158,13 +189,17 @@ async fn start_on(launch: &Launch<'_>, port: u16) -> Result<ControlPlane, StartE
     kubeconfig::write(&layout.controller_manager_kubeconfig(), &address, authority, &manager)?;
     let client = client(&layout.kubeconfig()).await?;
 
-    supervisor.start(components::etcd(launch.binaries, &layout, launch.fsync))?;
-    supervisor.start(components::api_server(launch.binaries, &layout, &certificates, port))?;
-    let mut control_plane =
-        ControlPlane { supervisor, unhandled: VecDeque::new(), layout, certificates, address, client };
-    control_plane.wait_until_ready().await?;
-    let manager = components::controller_manager(launch.binaries, &control_plane.layout, &control_plane.certificates);
-    control_plane.supervisor.start(manager)?;
+    let mut control_plane = ControlPlane {
+        supervisor,
+        unhandled: VecDeque::new(),
+        layout,
+        certificates,
+        address,
+        port,
+        fsync: launch.fsync,
+        client,
+    };
+    control_plane.start_all(launch.binaries).await?;
     Ok(control_plane)
 }
 

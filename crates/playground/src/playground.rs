@@ -11,7 +11,7 @@ use crate::scene::{self, Scene};
 use crate::service_account::{self, Account};
 use crate::slot::Slot;
 use crate::tools::Tools;
-use crate::user_error::UserError;
+use crate::user_error::{self, UserError};
 use crate::{files, owned_folder, run_folder, seed};
 use kube::Client;
 
@@ -129,6 +129,20 @@ impl Playground {
     /// Starts another program that ends with the playground; its output goes to a log in the folder.
     pub fn start_program(&mut self, name: &str, program: &Path, arguments: Vec<String>) -> Result<(), UserError> {
         self.control_plane.start_program(name, program, arguments)
+    }
+
+    /// Stops the control plane, saves a copy of etcd's data in a folder, and starts it again.
+    pub async fn save(&mut self, folder: &Path) -> Result<(), UserError> {
+        self.control_plane.restart(&self.binaries, |data| seed::copy(data, folder)).await
+    }
+
+    /// Stops the control plane, replaces etcd's data with a saved copy, and starts it again, as an administrator restores a cluster.
+    pub async fn restore(&mut self, folder: &Path) -> Result<(), UserError> {
+        let replace = |data: &Path| {
+            std::fs::remove_dir_all(data).map_err(|error| user_error::io("remove", data, error))?;
+            seed::copy(folder, data)
+        };
+        self.control_plane.restart(&self.binaries, replace).await
     }
 
     /// Waits until one of its programs ends unexpectedly.

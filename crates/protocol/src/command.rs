@@ -4,7 +4,7 @@ use crate::kinds::Served;
 use crate::watch::{Content, WatchTarget};
 use crate::write::Write;
 use catalog::Query;
-use change::{Key, Kind};
+use change::{Effect, Key, Kind};
 
 /// One command. Each is carried out at once; a core that wants to wait asks to be woken and sends it later.
 #[derive(Debug)]
@@ -52,6 +52,15 @@ pub enum Command<N> {
         search: Search,
         /// How the server serves its kind.
         served: Served,
+    },
+    /// Find out by a dry run whether the server accepts an apply; nothing is written.
+    Preview {
+        /// The object.
+        key: Key,
+        /// How the server serves its kind.
+        served: Served,
+        /// The apply.
+        effect: Effect,
     },
     /// Make one write.
     Write(Box<Write>),

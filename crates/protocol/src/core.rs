@@ -12,6 +12,12 @@ pub trait Core {
     /// Takes what has happened and says what to do. Events that arrive together are handled together, so that a burst is one change.
     fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<Self::Notice>>;
 
+    /// Whether [`Core::handle`] may take long with these events, because an object is large: then it gets a thread of its own, so that
+    /// probes and the lease do not wait for it.
+    fn is_heavy(&self, _events: &[Event]) -> bool {
+        false
+    }
+
     /// When to call [`Core::handle`] again if no event arrives before.
     fn wake_at(&self) -> Option<Moment>;
 

@@ -97,6 +97,11 @@ impl Groups {
     /// From a discovery document and its tag.
     pub fn read(text: &str, tag: String) -> serde_json::Result<Groups> {
         let list: Discovered = serde_json::from_str(text)?;
+        // Older servers do not know aggregated discovery and answer with another document, in which everything would be missing.
+        if !list.kind.is_empty() && list.kind != AGGREGATED {
+            let why = format!("it is an {} and no {AGGREGATED}; Kubernetes 1.27 or newer is needed", list.kind);
+            return Err(serde::de::Error::custom(why));
+        }
         let mut groups = Groups { tag, ..Groups::default() };
         for group in list.items {
             for version in group.versions {
@@ -137,8 +142,13 @@ impl Served {
     }
 }
 
+/// The kind of a document with everything that is served.
+const AGGREGATED: &str = "APIGroupDiscoveryList";
+
 #[derive(Deserialize)]
 struct Discovered {
+    #[serde(default)]
+    kind: String,
     #[serde(default)]
     items: Vec<Group>,
 }
@@ -218,6 +228,16 @@ mod tests {
         assert!(kinds.serves_crd("machineconfigpools.m.io") && !kinds.serves_crd("machineconfigpools.n.io"));
         assert!(!kinds.drop_crd("other.m.io") && kinds.drop_crd("machineconfigpools.m.io"));
         assert!(!kinds.serves_crd("machineconfigpools.m.io"));
+    }
+
+    #[test]
+    fn a_server_without_aggregated_discovery_is_named_as_too_old_and_not_taken_as_empty() {
+        for kind in ["APIGroupList", "APIVersions"] {
+            let text = format!(r#"{{"kind":"{kind}","groups":[{{"name":"apps"}}],"versions":["v1"]}}"#);
+            let error = Groups::read(&text, String::new()).unwrap_err().to_string();
+            assert!(error.contains(kind) && error.contains("Kubernetes 1.27 or newer is needed"), "{error}");
+        }
+        assert!(Groups::read(r#"{"kind":"APIGroupDiscoveryList","items":[]}"#, String::new()).is_ok());
     }
 
     #[test]

@@ -87,7 +87,11 @@ pub enum WatchEvent {
         all: BTreeSet<(String, String)>,
         /// The resourceVersion of the list.
         version: String,
+        /// Whether it was made because time has passed, to verify what is known, and not because something was missed.
+        verifies: bool,
     },
+    /// The server's versions are lower than before, as after a restore of etcd: a list follows, and what was known says nothing about it.
+    WentBack,
     /// The target cannot be listed now; nothing is known until the next `Listed`.
     Lost {
         /// Why.

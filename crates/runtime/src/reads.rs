@@ -1,8 +1,8 @@
 //! Carries out the commands that read, each with one event as its answer.
 
 use catalog::Query;
-use change::Key;
-use cluster::{Server, discovery, list, live};
+use change::{Effect, Key};
+use cluster::{Server, discovery, list, live, preview};
 use protocol::{Discovered, Event, Search, Served};
 
 /// Asks what the server serves: everything, or what has changed since the answer with this tag.
@@ -33,6 +33,12 @@ pub(crate) async fn refetch(server: Server, key: Key, served: Served) -> Event {
 pub(crate) async fn inspect(server: Server, key: Key, served: Served) -> Event {
     let object = live::inspect(&server, &served, &key).await.map_err(|failure| failure.to_string());
     Event::Inspected(key, object)
+}
+
+/// Finds out whether the server accepts an apply.
+pub(crate) async fn preview(server: Server, key: Key, served: Served, effect: Effect) -> Event {
+    let accepted = preview::check(&server, &served, &key, effect).await;
+    Event::Previewed(key, accepted)
 }
 
 /// Looks for objects that may have to be removed.

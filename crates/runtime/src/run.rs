@@ -5,6 +5,7 @@ use crate::journal::Journal;
 use crate::publisher::EventPublisher;
 use crate::watches::AfterList;
 use crate::workers::{Announcement, Workers};
+use anyhow::Context;
 use change::Moment;
 use cluster::{Permit, Server};
 use protocol::{Command, Core, Event};
@@ -30,12 +31,15 @@ pub struct Hands {
 }
 
 /// Runs a core until `stop` resolves. Writes in flight are then finished; a task that panics ends the run with an error.
-pub async fn run<C: Core>(
+pub async fn run<C>(
     hands: Hands,
     mut core: C,
     journal: &impl Journal<C::Notice>,
     stop: impl Future<Output = ()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<()>
+where
+    C: Core<Notice: Send> + Send + 'static,
+{
     let Hands { server, permit, clock, instance, readiness } = hands;
     let mut stop = pin!(stop);
     let (backlog, backlog_reader) = watch::channel(0);
@@ -49,7 +53,9 @@ pub async fn run<C: Core>(
     let mut events = vec![Event::Tick];
     loop {
         if !events.is_empty() {
-            for command in core.handle(std::mem::take(&mut events), clock.now()) {
+            let commands;
+            (core, commands) = handle(core, std::mem::take(&mut events), clock).await?;
+            for command in commands {
                 match workers.start(command)? {
                     Some(Announcement::Notice(notice)) => record(notice),
                     Some(Announcement::Readiness(missing)) => {
@@ -89,6 +95,22 @@ pub async fn run<C: Core>(
     backlog.send_replace(0);
     publisher.close().await;
     finished
+}
+
+/// Lets the core handle events, in a thread of its own if that may take long.
+async fn handle<C>(mut core: C, events: Vec<Event>, clock: Clock) -> anyhow::Result<(C, Vec<Command<C::Notice>>)>
+where
+    C: Core<Notice: Send> + Send + 'static,
+{
+    let is_heavy = core.is_heavy(&events);
+    let work = move || {
+        let commands = core.handle(events, clock.now());
+        (core, commands)
+    };
+    match is_heavy {
+        true => tokio::task::spawn_blocking(work).await.context("a decision ended unexpectedly"),
+        false => Ok(work()),
+    }
 }
 
 /// Waits for a timer, or for ever if there is none.
@@ -200,6 +222,42 @@ mod tests {
             ["PATCH /api/v1/namespaces/n/configmaps/x", "POST /apis/events.k8s.io/v1/namespaces/n/events"]
         );
         assert!(missing.borrow().is_empty());
+    }
+
+    /// Decides until it is told to end.
+    struct Thinker {
+        end: std::sync::mpsc::Receiver<()>,
+    }
+
+    impl Core for Thinker {
+        type Notice = String;
+
+        fn handle(&mut self, _: Vec<Event>, _: Now) -> Vec<Command<String>> {
+            self.end.recv().unwrap();
+            Vec::new()
+        }
+
+        fn is_heavy(&self, _: &[Event]) -> bool {
+            true
+        }
+
+        fn wake_at(&self) -> Option<Moment> {
+            None
+        }
+
+        fn backlog(&self) -> usize {
+            0
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_else_waits_for_a_long_decision() {
+        let server = test_server::answering(|_, _, _| panic!("no request is expected"));
+        let (hands, notices) = (hands(server, watch::channel(Vec::new()).0), Notices::default());
+        let (ender, end) = std::sync::mpsc::channel();
+        // On the same thread: it would never run if the decision kept the thread.
+        let other = tokio::spawn(async move { ender.send(()).unwrap() });
+        run(hands, Thinker { end }, &notices, async { other.await.unwrap() }).await.unwrap();
     }
 
     #[tokio::test]

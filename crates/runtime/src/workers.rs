@@ -47,6 +47,7 @@ impl Workers {
             Command::Refetch { key, served } => self.read(reads::refetch(server, key, served)),
             Command::Inspect { key, served } => self.read(reads::inspect(server, key, served)),
             Command::Search { search, served } => self.read(reads::search(server, search, served)),
+            Command::Preview { key, served, effect } => self.read(reads::preview(server, key, served, effect)),
             Command::Write(asked) => {
                 let Some(permit) = self.permit.clone() else {
                     bail!("a core that must not write asked to write {}", asked.key);

@@ -50,7 +50,24 @@ impl Core {
                 }
                 self.repeat_queries(target, &key.name);
             }
-            WatchEvent::Listed { all, version } => self.listed(target, &all, &version),
+            WatchEvent::Listed { all, version, verifies } => {
+                self.listed(target, &all, &version);
+                if verifies {
+                    self.verify(target);
+                }
+            }
+            WatchEvent::WentBack => {
+                for key in self.objects.keys_of(target) {
+                    if let Some(object) = self.objects.get_mut(&key) {
+                        object.forget_live();
+                        // The same version may have another content now.
+                        object.inspected = None;
+                    }
+                }
+                let why =
+                    "the versions of the API server went back, as after a restore; everything is read again".to_owned();
+                self.notify(Notice::WatchLost { kind: target.kind.kind.clone(), why });
+            }
             WatchEvent::Lost { why, is_unserved } => {
                 self.watches.lost(target);
                 for key in self.objects.keys_of(target) {
@@ -95,6 +112,16 @@ impl Core {
         }
         for query in self.queries.about(target, None) {
             self.send_query(query);
+        }
+    }
+
+    /// Compares the values of all objects of a kind: metadata does not show an apply with our field manager in the second of our own.
+    fn verify(&mut self, target: &WatchTarget) {
+        for key in self.objects.keys_of(target) {
+            if let Some(object) = self.objects.get_mut(&key) {
+                object.is_verified = false;
+                self.enqueue(&key);
+            }
         }
     }
 
@@ -153,7 +180,7 @@ impl Core {
                 }
                 false
             }
-            WatchEvent::Lost { .. } => false,
+            WatchEvent::WentBack | WatchEvent::Lost { .. } => false,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
 use crate::gated::Approvals;
-use crate::notice::{ObjectNotice, State};
+use crate::notice::{Drift, ObjectNotice, State};
 use crate::pools::restarts;
 use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
@@ -34,6 +34,10 @@ pub(crate) struct Managed {
     pub(crate) live: Known,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) inspected: Option<Inspected>,
+    /// Whether its values need not be compared although nothing in its metadata has changed.
+    pub(crate) is_verified: bool,
+    /// Whether the documents in it had what is wanted of them, so that anything else is drift.
+    pub(crate) had_documents: bool,
     /// When its content was last read, so that an object that changes often is not read as often.
     pub(crate) inspected_at: Option<Moment>,
     pub(crate) budget: Option<Budget>,
@@ -47,6 +51,8 @@ pub(crate) struct Managed {
     pub(crate) writes: Writes,
     /// The reason that was reported last, so that it is reported once.
     pub(crate) last_reported: Option<Reason>,
+    /// The drift that was reported last as not corrected.
+    pub(crate) last_drift: Option<Drift>,
     /// What was reported about settings on it that have no effect.
     pub(crate) advised: Vec<String>,
     /// The state that metrics show.
@@ -73,6 +79,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) prune: bool,
     pub(crate) suspended: bool,
     pub(crate) excluded: bool,
+    /// Whether it is not known what the user excluded.
+    pub(crate) exclusions_unclear: bool,
     /// The approvals of the object that were recorded.
     pub(crate) approvals: Approvals<'a>,
     pub(crate) hco_created: Option<Timestamp>,
@@ -91,6 +99,8 @@ impl Managed {
             live: Known::Unknown,
             remembered: None,
             inspected: None,
+            is_verified: true,
+            had_documents: false,
             inspected_at: None,
             budget: None,
             recreation: None,
@@ -99,6 +109,7 @@ impl Managed {
             refused: Vec::new(),
             writes: Writes::default(),
             last_reported: None,
+            last_drift: None,
             advised: Vec::new(),
             shown: None,
             state: ObjectState::Unknown,
@@ -107,6 +118,9 @@ impl Managed {
 
     /// Takes what its asset renders now; a new desired state is tried at once, whatever failed before.
     pub(crate) fn want(&mut self, asset: &str, order: i64, object: DesiredObject) {
+        if self.object.documents != object.documents {
+            self.inspected = None;
+        }
         if self.object.desired != object.desired {
             (self.writes.failures, self.writes.not_before) = (0, None);
             self.refused.clear();
@@ -276,6 +290,9 @@ impl Managed {
             live: self.live(),
             remembered: self.remembered.as_ref(),
             inspected: self.inspected.as_ref(),
+            is_verified: self.is_verified,
+            documents: &self.object.documents,
+            had_documents: self.had_documents,
             budget: self.budget,
             recreation: self.recreation,
             dropped: &self.dropped,
@@ -288,6 +305,7 @@ impl Managed {
             },
             suspended: policy.suspended,
             excluded: policy.excluded,
+            exclusions_unclear: policy.exclusions_unclear,
             patchable: policy.patchable,
             conditions: conditions(policy),
         }
@@ -314,7 +332,15 @@ mod tests {
     fn managed() -> Managed {
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
         let (desired, source) = (Desired::of(&json!({})), String::new());
-        let object = DesiredObject { key, desired, impact: Impact::Low, pool: None, source, never_pruned: false };
+        let object = DesiredObject {
+            key,
+            desired,
+            impact: Impact::Low,
+            pool: None,
+            source,
+            never_pruned: false,
+            documents: Vec::new(),
+        };
         Managed::new("a".into(), 0, object)
     }
 

@@ -2,7 +2,7 @@
 
 use super::managed::Managed;
 use super::records::Records;
-use change::{Key, Moment};
+use change::{Key, Live, Moment};
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -89,6 +89,12 @@ impl Objects {
         }
     }
 
+    /// Whether one of those to decide about is large.
+    pub(crate) fn is_large_one_ready(&self) -> bool {
+        let ready = self.ready.iter().filter_map(|(_, key)| self.all.get(key));
+        ready.into_iter().any(|object| object.object.desired.is_large() || object.live().is_some_and(Live::is_large))
+    }
+
     /// Takes the recorded budgets of recreation, and marks every object as due.
     pub(crate) fn take_recorded(&mut self, recorded: &Records) {
         for (key, object) in &mut self.all {
@@ -146,6 +152,7 @@ mod tests {
                 pool: None,
                 source: String::new(),
                 never_pruned: false,
+                documents: Vec::new(),
             };
             objects.insert(Managed::new("a".into(), 0, object));
         }

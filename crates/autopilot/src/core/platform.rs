@@ -1,6 +1,6 @@
 //! The HyperConverged and what its annotations say about everything.
 
-use crate::evaluate::{Evaluation, Rules};
+use crate::evaluate::{Evaluation, Rules, Unclear};
 use change::{Consent, Key, Kind};
 use jiff::Timestamp;
 
@@ -15,6 +15,8 @@ pub(crate) struct Platform {
     pub(crate) is_absent: bool,
     /// Whether it is unclear what is wanted: nothing is created or removed.
     pub(crate) suspended: bool,
+    /// Whether it is not known which objects are excluded: none is written.
+    pub(crate) exclusions_unclear: bool,
     pub(crate) consent: Consent,
     /// The last rules that could be read.
     pub(crate) rules: Option<Rules>,
@@ -32,6 +34,7 @@ impl Platform {
             created: None,
             is_absent: false,
             suspended: true,
+            exclusions_unclear: false,
             consent: Consent::default(),
             rules: None,
             is_off: false,
@@ -42,6 +45,7 @@ impl Platform {
     pub(crate) fn take(&mut self, evaluation: &Evaluation) -> bool {
         self.consent = evaluation.consent.clone();
         self.suspended = evaluation.unclear.is_some();
+        self.exclusions_unclear = matches!(evaluation.unclear, Some(Unclear::Exclusions { .. }));
         if !self.suspended {
             self.rules = Some(evaluation.rules.clone());
         }

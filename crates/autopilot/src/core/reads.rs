@@ -3,6 +3,7 @@
 use super::Core;
 use super::queries::target_of;
 use super::timers::Timer;
+use crate::decide::Inspected;
 use catalog::{Answer, Query};
 use change::{Key, Live};
 use protocol::{Command, Content, WatchTarget};
@@ -165,7 +166,9 @@ impl Core {
                 let is_current = object.version() == version;
                 let inspected = self.inspection(key, &content);
                 if let Some(object) = self.objects.get_mut(key) {
+                    object.had_documents |= inspected.as_ref().is_some_and(Inspected::has_documents);
                     object.inspected = inspected;
+                    object.is_verified |= is_current;
                 }
                 if is_current {
                     self.enqueue(key);

@@ -11,7 +11,7 @@ use crate::gated::Approvals;
 use crate::notice::Notice;
 use crate::removal::decide_removal;
 use crate::status::ObjectState;
-use change::{Effect, Key, Kind, Precondition};
+use change::{Effect, Key, Kind, Precondition, Reason};
 use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
 use std::time::Duration;
@@ -89,13 +89,14 @@ impl Core {
             }
             Verdict::InSync => {
                 object.doubt_approval();
-                (object.writes.failures, object.last_reported) = (0, None);
+                (object.writes.failures, object.last_reported, object.last_drift) = (0, None, None);
                 (object.writes.repair, object.writes.deferred_notice) = (Repair::None, None);
                 object.refused.clear();
             }
             Verdict::Write(effect, write) => {
                 let (notice, approval) = (decision.notice, decision.approval);
-                self.write(key, effect, Pending { write, notice, approval });
+                let version = object.live().map(|live| live.resource_version.clone());
+                self.write(key, effect, Pending { write, notice, approval, version });
             }
         }
     }
@@ -108,6 +109,7 @@ impl Core {
             prune: self.config.prune,
             suspended: self.platform.suspended,
             excluded: self.platform.excludes(key),
+            exclusions_unclear: self.platform.exclusions_unclear,
             approvals: Approvals { state: self.records.uid(), used: self.records.used(key), unused: None },
             hco_created: self.platform.created,
             nodes: self.surroundings.nodes(),
@@ -122,7 +124,7 @@ impl Core {
     /// Sends a write, unless it is too early for another attempt.
     fn write(&mut self, key: &Key, effect: Effect, mut pending: Pending) {
         if !self.config.writes {
-            return;
+            return self.preview(key, effect, &pending.write);
         }
         let creates = matches!(effect, Effect::Apply { precondition: Precondition::Absent, .. });
         if (creates || pending.approval.is_some()) && !self.records.is_read() {
@@ -190,6 +192,11 @@ impl Core {
 fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
     match (&decision.verdict, &decision.refused) {
         (Verdict::Hold(reason), _) | (_, Some(reason)) => ObjectState::Held(reason.clone()),
+        (Verdict::Write(_, PendingWrite::Apply { digest, .. }), None)
+            if let Some(message) = object.writes.refused_preview(digest) =>
+        {
+            ObjectState::Held(Reason::RefusedByServer { message: message.to_owned() })
+        }
         (Verdict::InSync, None) if object.removal.is_some() && object.is_gone() => ObjectState::Gone,
         (Verdict::InSync, None) if object.live().is_some_and(|live| live.deleting.is_some()) => ObjectState::Deleting,
         (Verdict::InSync | Verdict::TakeOver { .. }, None) => ObjectState::InSync,
@@ -208,14 +215,10 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
 /// Whether an object has everything that a write of ours beside its desired state would write: our label and annotations.
 fn has_all(object: &Managed, effect: &Effect) -> bool {
     let (Some(live), Effect::Apply { object: applied, .. }) = (object.live(), effect) else { return false };
-    let mut applied = applied.value();
-    if let Some(metadata) = applied["metadata"].as_object_mut() {
-        // The precondition is no field of ours.
-        metadata.retain(|key, _| key != "uid" && key != "resourceVersion");
-    }
+    let applied = applied.value();
     let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
     let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
     let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
     let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
-    claim.fields().missing_of(&applied).is_empty() && ours.into_iter().all(is_same)
+    claim.fields().covers(&applied) && ours.into_iter().all(is_same)
 }

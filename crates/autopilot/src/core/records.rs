@@ -59,12 +59,7 @@ impl Records {
 
     /// The query that reads the ConfigMap.
     pub(crate) fn query(&self) -> Query {
-        Query::Object {
-            api_version: self.key.kind.api_version(),
-            kind: self.key.kind.kind.clone(),
-            namespace: self.key.namespace.clone(),
-            name: self.key.name.clone(),
-        }
+        Query::of(&self.key)
     }
 
     /// Whether the ConfigMap was read.

@@ -4,7 +4,7 @@ use super::Core;
 use super::managed::Managed;
 use crate::advice;
 use crate::decision::{Decision, Verdict};
-use crate::notice::{Notice, ObjectNotice, State};
+use crate::notice::{Drift, Notice, ObjectNotice, State};
 use crate::removal::Cause;
 use crate::status::ObjectState;
 use change::{Key, Reason};
@@ -16,8 +16,20 @@ impl Core {
         if let Some(state) = shown_state(object, decision) {
             self.show(key, state);
         }
+        if let Some(drift) = &decision.drift {
+            self.report_drift(key, drift.clone());
+        }
         if let Some(reason) = decision.held() {
             self.report_held(key, reason.clone());
+        }
+    }
+
+    /// Reports drift that is not corrected now, unless that was reported last.
+    pub(super) fn report_drift(&mut self, key: &Key, drift: Drift) {
+        let Some(object) = self.objects.get_mut(key) else { return };
+        if object.last_drift.as_ref() != Some(&drift) {
+            object.last_drift = Some(drift.clone());
+            self.report(key, ObjectNotice::Drifted(drift));
         }
     }
 

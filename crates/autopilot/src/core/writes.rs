@@ -32,6 +32,17 @@ pub(crate) struct Writes {
     pub(crate) failures: u32,
     /// Nothing is written before this.
     pub(crate) not_before: Option<Moment>,
+    /// The last dry run.
+    pub(crate) preview: Option<Preview>,
+}
+
+/// A dry run.
+#[derive(Debug)]
+pub(crate) struct Preview {
+    /// What was tried.
+    pub(crate) digest: Digest,
+    /// The message of a server that refused it.
+    pub(crate) refused: Option<String>,
 }
 
 /// A write in flight.
@@ -42,6 +53,8 @@ pub(crate) struct Pending {
     pub(crate) notice: Option<ObjectNotice>,
     /// If it uses up a person's approval, how many were used before it.
     pub(crate) approval: Option<u32>,
+    /// The version that it was decided for; an answer with the same version means that nothing has changed.
+    pub(crate) version: Option<String>,
 }
 
 /// What became of a person's approval. It is counted as used before its write is made.
@@ -82,6 +95,11 @@ pub(crate) enum Repair {
 }
 
 impl Writes {
+    /// The server's message, if it refused this in a dry run.
+    pub(crate) fn refused_preview(&self, digest: &Digest) -> Option<&str> {
+        self.preview.as_ref().filter(|preview| preview.digest == *digest)?.refused.as_deref()
+    }
+
     /// Remembers an apply without an answer, unless it repeats one.
     pub(crate) fn add_unanswered(&mut self, budget: Budget, notice: Option<ObjectNotice>) {
         if self.unanswered.iter().all(|(earlier, _)| *earlier != budget) {

@@ -6,7 +6,7 @@ use super::timers::Timer;
 use super::writes::{ApprovalUse, Pending, Repair};
 use crate::decide::{Refused, Remembered};
 use crate::decision::PendingWrite;
-use crate::notice::{Notice, ObjectNotice, State};
+use crate::notice::{Drift, Notice, ObjectNotice, State};
 use change::{Changes, Key, Live, Now, Reason};
 use protocol::{WriteError, Written};
 
@@ -38,7 +38,14 @@ impl Core {
         let before = result.as_ref().ok().and_then(|written| written.before.as_ref());
         let adopted = before.and_then(|before| self.inspection(key, before)).map(|inspected| inspected.changes);
         let Some(object) = self.objects.get_mut(key) else { return };
-        let Some(Pending { write: pending, notice, approval }) = object.writes.pending.take() else { return };
+        let Some(Pending { write: pending, mut notice, approval, version }) = object.writes.pending.take() else {
+            return;
+        };
+        let written = result.as_ref().ok().and_then(|written| written.live.as_ref());
+        if written.is_some_and(|live| version.as_ref() == Some(&live.resource_version)) {
+            // The server normalizes values, so that they only seemed to differ.
+            notice = notice.filter(|notice| !matches!(notice, ObjectNotice::Corrected { .. }));
+        }
         if approval.is_some() {
             object.writes.approval = match (&result, &pending, object.writes.approval.unused()) {
                 (Err(WriteError::Transient { .. }), PendingWrite::Apply { .. }, Some(before)) => {
@@ -57,7 +64,7 @@ impl Core {
                 // Somebody may want it again meanwhile: then it is adopted again.
                 let is_handed_back = pending == PendingWrite::HandBack && object.removal.is_some();
                 match succeed(object, pending, notice, written.live, adopted, now) {
-                    Some(ObjectNotice::Held(reason)) => self.report_held(key, reason),
+                    Some(notice @ ObjectNotice::Held(_)) => self.report_throttled(key, notice),
                     Some(notice) => self.report(key, notice),
                     None => {}
                 }
@@ -76,19 +83,39 @@ impl Core {
                 self.enqueue(key);
             }
             Err(error) => {
+                let drift = object.writes.deferred_notice.as_ref().or(notice.as_ref()).and_then(ObjectNotice::drift);
                 if let (WriteError::Transient { .. }, PendingWrite::Apply { budget, .. }) = (&error, &pending) {
                     // What an adoption changed is known only from its answer.
                     object.writes.add_unanswered(*budget, notice.filter(|_| !is_adoption));
                     // The watch may have been faster than the failure.
                     object.recognise_approval();
                 }
-                self.failed(key, pending, error);
+                self.failed(key, pending, error, drift);
             }
         }
     }
 
+    /// Reports an object that was paused instead of being corrected.
+    fn report_throttled(&mut self, key: &Key, notice: ObjectNotice) {
+        if let Some(drift) = notice.drift() {
+            self.report_drift(key, drift);
+        }
+        if let ObjectNotice::Held(reason) = notice {
+            self.report_held(key, reason);
+        }
+    }
+
+    /// Reports a write that only somebody else can make possible, and the drift that it would have corrected.
+    fn report_failed(&mut self, key: &Key, drift: Option<Drift>, reason: Reason) {
+        self.show(key, State::Failed);
+        if let Some(drift) = drift {
+            self.report_drift(key, drift);
+        }
+        self.report_held(key, reason);
+    }
+
     /// Waits before the next attempt, and reports what only somebody else can solve.
-    fn failed(&mut self, key: &Key, pending: PendingWrite, error: WriteError) {
+    fn failed(&mut self, key: &Key, pending: PendingWrite, error: WriteError, drift: Option<Drift>) {
         let Some(object) = self.objects.get_mut(key) else { return };
         let is_refusal =
             matches!(error, WriteError::Refused { .. } | WriteError::KeyChanged { .. } | WriteError::NoBackup { .. });
@@ -112,6 +139,7 @@ impl Core {
             PendingWrite::Annotate { .. }
             | PendingWrite::Repair { .. }
             | PendingWrite::Release
+            | PendingWrite::EditDocuments { .. }
             | PendingWrite::Delete
             | PendingWrite::HandBack => None,
         };
@@ -127,13 +155,11 @@ impl Core {
         let message = match error {
             WriteError::Stale(_) => return,
             WriteError::NoBackup { message, .. } => {
-                self.show(key, State::Failed);
-                return self.report_held(key, Reason::BackupFailed { why: message });
+                return self.report_failed(key, drift, Reason::BackupFailed { why: message });
             }
             WriteError::Transient { .. } if failures < REPORT_AFTER => return,
             WriteError::Transient { message, .. } => {
-                self.show(key, State::Failed);
-                return self.report_held(key, Reason::WriteFailed { message });
+                return self.report_failed(key, drift, Reason::WriteFailed { message });
             }
             WriteError::Refused { message, .. } | WriteError::KeyChanged { message, .. } => message,
         };
@@ -143,12 +169,12 @@ impl Core {
                 if let Some(object) = self.objects.get_mut(key) {
                     object.refuse(Refused { digest, message });
                 }
+                if let Some(drift) = drift {
+                    self.report_drift(key, drift);
+                }
                 self.enqueue(key);
             }
-            _ => {
-                self.show(key, State::Failed);
-                self.report_held(key, Reason::RefusedByServer { message });
-            }
+            _ => self.report_failed(key, drift, Reason::RefusedByServer { message }),
         }
     }
 }
@@ -165,7 +191,7 @@ fn succeed(
     (object.writes.not_before, object.writes.failed, object.inspected_at) = (None, None, None);
     match pending {
         PendingWrite::Apply { digest, budget, recreation, origin, adopts } => {
-            (object.writes.failures, object.writes.repair) = (0, Repair::None);
+            (object.writes.failures, object.writes.repair, object.last_drift) = (0, Repair::None, None);
             object.budget = Some(budget);
             object.recreation = recreation.or(object.recreation);
             object.refused.retain(|refused| refused.digest != digest);
@@ -185,6 +211,7 @@ fn succeed(
         PendingWrite::Annotate { budget } => object.budget = Some(budget),
         PendingWrite::Repair { digest } => (object.writes.repair, notice) = (Repair::Done { digest }, None),
         PendingWrite::Release => {}
+        PendingWrite::EditDocuments { budget } => (object.budget, object.inspected) = (Some(budget), None),
         PendingWrite::HandBack => (object.remembered, object.budget) = (None, None),
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.

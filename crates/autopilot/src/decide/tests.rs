@@ -1,9 +1,8 @@
 //! One object in every situation it can be in.
 
-use super::{Inspected, Observed, Refused, Remembered, decide, inspect};
+use super::{Approvals, Inspected, Observed, Refused, Remembered, decide, inspect};
 use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
-use crate::gated::Approvals;
 use crate::notice::ObjectNotice;
 use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
@@ -48,8 +47,7 @@ struct Situation {
     restarts: Restarts,
     inspected: Option<Inspected>,
     source: &'static str,
-    used_approvals: u32,
-    unused_approval: Option<u32>,
+    approvals: Approvals<'static>,
 }
 
 impl Situation {
@@ -83,8 +81,7 @@ impl Situation {
             }),
             inspected: None,
             source: "this",
-            used_approvals: 0,
-            unused_approval: None,
+            approvals: Approvals { state: Some("state"), used: 0, unused: None },
             impact: Impact::Low,
             consent: Consent::default(),
             patchable: PatchableKinds::none(),
@@ -134,15 +131,19 @@ impl Situation {
             unanswered: false,
             recreation: self.recreation,
             dropped: &[],
-            approvals: Approvals { state: Some("state"), used: self.used_approvals, unused: self.unused_approval },
+            approvals: self.approvals,
             half_done: None,
             suspended: self.suspended,
             patchable: &self.patchable,
             conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
             excluded: false,
+            exclusions_unclear: false,
             restarts: &self.restarts,
             source: self.source,
             inspected: self.inspected.as_ref(),
+            is_verified: true,
+            documents: &[],
+            had_documents: false,
         }
     }
 }
@@ -356,7 +357,7 @@ fn a_patch_changes_the_desired_state_and_is_not_drift() {
 #[test]
 fn an_ignored_field_is_released_first_and_then_left_out() {
     let mut situation = Situation::settled().annotate("ignore-fields", "/spec/selector/app");
-    let Verdict::Write(Effect::PatchOwnership { patch }, _) = situation.decide().verdict else { panic!() };
+    let Verdict::Write(Effect::JsonPatch { patch }, _) = situation.decide().verdict else { panic!() };
     assert_eq!(patch[0], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}));
     let left = json!({"f:metadata": our_fields()["f:metadata"], "f:spec": {"f:type": {}}});
     assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/managedFields/0/fieldsV1", "value": left}));
@@ -398,7 +399,9 @@ fn nodes_never_restart_without_approval() {
     };
     let waits = |decision: &Decision| matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { restarts, .. }) if restarts.nodes == ["w0"]);
     assert!(waits(&high(&|_| {}).decide_absent()), "creating it waits");
-    assert!(!waits(&high(&|_| {}).decide()), "what we last applied ourselves may be put back");
+    assert!(waits(&high(&|_| {}).decide()), "a value that changed while nobody watched may run on the nodes by now");
+    let unchanged = Situation { impact: Impact::High, remembered: None, ..Situation::settled() };
+    assert!(!waits(&inspected(unchanged, "ClusterIP").decide()), "an apply that changes nothing waits for nobody");
     let applied_other = |situation: &mut Situation| {
         situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
     };
@@ -417,15 +420,17 @@ fn nodes_never_restart_without_approval() {
     let mut approved = high(&applied_other);
     approved.approve();
     assert_eq!(approved.decide().approval, Some(0), "or somebody approved exactly that");
-    approved.used_approvals = 1;
+    approved.approvals.used = 1;
     assert!(waits(&approved.decide()), "an approval is used once");
-    approved.unused_approval = Some(0);
+    approved.approvals.unused = Some(0);
     assert_eq!(approved.decide().approval, Some(0), "unless its write was not made");
-    (approved.used_approvals, approved.unused_approval) = (0, None);
+    approved.approvals.used = 0;
     approved.live.uid = "v".into();
     assert!(waits(&approved.decide()), "an approval is for one object");
     let other_version = |situation: &mut Situation| situation.source = "another version of the asset";
-    assert!(!with(&[&other_version]), "what runs so already is not asked about");
+    let mut upgraded = Situation { impact: Impact::High, remembered: None, ..Situation::settled() };
+    other_version(&mut upgraded);
+    assert!(!waits(&inspected(upgraded, "ClusterIP").decide()), "what runs so already is not asked about");
     assert!(with(&[&applied_other, &other_version]), "what another version of ourselves changes waits");
     assert!(!with(&[&forget, &waive]), "whose word is lost is still ours");
     // What somebody changed while nobody watched may run by now.

@@ -40,9 +40,8 @@ fn first_acts(bed: &TestBed) -> (BTreeMap<Key, Next>, Vec<(Key, Reason)>) {
     let mut core = bed.fork(bed.config.clone());
     core.run();
     let mut next = BTreeMap::new();
-    // An observer cannot know what the server refuses.
     let made = core.made.iter().filter(|made| made.write.key.name != api::STATE);
-    for made in made.filter(|made| made.has_moved() || made.is_refused) {
+    for made in made.filter(|made| made.has_moved()) {
         let act = match (&made.write.effect, &made.before) {
             (Effect::Delete { .. }, _) => Next::Deletes,
             (Effect::HandBack { .. }, _) => Next::HandsBack,

@@ -135,6 +135,7 @@ fn drift_during_a_restart_waits_because_nodes_may_run_it() {
     bed.restart();
     expect![[r#"
         apply ConfigMap virt/plain: no change
+        notice DriftDetected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift is not corrected now
         notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.fips (true -> false)
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
@@ -153,6 +154,7 @@ fn a_deleted_machine_config_waits_like_a_new_one() {
     let mut bed = settled_with_kernel();
     bed.delete(KERNEL);
     expect![[r#"
+        notice DriftDetected MachineConfig kernel: somebody deleted it; it is not recreated now
         notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
@@ -202,7 +204,7 @@ fn nothing_that_restarts_nodes_changes_while_the_settings_cannot_be_read() {
     bed.annotate(HCO, "disabled-resources=what?");
     bed.paint("debug");
     expect![[r#"
-        notice Invalid: disabled-resources cannot be read: "what?" is not Kind/Name; nothing new is done until it is corrected
+        notice Invalid: disabled-resources cannot be read: "what?" is not Kind/Name; nothing is created, changed or removed until it is corrected
         notice InvalidConfiguration MachineConfig kernel: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();

@@ -30,9 +30,9 @@ fn a_start_creates_what_applies_and_asks_for_an_approval_of_the_rest() {
     .assert_eq(&bed.settle());
     bed.restart();
     expect![[r#"
-        apply MachineConfig kernel: no change
         apply ConfigMap virt/plain: no change
         apply Service virt/service: no change
+        apply MachineConfig kernel: no change
         apply ConfigMap virt/asking: no change
     "#]]
     .assert_eq(&bed.settle());
@@ -186,6 +186,7 @@ fn without_a_hyperconverged_nothing_is_created() {
     bed.delete(PLAIN);
     expect![[r#"
         notice HyperConvergedAbsent HyperConverged virt/kubevirt-hyperconverged: it was deleted
+        notice DriftDetected ConfigMap virt/plain: somebody deleted it; it is not recreated now
         notice InvalidConfiguration ConfigMap virt/plain: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.advance(HOUR));
 }

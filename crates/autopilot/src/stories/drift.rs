@@ -1,8 +1,10 @@
 //! What others change is corrected, once, and reported with their name.
 
-use super::{PLAIN, SERVICE, plain, started};
+use super::{HOUR, KERNEL, PLAIN, SERVICE, plain, settled_with_kernel, started};
 use crate::testing::bed::TestBed;
+use crate::testing::requests::Fault;
 use api::FIELD_MANAGER;
+use change::ManagedFields;
 use expect_test::expect;
 use serde_json::json;
 #[test]
@@ -179,4 +181,106 @@ fn an_object_that_is_being_deleted_is_recreated_only_when_it_is_gone() {
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
+}
+
+/// Somebody applies another value with our field manager in the second of our own apply: no metadata shows it.
+fn apply_unseen(bed: &mut TestBed, key: &str, pointer: &str, value: &serde_json::Value) {
+    let before = bed.owners(key);
+    let mut object = bed.stored(key).unwrap().object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&key.as_str()));
+    }
+    *object.pointer_mut(pointer).unwrap() = value.clone();
+    bed.apply_by_force(FIELD_MANAGER, &object);
+    assert_eq!(bed.owners(key), before);
+}
+
+#[test]
+fn what_metadata_does_not_show_is_found_by_the_daily_verification() {
+    let mut bed = started(&["plain"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "8"}}));
+    bed.settle();
+    apply_unseen(&mut bed, PLAIN, "/data/level", &json!("9"));
+    expect![""].assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/data/level"), "9");
+    bed.verify();
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: virt-platform-autopilot changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/data/level"), "1");
+    bed.expect_silence();
+    // If nothing differs, nothing is written.
+    bed.verify();
+    expect![[r#""#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn drift_that_cannot_be_corrected_is_reported_once_and_again_when_it_is_corrected() {
+    for (fault, attempts) in [(Fault::Refused(403, "forbidden"), 1), (Fault::Transient, 4)] {
+        let mut bed = started(&["plain"]);
+        bed.fail_all(PLAIN, fault);
+        bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+        let lines = bed.advance(HOUR);
+        let detected: Vec<&str> = lines.lines().filter(|line| line.contains("Drift")).collect();
+        let drift = "kubectl-edit changed .data.level; the drift is not corrected now";
+        assert_eq!(detected, [format!("notice DriftDetected ConfigMap virt/plain: {drift}")]);
+        assert_eq!(lines.lines().take_while(|line| !line.contains("Drift")).count(), 2 * attempts, "{lines}");
+        bed.accept(PLAIN);
+        expect![[r#"
+            apply ConfigMap virt/plain
+            notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        "#]]
+        .assert_eq(&bed.advance(HOUR));
+        bed.expect_silence();
+    }
+}
+
+#[test]
+fn drift_that_is_corrected_at_the_second_attempt_is_one_event() {
+    let mut bed = started(&["plain"]);
+    bed.fail_next(PLAIN, Fault::Transient);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    expect![[r#"
+        apply ConfigMap virt/plain: failed
+        notice Retry in 200 ms
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
+    bed.expect_silence();
+}
+
+#[test]
+fn an_unseen_change_of_what_restarts_nodes_waits_for_approval() {
+    const ARGUMENTS: &str = "/spec/kernelArguments";
+    let mut bed = settled_with_kernel();
+    apply_unseen(&mut bed, KERNEL, ARGUMENTS, &json!(["theirs"]));
+    bed.verify();
+    expect![[r#"
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("theirs" -> "quiet")
+    "#]].assert_eq(&bed.settle());
+    assert_eq!(bed.value(KERNEL, ARGUMENTS), json!(["theirs"]));
+    bed.expect_silence();
+    bed.approve(KERNEL);
+    bed.settle();
+    assert_ne!(bed.value(KERNEL, ARGUMENTS), json!(["theirs"]));
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_whose_owners_cannot_be_read_is_left_as_it_is() {
+    let mut bed = started(&["plain"]);
+    let mut live = bed.stored(PLAIN).unwrap().live();
+    let fields = format!("{}{{}}{}", r#"{"f:deep":"#.repeat(200), "}".repeat(200));
+    let deep = json!([{"manager": "other", "operation": "Update", "time": "t"}]).to_string();
+    live.managed_fields = ManagedFields::new(&deep.replace(r#""time""#, &format!(r#""fieldsV1":{fields},"time""#)));
+    live.resource_version = "999".into();
+    live.labelled = false;
+    bed.report_live(PLAIN, live);
+    expect![[r#"
+        notice ApplyFailed ConfigMap virt/plain: its managedFields are nested too deeply to be read, so it is not known who owns its fields; it is left as it is. Remove the deeply nested field, or exclude the object with disabled-resources
+    "#]].assert_eq(&bed.settle());
 }

@@ -31,6 +31,7 @@ fn a_fight_ends_in_a_pause_and_removing_the_annotation_resumes() {
     edit(&mut bed);
     expect![[r#"
         annotate ConfigMap virt/plain
+        notice DriftDetected ConfigMap virt/plain: rival changed .data.level; the drift is not corrected now
         notice ThrashingDetected ConfigMap virt/plain: rival keeps changing .data.level; it is paused. Stop the other writer or set mode to unmanaged, then remove the annotation reconcile-paused
         notice Paused ConfigMap virt/plain: paused; remove the annotation reconcile-paused to resume
     "#]].assert_eq(&bed.settle());
@@ -54,6 +55,7 @@ fn a_restart_gives_no_new_budget() {
     edit(&mut bed);
     expect![[r#"
         annotate ConfigMap virt/plain
+        notice DriftDetected ConfigMap virt/plain: rival changed .data.level; the drift is not corrected now
         notice ThrashingDetected ConfigMap virt/plain: rival keeps changing .data.level; it is paused. Stop the other writer or set mode to unmanaged, then remove the annotation reconcile-paused
         notice Paused ConfigMap virt/plain: paused; remove the annotation reconcile-paused to resume
     "#]].assert_eq(&bed.settle());
@@ -72,6 +74,7 @@ fn removing_the_annotation_of_the_budget_gives_no_new_one() {
     edit(&mut bed);
     expect![[r#"
         annotate ConfigMap virt/plain
+        notice DriftDetected ConfigMap virt/plain: rival changed .data.level; the drift is not corrected now
         notice ThrashingDetected ConfigMap virt/plain: rival keeps changing .data.level; it is paused. Stop the other writer or set mode to unmanaged, then remove the annotation reconcile-paused
         notice Paused ConfigMap virt/plain: paused; remove the annotation reconcile-paused to resume
     "#]].assert_eq(&bed.settle());
@@ -107,6 +110,7 @@ fn a_war_of_deletions_slows_down_and_is_recorded_before_each_write() {
     delete_again(&mut bed, 8);
     bed.delete(PLAIN);
     expect![[r#"
+        notice DriftDetected ConfigMap virt/plain: somebody deleted it; it is not recreated now
         notice ThrashingDetected ConfigMap virt/plain: somebody keeps deleting it, so it is recreated with growing pauses; stop whoever does, or exclude it with disabled-resources
     "#]].assert_eq(&bed.settle());
     expect![[r#""#]].assert_eq(&bed.advance(5 * SECOND));
@@ -126,6 +130,7 @@ fn a_war_of_deletions_survives_a_restart() {
     bed.delete(PLAIN);
     bed.restart();
     expect![[r#"
+        notice DriftDetected ConfigMap virt/plain: somebody deleted it; it is not recreated now
         notice ThrashingDetected ConfigMap virt/plain: somebody keeps deleting it, so it is recreated with growing pauses; stop whoever does, or exclude it with disabled-resources
     "#]].assert_eq(&bed.settle());
     expect![[r#"

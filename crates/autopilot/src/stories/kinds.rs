@@ -1,7 +1,7 @@
 //! Kinds that are installed, removed and served in another version.
 
 use super::{HOUR, MINUTE, PLAIN, SECOND, settled_with_kernel, started, unstarted};
-use crate::testing::bed::{DESCHEDULERS, HCO, HCOS, MACHINE_CONFIGS};
+use crate::testing::bed::{DESCHEDULERS, HCO, HCOS, MACHINE_CONFIGS, TestBed};
 use crate::testing::serving::Crd;
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -178,5 +178,31 @@ fn a_discovery_that_fails_at_the_start_is_repeated() {
         notice AssetApplied ConfigMap virt/plain: applied
     "#]]
     .assert_eq(&bed.advance(Duration::from_millis(1)));
+    bed.expect_silence();
+}
+
+#[test]
+fn when_a_gate_crd_goes_the_object_stays_is_not_recreated_and_is_managed_again_when_it_comes_back() {
+    const GATED: &str = "ConfigMap virt/gated";
+    let keys = "install: always, gate_crd: kubedeschedulers.operator.openshift.io";
+    let template = crate::testing::pack::config_map("gated", "data: {level: \"1\"}");
+    let mut bed = TestBed::of(crate::testing::pack::Pack::default().asset("gated", keys, &template));
+    bed.install_crd(&DESCHEDULERS);
+    bed.advance(SECOND);
+    assert!(bed.stored(GATED).is_some());
+    bed.remove_crd(&DESCHEDULERS);
+    expect![[r#"
+        notice NotApplicable ConfigMap virt/gated: the cluster does not serve the CRD kubedeschedulers.operator.openshift.io, which the Kube Descheduler Operator provides
+    "#]].assert_eq(&bed.advance(SECOND));
+    assert!(bed.stored(GATED).is_some());
+    bed.expect_silence();
+    bed.delete(GATED);
+    expect![[r#""#]].assert_eq(&bed.advance(HOUR));
+    bed.install_crd(&DESCHEDULERS);
+    expect![[r#"
+        create ConfigMap virt/gated
+        notice AssetApplied ConfigMap virt/gated: applied
+    "#]]
+    .assert_eq(&bed.advance(SECOND));
     bed.expect_silence();
 }

@@ -1,6 +1,6 @@
 //! Watches that break, and events and answers that arrive late.
 
-use super::{HOUR, OPTED, PLAIN, config_map, started};
+use super::{HOUR, OPTED, PLAIN, config_map, started, unstarted};
 use crate::testing::bed::HCO;
 use crate::testing::watching::OpenWatch;
 use expect_test::expect;
@@ -169,5 +169,36 @@ fn a_repeated_event_changes_nothing() {
     bed.settle();
     bed.watches.values_mut().for_each(OpenWatch::repeat);
     expect![[r#""#]].assert_eq(&bed.settle_verbosely());
+    bed.expect_silence();
+}
+
+#[test]
+fn after_a_restore_lower_versions_count() {
+    let mut bed = started(&["plain"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    let before = bed.server.clone();
+    bed.settle();
+    assert_eq!(bed.value(PLAIN, "/data/level"), "1");
+    bed.restore(before);
+    let lines = bed.settle();
+    assert!(lines.contains("WatchLost ConfigMap: the versions of the API server went back"), "{lines}");
+    assert_eq!(bed.value(PLAIN, "/data/level"), "1", "{lines}");
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "8"}}));
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+}
+
+#[test]
+fn an_object_that_is_missing_after_a_restore_was_deleted_by_nobody() {
+    let mut bed = unstarted(&["plain"]);
+    let before = bed.server.clone();
+    bed.advance(super::SECOND);
+    bed.restore(before);
+    let lines = bed.settle();
+    assert!(lines.contains("AssetApplied ConfigMap virt/plain") && !lines.contains("somebody deleted it"), "{lines}");
     bed.expect_silence();
 }

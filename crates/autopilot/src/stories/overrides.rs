@@ -109,7 +109,7 @@ fn ignoring_a_list_item_is_refused_with_the_field_that_can_be_ignored() {
     let mut bed = started(&["service"]);
     bed.annotate(SERVICE, "ignore-fields=/spec/ports/0/port");
     expect![[r#"
-        notice InvalidIgnoreFields Service virt/service: ignore-fields refused, the last good state is kept: /spec/ports/0/port leads into a field that has one owner; ignore /spec/ports as a whole
+        notice InvalidIgnoreFields Service virt/service: ignore-fields refused, the last good state is kept: /spec/ports/0/port leads into a list; ignore /spec/ports as a whole
     "#]].assert_eq(&bed.settle());
     bed.edit("kubectl-edit", SERVICE, &json!({"spec": {"selector": {"app": "other"}}}));
     expect![[r#"

@@ -202,6 +202,7 @@ fn a_repair_that_does_not_help_is_reported() {
         repair Service virt/service
         apply Service virt/service: refused: the key of a list item has changed
         notice Retry in 2000 ms
+        notice DriftDetected Service virt/service: kubectl-edit changed .spec.ports; the drift is not corrected now
         notice ApplyFailed Service virt/service: the API server refused it: injected
         apply Service virt/service: refused: the key of a list item has changed
         repair Service virt/service: no change

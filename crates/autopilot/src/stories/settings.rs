@@ -86,12 +86,34 @@ fn a_typo_later_creates_and_prunes_nothing_but_what_exists_is_kept() {
 }
 
 #[test]
+fn broken_exclusions_hold_what_exists_because_it_may_be_excluded() {
+    let mut bed = started(&["plain", "service"]);
+    bed.annotate(HCO, "disabled-resources=- {kind: ConfigMap, nmae: plain}");
+    bed.settle();
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    expect![[r#"
+        notice DriftDetected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift is not corrected now
+        notice InvalidConfiguration ConfigMap virt/plain: disabled-resources of the HyperConverged cannot be read, so it may be excluded; it is left as it is until that is corrected
+    "#]].assert_eq(&bed.advance(HOUR));
+    assert_eq!(bed.value(PLAIN, "/data/level"), "9");
+    bed.expect_silence();
+    bed.annotate(HCO, "disabled-resources=- {kind: ConfigMap, name: other}");
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.value(PLAIN, "/data/level"), "1");
+    bed.expect_silence();
+}
+
+#[test]
 fn broken_exclusions_hold_and_name_the_line() {
     let mut bed = started(&["plain", "opted"]);
     bed.annotate(HCO, "disabled-resources=- {kind: ConfigMap, name: plain}\n- {kind: Service, nmae: service}\n");
     bed.annotate(HCO, "enable-opted=true");
     expect![[r#"
-        notice Invalid: disabled-resources cannot be read: line 2: there is no key "nmae"; write kind, name and namespace; nothing new is done until it is corrected
+        notice Invalid: disabled-resources cannot be read: line 2: there is no key "nmae"; write kind, name and namespace; nothing is created, changed or removed until it is corrected
         notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();

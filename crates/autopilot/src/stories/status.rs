@@ -1,8 +1,10 @@
 //! What `status` shows of the same decisions.
 
-use super::{PLAIN, SERVICE, config_map, kernel, settled};
+use super::{PLAIN, SERVICE, config_map, kernel, painted, settled, started, unstarted};
+use crate::core::Config;
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::{self, ALWAYS, Pack};
+use crate::testing::requests::Fault;
 use expect_test::expect;
 use serde_json::json;
 #[test]
@@ -54,7 +56,7 @@ fn every_reason_to_hold_an_object() {
         opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
         lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
         gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
-        asking (ConfigMap virt/asking) held: excluded by disabled-resources
+        asking (ConfigMap virt/asking) excluded: excluded by disabled-resources
         kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
     "#]].assert_eq(&bed.status());
@@ -116,4 +118,60 @@ fn the_status_after_the_core_has_acted_is_the_same() {
     let bed = TestBed::settled();
     let observed = bed.observe();
     assert_eq!(bed.core.status(), observed);
+}
+
+#[test]
+fn what_the_server_refuses_is_shown_as_failed() {
+    let mut bed = TestBed::of(painted());
+    bed.paint("invalid");
+    expect![[r#"
+        painted (ConfigMap virt/painted) failed: the API server refused it: data.color: Invalid value
+    "#]]
+    .assert_eq(&bed.status());
+    bed.paint("red");
+    bed.fail_all("ConfigMap virt/painted", Fault::Refused(403, "admission webhook denied it"));
+    expect![[r#"
+        painted (ConfigMap virt/painted) failed: the API server refused it: admission webhook denied it
+    "#]]
+    .assert_eq(&bed.status());
+}
+
+#[test]
+fn a_patch_that_the_server_refuses_is_shown_as_such() {
+    let mut bed = started(&["plain"]);
+    bed.annotate(PLAIN, r#"patch=[{"op": "replace", "path": "/data/level", "value": "invalid"}]"#);
+    expect![[r#"
+        plain (ConfigMap virt/plain) held: patch refused, the last good state is kept: data.level: Invalid value
+    "#]]
+    .assert_eq(&bed.status());
+}
+
+#[test]
+fn a_dry_run_that_says_nothing_about_the_write_changes_nothing() {
+    let mut bed = unstarted(&["plain"]);
+    for fault in [
+        Fault::Refused(403, r#"configmaps "plain" is forbidden: User "person" cannot patch resource "configmaps""#),
+        Fault::Refused(400, r#"admission webhook "w" does not support dry run"#),
+        Fault::Refused(401, "Unauthorized"),
+        Fault::Transient,
+    ] {
+        bed.fail_all(PLAIN, fault);
+        expect![[r#"
+            plain (ConfigMap virt/plain) to be applied: it does not exist
+        "#]]
+        .assert_eq(&bed.status());
+    }
+}
+
+#[test]
+fn only_what_would_be_written_is_tried_and_only_once() {
+    let mut bed = started(&["plain", "service"]);
+    bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
+    let config = Config { writes: false, previews: true, ..bed.config.clone() };
+    let mut observer = bed.fork(config);
+    let lines = observer.settle_verbosely();
+    let previews: Vec<&str> = lines.lines().filter(|line| line.starts_with("preview")).collect();
+    assert_eq!(previews, ["preview ConfigMap virt/plain"]);
+    observer.restore_watch("ConfigMap");
+    assert!(!observer.settle_verbosely().contains("preview"), "it was tried already");
 }

@@ -132,8 +132,8 @@ fn another_release_of_the_same_machine_config_writes_nothing() {
     bed.annotate(HCO, "autopilot=true");
     let moves = bed.moves();
     expect![[r#"
-        apply MachineConfig kernel: no change
         apply ConfigMap virt/plain: no change
+        apply MachineConfig kernel: no change
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.moves(), moves);

@@ -109,6 +109,7 @@ impl TestBed {
             prune: true,
             images: BTreeMap::new(),
             writes: true,
+            previews: false,
         };
         let core = Core::new(config.clone(), catalog.clone(), start_of(started));
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);
@@ -224,8 +225,9 @@ impl TestBed {
 
     /// The status of a new core that writes nothing and sees this cluster once.
     pub(crate) fn observe(&self) -> Vec<StatusLine> {
-        let config = Config { writes: false, ..self.config.clone() };
+        let config = Config { writes: false, previews: true, ..self.config.clone() };
         let mut observer = self.fork(config);
+        observer.refusals = self.refusals.clone();
         observer.run();
         observer.core.status()
     }

@@ -11,7 +11,10 @@ pub(crate) fn verb(effect: &Effect) -> &'static str {
         Effect::Apply { precondition: Precondition::Absent, .. } | Effect::Create { .. } => "create",
         Effect::Apply { .. } => "apply",
         Effect::RepairLists { .. } => "repair",
-        Effect::PatchOwnership { .. } => "release",
+        Effect::JsonPatch { patch } if patch[1]["path"].as_str().is_some_and(|path| path.starts_with("/data")) => {
+            "edit"
+        }
+        Effect::JsonPatch { .. } => "release",
         Effect::Annotate { .. } => "annotate",
         Effect::HandBack { .. } => "hand back",
         Effect::Delete { .. } => "delete",
@@ -48,6 +51,7 @@ pub(crate) fn command(command: &Command<Notice>) -> String {
         Command::Inspect { key, .. } => format!("inspect {key}"),
         Command::Search { search: Search::Label(of), .. } => format!("search {}", target(of)),
         Command::Search { search: Search::Name(key), .. } => format!("search {key}"),
+        Command::Preview { key, .. } => format!("preview {key}"),
         Command::Write(write) => format!("{} {}", verb(&write.effect), write.key),
         Command::Notify(one) => notice(one),
         Command::Readiness(waiting) if waiting.is_empty() => "ready".into(),

@@ -30,6 +30,22 @@ pub(crate) enum Fault {
     Unanswered,
 }
 
+impl Fault {
+    /// The error of a write that meets it, unless the write is made.
+    fn of_write(self, key: &Key, effect: &Effect, is_backed_up: bool) -> Option<WriteError> {
+        let (key, message) = (key.clone(), "injected".to_owned());
+        match self {
+            Fault::Unanswered => None,
+            Fault::Refused(code, message) => Some(WriteError::Refused { key, code, message: message.to_owned() }),
+            Fault::KeyChanged => {
+                matches!(effect, Effect::Apply { .. }).then_some(WriteError::KeyChanged { key, message })
+            }
+            Fault::NoBackup => is_backed_up.then_some(WriteError::NoBackup { key, message }),
+            Fault::Transient => Some(WriteError::Transient { key, message }),
+        }
+    }
+}
+
 /// One write of the core that was carried out.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
@@ -37,8 +53,6 @@ pub(crate) struct Made {
     /// The object before and after it.
     pub(crate) before: Option<Rc<Stored>>,
     pub(crate) after: Option<Rc<Stored>>,
-    /// Whether the server refused it.
-    pub(crate) is_refused: bool,
 }
 
 impl fmt::Display for Made {
@@ -110,6 +124,10 @@ impl TestBed {
                 };
                 Event::Found(search, found)
             }
+            Command::Preview { key, effect, .. } => {
+                let refused = self.preview(&key, &effect);
+                Event::Previewed(key, refused.map_or(Ok(()), Err))
+            }
             Command::Write(write) => {
                 let key = write.key.clone();
                 Event::Written(key, self.write(*write).map_err(|error| *error))
@@ -126,6 +144,22 @@ impl TestBed {
         })
     }
 
+    /// A dry run, the same as a write to a copy of the server: why the server refuses it, if it does.
+    fn preview(&mut self, key: &Key, effect: &Effect) -> Option<WriteError> {
+        let fault = self.refusals.get(key).copied();
+        if let Some(error) = fault.and_then(|fault| fault.of_write(key, effect, false)) {
+            return Some(error);
+        }
+        let before = self.server.clone();
+        let outcome = self.perform_effect(key, effect);
+        self.server = before;
+        match outcome {
+            Ok(_) => None,
+            Err(Failure::Conflict(_)) => Some(WriteError::Stale(key.clone())),
+            Err(Failure::Refused(code, message)) => Some(WriteError::Refused { key: key.clone(), code, message }),
+        }
+    }
+
     fn write(&mut self, write: Write) -> Result<Written, Box<WriteError>> {
         let key = write.key.clone();
         let verb = if key.name == api::STATE { "record" } else { print::verb(&write.effect) };
@@ -133,21 +167,7 @@ impl TestBed {
             Some(faults) if !faults.is_empty() => faults.pop_front(),
             _ => self.refusals.get(&key).copied(),
         };
-        let message = || "injected".to_owned();
-        let error = match fault {
-            None | Some(Fault::Unanswered) => None,
-            Some(Fault::Refused(code, message)) => {
-                Some(WriteError::Refused { key: key.clone(), code, message: message.to_owned() })
-            }
-            Some(Fault::KeyChanged) => {
-                let is_apply = matches!(write.effect, Effect::Apply { .. });
-                is_apply.then(|| WriteError::KeyChanged { key: key.clone(), message: message() })
-            }
-            Some(Fault::NoBackup) => {
-                write.backup.is_some().then(|| WriteError::NoBackup { key: key.clone(), message: message() })
-            }
-            Some(Fault::Transient) => Some(WriteError::Transient { key: key.clone(), message: message() }),
-        };
+        let error = fault.and_then(|fault| fault.of_write(&key, &write.effect, write.backup.is_some()));
         if let Some(error) = error {
             self.line(&format!("{verb} {key}: {}", print::error(&error)));
             return Err(Box::new(error));
@@ -178,8 +198,7 @@ impl TestBed {
         let before = self.server.get(&write.key).cloned();
         let outcome = self.perform_effect(&write.key, &write.effect);
         let after = self.server.get(&write.key).cloned();
-        let is_refused = matches!(outcome, Err(Failure::Refused(..)));
-        let made = Made { write, before, after, is_refused };
+        let made = Made { write, before, after };
         self.promises.check(&made);
         let key = made.write.key.clone();
         self.made.push(made);
@@ -223,7 +242,7 @@ impl TestBed {
                 let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
                 server.update(FIELD_MANAGER, key, |object| patch_json(object, &patch))
             }
-            Effect::PatchOwnership { patch } => server.update(FIELD_MANAGER, key, |object| patch_json(object, patch)),
+            Effect::JsonPatch { patch } => server.update(FIELD_MANAGER, key, |object| patch_json(object, patch)),
             Effect::Annotate { annotations, resource_version } => {
                 let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
                 server.update(FIELD_MANAGER, key, |object| merge(object, &patch))

@@ -133,12 +133,12 @@ impl ApiServer {
     }
 
     /// What a watch reports when it lists.
-    pub(crate) fn listing(&self, target: &WatchTarget, content: Content) -> Vec<WatchEvent> {
+    pub(crate) fn listing(&self, target: &WatchTarget, content: Content, verifies: bool) -> Vec<WatchEvent> {
         let all = self.list(&target.kind, &target.namespace);
         let mut events: Vec<WatchEvent> =
             all.iter().map(|(key, stored)| present(target, key, stored, content)).collect();
         let names = all.iter().map(|(key, _)| (key.namespace.clone(), key.name.clone())).collect();
-        events.push(WatchEvent::Listed { all: names, version: self.version.to_string() });
+        events.push(WatchEvent::Listed { all: names, version: self.version.to_string(), verifies });
         events
     }
 }

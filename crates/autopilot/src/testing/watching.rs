@@ -21,6 +21,8 @@ pub(crate) struct OpenWatch {
 enum Progress {
     /// It lists next.
     Unlisted,
+    /// It lists next, because a day has passed.
+    Verifying,
     /// It has reported the log of the server up to this entry.
     Following(usize),
     /// It has reported that the kind is not served.
@@ -49,13 +51,14 @@ impl OpenWatch {
         }
         let is_served = server.serves(&target.kind);
         match self.progress {
-            Progress::Unlisted | Progress::Unserved if is_served => {
-                self.queue.extend(server.listing(target, self.content));
+            Progress::Unlisted | Progress::Verifying | Progress::Unserved if is_served => {
+                let verifies = matches!(self.progress, Progress::Verifying);
+                self.queue.extend(server.listing(target, self.content, verifies));
                 self.progress = Progress::Following(server.log.len());
                 return self.queue.pop_front();
             }
             Progress::Unserved | Progress::Down => return None,
-            Progress::Unlisted => {}
+            Progress::Unlisted | Progress::Verifying => {}
             Progress::Following(from) => {
                 for (index, change) in server.log.iter().enumerate().skip(from) {
                     if let Some(event) = report(target, self.content, change) {
@@ -94,6 +97,17 @@ impl OpenWatch {
 }
 
 impl TestBed {
+    /// Somebody restores the server as it was: its versions go back, and every watch lists again.
+    pub(crate) fn restore(&mut self, before: ApiServer) {
+        let now = self.server.now;
+        self.server = before;
+        self.server.now = now;
+        for watch in self.watches.values_mut() {
+            watch.relist(false);
+            watch.queue.push_back(WatchEvent::WentBack);
+        }
+    }
+
     /// The next report of a watch, if there is one.
     pub(crate) fn next_event(&mut self, target: &WatchTarget) -> Option<Event> {
         let event = self.watches.get_mut(target)?.next(target, &self.server)?;
@@ -113,5 +127,10 @@ impl TestBed {
         for (_, watch) in self.watches.iter_mut().filter(|(target, _)| target.kind.kind == kind) {
             watch.progress = Progress::Unlisted;
         }
+    }
+
+    /// A day has passed: the watches list again to verify what is known.
+    pub(crate) fn verify(&mut self) {
+        self.watches.values_mut().for_each(|watch| watch.progress = Progress::Verifying);
     }
 }

@@ -1,6 +1,6 @@
 //! Queries of templates and conditions to the cluster, and their answers.
 
-use change::Kind;
+use change::{Key, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -47,6 +47,16 @@ pub enum Answer {
 }
 
 impl Query {
+    /// The query for an object.
+    pub fn of(key: &Key) -> Query {
+        Query::Object {
+            api_version: key.kind.api_version(),
+            kind: key.kind.kind.clone(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        }
+    }
+
     /// The kind it asks about.
     pub fn kind(&self) -> Kind {
         match self {

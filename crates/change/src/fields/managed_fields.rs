@@ -1,11 +1,16 @@
 //! `metadata.managedFields` as the server sent it, stored as text because a tree takes many times the memory.
 
-use crate::fields::field_set::{Entry, FieldSet};
-use crate::fields::pointer::{Pointer, escape};
+use crate::fields::entry::Entry;
+use crate::fields::field_set::FieldSet;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Deeper JSON is not parsed, so that no input can exhaust the stack.
+const DEEPEST: usize = 127;
 
 /// All entries of `managedFields`, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,9 +43,33 @@ impl ManagedFields {
         ManagedFields(text.into())
     }
 
+    /// How long the text is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it can be parsed: fields of others may be nested deeper than anything of ours.
+    pub fn is_readable(&self) -> bool {
+        let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
+        for byte in self.0.bytes() {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = in_text,
+                b'"' => in_text = !in_text,
+                b'{' | b'[' if !in_text => {
+                    depth += 1;
+                    deepest = depth.max(deepest);
+                }
+                b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        deepest <= DEEPEST
+    }
+
     /// All entries, parsed.
     pub fn entries(&self) -> Vec<Entry> {
-        Entry::all(&self.value())
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 
     /// The entries as a JSON value.
@@ -61,27 +90,24 @@ impl ManagedFields {
 impl Claim {
     /// The claimed fields.
     pub fn fields(&self) -> FieldSet {
-        FieldSet::read(&serde_json::from_str(&self.fields).unwrap_or_default())
+        FieldSet::parse(&self.fields).unwrap_or_default()
     }
 
     /// Whether the claim has this annotation; a write by another manager removes it from the claim.
     pub fn has_annotation(&self, key: &str) -> bool {
-        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        fields["f:metadata"]["f:annotations"].get(format!("f:{key}")).is_some()
-    }
-
-    /// The atomic field that a pointer leads into, such as a selector: nothing below it can have another owner.
-    pub fn whole_around(&self, pointer: &Pointer) -> Option<String> {
-        let fields: Value = serde_json::from_str(&self.fields).unwrap_or_default();
-        let (mut node, mut path) = (&fields, String::new());
-        for step in pointer.steps() {
-            if !path.is_empty() && node.as_object().is_some_and(serde_json::Map::is_empty) {
-                return Some(path);
-            }
-            node = node.get(format!("f:{step}"))?;
-            path.push_str(&format!("/{}", escape(step)));
+        #[derive(Default, Deserialize)]
+        struct Fields<'a> {
+            #[serde(default, borrow, rename = "f:metadata")]
+            metadata: Metadata<'a>,
         }
-        None
+        #[derive(Default, Deserialize)]
+        struct Metadata<'a> {
+            #[serde(default, borrow, rename = "f:annotations")]
+            annotations: BTreeMap<Cow<'a, str>, IgnoredAny>,
+        }
+        // The rest may be large and is not read.
+        let fields: Fields<'_> = serde_json::from_str(&self.fields).unwrap_or_default();
+        fields.metadata.annotations.contains_key(format!("f:{key}").as_str())
     }
 
     /// Whether the other claim has the same fields and time. Equal sets usually have equal text, which is compared first because it is
@@ -94,7 +120,6 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::ManagedFields;
-    use crate::fields::pointer::Pointer;
     use serde_json::json;
 
     fn fields(text: &str, time: &str) -> ManagedFields {
@@ -124,11 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn an_atomic_field_cannot_be_shared() {
-        let claim = fields(r#"{"f:spec":{"f:selector":{},"f:more":{".":{},"f:a/b":{}}}}"#, "t").claim("us").unwrap();
-        let around = |text: &str| claim.whole_around(&Pointer::parse(text).unwrap());
-        assert_eq!(around("/spec/selector/app").as_deref(), Some("/spec/selector"));
-        assert_eq!((around("/spec/selector"), around("/spec/more/a~1b"), around("/spec/none/x")), (None, None, None));
+    fn what_is_nested_too_deeply_to_be_parsed_is_known_to_be() {
+        for depth in [1, 60, 123, 124, 125, 126, 127, 128, 500, 9_000] {
+            let name = r#"{"f:a{[\"": "#;
+            let text = format!("{}{{}}{}", name.repeat(depth), "}".repeat(depth));
+            let managed = fields(&text, "t");
+            let is_parsed = serde_json::from_str::<serde_json::Value>(&managed.0).is_ok();
+            assert_eq!(managed.is_readable(), is_parsed, "{depth}");
+            assert_eq!(managed.entries().is_empty(), !is_parsed, "{depth}");
+        }
+        assert!(ManagedFields::default().is_readable());
     }
 
     #[test]

@@ -39,6 +39,11 @@ impl Pointer {
         Pointer(steps)
     }
 
+    /// The pointer with these steps.
+    pub fn of<const N: usize>(steps: [&str; N]) -> Pointer {
+        Pointer(steps.map(str::to_owned).to_vec())
+    }
+
     /// The unescaped steps.
     pub fn steps(&self) -> &[String] {
         &self.0

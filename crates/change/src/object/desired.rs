@@ -3,6 +3,9 @@
 use crate::object::digest::Digest;
 use serde_json::Value;
 
+/// Some thousand fields, about which no decision is quick.
+pub(super) const LARGE: usize = 64 * 1024;
+
 /// An object as the catalogue renders it. It is stored as text, which takes a fraction of the memory of a tree, and parsed when needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desired {
@@ -20,6 +23,11 @@ impl Desired {
     pub fn object(&self) -> Value {
         // The text was serialized from a value, so it parses.
         serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// Whether a decision about it may take milliseconds.
+    pub fn is_large(&self) -> bool {
+        self.text.len() > LARGE
     }
 
     /// The digest of the object.

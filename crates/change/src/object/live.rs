@@ -1,6 +1,7 @@
 //! An object's metadata, as an event or an answer carries it.
 
 use crate::managed_fields::ManagedFields;
+use crate::object::desired::LARGE;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
@@ -29,6 +30,11 @@ impl Live {
     /// Its version as a number: those of one kind are comparable, also between objects.
     pub fn version(&self) -> Option<u128> {
         self.resource_version.parse().ok()
+    }
+
+    /// Whether a decision about it may take milliseconds.
+    pub fn is_large(&self) -> bool {
+        self.managed_fields.bytes() + self.annotations.values().map(String::len).sum::<usize>() > LARGE
     }
 
     /// Whether this is an older look than `other`.

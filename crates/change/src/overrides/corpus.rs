@@ -1,7 +1,8 @@
 //! Tests of overrides with the cases of `tests-data`: benign annotations are honoured exactly, hostile ones gain nothing, and every guard
 //! stops at least one of them.
 
-use crate::fields::managed_fields::{Claim, ManagedFields};
+use crate::fields::atomic::{self, Atomic};
+use crate::fields::entry::Entry;
 use crate::fields::pointer::{Pointer, escape};
 use crate::object::key::Key;
 use crate::overrides::Overrides;
@@ -97,15 +98,14 @@ impl Hostile {
         all.map(|(key, value)| (format!("{}{key}", annotation::PREFIX), value)).collect()
     }
 
-    /// Our claim on the fields that have one owner.
-    fn claim(&self) -> Claim {
+    /// Our claim on the fields, some of which have one owner.
+    fn entries(&self) -> Vec<Entry> {
         let mut fields = json!({});
         for field in &self.atomic {
             let steps = field.split('/').skip(1);
             *steps.fold(&mut fields, |fields, step| &mut fields[format!("f:{step}")]) = json!({});
         }
-        let entry = json!([{"manager": "us", "operation": "Apply", "time": "t", "fieldsV1": fields}]);
-        ManagedFields::new(&entry.to_string()).claim("us").unwrap()
+        Entry::all(&json!([{"manager": "us", "operation": "Apply", "time": "t", "fieldsV1": fields}]))
     }
 
     /// Checks that the case has its expected outcome.
@@ -125,10 +125,13 @@ impl Hostile {
         let (patch, ignored_fields) = (text(annotation::PATCH), text(annotation::IGNORE_FIELDS));
         let overrides = Overrides::read_with(patch, ignored_fields, &key, &PatchableKinds::none(), guards);
         let result = overrides.and_then(|overrides| {
-            let shared = |field: &&Pointer| self.claim().whole_around(field).is_some();
-            match overrides.ignored().iter().find(shared) {
+            let applied = overrides.apply(bare)?;
+            let whole = |field: &&Pointer| {
+                matches!(atomic::around(field, &applied, &self.entries(), "us"), Some(Atomic::Whole(_)))
+            };
+            match overrides.ignored().iter().find(whole) {
                 Some(field) => Err(Reason::IgnoreFieldsRefused { why: field.to_string() }),
-                None => overrides.apply(bare),
+                None => Ok(applied),
             }
         });
         match (result, self.outcome) {

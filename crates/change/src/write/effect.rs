@@ -22,8 +22,8 @@ pub enum Effect {
         /// What must be true of the live object.
         precondition: Precondition,
     },
-    /// A JSON patch on managedFields, guarded by the resourceVersion: owners change, values do not.
-    PatchOwnership {
+    /// A JSON patch, guarded by the resourceVersion: it gives up ownership in managedFields, or edits a document.
+    JsonPatch {
         /// The patch.
         patch: Value,
     },

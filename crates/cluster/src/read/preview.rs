@@ -3,7 +3,7 @@
 use crate::request::{Request, WHOLE, send};
 use crate::server::Server;
 use crate::write::act::{APPLY, apply_url, explain};
-use change::{Key, Precondition};
+use change::{Effect, Key, Precondition};
 use http::Method;
 use protocol::{Served, WriteError};
 use serde_json::Value;
@@ -21,6 +21,13 @@ pub async fn preview(
     let answer = send(server, request(field_manager, served, key, object, precondition, force)).await;
     let read = answer.and_then(|text| Ok(serde_json::from_str(&text)?));
     read.map_err(|failure| explain(failure, key))
+}
+
+/// Whether the server would accept an apply, under the identity's field manager. Other effects are not tried.
+pub async fn check(server: &Server, served: &Served, key: &Key, effect: Effect) -> Result<(), WriteError> {
+    let Effect::Apply { object, precondition, force } = effect else { return Ok(()) };
+    let manager = server.identity.field_manager;
+    preview(server, manager, served, key, object.value(), &precondition, force).await.map(|_| ())
 }
 
 fn request(

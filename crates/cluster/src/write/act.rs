@@ -93,7 +93,7 @@ fn prepare(effect: Effect, field_manager: &str, served: &Served, key: &Key) -> P
             Prepared::Ready(request, Expected::Object)
         }
         Effect::RepairLists { object, .. } => Prepared::Repair(object.text().to_owned()),
-        Effect::PatchOwnership { patch } => ready(Method::PATCH, managed_url, JSON_PATCH, patch, Expected::Object),
+        Effect::JsonPatch { patch } => ready(Method::PATCH, managed_url, JSON_PATCH, patch, Expected::Object),
         Effect::Annotate { annotations, resource_version } => {
             let patch = json!({"metadata": {"resourceVersion": resource_version, "annotations": annotations}});
             ready(Method::PATCH, managed_url, MERGE_PATCH, patch, Expected::Object)
@@ -235,7 +235,7 @@ mod tests {
                 Effect::ApplyStatus { object: object.clone() },
                 "PATCH /api/v1/namespaces/n/services/x/status?fieldManager=me&force=true&fieldValidation=Strict",
             ),
-            (Effect::PatchOwnership { patch: object.clone() }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
+            (Effect::JsonPatch { patch: object.clone() }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
             (Effect::HandBack { patch: object }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
             (
                 Effect::Delete { uid: "u".into(), resource_version: "7".into() },

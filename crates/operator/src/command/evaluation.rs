@@ -54,6 +54,15 @@ impl Evaluation {
 
     /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error, and its objects are unknown.
     pub(crate) fn evaluate(&self, catalog: Catalog) -> anyhow::Result<Core> {
+        self.evaluate_with(catalog, false)
+    }
+
+    /// The same, and every apply that is to be made is tried by a dry run: what the server refuses is shown as failed.
+    pub(crate) fn evaluate_with_previews(&self, catalog: Catalog) -> anyhow::Result<Core> {
+        self.evaluate_with(catalog, true)
+    }
+
+    fn evaluate_with(&self, catalog: Catalog, previews: bool) -> anyhow::Result<Core> {
         let target = &self.target;
         let config = Config {
             namespace: target.namespace.clone(),
@@ -62,6 +71,7 @@ impl Evaluation {
             prune: self.prune,
             images: images::from_environment(),
             writes: false,
+            previews,
         };
         on_runtime(async {
             let server =

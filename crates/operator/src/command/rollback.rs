@@ -222,7 +222,7 @@ async fn write(
     };
     if let Some(live) = written.live {
         let patch = backup::ownership(before, &live);
-        reached.write(api::FIELD_MANAGER, served, key, Effect::PatchOwnership { patch }).await?;
+        reached.write(api::FIELD_MANAGER, served, key, Effect::JsonPatch { patch }).await?;
     }
     Ok(())
 }

@@ -109,6 +109,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         prune: arguments.prune,
         images: images::from_environment(),
         writes: true,
+        previews: false,
     };
     if !arguments.leader_elect {
         let permit = lease::without_election();

@@ -25,7 +25,7 @@ struct Line {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let core = arguments.evaluation.evaluate(arguments.evaluation.catalog()?)?;
+    let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
     let lines: Vec<Line> = core.status().into_iter().map(line).collect();
     match arguments.output {
         super::Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&lines)?)),

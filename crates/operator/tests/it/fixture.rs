@@ -152,7 +152,7 @@ impl Fixture {
 fn start(kubeconfig: &std::path::Path, scenario: &Scenario) -> Process {
     Process::start(
         kubeconfig,
-        &["--assets-dir", scenario.pack, "--watch-silence=1s", "--request-timeout=700ms", "--verify-every=1s"],
+        &["--assets-dir", scenario.pack, "--watch-silence=3s", "--request-timeout=700ms", "--verify-every=1s"],
     )
 }
 

@@ -7,7 +7,7 @@ use playground::fault::Proxy;
 use playground::{Options, Playground, Progress, Scene, deployment};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,11 @@ impl Running {
         Running { playground, account, arguments: Vec::new(), operator: None }
     }
 
+    /// Adds an argument of the operator, for the next start.
+    pub(crate) fn add_argument(&mut self, argument: &str) {
+        self.arguments.push(argument.to_owned());
+    }
+
     /// Starts both with another pack and its role.
     pub(crate) async fn with_pack(role: &str, arguments: &[&str]) -> Running {
         let mut running = Running::on(Scene::preset("small").unwrap(), role, arguments).await;
@@ -112,12 +117,24 @@ impl Running {
 
     /// Restarts the operator with its probes on a free port, which is returned.
     pub(crate) fn restart_with_probes(&mut self) -> u16 {
+        let kubeconfig = self.account.kubeconfig.clone();
+        self.restart_observed(&kubeconfig, Stdio::inherit())
+    }
+
+    /// The same with another kubeconfig, and with its log in a file of the playground, which is returned, too.
+    pub(crate) fn restart_logged(&mut self, kubeconfig: &Path) -> (u16, PathBuf) {
+        let log = self.playground.folder().join("operator.log");
+        let port = self.restart_observed(kubeconfig, std::fs::File::create(&log).unwrap().into());
+        (port, log)
+    }
+
+    fn restart_observed(&mut self, kubeconfig: &Path, log: Stdio) -> u16 {
         self.stop();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        command.args(["run", "--metrics-bind-address=0", "--kubeconfig"]).arg(&self.account.kubeconfig);
+        command.args(["run", "--metrics-bind-address=0", "--kubeconfig"]).arg(kubeconfig);
         command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).args(&self.arguments);
-        self.operator = Some(Process(command.stdin(Stdio::null()).spawn().unwrap()));
+        self.operator = Some(Process(command.stdin(Stdio::null()).stderr(log).spawn().unwrap()));
         port
     }
 

@@ -71,18 +71,25 @@ async fn the_hyperconverged_is_reconciled_and_overridden_like_any_object() {
     assert_eq!(hco.get(HCO).await.unwrap().metadata.labels.unwrap()["scene"], "edited");
     annotate(&hco, HCO, "reconcile-paused", None).await;
     becomes(&hco, HCO, "/metadata/labels/scene", json!("kept")).await;
-    // With an invalid annotation nothing is created, and drift is still corrected.
+    // With an invalid list of exclusions nothing is created or corrected: it may be excluded.
     annotate(&hco, HCO, "disabled-resources", Some("- {kind: ConfigMap, nmae: x}")).await;
     eventually("the invalid annotation is reported", async || {
         running.events("InvalidConfiguration").await.into_iter().find(|note| note.contains("nmae"))
     })
     .await;
     edit(&running.config_maps(), "scene-settings", json!({"data": {"first": "again"}})).await;
-    becomes(&running.config_maps(), "scene-settings", "/data/first", json!("one")).await;
     running.config_maps().delete("scene-adopted", &Default::default()).await.unwrap();
+    for name in ["scene-settings", "scene-adopted"] {
+        eventually("drift that is not corrected is reported", async || {
+            running.events("DriftDetected").await.into_iter().find(|note| note.contains(name))
+        })
+        .await;
+    }
     quiet(&running).await;
     assert!(running.config_maps().get_opt("scene-adopted").await.unwrap().is_none(), "nothing is created");
+    assert_eq!(running.config_maps().get("scene-settings").await.unwrap().data["data"]["first"], "again");
     annotate(&hco, HCO, "disabled-resources", None).await;
+    becomes(&running.config_maps(), "scene-settings", "/data/first", json!("one")).await;
     becomes(&running.config_maps(), "scene-adopted", "/data/first", json!("one")).await;
 
     // Without a HyperConverged nothing is created, not even the HyperConverged; a new one resumes everything.

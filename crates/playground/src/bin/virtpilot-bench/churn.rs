@@ -2,14 +2,15 @@
 
 use super::Arguments;
 use super::churn_pack::{self, GPU, GROUP, KINDS};
+use super::established::last_established;
 use super::measure::Measure;
 use super::operator_process::OperatorProcess;
-use super::pack::{Bench, OPERATOR, TIMEOUT, between, poll_until, timed_out};
+use super::pack::{Bench, OPERATOR, TIMEOUT, between, poll_until};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, WatchParams};
 use playground::audit::Kind;
 use playground::certificates::ADMIN_USER;
 use playground::deployment::{self, objects};
@@ -53,7 +54,16 @@ async fn install_at_once(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> Resu
     eprintln!("{}: {AT_ONCE} CRDs at once", bench.name);
     let mark = bench.mark()?;
     let established = install(bench).await?;
-    bench.wait_for(mark, Kind::Write, AT_ONCE).await?;
+    bench
+        .wait_until(mark, |own| {
+            let is_written = |name: &String| {
+                let resource = format!("{name}s.{GROUP}");
+                own.of(Kind::Write).filter(|request| request.resource == resource && request.code < 300).count() > 0
+            };
+            let missing: Vec<String> = (0..AT_ONCE).map(churn_pack::name).filter(|name| !is_written(name)).collect();
+            (!missing.is_empty()).then(|| format!("these objects are applied: {}", missing.join(", ")))
+        })
+        .await?;
     let last = bench.own(mark)?.of(Kind::Write).0.iter().map(|request| request.ended).max().unwrap_or(established);
     bench.wait_until_idle().await?;
     let own = bench.own(mark)?;
@@ -72,23 +82,11 @@ async fn install_at_once(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> Resu
 async fn install(bench: &Bench<'_>) -> Result<Timestamp, UserError> {
     let client = bench.playground.client();
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let params = WatchParams::default();
-    let mut events = api.watch(&params, "0").await.map_err(|error| refused(&error))?.boxed();
     let definitions: Vec<Value> = (0..AT_ONCE).map(churn_pack::crd).collect();
-    let watched = async {
-        let mut ready = BTreeSet::new();
-        while ready.len() < AT_ONCE {
-            let Some(Ok(WatchEvent::Added(crd) | WatchEvent::Modified(crd))) = events.next().await else { continue };
-            let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            let is_ready =
-                conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True");
-            if is_ready && crd.spec.group == GROUP {
-                ready.insert(crd.metadata.name);
-            }
-        }
-        Timestamp::now()
-    };
-    let watched = async { tokio::time::timeout(TIMEOUT, watched).await.map_err(|_| timed_out()) };
+    let names = definitions.iter().filter_map(|crd| crd["metadata"]["name"].as_str());
+    let wanted: BTreeSet<String> = names.map(str::to_owned).collect();
+    let open = async || api.watch(&WatchParams::default(), "0").await.map_err(|error| refused(&error));
+    let watched = last_established(wanted, TIMEOUT, open);
     futures::future::try_join(crds::install(&client, &definitions), watched).await.map(|(_, established)| established)
 }
 
@@ -135,7 +133,8 @@ async fn reinstall(bench: &Bench<'_>, number: usize) -> Result<(), UserError> {
         UserError::new("a CRD of the benchmark is invalid", "this is a bug, please report it").with_source(error)
     })?;
     // The server refuses the new CRD while the old one is being deleted.
-    poll_until(INTERVAL, async || Ok(api.create(&PostParams::default(), &object).await.ok().map(|_| ()))).await
+    let what = format!("the CRD {name} can be created again");
+    poll_until(&what, INTERVAL, async || Ok(api.create(&PostParams::default(), &object).await.ok().map(|_| ()))).await
 }
 
 /// Waits until every object exists and returns their specs and labels.
@@ -144,7 +143,8 @@ async fn all_objects(bench: &Bench<'_>) -> Result<Vec<Value>, UserError> {
     for number in 0..KINDS {
         let api = objects(&bench.playground, &format!("{GROUP}/v1"), &format!("Thing{number}"), None);
         let name = churn_pack::name(number);
-        let object = poll_until(INTERVAL, async || Ok(api.get(&name).await.ok())).await?;
+        let what = format!("Thing{number} {name} exists");
+        let object = poll_until(&what, INTERVAL, async || Ok(api.get(&name).await.ok())).await?;
         all.push(json!({"labels": object.metadata.labels, "spec": object.data["spec"]}));
     }
     Ok(all)

@@ -50,7 +50,7 @@ async fn baseline_correction(bench: &Bench<'_>, copy: &UnmanagedCopy) -> Result<
     let mark = bench.mark()?;
     edit(&copy.object.api, &copy.object.name, &baseline::manual_edit()).await?;
     copy.apply().await?;
-    let writes = poll_until(Duration::from_millis(5), async || {
+    let writes = poll_until("the audit log has the edit and its correction", Duration::from_millis(5), async || {
         let writes = bench.all(mark)?.by(ADMIN_USER).of(Kind::Write).0;
         Ok((writes.len() >= 2).then_some(writes))
     })

@@ -7,6 +7,7 @@ mod cluster_start;
 mod crd_growth;
 mod deletion;
 mod drift;
+mod established;
 mod idle;
 mod measure;
 mod operator_process;

@@ -12,12 +12,15 @@ use playground::service_account::Account;
 use playground::user_error::refused;
 use playground::{Options, Playground, Progress, Scene, UserError, poll, user_error};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) const OPERATOR: &str = "openshift-cnv/virt-platform-autopilot";
 /// Only an overloaded machine needs longer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+/// The operator's log in the playground's folder.
+const LOG: &str = "virtpilot.log";
 /// The operator is idle if it sends no request for this long.
 const IDLE: Duration = Duration::from_millis(500);
 /// Every managed object has this label, so every object can be changed in it.
@@ -87,7 +90,7 @@ impl Bench<'_> {
     }
 
     pub(crate) fn start_operator(&self) -> Result<OperatorProcess, UserError> {
-        OperatorProcess::start(&self.account, self.pack, &self.playground.folder().join("virtpilot.log"))
+        OperatorProcess::start(&self.account, self.pack, &self.playground.folder().join(LOG))
     }
 
     pub(crate) fn mark(&self) -> Result<Mark, UserError> {
@@ -105,20 +108,52 @@ impl Bench<'_> {
 
     /// Waits until the operator is idle.
     pub(crate) async fn wait_until_idle(&self) -> Result<(), UserError> {
-        let mut mark = self.mark()?;
+        let begun = self.mark()?;
+        let mut mark = begun;
         tokio::time::sleep(IDLE).await;
-        poll_until(IDLE, async || {
+        let idle = poll::with_timeout(IDLE, TIMEOUT, async || {
             let since = std::mem::replace(&mut mark, self.mark()?);
             Ok((self.own(since)?.count() == 0).then_some(()))
-        })
-        .await
+        });
+        idle.await?.ok_or_else(|| self.not_done("the operator is idle", begun))
     }
 
     /// Waits until the operator has sent this many requests of a kind.
     pub(crate) async fn wait_for(&self, since: Mark, kind: Kind, count: usize) -> Result<(), UserError> {
+        self.wait_until(since, |own| {
+            let missing = count.saturating_sub(own.of(kind).count());
+            (missing > 0).then(|| format!("{missing} more requests of the kind {kind:?}, which makes {count}"))
+        })
+        .await
+    }
+
+    /// Waits until nothing is missing from the operator's requests since a mark; else the error says what is.
+    pub(crate) async fn wait_until(
+        &self,
+        since: Mark,
+        missing: impl Fn(&Requests) -> Option<String>,
+    ) -> Result<(), UserError> {
         // Reading the log takes CPU time from what is being measured, so not more often than this.
         let interval = Duration::from_millis(20);
-        poll_until(interval, async || Ok((self.own(since)?.of(kind).count() >= count).then_some(()))).await
+        let mut last = None;
+        let done = poll::with_timeout(interval, TIMEOUT, async || {
+            last = missing(&self.own(since)?);
+            Ok(last.is_none().then_some(()))
+        });
+        done.await?.ok_or_else(|| self.not_done(&last.unwrap_or_default(), since))
+    }
+
+    /// The error for something that the operator did not do in time, with what it did instead.
+    fn not_done(&self, what: &str, since: Mark) -> UserError {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for request in self.own(since).unwrap_or_default().0 {
+            *counts.entry(format!("{} {} {}", request.verb, request.resource, request.code)).or_default() += 1;
+        }
+        let requests = counts.iter().map(|(request, count)| format!("{count} x {request}"));
+        let log = std::fs::read_to_string(self.playground.folder().join(LOG)).unwrap_or_default();
+        let log: Vec<&str> = log.lines().rev().take(10).collect();
+        let seen: Vec<String> = requests.chain(log.into_iter().rev().map(str::to_owned)).collect();
+        timed_out(what, TIMEOUT).with_detail(seen.join("\n"))
     }
 
     /// Finds the objects of the pack by letting the operator render them.
@@ -147,18 +182,20 @@ impl Bench<'_> {
     }
 }
 
-/// Repeats an attempt until it returns a value, or fails after the timeout.
+/// Repeats an attempt until it returns a value, or fails after the timeout with what was waited for.
 pub(crate) async fn poll_until<T>(
+    what: &str,
     interval: Duration,
     attempt: impl AsyncFnMut() -> Result<Option<T>, UserError>,
 ) -> Result<T, UserError> {
-    poll::with_timeout(interval, TIMEOUT, attempt).await?.ok_or_else(timed_out)
+    poll::with_timeout(interval, TIMEOUT, attempt).await?.ok_or_else(|| timed_out(what, TIMEOUT))
 }
 
-pub(crate) fn timed_out() -> UserError {
+/// The error for something that did not happen in time.
+pub(crate) fn timed_out(what: &str, timeout: Duration) -> UserError {
     UserError::new(
-        format!("the benchmark timed out after {} s", TIMEOUT.as_secs()),
-        "read virtpilot.log in the playground's folder",
+        format!("not within {} s: {what}", timeout.as_secs()),
+        "run the benchmark again on an idle machine; if it fails again, report what is missing",
     )
 }
 

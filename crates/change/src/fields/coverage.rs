@@ -1,0 +1,162 @@
+//! An object compared with a set of fields, item by item in lists.
+
+use crate::content;
+use crate::fields::field_set::{Below, FieldSet};
+use crate::fields::list_items::{items_by_name, name_items};
+use serde_json::Value;
+
+impl FieldSet {
+    /// The fields of an object that this set does not have. Items of lists are named as in `known`, which is all that is known of the
+    /// object; a list with an item that nobody knows is missing itself.
+    #[must_use]
+    pub fn missing_of(&self, object: &Value, known: &FieldSet) -> FieldSet {
+        let mut missing = missing(Some(self), object, Some(known));
+        // What the object is.
+        if let Some(metadata) = missing.fields.get_mut("metadata") {
+            metadata.fields.retain(|key| !["name", "namespace", "uid", "resourceVersion"].contains(&key));
+        }
+        missing.fields.retain(|key| key != "apiVersion" && key != "kind");
+        FieldSet { fields: missing.fields.iter().map(|(key, set)| (key, set.clone())).collect(), ..missing }
+    }
+
+    /// Whether this set has all fields of an object.
+    pub fn covers(&self, object: &Value) -> bool {
+        self.missing_of(object, &FieldSet::default()).is_empty()
+    }
+
+    /// The fields of this set that an object does not have.
+    #[must_use]
+    pub fn beyond(&self, object: &Value) -> FieldSet {
+        beyond(self, Some(object))
+    }
+
+    /// Those of these missing fields that somebody with this set of fields has.
+    #[must_use]
+    pub(super) fn held_by(&self, theirs: &FieldSet) -> FieldSet {
+        if theirs.is_whole() {
+            return self.clone();
+        }
+        let both = |mine: &Below, theirs: &Below| {
+            mine.iter().filter_map(|(step, set)| Some((step, set.held_by(theirs.get(step)?)))).collect()
+        };
+        FieldSet {
+            // Other items of a list are no reason to call the list theirs.
+            itself: self.itself && (theirs.itself || !theirs.fields.is_empty()),
+            fields: both(&self.fields, &theirs.fields),
+            items: both(&self.items, &theirs.items),
+        }
+    }
+
+    /// The fields of this set in which an object as it is differs from what is wanted of it.
+    #[must_use]
+    pub(super) fn differing(&self, wanted: &Value, live: Option<&Value>) -> FieldSet {
+        if self.is_whole() {
+            return FieldSet { itself: content::differs(wanted, live), ..FieldSet::default() };
+        }
+        match wanted {
+            Value::Object(wanted) => {
+                let fields = wanted.iter().filter_map(|(key, wanted)| {
+                    let set = self.fields.get(key)?;
+                    Some((key.as_str(), set.differing(wanted, live.and_then(|live| live.get(key)))))
+                });
+                FieldSet { fields: fields.collect(), ..FieldSet::default() }
+            }
+            Value::Array(wanted) => {
+                let live = live.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                let there = items_by_name(live, &self.items);
+                let named = name_items(wanted, &self.items).into_iter().zip(wanted);
+                let differing = named.filter_map(|(named, item)| {
+                    let (step, set) = named?;
+                    Some((step, set.differing(item, there.get(step).copied())))
+                });
+                FieldSet { items: differing.collect(), ..FieldSet::default() }
+            }
+            wanted => FieldSet { itself: content::differs(wanted, live), ..FieldSet::default() },
+        }
+    }
+}
+
+fn missing(owned: Option<&FieldSet>, value: &Value, known: Option<&FieldSet>) -> FieldSet {
+    if owned.is_some_and(FieldSet::is_whole) {
+        return FieldSet::default();
+    }
+    match value {
+        Value::Object(fields) => {
+            let [mut owned, mut known] = [owned, known].map(|set| set.map(|set| set.fields.in_order_of()));
+            let below = fields.iter().map(|(key, value)| {
+                let [owned, known] = [&mut owned, &mut known].map(|sets| sets.as_mut().and_then(|sets| sets.get(key)));
+                (key.as_str(), missing(owned, value, known))
+            });
+            FieldSet { fields: below.collect(), ..FieldSet::default() }
+        }
+        Value::Array(list) => {
+            let [owned, known] = [owned, known]
+                .map(|set| set.map_or_else(|| vec![None; list.len()], |set| name_items(list, &set.items)));
+            let is_unknown = owned.iter().zip(&known).any(|(owned, known)| owned.is_none() && known.is_none());
+            let items = list.iter().zip(owned).zip(known).filter_map(|((item, owned), known)| {
+                let (step, _) = owned.or(known)?;
+                let below = missing(owned.map(|(_, set)| set), item, known.map(|(_, set)| set));
+                Some((step, FieldSet { itself: below.itself || owned.is_none(), ..below }))
+            });
+            FieldSet { itself: is_unknown, items: items.collect(), ..FieldSet::default() }
+        }
+        _ => FieldSet { itself: !owned.is_some_and(|owned| owned.itself), ..FieldSet::default() },
+    }
+}
+
+fn beyond(set: &FieldSet, value: Option<&Value>) -> FieldSet {
+    match value {
+        None => set.clone(),
+        Some(Value::Object(object)) => {
+            let fields = set.fields.iter().map(|(name, below)| (name, beyond(below, object.get(name))));
+            FieldSet { itself: false, fields: fields.collect(), items: set.items.clone() }
+        }
+        Some(Value::Array(list)) => {
+            let there = items_by_name(list, &set.items);
+            let items = set.items.iter().map(|(step, below)| (step, beyond(below, there.get(step).copied())));
+            FieldSet { itself: false, fields: set.fields.clone(), items: items.collect() }
+        }
+        Some(_) => FieldSet { itself: false, ..set.clone() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fields::field_set::FieldSet;
+    use serde_json::{Value, json};
+
+    fn object() -> Value {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "uid": "u", "labels": {"app": "x", "app.kubernetes.io/name": "y"}},
+            "spec": {"type": "A", "selector": {"app": "x"}, "ports": [{"port": 1, "name": "a"}], "none": [], "empty": {}}})
+    }
+
+    fn missing(fields: &Value, known: &Value) -> Vec<String> {
+        FieldSet::read(fields).missing_of(&object(), &FieldSet::read(known)).paths().collect()
+    }
+
+    #[test]
+    fn what_an_object_has_and_a_set_has_not_is_missing() {
+        let labels = json!({"f:labels": {"f:app": {}, "f:app.kubernetes.io/name": {}}});
+        let ports = json!({r#"k:{"port":1}"#: {".": {}, "f:port": {}, "f:name": {}}});
+        let all = json!({"f:metadata": labels, "f:spec": {"f:type": {}, "f:selector": {}, "f:ports": ports}});
+        assert_eq!(missing(&all, &all), [""; 0]);
+        let fewer = json!({"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:typed": {}, "f:selector": {"f:app": {}},
+            "f:ports": {r#"k:{"port":1}"#: {".": {}, "f:port": {}}}}});
+        let expected = [".metadata.labels.app.kubernetes.io/name", ".spec.ports[port=1].name", ".spec.type"];
+        assert_eq!(missing(&fewer, &all), expected);
+        // A list whose item nobody owns is missing itself; an item of somebody else is named as theirs.
+        let none = json!({"f:metadata": labels, "f:spec": {"f:type": {}, "f:selector": {}}});
+        assert_eq!(missing(&none, &none), [".spec.ports"]);
+        let item = ".spec.ports[port=1]";
+        assert_eq!(missing(&none, &all), [item.to_owned(), format!("{item}.name"), format!("{item}.port")]);
+    }
+
+    #[test]
+    fn what_a_set_has_and_an_object_has_not_is_beyond_it() {
+        let item = json!({".": {}, "f:port": {}, "f:gone": {}});
+        let set = json!({"f:spec": {"f:type": {}, "f:gone": {}, "f:selector": {"f:gone": {}},
+            "f:ports": {r#"k:{"port":1}"#: item, r#"k:{"port":2}"#: {".": {}}}}});
+        let beyond: Vec<String> = FieldSet::read(&set).beyond(&object()).paths().collect();
+        assert_eq!(beyond, [".spec.gone", ".spec.ports[port=1].gone", ".spec.ports[port=2]", ".spec.selector.gone"]);
+    }
+}

@@ -1,0 +1,10 @@
+{{- $document := getConfigMapData "openshift-monitoring" "cluster-monitoring-config" "config.yaml" | fromYaml -}}
+{{- $ours := dict "nodeExporter" (dict "collectors" (dict "ksmd" (dict "enabled" true))) -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: cluster-monitoring-config
+  namespace: openshift-monitoring
+data:
+  config.yaml: |
+{{ mergeOverwrite $document $ours | toYaml | indent 4 }}
