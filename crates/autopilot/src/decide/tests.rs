@@ -1,9 +1,8 @@
 //! One object in every situation it can be in.
 
-use super::{Inspected, Observed, Refused, Remembered, decide, inspect};
+use super::{Approvals, Inspected, Observed, Refused, Remembered, decide, inspect};
 use crate::budget::Budget;
 use crate::decision::{Decision, PendingWrite, Verdict};
-use crate::gated::Approvals;
 use crate::notice::ObjectNotice;
 use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
@@ -50,8 +49,7 @@ struct Situation {
     restarts: Restarts,
     inspected: Option<Inspected>,
     source: &'static str,
-    used_approvals: u32,
-    unused_approval: Option<u32>,
+    approvals: Approvals<'static>,
 }
 
 impl Situation {
@@ -85,8 +83,7 @@ impl Situation {
             }),
             inspected: None,
             source: "this",
-            used_approvals: 0,
-            unused_approval: None,
+            approvals: Approvals { state: Some("state"), used: 0, unused: None },
             impact: Impact::Low,
             consent: Consent::default(),
             patchable: PatchableKinds::none(),
@@ -136,7 +133,7 @@ impl Situation {
             unanswered: false,
             recreation: self.recreation,
             dropped: &[],
-            approvals: Approvals { state: Some("state"), used: self.used_approvals, unused: self.unused_approval },
+            approvals: self.approvals,
             half_done: None,
             suspended: self.suspended,
             patchable: &self.patchable,
@@ -427,11 +424,11 @@ fn nodes_never_restart_without_approval() {
     let mut approved = high(&applied_other);
     approved.approve();
     assert_eq!(approved.decide().approval, Some(0), "or somebody approved exactly that");
-    approved.used_approvals = 1;
+    approved.approvals.used = 1;
     assert!(waits(&approved.decide()), "an approval is used once");
-    approved.unused_approval = Some(0);
+    approved.approvals.unused = Some(0);
     assert_eq!(approved.decide().approval, Some(0), "unless its write was not made");
-    (approved.used_approvals, approved.unused_approval) = (0, None);
+    approved.approvals.used = 0;
     approved.live.uid = "v".into();
     assert!(waits(&approved.decide()), "an approval is for one object");
     let other_version = |situation: &mut Situation| situation.source = "another version of the asset";
