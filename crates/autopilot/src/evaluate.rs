@@ -381,7 +381,7 @@ mod tests {
         evaluate(&catalog, facts, false, None).outcomes.remove(0)
     }
 
-    fn hco(annotations: Value) -> Facts {
+    fn hco(annotations: &Value) -> Facts {
         Facts {
             hco: json!({"metadata": {"name": "h", "namespace": "n", "annotations": annotations}}),
             ..Facts::default()
@@ -395,12 +395,12 @@ mod tests {
 
     #[test]
     fn a_kind_that_only_the_render_shows_is_judged_like_any_other() {
-        let node = outcome(ALWAYS, &object_of("Node"), &hco(json!({}))).result;
+        let node = outcome(ALWAYS, &object_of("Node"), &hco(&json!({}))).result;
         assert!(
             matches!(&node, AssetResult::Error(why) if why == "objects of kind Node cannot be managed"),
             "{node:?}"
         );
-        let mut facts = hco(json!({}));
+        let mut facts = hco(&json!({}));
         facts.absent.insert(Need::of(&Kind::new("v1", "Widget")));
         let widget = outcome(ALWAYS, &object_of("Widget"), &facts).result;
         assert!(matches!(widget, AssetResult::Missing { .. }), "{widget:?}");
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn an_object_that_the_user_excluded_is_filtered() {
-        let facts = hco(json!({"platform.kubevirt.io/disabled-resources": "Widget/x"}));
+        let facts = hco(&json!({"platform.kubevirt.io/disabled-resources": "Widget/x"}));
         let filtered = outcome(ALWAYS, &object_of("Widget"), &facts).result;
         assert!(matches!(filtered, AssetResult::Filtered(_)), "{filtered:?}");
         let included = outcome(ALWAYS, &object_of("Gadget"), &facts).result;
@@ -420,6 +420,6 @@ mod tests {
         let keys = "install: opt-in, conditions: [{type: hardware-detection, detector: gpuPresent}]";
         let template = "apiVersion: v1\nkind: Widget\nmetadata: {name: '{{ .HCO.GetName }}-x'}\n";
         let name = |facts: &Facts| outcome(keys, template, facts).key.map(|key| key.name);
-        assert_eq!((name(&hco(json!({}))), name(&Facts::default())), (Some("h-x".into()), None));
+        assert_eq!((name(&hco(&json!({}))), name(&Facts::default())), (Some("h-x".into()), None));
     }
 }

@@ -24,6 +24,7 @@ mod settings;
 mod status;
 mod take_over;
 mod tombstones;
+mod unserved;
 
 use crate::notice::{Notice, ObjectNotice};
 use crate::testing::bed::{HCO, TestBed};

@@ -1,6 +1,9 @@
 //! What the core says of itself, for probes, metrics and commands.
 
-use super::{PLAIN, started, unstarted};
+use super::{PLAIN, SECOND, on_request, started, unstarted};
+use crate::testing::bed::TestBed;
+use crate::testing::pack::{ALWAYS, Pack, config_map};
+use expect_test::expect;
 use protocol::Core as _;
 
 #[test]
@@ -25,4 +28,16 @@ fn the_backlog_counts_writes_without_an_answer() {
     bed.release(PLAIN);
     bed.settle();
     assert_eq!(bed.core.backlog(), 0);
+}
+
+#[test]
+fn an_asset_that_is_not_wanted_is_not_in_sync_because_of_another_one() {
+    let template = config_map("shared", "data: {x: '1'}");
+    let pack = Pack::default().asset("one", ALWAYS, &template).asset("two", &on_request("two"), &template);
+    let mut bed = TestBed::of(pack);
+    bed.advance(SECOND);
+    expect![[r#"
+        one (ConfigMap virt/shared) in sync
+        two (ConfigMap virt/shared) not wanted: annotation `platform.kubevirt.io/enable-two` of the HyperConverged object should be `true` and is not set
+    "#]].assert_eq(&bed.status());
 }

@@ -10,3 +10,5 @@ pub mod managed_fields;
 pub mod pattern;
 pub mod pointer;
 pub mod redact;
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,10 @@
 
 use super::{Situation, applied, foreign, inherited, inspected, now};
 use crate::decision::Verdict;
-use api::annotation::ORIGIN;
+use crate::notice::ObjectNotice;
+use api::annotation::{APPLIED, ORIGIN, SOURCE};
 use change::{Impact, Reason};
+use serde_json::json;
 
 #[test]
 fn what_is_remembered_of_an_object_does_not_hold_for_its_successor() {
@@ -56,4 +58,32 @@ fn adoption_never_drops_an_override_that_is_refused() {
         let decision = situation().annotate("ignore-fields", "/metadata").decide();
         assert!(matches!(decision.verdict, Verdict::Hold(Reason::IgnoreFieldsRefused { .. })), "{decision:?}");
     }
+}
+
+#[test]
+fn another_source_is_recorded_unless_that_alone_would_write_what_restarts_nodes() {
+    let recorded = |impact: Impact, is_applied: bool| {
+        let mut situation = Situation { impact, remembered: None, source: "another", ..Situation::settled() };
+        if !is_applied {
+            situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
+        }
+        applied(&inspected(situation, "ClusterIP").decide())["metadata"]["annotations"][SOURCE].clone()
+    };
+    assert_eq!(recorded(Impact::High, true), "this");
+    for (impact, is_applied) in [(Impact::Low, true), (Impact::Low, false), (Impact::High, false)] {
+        assert_eq!(recorded(impact, is_applied), "another", "{impact:?} {is_applied}");
+    }
+}
+
+#[test]
+fn what_a_pause_of_ours_took_is_not_reported_as_drift() {
+    let mut situation = Situation::settled();
+    situation.fields[0]["fieldsV1"]["f:spec"] = json!({});
+    let update =
+        |manager: &str, fields| json!({"manager": manager, "operation": "Update", "time": "t2", "fieldsV1": fields});
+    let entries = situation.fields.as_array_mut().unwrap();
+    entries.push(update(api::FIELD_MANAGER, json!({"f:spec": {"f:type": {}}})));
+    entries.push(update("kubectl-edit", json!({"f:spec": {"f:selector": {"f:app": {}}}})));
+    let (actors, fields) = (vec!["kubectl-edit".into()], vec![".spec.selector.app".into()]);
+    assert_eq!(situation.decide().notice, Some(ObjectNotice::Corrected { actors, fields }));
 }
