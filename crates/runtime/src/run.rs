@@ -224,7 +224,7 @@ mod tests {
         assert!(missing.borrow().is_empty());
     }
 
-    /// Decides until it is told to end.
+    /// Decides until somebody ends it.
     struct Thinker {
         end: std::sync::mpsc::Receiver<()>,
     }

@@ -1,6 +1,7 @@
 //! Who owns which field, and what a write would change, as decisions see them.
 
-use super::field_set::{Entry, FieldSet, takers};
+use super::entry::{Entry, takers};
+use super::field_set::FieldSet;
 use super::managed_fields::ManagedFields;
 use crate::content::changes;
 use serde_json::{Value, json};
@@ -13,14 +14,15 @@ fn paths(fields: &FieldSet) -> Vec<String> {
 fn what_an_object_lacks_of_our_fields_is_beyond_it() {
     let ours = json!({"f:spec": {"f:a": {}, "f:b": {}, "f:whole": {}, "f:list": {"k:{\"name\":\"x\"}": {"f:y": {}}}}});
     let object = json!({"spec": {"a": 1, "whole": {"deep": 2}, "list": [{"name": "z"}]}});
-    assert_eq!(paths(&FieldSet::read(&ours).beyond(&object)), [".spec.b"]);
+    assert_eq!(paths(&FieldSet::read(&ours).beyond(&object)), [".spec.b", ".spec.list[name=\"x\"].y"]);
 }
 
 #[test]
-fn a_field_is_not_covered_by_what_is_below_it_unless_it_is_a_list() {
-    let below = |object: &Value| FieldSet::read(&json!({"f:spec": {"k:{\"name\":\"x\"}": {}}})).missing_of(object);
-    assert_eq!(paths(&below(&json!({"spec": "text"}))), [".spec"]);
-    assert!(below(&json!({"spec": [{"name": "x"}]})).is_empty());
+fn a_field_is_not_covered_by_what_is_below_it() {
+    let ours = FieldSet::read(&json!({"f:spec": {"k:{\"name\":\"x\"}": {}}}));
+    assert_eq!(paths(&ours.missing_of(&json!({"spec": "text"}), &ours)), [".spec"]);
+    assert!(ours.covers(&json!({"spec": [{"name": "x"}]})), "the whole item is in the set");
+    assert!(!ours.covers(&json!({"spec": [{"name": "x"}, {"name": "y"}]})));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! How long a decision about a large object takes: `cargo bench -p autopilot`.
+//! How long a decision about a large object takes: `make bench`.
+#![expect(clippy::unwrap_used, reason = "it measures and prints")]
 
 use autopilot::{Approvals, Observed, decide, inspect};
 use change::gate::{Conditions, PoolState, Window};
