@@ -128,5 +128,12 @@ mod tests {
         ] {
             assert_eq!(gate(&request, &Conditions { consent, pool, window }), expected, "{request:?}");
         }
+        let uses = |request: Request<'_>, consent: &Consent| {
+            request.uses_approval(&Conditions { consent, pool: ready, window: Window::Open })
+        };
+        assert!(uses(high, &yes), "nothing else lets it go ahead");
+        assert!(!uses(Request { impact: Impact::Medium, ..high }, &yes) && !uses(high, &waived));
+        assert!(!uses(Request { already_running: true, ..high }, &yes));
+        assert!(uses(Request { needed: Needed::ApprovalOnly, ..high }, &waived));
     }
 }

@@ -121,3 +121,25 @@ impl Precondition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Effect, Precondition};
+    use serde_json::json;
+
+    #[test]
+    fn an_apply_carries_its_precondition() {
+        let metadata = |precondition: Precondition| {
+            let Effect::Apply { object, .. } = Effect::apply(json!({"metadata": {"name": "x"}}), precondition, true)
+            else {
+                panic!()
+            };
+            assert_eq!(object.text(), object.value().to_string());
+            object.value()["metadata"].clone()
+        };
+        let present = Precondition::Present { uid: "u".into(), resource_version: "7".into() };
+        assert_eq!(metadata(present), json!({"name": "x", "uid": "u", "resourceVersion": "7"}));
+        assert_eq!(metadata(Precondition::Absent), json!({"name": "x", "resourceVersion": "1"}));
+        assert_eq!(metadata(Precondition::None), json!({"name": "x"}));
+    }
+}

@@ -19,3 +19,15 @@ impl Identity {
         format!("{}={}", self.label.0, self.label.1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Identity;
+
+    #[test]
+    fn the_selector_finds_what_carries_the_label() {
+        let identity =
+            Identity { field_manager: "m", label: ("example.com/a", "b"), annotation_prefix: "p", lease: "l" };
+        assert_eq!(identity.selector(), "example.com/a=b");
+    }
+}

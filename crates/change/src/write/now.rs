@@ -52,3 +52,21 @@ pub fn later(wall: Timestamp, wait: Duration) -> Timestamp {
     let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
     wall.saturating_add(wait).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Moment, Now, later};
+    use jiff::Timestamp;
+    use std::time::Duration;
+
+    #[test]
+    fn both_clocks_go_on_together() {
+        let second = |number: i64| Timestamp::from_second(number).unwrap();
+        let seconds = Duration::from_secs;
+        let now = Now { wall: second(100), monotonic: Moment::since_start(seconds(7)) };
+        assert_eq!(now.moment_of(second(103)), Moment::since_start(seconds(10)));
+        assert_eq!(now.moment_of(second(50)), now.monotonic, "a past moment is now");
+        assert_eq!((now.wall_after(seconds(3)), now.monotonic.after(seconds(3)).elapsed()), (second(103), seconds(10)));
+        assert_eq!(later(second(100), Duration::MAX), Timestamp::MAX, "at most the last moment");
+    }
+}

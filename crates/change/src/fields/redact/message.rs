@@ -137,6 +137,10 @@ mod tests {
             ("denied: password: hunter2 is weak", "denied: password: (redacted) is weak"),
             (r#"Invalid value: "https://me:hunter2@host": no"#, "Invalid value: (redacted): no"),
             (".spec.x: expected map, got &{hunter2}", ".spec.x: expected map, got (redacted)"),
+            (
+                r#"spec.a: Invalid value: core.X{Name:"a}: b", Value:"hunter2"}: no"#,
+                "spec.a: Invalid value: (redacted): no",
+            ),
         ] {
             assert_eq!(redacted(message), expected);
         }
@@ -155,6 +159,7 @@ mod tests {
             r#"Apply failed with 1 conflict: conflict with "gitops": .spec.type"#,
             r#"admission webhook "w.example.com" denied the request: no quota"#,
             r#"unknown field "spec.tokn""#,
+            "X is invalid: [spec.a: Invalid value: -1] and (spec.b: Invalid value: 3)",
             "data.password: Required value",
             "",
         ] {
