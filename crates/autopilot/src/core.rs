@@ -215,7 +215,7 @@ impl protocol::Core for Core {
     }
 
     fn is_heavy(&self, events: &[Event]) -> bool {
-        events.iter().any(is_large) || self.objects.is_large_one_ready()
+        events.iter().any(is_large) || self.objects.is_one_large()
     }
 
     fn wake_at(&self) -> Option<Moment> {

@@ -80,9 +80,14 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         let steps = field.split('/').skip(1);
         *steps.fold(&mut fields, |fields, step| &mut fields[format!("f:{step}")]) = json!({});
     }
+    let mut theirs = fields_of(wanted);
+    for field in atomic {
+        let steps = field.split('/').skip(1);
+        *steps.fold(&mut theirs, |fields, step| &mut fields[format!("f:{step}")]) = json!({});
+    }
     let entries = json!([
         {"manager": api::FIELD_MANAGER, "operation": "Apply", "time": "t", "fieldsV1": fields},
-        {"manager": "kubectl", "operation": "Update", "time": "t", "fieldsV1": fields_of(wanted)},
+        {"manager": "kubectl", "operation": "Update", "time": "t", "fieldsV1": theirs},
     ]);
     let (uid, managed_fields) = ("u".into(), ManagedFields::new(&entries.to_string()));
     let live =

@@ -102,6 +102,8 @@ pub struct Inspected {
     pub digest: Digest,
     /// What an apply would change.
     pub changes: Changes,
+    /// Whether a field that we own differs: then somebody changed it in a way that metadata does not show.
+    pub has_hidden: bool,
     /// The other manager who applies some of that, and those fields.
     pub changed_for_another: Option<(String, FieldSet)>,
     /// The documents in it that have to be edited.
@@ -150,7 +152,10 @@ pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
     }
     let decision = keep(observed, live, claim.as_ref(), is_new, effective, now);
     let decision = match decision.verdict {
-        Verdict::InSync if !observed.documents.is_empty() => documents::decide(observed, live, now),
+        // A refused override may be meant to keep a document as it is.
+        Verdict::InSync if !observed.documents.is_empty() && refused.is_none() => {
+            documents::decide(observed, live, now)
+        }
         _ => decision,
     };
     if observed.exclusions_unclear && matches!(decision.verdict, Verdict::Write(..)) {
@@ -185,12 +190,18 @@ pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let live = observed.live?;
     let (mut effective, _) = EffectiveDesired::of(observed, live).ok()?;
     let (digest, wanted) = (effective.digest, effective.take_object(observed.desired));
-    let changes = content::changes(&wanted, content, observed.impact == Impact::High);
+    let mut changes = content::changes(&wanted, content, observed.impact == Impact::High);
     let entries = live.managed_fields.entries();
+    let hidden = Entry::ours(&entries, api::FIELD_MANAGER).map(|ours| ours.fields.differing(&wanted, Some(content)));
+    let hidden = hidden.unwrap_or_default();
+    if observed.impact == Impact::High {
+        changes.add_whole(&hidden.pointers(), &wanted, content);
+    }
+    let has_hidden = !hidden.is_empty();
     let changed_for_another = changed_for_another(&wanted, content, &entries, api::FIELD_MANAGER);
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
-    let documents = DocumentEdits::of(observed.documents, &wanted, content);
-    Some(Inspected { resource_version, digest, changes, changed_for_another, documents })
+    let documents = DocumentEdits::of(observed.documents, effective.overrides.ignored(), &wanted, content);
+    Some(Inspected { resource_version, digest, changes, has_hidden, changed_for_another, documents })
 }
 
 /// Keeps an existing object at its effective desired state.
@@ -221,7 +232,7 @@ fn keep(
     let object = effective.take_object(observed.desired);
     let entries = live.managed_fields.entries();
     let missing = missing(&object, &entries, api::FIELD_MANAGER);
-    if let Some((manager, fields)) = applied_by_another(&missing, &entries, api::FIELD_MANAGER) {
+    if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
         return Decision::hold(owned_by(&manager, &fields));
     }
     if is_shared(&entries, api::FIELD_MANAGER) {
@@ -270,11 +281,16 @@ fn keep(
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
     // An apply that neither changes nor removes a value restarts nothing: it records an override, or gives up an ignored field.
-    let beyond = ours.beyond(&object);
-    let stays = |path: &str| is_stamp(path) || effective.overrides.ignored().iter().any(|field| is_within(path, field));
-    let removed: Vec<String> = beyond.paths().filter(|path| !stays(path)).collect();
+    let mut beyond = ours.beyond(&object);
+    // We give up ignored fields, and their values stay.
+    effective.overrides.ignored().iter().for_each(|field| beyond.leave_out(field.steps()));
+    let removed: Vec<String> = beyond.paths().filter(|path| !is_stamp(path)).collect();
     let changes_nothing =
         !is_new && inspected.is_some_and(|inspected| inspected.changes.is_empty()) && removed.is_empty();
+    if observed.impact == Impact::High && remembered.is_some() && inspected.is_none() {
+        // What nobody saw may have changed beside what was seen.
+        return Decision::of(Verdict::Inspect);
+    }
     let gated = Gated {
         key: observed.key,
         uid: Some(&live.uid),
@@ -291,7 +307,7 @@ fn keep(
         // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
         already_running: changes_nothing
             || observed.half_done == Some(effective.digest)
-            || (remembered.is_some() && !is_hidden_drift),
+            || (remembered.is_some() && inspected.is_some_and(|inspected| !inspected.has_hidden)),
         suspended: observed.suspended,
     };
     let approval = match gated.pass(&observed.conditions) {
@@ -344,8 +360,13 @@ fn keep(
     }
     // What a pause or a repair of ours took is nobody's drift.
     let by_us = entries.iter().find(|entry| entry.manager == api::FIELD_MANAGER && !entry.applied);
-    let by_others = by_us.map(|entry| lost.without(&entry.fields)).filter(|fields| !fields.is_empty());
-    let lost = by_others.unwrap_or(lost);
+    let by_others = by_us.map(|entry| lost.without(&entry.fields));
+    if by_others.as_ref().is_some_and(FieldSet::is_empty) && lost.paths().all(|path| is_stamp(&path)) {
+        // The answer to an edit of a document was lost, which wrote the budget, too.
+        let kept = Budget::parse(written).unwrap_or(budget);
+        return Decision { approval, ..apply.decision(stamp(kept), None, false, None) };
+    }
+    let lost = by_others.filter(|fields| !fields.is_empty()).unwrap_or(lost);
     let fields: Vec<String> = lost.paths().collect();
     let actors = actors(&lost, &entries);
     match budget.spend(now.wall) {
@@ -440,12 +461,6 @@ struct Stamp<'a> {
 fn is_stamp(path: &str) -> bool {
     let key = path.strip_prefix(".metadata.labels.").or_else(|| path.strip_prefix(".metadata.annotations."));
     key.is_some_and(|key| key.starts_with(annotation::PREFIX))
-}
-
-/// Whether a path is that of an ignored field, or of a part of it: we give it up, and its value stays.
-fn is_within(path: &str, ignored: &Pointer) -> bool {
-    let below = path.strip_prefix(&format!(".{}", ignored.steps().join(".")));
-    below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
 }
 
 /// An apply in the making.

@@ -10,7 +10,7 @@ use catalog::Document;
 use change::consent::Needed;
 use change::entry::owners;
 use change::pointer::Pointer;
-use change::{Changes, Effect, Live, Now, Planned, Reason, content};
+use change::{Changes, Digest, Effect, Live, Now, Planned, Reason, content};
 use serde_json::{Value, json};
 
 /// The documents of an object that have to be edited.
@@ -20,30 +20,55 @@ pub struct DocumentEdits {
     texts: Vec<(Pointer, String)>,
     /// The keys that are set.
     keys: Vec<String>,
+    /// What is wanted of these documents: edits of others in them do not change it.
+    wanted: Vec<Value>,
     /// What that changes.
     changes: Changes,
 }
 
 impl DocumentEdits {
-    /// What has to be edited in an object with this content. A document that a user's override sets is the user's.
-    pub(crate) fn of(documents: &[Document], wanted: &Value, content: &Value) -> Result<DocumentEdits, Reason> {
+    /// What has to be edited in an object with this content. A document that a user's override sets or ignores is the user's.
+    pub(crate) fn of(
+        documents: &[Document],
+        ignored: &[Pointer],
+        wanted: &Value,
+        content: &Value,
+    ) -> Result<DocumentEdits, Reason> {
         let mut edits = DocumentEdits::default();
-        for document in documents.iter().filter(|document| wanted.pointer(&document.field.to_string()).is_none()) {
+        let is_set = |field: &Pointer| wanted.pointer(&field.to_string()).is_some();
+        let is_ignored = |field: &Pointer| ignored.iter().any(|ignored| field.steps().starts_with(ignored.steps()));
+        for document in documents.iter().filter(|document| !is_set(&document.field) && !is_ignored(&document.field)) {
             let unreadable = |why| Reason::DocumentUnreadable { field: document.field.to_string(), why };
-            if let Some(text) = document.edited(content).map_err(unreadable)? {
-                edits.keys.extend(document.keys().map(|key| format!("{key} in {}", document.field)));
-                edits.texts.push((document.field.clone(), text));
+            if let Some(edited) = document.edited(content).map_err(unreadable)? {
+                edits.keys.extend(edited.keys.iter().map(|key| format!("{key} in {}", document.field)));
+                edits.texts.push((document.field.clone(), edited.text));
+                edits.wanted.push(document.wanted());
             }
         }
         let mut edited = json!({"apiVersion": content["apiVersion"], "kind": content["kind"]});
-        for (field, text) in &edits.texts {
-            *field.steps().iter().fold(&mut edited, |below, step| &mut below[step.as_str()]) = json!(text);
-        }
+        edits.texts.iter().for_each(|(field, text)| put(&mut edited, field, text));
         edits.changes = content::changes(&edited, content, false);
-        // It may say anything, also what must not be shown.
-        edits.changes.0.iter_mut().for_each(|change| change.values = None);
+        let wanted = edits.digest();
+        for change in &mut edits.changes.0 {
+            // It may say anything, also what must not be shown. An approval is for our keys, whatever others write beside them.
+            (change.values, change.digest) = (None, wanted);
+        }
         Ok(edits)
     }
+
+    fn digest(&self) -> Digest {
+        Digest::of(&json!(self.wanted))
+    }
+}
+
+fn put(object: &mut Value, field: &Pointer, text: &str) {
+    *field.steps().iter().fold(object, |below, step| &mut below[step.as_str()]) = json!(text);
+}
+
+/// What is wanted of an object, with a place for each of its documents.
+pub(crate) fn with_places(mut wanted: Value, documents: &[Document]) -> Value {
+    documents.iter().for_each(|document| put(&mut wanted, &document.field, ""));
+    wanted
 }
 
 impl Inspected {
@@ -67,7 +92,7 @@ pub(crate) fn decide(observed: &Observed<'_>, live: &Live, now: Now) -> Decision
     if let Some(manager) = appliers.into_iter().next() {
         return Decision::hold(Reason::OwnedByAnother { manager, fields: edits.keys.clone() });
     }
-    let wanted = change::Digest::of(&json!(edits.texts.iter().map(|(_, text)| text).collect::<Vec<_>>()));
+    let wanted = edits.digest();
     let gated = Gated {
         key: observed.key,
         uid: Some(&live.uid),
@@ -77,7 +102,8 @@ pub(crate) fn decide(observed: &Observed<'_>, live: &Live, now: Now) -> Decision
         impact: observed.impact,
         restarts: observed.restarts,
         needed: Needed::ApprovalOrPolicy,
-        already_running: false,
+        // A change we saw is undone before the nodes follow it.
+        already_running: observed.had_documents,
         suspended: observed.suspended,
     };
     let approval = match gated.pass(&observed.conditions) {
@@ -92,6 +118,11 @@ pub(crate) fn decide(observed: &Observed<'_>, live: &Live, now: Now) -> Decision
     patch.extend(
         edits.texts.iter().map(|(field, text)| json!({"op": "replace", "path": field.to_string(), "value": text})),
     );
+    // After a restart only the annotation knows how much budget is left. Without any annotation there may be no place for it.
+    if !live.annotations.is_empty() {
+        let field = Pointer::of(["metadata", "annotations", annotation::BUDGET]);
+        patch.push(json!({"op": "add", "path": field.to_string(), "value": budget.to_string()}));
+    }
     let notice = match observed.had_documents {
         true => ObjectNotice::Corrected { actors: writers, fields: edits.keys.clone() },
         false => ObjectNotice::Applied,

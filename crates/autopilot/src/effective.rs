@@ -4,7 +4,7 @@ use crate::decide::Observed;
 use api::annotation;
 use change::atomic::{self, Atomic};
 use change::{Desired, Digest, Live, Overrides, Reason};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Where the overrides that were honoured last are recorded.
 const LAST_GOOD: [&str; 2] = [annotation::LAST_GOOD_PATCH, annotation::LAST_GOOD_IGNORE_FIELDS];
@@ -78,7 +78,19 @@ impl EffectiveDesired {
         if overrides.is_empty() {
             return Ok(EffectiveDesired::bare(observed.desired));
         }
-        let object = overrides.apply(&observed.desired.object()).map_err(Unfit::NotNow)?;
+        let mut wanted = observed.desired.object();
+        // Documents were taken out; a patch may put one back, which is the user's then.
+        let is_emptied = !observed.documents.is_empty() && wanted.get("data").is_none();
+        if is_emptied {
+            wanted["data"] = json!({});
+        }
+        let mut object = overrides.apply(&wanted).map_err(Unfit::NotNow)?;
+        if is_emptied
+            && let Some(fields) = object.as_object_mut()
+            && fields.get("data") == Some(&json!({}))
+        {
+            fields.remove("data");
+        }
         let entries = if overrides.ignored().is_empty() { Vec::new() } else { live.managed_fields.entries() };
         for field in overrides.ignored() {
             let refused = |why: String| Reason::IgnoreFieldsRefused { why };
@@ -86,7 +98,7 @@ impl EffectiveDesired {
                 None => {}
                 Some(Atomic::Whole(whole)) => {
                     let why = format!("{field} leads into a field that has one owner; ignore {whole} as a whole");
-                    return Err(Unfit::Wrong(refused(why)));
+                    return Err(Unfit::NotNow(refused(why)));
                 }
                 Some(Atomic::Unknown(whole)) => {
                     let why = format!(

@@ -158,6 +158,8 @@ pub struct DesiredObject {
     pub never_pruned: bool,
     /// Documents in it of which only some keys are wanted.
     pub documents: Vec<Document>,
+    /// If its asset reads it: the version that was read, or nothing if it did not exist.
+    pub read: Option<Option<String>>,
 }
 
 /// Renders every asset in scope from what is known; `last` are the last rules that could be read.
@@ -261,10 +263,14 @@ fn evaluate_asset(
                     AssetResult::Error(format!("objects of kind {} cannot be managed", key.kind.kind))
                 }
                 Some(key) if facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
-                Some(key) if exclusions.excludes(&key) => {
-                    AssetResult::Filtered(desired_object(catalog, asset, key, object, facts))
+                Some(key) => {
+                    let is_excluded = exclusions.excludes(&key);
+                    match desired_object(catalog, asset, key, object, facts) {
+                        Ok(object) if is_excluded => AssetResult::Filtered(object),
+                        Ok(object) => AssetResult::Included(object),
+                        Err(why) => AssetResult::Error(why),
+                    }
                 }
-                Some(key) => AssetResult::Included(desired_object(catalog, asset, key, object, facts)),
                 None => AssetResult::Error("it renders an object without a name".into()),
             },
             Rendered::Empty => AssetResult::Excluded(Exclusion::RendersNothing),
@@ -283,10 +289,11 @@ fn evaluate_asset(
 
 /// An asset the user does not want. Its template is rendered from what is known, and asks the cluster for nothing.
 fn unwanted(catalog: &Catalog, asset: &Asset, facts: &Facts, cause: Cause, why: Exclusion) -> AssetResult {
-    let object = match catalog::render(catalog, asset, facts) {
-        Rendered::Object(object) => Key::of(&object).map(|key| desired_object(catalog, asset, key, object, facts)),
-        _ => catalog.plain_key(asset).map(|key| desired_object(catalog, asset, key, Value::Null, facts)),
+    let (key, object) = match catalog::render(catalog, asset, facts) {
+        Rendered::Object(object) => (Key::of(&object), object),
+        _ => (catalog.plain_key(asset), Value::Null),
     };
+    let object = key.and_then(|key| desired_object(catalog, asset, key, object, facts).ok());
     AssetResult::Unwanted { why, cause, object }
 }
 
@@ -304,25 +311,64 @@ pub(crate) fn is_never_managed(kind: &Kind) -> bool {
     )
 }
 
-/// Whether the template of an asset reads this, and not only that of another.
-fn reads(catalog: &Catalog, asset: &Asset, facts: &Facts, query: &Query) -> bool {
-    let mut without = facts.clone();
-    without.answers.remove(query);
-    matches!(catalog::render(catalog, asset, &without), Rendered::Needs(needed) if needed.contains(query))
+/// Renders an asset as if this were the answer to a query, or as if there were none yet.
+fn render_with(catalog: &Catalog, asset: &Asset, facts: &Facts, query: &Query, answer: Option<Answer>) -> Rendered {
+    let mut facts = facts.clone();
+    match answer {
+        Some(answer) => facts.answers.insert(query.clone(), answer),
+        None => facts.answers.remove(query),
+    };
+    catalog::render(catalog, asset, &facts)
 }
 
-fn desired_object(catalog: &Catalog, asset: &Asset, key: Key, mut object: Value, facts: &Facts) -> DesiredObject {
-    // An asset that reads its own object wants some keys of the documents in it.
-    let documents = match facts.answers.get(&Query::of(&key)) {
-        Some(Answer::Found(live)) if reads(catalog, asset, facts, &Query::of(&key)) => {
-            Document::take(&mut object, live)
-        }
-        _ => Vec::new(),
+/// The version of its own object that an asset read, if it reads it; nothing inside if it did not exist.
+type ReadVersion = Option<Option<String>>;
+
+/// Takes the documents out of a rendered object: an asset that reads its own object wants only some keys of them. The error says why it is
+/// not known which.
+fn take_documents(
+    catalog: &Catalog,
+    asset: &Asset,
+    key: &Key,
+    object: &mut Value,
+    facts: &Facts,
+) -> Result<(Vec<Document>, ReadVersion), String> {
+    let query = Query::of(key);
+    let Some(answer) = facts.answers.get(&query) else { return Ok((Vec::new(), None)) };
+    let without = render_with(catalog, asset, facts, &query, None);
+    if !matches!(without, Rendered::Needs(needed) if needed.contains(&query)) {
+        return Ok((Vec::new(), None));
+    }
+    let live = match answer {
+        Answer::Found(live) => live,
+        Answer::Absent => return Ok((Vec::new(), Some(None))),
+        Answer::Unknown => return Ok((Vec::new(), None)),
     };
+    let emptied = Answer::Found(Document::emptied(object, live));
+    let alone = match render_with(catalog, asset, facts, &query, Some(emptied)) {
+        Rendered::Object(alone) => alone,
+        Rendered::Empty => Value::Null,
+        Rendered::Broken(why) => return Err(format!("it cannot be rendered with an empty document: {why}")),
+        Rendered::Needs(_) | Rendered::Held(_) => {
+            return Err("with an empty document it asks for more of the cluster".to_owned());
+        }
+    };
+    let version = live["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+    Ok((Document::take(object, live, &alone), Some(version)))
+}
+
+fn desired_object(
+    catalog: &Catalog,
+    asset: &Asset,
+    key: Key,
+    mut object: Value,
+    facts: &Facts,
+) -> Result<DesiredObject, String> {
+    let (documents, read) = take_documents(catalog, asset, &key, &mut object, facts)?;
     let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind, &object);
     let (desired, pool) = (Desired::of(&object), pool(&object).map(str::to_owned));
     let (source, never_pruned) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
-    DesiredObject { key, desired, impact, pool, source, never_pruned, documents }
+    Ok(DesiredObject { key, desired, impact, pool, source, never_pruned, documents, read })
 }
 
 impl fmt::Display for Unclear {

@@ -28,7 +28,7 @@ pub(crate) struct Gated<'a> {
 /// The approvals of one object so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Approvals<'a> {
-    /// The uid of the ConfigMap that counts them; without one nobody can be asked.
+    /// The ConfigMap that counts them, and since when; without one nobody can be asked.
     pub state: Option<&'a str>,
     /// How many were used.
     pub used: u32,

@@ -5,8 +5,10 @@ mod advice;
 mod approval;
 mod approval_faults;
 mod creation;
+mod document_races;
 mod documents;
 mod drift;
+mod empty_values;
 mod fights;
 mod handback;
 mod kinds;
@@ -24,6 +26,7 @@ mod settings;
 mod status;
 mod take_over;
 mod tombstones;
+mod unseen;
 mod unserved;
 
 use crate::notice::{Notice, ObjectNotice};

@@ -12,28 +12,48 @@ use serde_json::{Map, Value, json};
 pub struct Document {
     /// Where its text is in the object.
     pub field: Pointer,
-    edits: Vec<Edit>,
+    keys: Vec<Key>,
 }
 
-/// One key of a document: its path, and its value, or nothing if it must not be there.
+/// A document with what is wanted of it.
 #[derive(Debug, Clone, PartialEq)]
-struct Edit {
+pub struct Edited {
+    /// Its text.
+    pub text: String,
+    /// The keys that were set.
+    pub keys: Vec<String>,
+}
+
+/// One key of a document: its path, and its value.
+#[derive(Debug, Clone, PartialEq)]
+struct Key {
     path: Vec<String>,
-    value: Option<Value>,
+    value: Value,
 }
 
 impl Document {
-    /// Takes the documents out of a rendered object, which was rendered from `live`: what they say beyond the live ones is wanted.
-    pub fn take(rendered: &mut Value, live: &Value) -> Vec<Document> {
+    /// The texts of an object that a render of it has, too, and that may be documents: the same object with all of them empty.
+    pub fn emptied(rendered: &Value, live: &Value) -> Value {
+        let mut emptied = live.clone();
+        if let Some(Value::Object(texts)) = emptied.get_mut("data") {
+            let is_rendered = |key: &str| rendered["data"][key].is_string();
+            texts.iter_mut().filter(|(key, _)| is_rendered(key)).for_each(|(_, text)| *text = json!(""));
+        }
+        emptied
+    }
+
+    /// Takes the documents out of a rendered object, which was rendered from `live`. What they say is wanted if `alone`, which was
+    /// rendered from empty documents, says the same: the rest is only what the template makes of the keys of others.
+    pub fn take(rendered: &mut Value, live: &Value, alone: &Value) -> Vec<Document> {
         let mut documents = Vec::new();
         if let (Some(Value::Object(fields)), Some(Value::Object(live))) = (rendered.get_mut("data"), live.get("data")) {
             fields.retain(|key, value| {
-                let document = value.as_str().zip(live.get(key).and_then(Value::as_str)).and_then(|(wanted, live)| {
+                let document = value.as_str().zip(live.get(key).and_then(Value::as_str)).and_then(|(wanted, _)| {
                     let wanted = map(wanted).ok()?;
-                    let mut edits = Vec::new();
-                    // Where the live document cannot be read, all of it is wanted, and the edit says why it cannot be done.
-                    compare(&map(live).unwrap_or_default(), &wanted, &mut Vec::new(), &mut edits);
-                    Some(Document { field: Pointer::of(["data", key]), edits })
+                    let alone = alone["data"][key].as_str().and_then(|text| map(text).ok()).unwrap_or_default();
+                    let mut keys = Vec::new();
+                    agreed(&alone, &wanted, &mut Vec::new(), &mut keys);
+                    Some(Document { field: Pointer::of(["data", key]), keys })
                 });
                 let is_plain = document.is_none();
                 documents.extend(document);
@@ -48,29 +68,36 @@ impl Document {
         documents
     }
 
-    /// The text with what is wanted, `None` if it has that already; the error says why it cannot be edited.
-    pub fn edited(&self, object: &Value) -> Result<Option<String>, String> {
+    /// What has to be edited, `None` if nothing has to; the error says why it cannot be edited.
+    pub fn edited(&self, object: &Value) -> Result<Option<Edited>, String> {
         let Some(text) = object.pointer(&self.field.to_string()).and_then(Value::as_str) else { return Ok(None) };
         let before = map(text)?;
         let mut after = before.clone();
-        let mut edited = text.to_owned();
-        for Edit { path, value } in &self.edits {
-            if set(&mut after, path, value.as_ref()) {
-                edited = edit::set(&edited, path, value.as_ref())?;
+        let mut edited = Edited { text: text.to_owned(), keys: Vec::new() };
+        for Key { path, value } in &self.keys {
+            if is_set(&after, path, value) {
+                continue;
             }
+            // What is in the way of a map is replaced by it.
+            let place = place_of(&after, path);
+            let (path_in_text, rest) = path.split_at(place);
+            edited.text = edit::set(&edited.text, path_in_text, &nested(rest, value))?;
+            edited.keys.push(path.join("."));
+            set(&mut after, path, value);
         }
-        if after == before {
+        if edited.keys.is_empty() {
             return Ok(None);
         }
-        match map(&edited) {
+        match map(&edited.text) {
             Ok(result) if result == after => Ok(Some(edited)),
             _ => Err("it is written in a way that cannot be edited without changing other parts of it".to_owned()),
         }
     }
 
-    /// The wanted keys.
-    pub fn keys(&self) -> impl Iterator<Item = String> {
-        self.edits.iter().map(|edit| edit.path.join("."))
+    /// The wanted keys with their values.
+    pub fn wanted(&self) -> Value {
+        let keys: Vec<Value> = self.keys.iter().map(|key| json!([key.path, key.value])).collect();
+        json!([self.field.to_string(), keys])
     }
 }
 
@@ -89,41 +116,61 @@ fn map(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The keys in which two maps differ.
-fn compare(live: &Map<String, Value>, wanted: &Map<String, Value>, path: &mut Vec<String>, edits: &mut Vec<Edit>) {
-    for (key, wanted) in wanted {
+/// The keys that two maps have with the same value.
+fn agreed(ours: &Map<String, Value>, rendered: &Map<String, Value>, path: &mut Vec<String>, keys: &mut Vec<Key>) {
+    for (key, ours) in ours {
         path.push(key.clone());
-        match (live.get(key), wanted) {
-            (Some(Value::Object(live)), Value::Object(wanted)) => compare(live, wanted, path, edits),
-            (None, Value::Object(wanted)) if !wanted.is_empty() => compare(&Map::new(), wanted, path, edits),
-            (live, wanted) if live == Some(wanted) => {}
-            (_, wanted) => edits.push(Edit { path: path.clone(), value: Some(wanted.clone()) }),
+        match (ours, rendered.get(key)) {
+            (Value::Object(ours), Some(Value::Object(rendered))) if !ours.is_empty() => {
+                agreed(ours, rendered, path, keys);
+            }
+            (ours, Some(rendered)) if ours == rendered => {
+                keys.push(Key { path: path.clone(), value: ours.clone() });
+            }
+            _ => {}
         }
-        path.pop();
-    }
-    for key in live.keys().filter(|key| !wanted.contains_key(*key)) {
-        path.push(key.clone());
-        edits.push(Edit { path: path.clone(), value: None });
         path.pop();
     }
 }
 
-/// Sets or removes a key; whether that changed anything.
-fn set(map: &mut Map<String, Value>, path: &[String], value: Option<&Value>) -> bool {
-    let Some((key, rest)) = path.split_first() else { return false };
-    match (rest.is_empty(), value) {
-        (true, Some(value)) => map.insert(key.clone(), value.clone()).as_ref() != Some(value),
-        (true, None) => map.remove(key).is_some(),
-        (false, _) => {
-            if value.is_none() && !map.get(key).is_some_and(Value::is_object) {
-                return false;
-            }
-            let below = map.entry(key.clone()).or_insert_with(|| json!({}));
-            if !below.is_object() {
-                *below = json!({});
-            }
-            below.as_object_mut().is_some_and(|below| set(below, rest, value))
-        }
+/// Whether a key has a value; a map that is wanted empty may have keys of others.
+fn is_set(map: &Map<String, Value>, path: &[String], value: &Value) -> bool {
+    match value_at(map, path) {
+        Some(Value::Object(_)) if value.is_object() => true,
+        live => live == Some(value),
+    }
+}
+
+fn value_at<'a>(map: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
+    let (key, rest) = path.split_first()?;
+    rest.iter().try_fold(map.get(key)?, |below, key| below.get(key))
+}
+
+/// How much of a path can be edited: up to the first value that is neither a map nor nothing.
+fn place_of(map: &Map<String, Value>, path: &[String]) -> usize {
+    let is_in_the_way =
+        |length: &usize| value_at(map, &path[..*length]).is_some_and(|value| !value.is_object() && !value.is_null());
+    (1..path.len()).find(is_in_the_way).unwrap_or(path.len())
+}
+
+/// A value below these keys.
+fn nested(path: &[String], value: &Value) -> Value {
+    path.iter().rev().fold(value.clone(), |below, key| json!({ key: below }))
+}
+
+/// Sets a key.
+fn set(map: &mut Map<String, Value>, path: &[String], value: &Value) {
+    let Some((key, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        map.insert(key.clone(), value.clone());
+        return;
+    }
+    let below = map.entry(key.clone()).or_insert_with(|| json!({}));
+    if !below.is_object() {
+        *below = json!({});
+    }
+    if let Some(below) = below.as_object_mut() {
+        set(below, rest, value);
     }
 }
 

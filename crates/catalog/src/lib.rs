@@ -19,7 +19,7 @@ pub use cluster::query::{Answer, Query};
 pub use cluster::state::{ClusterState, FACT_SOURCES, FactSource, Part};
 pub use cluster::topology::Topology;
 pub use cluster::{crd, facts, hardware, need, node, pool, query, topology};
-pub use document::Document;
+pub use document::{Document, Edited};
 pub use pack::asset::{Asset, Install, Prune, Read};
 pub use pack::catalog::Catalog;
 pub use pack::condition::Condition;

@@ -1,5 +1,6 @@
 //! Where an object as it is differs from what is wanted of it: what a write would change.
 
+use crate::fields::pointer::Pointer;
 use crate::fields::redact::{Place, REDACTED};
 use crate::object::digest::Digest;
 use crate::object::key::Kind;
@@ -87,6 +88,7 @@ pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Changes {
                 for part in ["labels", "annotations"] {
                     let (wanted, live) = (value.get(part), live.pointer(&format!("/metadata/{part}")));
                     let (step, place) = (format!(".metadata.{part}"), top.field("metadata").field(part));
+                    let wanted = wanted.filter(|wanted| !wanted.is_null());
                     comparison.below(&step, wanted.unwrap_or(&none), live.or(Some(&none)), place);
                 }
             }
@@ -94,6 +96,20 @@ pub fn changes(wanted: &Value, live: &Value, lists_whole: bool) -> Changes {
         }
     }
     Changes(comparison.changes)
+}
+
+impl Changes {
+    /// Adds fields that have something beside what is wanted, and have one owner, so that it would be taken away.
+    pub fn add_whole(&mut self, fields: &[Pointer], wanted: &Value, live: &Value) {
+        for field in fields {
+            let path = format!(".{}", field.steps().join("."));
+            if !self.0.iter().any(|change| change.path.starts_with(&path)) {
+                let pointer = field.to_string();
+                let digest = Digest::of(&json!([wanted.pointer(&pointer), live.pointer(&pointer)]));
+                self.0.push(Change { path, values: None, digest });
+            }
+        }
+    }
 }
 
 /// Whether a value is wanted and not so, whatever else is there.
@@ -141,6 +157,7 @@ impl Comparison {
             // The server leaves out what says nothing.
             (Value::Null, None) => {}
             (Value::Object(wanted), None) if wanted.is_empty() => {}
+            (Value::Array(wanted), None) if wanted.is_empty() => {}
             (wanted, live) => self.push(live, wanted, place),
         }
     }

@@ -26,6 +26,8 @@ const RETRY_REFUSED: Backoff = Backoff { first: Duration::from_secs(2), longest:
 const WORKED: Duration = Duration::from_secs(5);
 /// A watch that is not opened within this is not tried again before a list.
 const SLOW: Duration = Duration::from_secs(1);
+/// Changes that are reported so much later than they happened are not seen in time: nodes may run them.
+const UNSEEN: Duration = Duration::from_secs(5);
 /// So often a listing without a watch is tried while a fresh CRD is not ready.
 const LIST_ATTEMPTS: u32 = 5;
 
@@ -138,8 +140,13 @@ impl Watch {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
         let mut pages = Pages::new(&self.server, &self.served.url(&self.target.namespace, ""), "", accept);
         let mut all = BTreeSet::new();
+        // A list that is not only made to verify comes after a time without a watch, and before a core decides about what it reports.
+        let mut was_unwatched = !verifies && !version.is_empty();
         while let Some(page) = pages.fetch().await? {
             let items = pages.items(&page)?;
+            if std::mem::take(&mut was_unwatched) {
+                let _ = self.report(WatchEvent::Unseen).await;
+            }
             if is_lower(&pages.version, version) {
                 // What this watch has reported is newer than a complete list.
                 let _ = self.report(WatchEvent::WentBack).await;
@@ -164,6 +171,7 @@ impl Watch {
         let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
         // Whether the server lists the target but refuses to watch it.
         let mut is_lost = false;
+        let mut unwatched_since = Instant::now();
         loop {
             let url = format!(
                 "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",
@@ -200,6 +208,9 @@ impl Watch {
                 }
             };
             let opened = Instant::now();
+            if unwatched_since.elapsed() > UNSEEN && self.report(WatchEvent::Unseen).await.is_err() {
+                return Ended::ListNeeded;
+            }
             let mut lines = pin!(stream.lines());
             loop {
                 let line = match tokio::time::timeout(self.server.timeouts.silence, lines.next()).await {
@@ -234,6 +245,7 @@ impl Watch {
                     return Ended::ListNeeded;
                 }
             }
+            unwatched_since = Instant::now();
             if self.sender.is_closed() || retry.is_longest() {
                 return Ended::ListNeeded;
             }

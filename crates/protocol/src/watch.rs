@@ -90,6 +90,8 @@ pub enum WatchEvent {
         /// Whether it was made because time has passed, to verify what is known, and not because something was missed.
         verifies: bool,
     },
+    /// Nobody watched for a while. What has changed meanwhile follows, and may have had its effect already.
+    Unseen,
     /// The server's versions are lower than before, as after a restore of etcd: a list follows, and what was known says nothing about it.
     WentBack,
     /// The target cannot be listed now; nothing is known until the next `Listed`.

@@ -56,6 +56,7 @@ impl Core {
                     self.verify(target);
                 }
             }
+            WatchEvent::Unseen => self.lose_sight(target),
             WatchEvent::WentBack => {
                 for key in self.objects.keys_of(target) {
                     if let Some(object) = self.objects.get_mut(&key) {
@@ -70,12 +71,7 @@ impl Core {
             }
             WatchEvent::Lost { why, is_unserved } => {
                 self.watches.lost(target);
-                for key in self.objects.keys_of(target) {
-                    if let Some(object) = self.objects.get_mut(&key) {
-                        object.lose_sight();
-                        object.doubt_approval();
-                    }
-                }
+                self.lose_sight(target);
                 self.report_readiness();
                 // The discovery is outdated: a CRD that was deleted before we watched is reported by nobody. An answer on its way says
                 // whether the kind is still served; if it is, the watch fails again.
@@ -83,6 +79,16 @@ impl Core {
                     self.discover_soon();
                 }
                 self.notify(Notice::WatchLost { kind: target.kind.kind.clone(), why });
+            }
+        }
+    }
+
+    /// What happens to the objects of a kind is not seen for a while.
+    fn lose_sight(&mut self, target: &WatchTarget) {
+        for key in self.objects.keys_of(target) {
+            if let Some(object) = self.objects.get_mut(&key) {
+                object.lose_sight();
+                object.doubt_approval();
             }
         }
     }
@@ -180,7 +186,7 @@ impl Core {
                 }
                 false
             }
-            WatchEvent::WentBack | WatchEvent::Lost { .. } => false,
+            WatchEvent::Unseen | WatchEvent::WentBack | WatchEvent::Lost { .. } => false,
         }
     }
 

@@ -122,7 +122,8 @@ impl Managed {
     /// Takes what its asset renders now; a new desired state is tried at once, whatever failed before.
     pub(crate) fn want(&mut self, asset: &str, order: i64, object: DesiredObject) {
         if self.object.documents != object.documents {
-            self.inspected = None;
+            // What is wanted now was never there.
+            (self.inspected, self.had_documents) = (None, false);
         }
         if self.object.desired != object.desired {
             (self.writes.failures, self.writes.not_before) = (0, None);
@@ -142,6 +143,17 @@ impl Managed {
         match &self.live {
             Known::Present(live) => Some(live),
             Known::Unknown | Known::Absent(_) => None,
+        }
+    }
+
+    /// Whether its asset was rendered from another version of it than the one that is known: then it is rendered again before anything is
+    /// decided, so that no edit in between is lost.
+    pub(crate) fn is_read_in_another_version(&self) -> bool {
+        let Some(read) = &self.object.read else { return false };
+        match &self.live {
+            Known::Unknown => false,
+            Known::Absent(_) => read.is_some(),
+            Known::Present(live) => read.as_ref() != Some(&live.resource_version),
         }
     }
 
@@ -209,7 +221,7 @@ impl Managed {
     /// Its changes cannot be seen or undone for a while: what restarts nodes may run on them by then.
     pub(crate) fn lose_sight(&mut self) {
         if self.object.impact == Impact::High {
-            self.remembered = None;
+            (self.remembered, self.had_documents) = (None, false);
         }
     }
 
@@ -343,6 +355,7 @@ mod tests {
             source,
             never_pruned: false,
             documents: Vec::new(),
+            read: None,
         };
         Managed::new("a".into(), 0, object)
     }

@@ -89,10 +89,9 @@ impl Objects {
         }
     }
 
-    /// Whether one of those to decide about is large.
-    pub(crate) fn is_large_one_ready(&self) -> bool {
-        let ready = self.ready.iter().filter_map(|(_, key)| self.all.get(key));
-        ready.into_iter().any(|object| object.object.desired.is_large() || object.live().is_some_and(Live::is_large))
+    /// Whether one of them is large. Which ones the next events decide about is not known before: a new render decides about all.
+    pub(crate) fn is_one_large(&self) -> bool {
+        self.all.values().any(|object| object.object.desired.is_large() || object.live().is_some_and(Live::is_large))
     }
 
     /// Takes the recorded budgets of recreation, and marks every object as due.
@@ -153,6 +152,7 @@ mod tests {
                 source: String::new(),
                 never_pruned: false,
                 documents: Vec::new(),
+                read: None,
             };
             objects.insert(Managed::new("a".into(), 0, object));
         }

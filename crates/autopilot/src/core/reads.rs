@@ -95,10 +95,14 @@ impl Core {
         }
     }
 
-    /// Takes the records. They are read again now and then, because somebody may delete the ConfigMap.
+    /// Takes the records. They are read again now and then, because somebody may delete or edit the ConfigMap.
     fn take_records(&mut self, answer: &Answer) {
         let (was_read, changes) = (self.records.is_read(), self.records.changes);
         self.records.read(answer);
+        // What is not saved yet replaces what was edited anyway.
+        if was_read && self.saving.has_saved(changes) && self.records.is_edited(answer) {
+            self.records.changes += 1;
+        }
         if self.records.is_read() && (!was_read || changes != self.records.changes) {
             self.objects.take_recorded(&self.records);
         }

@@ -31,7 +31,7 @@ impl Core {
         if object.writes.pending.is_some() || self.objects.is_abandoned(key) {
             return;
         }
-        if matches!(object.live, Known::Unknown) {
+        if matches!(object.live, Known::Unknown) || (object.removal.is_none() && object.is_read_in_another_version()) {
             return;
         }
         let policy = self.policy(key);
@@ -110,7 +110,7 @@ impl Core {
             suspended: self.platform.suspended,
             excluded: self.platform.excludes(key),
             exclusions_unclear: self.platform.exclusions_unclear,
-            approvals: Approvals { state: self.records.uid(), used: self.records.used(key), unused: None },
+            approvals: Approvals { state: self.records.counter(), used: self.records.used(key), unused: None },
             hco_created: self.platform.created,
             nodes: self.surroundings.nodes(),
         }

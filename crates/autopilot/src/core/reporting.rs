@@ -4,6 +4,7 @@ use super::Core;
 use super::managed::Managed;
 use crate::advice;
 use crate::decision::{Decision, Verdict};
+use crate::documents;
 use crate::notice::{Drift, Notice, ObjectNotice, State};
 use crate::removal::Cause;
 use crate::status::ObjectState;
@@ -47,7 +48,9 @@ impl Core {
     pub(super) fn advise(&mut self, key: &Key) {
         let Some(object) = self.objects.get_mut(key).filter(|object| object.removal.is_none()) else { return };
         let Some(live) = object.live() else { return };
-        let advice = advice::about_object(key, &live.annotations, || object.object.desired.object());
+        let advice = advice::about_object(key, &live.annotations, || {
+            documents::with_places(object.object.desired.object(), &object.object.documents)
+        });
         let new: Vec<String> = advice.iter().filter(|line| !object.advised.contains(line)).cloned().collect();
         object.advised = advice;
         for line in new {

@@ -29,6 +29,11 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
+    /// Whether so many changes of the records are written.
+    pub(crate) fn has_saved(&self, changes: u64) -> bool {
+        self.saved == changes
+    }
+
     /// Whether this answer is awaited.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.in_flight.is_some()
@@ -52,7 +57,7 @@ impl Core {
         true
     }
 
-    /// Whether a person is asked as soon as the records are written: the question depends on the uid of their ConfigMap.
+    /// Whether a person is asked as soon as the records are written: the question depends on their ConfigMap.
     pub(super) fn is_question_on_its_way(&mut self, decision: &Decision) -> bool {
         let is_unasked = matches!(&decision.verdict, Verdict::Hold(Reason::NeedsApproval { digest: None, .. }));
         if !is_unasked || !self.config.writes || !self.records.is_read() {
@@ -91,11 +96,12 @@ impl Core {
         }
         let why = match result {
             Ok(Written { live: Some(live), .. }) => {
-                if self.records.uid() != Some(&live.uid) {
+                let counter = self.records.counter().map(str::to_owned);
+                self.records.written(live.uid);
+                if self.records.counter() != counter.as_deref() {
                     // Now there is something to ask.
                     self.objects.enqueue_all();
                 }
-                self.records.written(live.uid);
                 (self.saving.saved, self.saving.failures) = (changes, 0);
                 (self.saving.why, self.saving.not_before) = (None, None);
                 return;

@@ -44,7 +44,7 @@ impl Surroundings {
                 self.state.retain(source.kind, |known| all.contains(&(String::new(), known.to_owned())));
                 self.awaited.remove(target);
             }
-            WatchEvent::Present { .. } | WatchEvent::WentBack | WatchEvent::Lost { .. } => return,
+            WatchEvent::Present { .. } | WatchEvent::Unseen | WatchEvent::WentBack | WatchEvent::Lost { .. } => return,
         }
         self.is_changed = true;
     }

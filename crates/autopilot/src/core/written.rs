@@ -4,7 +4,7 @@ use super::Core;
 use super::managed::Managed;
 use super::timers::Timer;
 use super::writes::{ApprovalUse, Pending, Repair};
-use crate::decide::{Refused, Remembered};
+use crate::decide::{Inspected, Refused, Remembered};
 use crate::decision::PendingWrite;
 use crate::notice::{Drift, Notice, ObjectNotice, State};
 use change::{Changes, Key, Live, Now, Reason};
@@ -42,7 +42,8 @@ impl Core {
             return;
         };
         let written = result.as_ref().ok().and_then(|written| written.live.as_ref());
-        if written.is_some_and(|live| version.as_ref() == Some(&live.resource_version)) {
+        let is_unchanged = written.is_some_and(|live| version.as_ref() == Some(&live.resource_version));
+        if is_unchanged {
             // The server normalizes values, so that they only seemed to differ.
             notice = notice.filter(|notice| !matches!(notice, ObjectNotice::Corrected { .. }));
         }
@@ -63,7 +64,12 @@ impl Core {
                 object.doubt_approval();
                 // Somebody may want it again meanwhile: then it is adopted again.
                 let is_handed_back = pending == PendingWrite::HandBack && object.removal.is_some();
-                match succeed(object, pending, notice, written.live, adopted, now) {
+                // The server says that nothing differs, so what was read holds with that.
+                let same = object.inspected.take().filter(|_| is_unchanged);
+                let notice = succeed(object, pending, notice, written.live, adopted, now);
+                object.inspected =
+                    same.map(|same| Inspected { changes: Changes::default(), has_hidden: false, ..same });
+                match notice {
                     Some(notice @ ObjectNotice::Held(_)) => self.report_throttled(key, notice),
                     Some(notice) => self.report(key, notice),
                     None => {}
@@ -206,12 +212,19 @@ fn succeed(
                 let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
                 object.remembered = Some(Remembered { digest, claim, uid: live.uid.clone(), origin });
             }
-            object.inspected = None;
         }
         PendingWrite::Annotate { budget } => object.budget = Some(budget),
         PendingWrite::Repair { digest } => (object.writes.repair, notice) = (Repair::Done { digest }, None),
         PendingWrite::Release => {}
-        PendingWrite::EditDocuments { budget } => (object.budget, object.inspected) = (Some(budget), None),
+        PendingWrite::EditDocuments { budget } => {
+            object.budget = Some(budget);
+            // The budget on the object is no part of our apply any more, which is nobody's drift.
+            if let (Some(remembered), Some(live)) = (&mut object.remembered, &live)
+                && remembered.uid == live.uid
+            {
+                remembered.claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+            }
+        }
         PendingWrite::HandBack => (object.remembered, object.budget) = (None, None),
         PendingWrite::Delete => {
             // It is reported once the object is gone: finalizers may delay that.

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod one_owner;
 mod validity;
 
 fn now() -> Now {

@@ -37,7 +37,7 @@ pub(super) fn act(bed: &mut TestBed, random: &mut Random) {
         93..=95 => crds(bed, random),
         96 => hco(bed, random),
         97 => fight(bed, random),
-        98 => lose_records(bed),
+        98 => lose_records(bed, random),
         _ => finalizers(bed, random),
     }
 }
@@ -288,10 +288,15 @@ pub(super) fn restore_hco(bed: &mut TestBed) {
     }
 }
 
-fn lose_records(bed: &mut TestBed) {
-    bed.line("somebody deletes the records");
+fn lose_records(bed: &mut TestBed, random: &mut Random) {
     let key = bed.key(&format!("ConfigMap virt/{}", api::STATE));
-    let _ = bed.server.delete("person", &key, None);
+    if random.pick(&[true, false]) {
+        bed.line("somebody deletes the records");
+        let _ = bed.server.delete("person", &key, None);
+    } else {
+        bed.line("somebody empties the records");
+        let _ = bed.server.update("person", &key, |object| object["data"] = json!({}));
+    }
 }
 
 fn finalizers(bed: &mut TestBed, random: &mut Random) {

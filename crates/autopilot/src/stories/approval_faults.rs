@@ -1,12 +1,12 @@
 //! Approvals while things go wrong: nothing is approved twice, or without a question.
 
-use super::{HOUR, KERNEL, SECOND, config_map, kernel_template, settled, settled_with_kernel, started};
+use super::{HOUR, KERNEL, MINUTE, SECOND, config_map, kernel_template, settled, settled_with_kernel, started};
 use crate::status::{LineState, ObjectState};
 use crate::testing::bed::{DESCHEDULERS, HCO, TestBed};
 use crate::testing::pack::{self, Pack};
 use crate::testing::requests::Fault;
 use protocol::{Command, Event, Search, WatchEvent, WatchTarget};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 fn two() -> Pack {
     let other = kernel_template("loud").replace("\"kernel\"", "\"other\"");
@@ -57,6 +57,50 @@ fn lost_records_make_no_approval_valid_again() {
         bed.settle();
         assert!(bed.stored(KERNEL).is_some());
     }
+}
+
+/// Somebody takes entries out of the records; their ConfigMap stays the same one.
+fn empty_records(bed: &mut TestBed, is_taken: impl Fn(&str) -> bool) {
+    let data = bed.value(RECORDS, "/data");
+    let names = data.as_object().unwrap().keys().filter(|name| is_taken(name));
+    let emptied: Map<String, Value> = names.map(|name| (name.clone(), Value::Null)).collect();
+    bed.edit("person", RECORDS, &json!({"data": emptied}));
+}
+
+#[test]
+fn records_that_somebody_emptied_make_no_approval_valid_again() {
+    // An hour is enough to notice it; without one, only the next process can.
+    for pause in [3 * HOUR, SECOND] {
+        for taken in ["", ".kernel", "used-approvals"] {
+            let mut bed = started(&["kernel"]);
+            bed.approve(KERNEL);
+            bed.settle();
+            empty_records(&mut bed, |name| name.ends_with(taken));
+            bed.advance(pause);
+            bed.restart();
+            bed.settle();
+            bed.delete(KERNEL);
+            let lines = bed.advance(MINUTE);
+            assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
+            assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
+            bed.approve(KERNEL);
+            bed.settle();
+            assert!(bed.stored(KERNEL).is_some());
+            bed.expect_silence();
+        }
+    }
+}
+
+#[test]
+fn records_that_somebody_emptied_are_written_again_within_an_hour() {
+    let mut bed = started(&["kernel"]);
+    bed.approve(KERNEL);
+    bed.settle();
+    let before = bed.value(RECORDS, "/data");
+    empty_records(&mut bed, |_| true);
+    bed.advance(HOUR + SECOND);
+    assert_eq!(bed.value(RECORDS, "/data"), before);
+    bed.expect_silence();
 }
 
 #[test]

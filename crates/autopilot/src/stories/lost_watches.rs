@@ -1,7 +1,8 @@
 //! Watches that break, and events and answers that arrive late.
 
-use super::{HOUR, OPTED, PLAIN, config_map, started, unstarted};
+use super::{HOUR, KERNEL, OPTED, PLAIN, SECOND, config_map, settled_with_kernel, started, unstarted};
 use crate::testing::bed::HCO;
+use crate::testing::requests::Fault;
 use crate::testing::watching::OpenWatch;
 use expect_test::expect;
 use serde_json::json;
@@ -45,6 +46,49 @@ fn a_watch_that_breaks_without_a_word_is_made_up_for_by_its_list() {
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
+}
+
+#[test]
+fn what_restarts_nodes_and_nobody_saw_for_80_seconds_is_not_undone_without_approval() {
+    // The first silent watch is followed by a list; that anything was lost is reported only after the second one.
+    let mut bed = settled_with_kernel();
+    bed.silent.insert("MachineConfig".into());
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
+    bed.advance(SECOND * 80);
+    bed.silent.clear();
+    bed.restore_watch("MachineConfig");
+    let lines = bed.settle_verbosely();
+    assert_eq!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["loud"]), "{lines}");
+    assert!(lines.contains("ApprovalRequired") && !lines.contains("waiting for"), "the kind stays ready: {lines}");
+    bed.approve(KERNEL);
+    bed.settle();
+    assert_eq!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["quiet"]));
+    bed.expect_silence();
+}
+
+#[test]
+fn what_restarts_nodes_and_is_found_by_the_daily_list_was_watched() {
+    let mut bed = settled_with_kernel();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
+    bed.verify();
+    let lines = bed.settle();
+    assert_eq!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["quiet"]), "{lines}");
+    bed.expect_silence();
+}
+
+#[test]
+fn an_approval_in_doubt_is_used_if_nobody_watched() {
+    let mut bed = started(&["kernel"]);
+    bed.silent.insert("MachineConfig".into());
+    bed.fail_next(KERNEL, Fault::Unanswered);
+    bed.approve(KERNEL);
+    bed.settle();
+    assert!(bed.stored(KERNEL).is_some());
+    bed.delete(KERNEL);
+    bed.silent.clear();
+    bed.restore_watch("MachineConfig");
+    let lines = bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
 }
 
 #[test]

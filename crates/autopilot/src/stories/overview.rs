@@ -1,10 +1,10 @@
 //! What the core says of itself, for probes, metrics and commands.
 
-use super::{PLAIN, SECOND, on_request, started, unstarted};
-use crate::testing::bed::TestBed;
+use super::{MINUTE, PLAIN, SECOND, on_request, settled, started, unstarted};
+use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::{ALWAYS, Pack, config_map};
 use expect_test::expect;
-use protocol::Core as _;
+use protocol::{Core as _, WatchTarget};
 
 #[test]
 fn a_core_says_what_it_knows() {
@@ -40,4 +40,18 @@ fn an_asset_that_is_not_wanted_is_not_in_sync_because_of_another_one() {
         one (ConfigMap virt/shared) in sync
         two (ConfigMap virt/shared) not wanted: annotation `platform.kubevirt.io/enable-two` of the HyperConverged object should be `true` and is not set
     "#]].assert_eq(&bed.status());
+}
+
+#[test]
+fn a_large_object_that_a_new_render_decides_about_is_heavy() {
+    for (size, is_heavy) in [(900_000, true), (10, false)] {
+        let color = "{{ index .HCO.GetAnnotations \"platform.kubevirt.io/color\" | default \"none\" }}";
+        let data = format!("data: {{color: '{color}', text: {}}}", "x".repeat(size));
+        let mut bed = settled(Pack::default().asset("large", ALWAYS, &config_map("large", &data)));
+        bed.advance(MINUTE);
+        bed.annotate(HCO, "color=red");
+        let event = bed.next_event(&WatchTarget::of(&bed.key(HCO))).unwrap();
+        // This event renders, and the object is decided about before the core returns.
+        assert_eq!(bed.core.is_heavy(std::slice::from_ref(&event)), is_heavy);
+    }
 }

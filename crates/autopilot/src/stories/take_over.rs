@@ -210,6 +210,6 @@ fn a_machine_config_that_was_taken_over_is_defended_while_the_settings_cannot_be
         notice Invalid: the annotation autopilot names "kernle" (did you mean kernel?), which is no feature, group or asset; nothing new is done until it is corrected
         apply MachineConfig kernel
         notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
-    "#]].assert_eq(&bed.settle());
+    "#]].assert_eq(&bed.advance(SECOND * 3));
     bed.expect_silence();
 }

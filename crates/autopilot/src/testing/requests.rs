@@ -260,8 +260,15 @@ impl TestBed {
 /// The part of RFC 6902 that the core uses.
 fn patch_json(object: &mut Value, patch: &Value) {
     for operation in patch.as_array().into_iter().flatten() {
-        assert_eq!(operation["op"], "replace", "{operation}");
         let path = operation["path"].as_str().expect("it has a path");
-        *object.pointer_mut(path).unwrap_or_else(|| panic!("{path} does not exist")) = operation["value"].clone();
+        let (parent, last) = path.rsplit_once('/').expect("it is below the object");
+        let last = last.replace("~1", "/").replace("~0", "~");
+        let parent = object.pointer_mut(parent).unwrap_or_else(|| panic!("{path} has no place"));
+        match (operation["op"].as_str(), parent) {
+            (Some("replace"), _) => *object.pointer_mut(path).expect(path) = operation["value"].clone(),
+            (Some("add"), Value::Object(fields)) => _ = fields.insert(last, operation["value"].clone()),
+            (Some("remove"), Value::Array(items)) => _ = items.remove(last.parse().expect(path)),
+            _ => panic!("{operation} is not used"),
+        }
     }
 }

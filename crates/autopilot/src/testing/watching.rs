@@ -15,6 +15,8 @@ pub(crate) struct OpenWatch {
     queue: VecDeque<WatchEvent>,
     /// The last report, which a fault may repeat.
     last: Option<WatchEvent>,
+    /// Whether it has listed before.
+    has_listed: bool,
 }
 
 #[derive(Debug)]
@@ -33,7 +35,7 @@ enum Progress {
 
 impl OpenWatch {
     pub(crate) fn new(content: Content) -> OpenWatch {
-        OpenWatch { content, progress: Progress::Unlisted, queue: VecDeque::new(), last: None }
+        OpenWatch { content, progress: Progress::Unlisted, queue: VecDeque::new(), last: None, has_listed: false }
     }
 
     /// The next report, if there is one.
@@ -53,6 +55,9 @@ impl OpenWatch {
         match self.progress {
             Progress::Unlisted | Progress::Verifying | Progress::Unserved if is_served => {
                 let verifies = matches!(self.progress, Progress::Verifying);
+                if std::mem::replace(&mut self.has_listed, true) && !verifies {
+                    self.queue.push_back(WatchEvent::Unseen);
+                }
                 self.queue.extend(server.listing(target, self.content, verifies));
                 self.progress = Progress::Following(server.log.len());
                 return self.queue.pop_front();

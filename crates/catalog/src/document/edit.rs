@@ -1,11 +1,11 @@
-//! Sets or removes one key in the text of a YAML document. Only the lines of that key change. Text that this cannot edit is refused, or the
+//! Sets one key in the text of a YAML document. Only the lines of that key change. Text that this cannot edit is refused, or the
 //! result reads differently, which the caller checks.
 
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The text with the key set to a value, or without it.
-pub(super) fn set(text: &str, path: &[String], value: Option<&Value>) -> Result<String, String> {
+/// The text with the key set to a value.
+pub(super) fn set(text: &str, path: &[String], value: &Value) -> Result<String, String> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     let all = Block { first: 0, end: lines.len(), indent: None };
@@ -28,26 +28,18 @@ struct Editor<'a> {
 
 impl Editor<'_> {
     /// Sets a key in the map of this block, whose keys are at least so far indented.
-    fn set(&mut self, block: Block, path: &[String], least: usize, value: Option<&Value>) -> Result<(), String> {
+    fn set(&mut self, block: Block, path: &[String], least: usize, value: &Value) -> Result<(), String> {
         let Some((key, rest)) = path.split_first() else { return Ok(()) };
         let block = self.with_indent(block, least)?;
         // Two more than the key above, where there is one.
         let indent = block.indent.unwrap_or(if least == 0 { 0 } else { least + 1 });
         let Some((first, end)) = self.find(block, indent, key) else {
-            if let Some(value) = value {
-                let text = written(path, value, indent, self.newline);
-                self.insert(block, text);
-            }
+            let text = written(path, value, indent, self.newline);
+            self.insert(block, text);
             return Ok(());
         };
         if rest.is_empty() {
-            return match value {
-                None => {
-                    self.lines.drain(first..end);
-                    Ok(())
-                }
-                Some(value) => self.replace(first, end, indent, value),
-            };
+            return self.replace(first, end, indent, value);
         }
         match self.inline(first)?.as_str() {
             "" => {
@@ -55,7 +47,7 @@ impl Editor<'_> {
                 self.set(below, rest, indent + 1, value)
             }
             // Nothing yet.
-            "{}" | "null" | "~" if value.is_some() => {
+            "{}" | "null" | "~" => {
                 self.cut_inline(first)?;
                 let below = Block { first: first + 1, end, indent: None };
                 self.set(below, rest, indent + 1, value)
@@ -84,9 +76,27 @@ impl Editor<'_> {
         let first = (block.first..block.end)
             .find(|number| is_key(&self.lines[*number]) && key_of(&self.lines[*number]) == Some(key))?;
         let next = (first + 1..block.end).find(|number| is_key(&self.lines[*number])).unwrap_or(block.end);
-        let end =
-            (first + 1..next).rev().find(|number| belongs(&self.lines[*number], indent)).map_or(first, |last| last);
-        Some((first, end + 1))
+        Some((first, self.last_content(first, next).unwrap_or(first) + 1))
+    }
+
+    /// The last of these lines that is neither empty nor a comment. In a block of text nothing is a comment.
+    fn last_content(&self, first: usize, end: usize) -> Option<usize> {
+        let mut last = None;
+        let mut text: Option<TextBlock> = None;
+        for (number, line) in self.lines.iter().enumerate().take(end).skip(first) {
+            if let Some(TextBlock { indent, keeps_empty }) = text {
+                let is_empty = line.trim().is_empty();
+                if is_empty || indent_of(line) > indent {
+                    last = if is_empty && !keeps_empty { last } else { Some(number) };
+                    continue;
+                }
+                text = None;
+            }
+            if is_content(line) {
+                (last, text) = (Some(number), TextBlock::after(line));
+            }
+        }
+        last
     }
 
     /// What follows the colon of a key, without a comment.
@@ -109,6 +119,17 @@ impl Editor<'_> {
         if inline.starts_with(['&', '*', '!']) {
             return Err("a value has an anchor or a tag".to_owned());
         }
+        let below = &self.lines[first + 1..end];
+        let is_text = inline.starts_with(['|', '>']);
+        // Less indented than the text, it is a comment.
+        let text_indent = below.iter().find(|line| !line.trim().is_empty()).map_or(0, |line| indent_of(line));
+        let has_comment = |line: &String| match is_text {
+            true => !line.trim().is_empty() && indent_of(line) < text_indent,
+            false => comment_in(line).is_some(),
+        };
+        if below.iter().any(has_comment) {
+            return Err("there are comments inside of a value".to_owned());
+        }
         self.cut_inline(first)?;
         self.lines.drain(first + 1..end);
         let (start, _) = value_of(&self.lines[first]).ok_or("a key is written in an unusual way")?;
@@ -127,8 +148,7 @@ impl Editor<'_> {
 
     /// Inserts lines behind the last line of a block that is neither empty nor a comment.
     fn insert(&mut self, block: Block, text: String) {
-        let last = (block.first..block.end).rev().find(|number| is_content(&self.lines[*number]));
-        let at = match last {
+        let at = match self.last_content(block.first, block.end) {
             Some(last) => last + 1,
             // A map without keys yet: at the top behind the comments, below a key right behind it.
             None if block.first == 0 => block.end,
@@ -180,9 +200,55 @@ fn is_content(line: &str) -> bool {
     !text.is_empty() && !text.starts_with('#') && text != "---"
 }
 
-/// Whether a line after a key is part of its value: it is further indented, or an item of its list.
-fn belongs(line: &str, indent: usize) -> bool {
-    !line.trim().is_empty() && (indent_of(line) > indent || (is_content(line) && is_item(line)))
+/// A block of text, such as that of `key: |`.
+#[derive(Clone, Copy)]
+struct TextBlock {
+    /// The indentation of the line that it follows; its own lines are further indented.
+    indent: usize,
+    /// Whether empty lines at its end are part of it.
+    keeps_empty: bool,
+}
+
+impl TextBlock {
+    /// The one that follows a line, if the line announces one.
+    fn after(line: &str) -> Option<TextBlock> {
+        let text = line[..comment_in(line).unwrap_or(line.len())].trim_end();
+        let word = text.rsplit(char::is_whitespace).next()?;
+        let how = word.strip_prefix(['|', '>'])?;
+        let is_header = how.chars().all(|character| character.is_ascii_digit() || "+-".contains(character));
+        is_header.then(|| TextBlock { indent: indent_of(line), keeps_empty: how.contains('+') })
+    }
+}
+
+/// Where a comment begins, if what is before it is not quoted.
+fn comment_in(line: &str) -> Option<usize> {
+    let mut before = ' ';
+    line.char_indices().find_map(|(at, character)| {
+        let is_comment = character == '#' && before.is_whitespace();
+        before = character;
+        is_comment.then_some(at)
+    })
+}
+
+/// The length of a quoted text with its quotes, at the beginning of this text.
+fn quoted(text: &str) -> Option<usize> {
+    let quote = text.chars().next()?;
+    let mut characters = text.char_indices().skip(1).peekable();
+    while let Some((at, character)) = characters.next() {
+        let is_doubled = quote == '\'' && character == quote && characters.peek().is_some_and(|next| next.1 == quote);
+        if is_doubled || (quote == '"' && character == '\\') {
+            characters.next();
+        } else if character == quote {
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+/// Where the colon behind a key is.
+fn colon(text: &str) -> Option<usize> {
+    let ends_key = |at: &usize| text[at + 1..].chars().next().is_none_or(char::is_whitespace);
+    text.match_indices(':').map(|(at, _)| at).find(ends_key)
 }
 
 fn is_item(line: &str) -> bool {
@@ -204,10 +270,7 @@ fn key_of(line: &str) -> Option<&str> {
             // An escaped quote or a backslash: not a key that anybody asks for.
             (!key.contains('\\') && rest.trim_start().starts_with(':')).then_some(key)
         }
-        None => {
-            let end = text.find(": ").or_else(|| text.strip_suffix(':').map(str::len))?;
-            Some(text[..end].trim_end())
-        }
+        None => Some(text[..colon(text)?].trim_end()),
     }
 }
 
@@ -216,11 +279,10 @@ fn value_of(line: &str) -> Option<(usize, usize)> {
     let text = line.trim_end();
     let indent = indent_of(line);
     let behind_key = match text[indent..].chars().next()? {
-        quote @ ('"' | '\'') => indent + 1 + text[indent + 1..].find(quote)? + 1,
+        '"' | '\'' => indent + quoted(&text[indent..])?,
         _ => indent,
     };
-    let colon =
-        behind_key + text[behind_key..].find(": ").or_else(|| text[behind_key..].strip_suffix(':').map(str::len))?;
+    let colon = behind_key + colon(&text[behind_key..])?;
     let rest = &text[colon + 1..];
     let start = colon + 1 + (rest.len() - rest.trim_start().len());
     let value = &text[start..];
@@ -228,8 +290,8 @@ fn value_of(line: &str) -> Option<(usize, usize)> {
         return Some((colon + 1, colon + 1));
     }
     let end = match value.chars().next() {
-        Some(quote @ ('"' | '\'')) => start + 1 + value[1..].find(quote)? + 1,
-        _ => value.find(" #").map_or(text.len(), |comment| start + value[..comment].trim_end().len()),
+        Some('"' | '\'') => start + quoted(value)?,
+        _ => comment_in(value).map_or(text.len(), |comment| start + value[..comment].trim_end().len()),
     };
     Some((start, end))
 }

@@ -10,14 +10,18 @@ use serde_json::{Value, json};
 fn wanted(text: &str, path: &[&str], value: &Value) -> (Value, Vec<Document>) {
     let live = json!({"data": {"config.yaml": text, "other": "theirs"}});
     let mut document = super::map(text).map_or_else(|_| json!({}), Value::Object);
-    *path.iter().fold(&mut document, |below, key| {
-        if !below.is_object() {
-            *below = json!({});
-        }
-        &mut below[*key]
-    }) = value.clone();
+    let mut ours = json!({});
+    for document in [&mut document, &mut ours] {
+        *path.iter().fold(document, |below, key| {
+            if !below.is_object() {
+                *below = json!({});
+            }
+            &mut below[*key]
+        }) = value.clone();
+    }
     let mut rendered = json!({"kind": "ConfigMap", "data": {"config.yaml": document.to_string()}});
-    let documents = Document::take(&mut rendered, &live);
+    let alone = json!({"kind": "ConfigMap", "data": {"config.yaml": ours.to_string()}});
+    let documents = Document::take(&mut rendered, &live, &alone);
     assert_eq!(rendered, json!({"kind": "ConfigMap"}), "the document is not ours as a whole");
     (live, documents)
 }
@@ -26,7 +30,7 @@ fn edited(text: &str, path: &[&str], value: &Value) -> String {
     let (live, documents) = wanted(text, path, value);
     match documents[0].edited(&live) {
         Ok(None) => "unchanged".to_owned(),
-        Ok(Some(text)) => text,
+        Ok(Some(edited)) => edited.text,
         Err(why) => format!("refused: {why}"),
     }
 }
@@ -120,13 +124,76 @@ fn what_cannot_be_edited_is_refused() {
 }
 
 #[test]
-fn a_key_that_a_template_takes_out_is_removed() {
-    let live = json!({"data": {"c": "a: 1 # one\nb:\n  c: 2\n  d: 3\n# end\n"}});
-    let mut rendered = json!({"data": {"c": "{\"a\": 1, \"b\": {\"d\": 3}}", "plain": "x"}});
-    let documents = Document::take(&mut rendered, &live);
+fn every_comment_of_others_stays() {
+    for text in [
+        "k: 1\t# COMMENT\nb: 2\n",
+        "k: 1\r# COMMENT\rb: 2\n",
+        "k:\n  x: 1\n  # COMMENT of b, indented\nb: 2\n",
+        "k: [1, # one\n  2] # COMMENT\nb: 2\n",
+        "k: \"x\" \t# COMMENT\nb: 2\n",
+        "k: |  # COMMENT\n  x\nb: 2\n",
+        "k: 'it''s' # COMMENT\nb: 2\n",
+        "k: \"a\\\"b\" # COMMENT\nb: 2\n",
+        "k: a#b # COMMENT\nb: 2\n",
+        "k: {} # COMMENT\n",
+        "k:\t1 # COMMENT\n",
+        "k:  # COMMENT\n  1\nb: 2\n",
+        "# COMMENT\nk: 1",
+        "k: a\n  b # COMMENT\nc: 1\n",
+        "k: 1 # COMMENT\n# COMMENT\n\n\nb: 2\n",
+        "\u{feff}# COMMENT\nk: 1\n",
+        "\u{feff}k: 1 # COMMENT\n",
+        "k: &x 1 # COMMENT\nb: *x\n",
+        "k: 1 # COMMENT: x\n",
+        "? k\n: 1 # COMMENT\n",
+        "k: 1\u{2028}# COMMENT\nb: 1\n",
+        "k: 1\u{85}# COMMENT\nb: 1\n",
+        "k: \u{e9}\u{e8} # COMMENT\n",
+        "\"k\" : 1 # COMMENT\n",
+        "'k': 1 # COMMENT\n",
+        "k: \"# no\" # COMMENT\n",
+        "k: - # COMMENT\n",
+        "k:\n- 1\n- 2 # two\n# COMMENT\nb: 1\n",
+        "k:\n- 1\n#COMMENT\n- 2\nb: 1\n",
+    ] {
+        for value in [json!(5), json!({"n": {"m": 1}}), json!([1]), json!("a\n# x: \u{e9}")] {
+            if super::map(text).is_err() {
+                continue;
+            }
+            let after = edited(text, &["k"], &value);
+            let comments = |text: &str| text.matches("COMMENT").count();
+            let is_kept = comments(&after) == comments(text) || after.starts_with("refused: ");
+            assert!(is_kept, "{value}: {text:?} -> {after:?}");
+        }
+    }
+    // These are not even refused.
+    let edits = |text: &str| edited(text, &["k"], &json!(5));
+    assert_eq!(edits("k: 1\t# why\n"), "k: 5\t# why\n");
+    assert_eq!(edits("k: 'it''s' # why\n"), "k: 5 # why\n");
+    assert_eq!(edits("k: \"a\\\"b\" # why\n"), "k: 5 # why\n");
+    assert_eq!(edits("k:\n  x: 1\n  # of b\nb: 2\n"), "k: 5\n  # of b\nb: 2\n");
+}
+
+#[test]
+fn a_key_is_inserted_behind_a_text_whatever_its_last_lines_are() {
+    for text in ["x: |\n  a\n  # no comment\n", "x: |+\n  a\n\n\n", "- |\n  a\n".replace("- ", "x:\n- ").as_str()] {
+        assert_eq!(edited(text, &["k"], &json!(5)), format!("{text}k: 5\n"));
+    }
+}
+
+#[test]
+fn only_what_a_template_says_about_an_empty_document_is_wanted() {
+    let live = json!({"data": {"c": "a: 1 # one\nb:\n  c: 2\n  d: 3\n# end\n", "unread": "x"}});
+    // It rewrites a key of others, loses one, and derives one from them.
+    let mut rendered = json!({"data": {"c": "{\"a\": 1.5, \"b\": {\"d\": 3, \"ours\": 1}, \"sum\": 2}", "plain": "x"}});
+    let emptied = Document::emptied(&rendered, &live);
+    assert_eq!(emptied, json!({"data": {"c": "", "unread": "x"}}));
+    let alone = json!({"data": {"c": "{\"b\": {\"ours\": 1}, \"sum\": 0}", "plain": "x"}});
+    let documents = Document::take(&mut rendered, &live, &alone);
     assert_eq!(rendered, json!({"data": {"plain": "x"}}));
-    assert_eq!(documents[0].edited(&live).unwrap().unwrap(), "a: 1 # one\nb:\n  d: 3\n# end\n");
-    assert_eq!(documents[0].keys().collect::<Vec<_>>(), ["b.c"]);
+    let edited = documents[0].edited(&live).unwrap().unwrap();
+    assert_eq!(edited.text, "a: 1 # one\nb:\n  c: 2\n  d: 3\n  ours: 1\n# end\n");
+    assert_eq!(edited.keys, ["b.ours"]);
     let gone = json!({"data": {}});
     assert_eq!(documents[0].edited(&gone), Ok(None), "a document that is not there is rendered as a whole");
 }
@@ -158,7 +225,7 @@ proptest! {
     fn a_document_keeps_every_line_of_others(text in documents(), is_set in any::<bool>(), cut in any::<bool>()) {
         let text = if cut { text.trim_end().to_owned() } else { text };
         let (live, documents) = wanted(&text, &KSM, &json!(is_set));
-        if let Ok(Some(edited)) = documents[0].edited(&live) {
+        if let Ok(Some(super::Edited { text: edited, .. })) = documents[0].edited(&live) {
             // What was there is still there, in order; all that is new is our key.
             let mut rest = edited.lines();
             for line in text.lines() {

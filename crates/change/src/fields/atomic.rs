@@ -23,15 +23,14 @@ pub fn around(pointer: &Pointer, wanted: &Value, entries: &[Entry], manager: &st
     let mut around = (1..pointer.steps().len()).map(|length| (length, at(ours, length)));
     around.find_map(|(length, owned)| {
         let field = || Pointer::from_steps(pointer.steps()[..length].to_vec());
+        let has_parts = |entry: &Entry| at(&entry.fields, length).is_some_and(|set| !set.fields.is_empty());
+        let can_be_shared = has_labels(&pointer.steps()[..length]) || entries.iter().any(has_parts);
         match owned {
+            _ if can_be_shared => None,
+            // Or it is a map that we wanted empty: then somebody else who has a part of it would tell.
             Some(owned) if owned.is_whole() => Some(Atomic::Whole(field())),
             Some(_) => None,
-            None => {
-                let is_written = wanted.pointer(&field().to_string()).is_some();
-                let has_parts = |entry: &Entry| at(&entry.fields, length).is_some_and(|set| !set.fields.is_empty());
-                let is_known = has_labels(&pointer.steps()[..length]) || entries.iter().any(has_parts);
-                (is_written && !is_known).then(|| Atomic::Unknown(field()))
-            }
+            None => wanted.pointer(&field().to_string()).is_some().then(|| Atomic::Unknown(field())),
         }
     })
 }

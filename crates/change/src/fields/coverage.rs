@@ -3,14 +3,24 @@
 use crate::content;
 use crate::fields::field_set::{Below, FieldSet};
 use crate::fields::list_items::{items_by_name, name_items};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 impl FieldSet {
     /// The fields of an object that this set does not have. Items of lists are named as in `known`, which is all that is known of the
     /// object; a list with an item that nobody knows is missing itself.
     #[must_use]
     pub fn missing_of(&self, object: &Value, known: &FieldSet) -> FieldSet {
-        let mut missing = missing(Some(self), object, Some(known));
+        self.missing(object, known, Empty::Ignored)
+    }
+
+    /// The same, with maps and lists that the object wants empty: somebody else may have filled them.
+    #[must_use]
+    pub(super) fn missing_or_empty_of(&self, object: &Value, known: &FieldSet) -> FieldSet {
+        self.missing(object, known, Empty::Counts)
+    }
+
+    fn missing(&self, object: &Value, known: &FieldSet, empty: Empty) -> FieldSet {
+        let mut missing = missing(Some(self), object, Some(known), empty);
         // What the object is.
         if let Some(metadata) = missing.fields.get_mut("metadata") {
             metadata.fields.retain(|key| !["name", "namespace", "uid", "resourceVersion"].contains(&key));
@@ -49,9 +59,10 @@ impl FieldSet {
 
     /// The fields of this set in which an object as it is differs from what is wanted of it.
     #[must_use]
-    pub(super) fn differing(&self, wanted: &Value, live: Option<&Value>) -> FieldSet {
+    pub fn differing(&self, wanted: &Value, live: Option<&Value>) -> FieldSet {
         if self.is_whole() {
-            return FieldSet { itself: content::differs(wanted, live), ..FieldSet::default() };
+            // Nobody else has a part of it, so what it has beside what is wanted is taken away.
+            return FieldSet { itself: Some(wanted) != live, ..FieldSet::default() };
         }
         match wanted {
             Value::Object(wanted) => {
@@ -71,21 +82,32 @@ impl FieldSet {
                 });
                 FieldSet { items: differing.collect(), ..FieldSet::default() }
             }
-            wanted => FieldSet { itself: content::differs(wanted, live), ..FieldSet::default() },
+            wanted => FieldSet { itself: self.itself && content::differs(wanted, live), ..FieldSet::default() },
         }
     }
 }
 
-fn missing(owned: Option<&FieldSet>, value: &Value, known: Option<&FieldSet>) -> FieldSet {
+/// Whether a map or list without content counts as a field. The server does not always record it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    Ignored,
+    Counts,
+}
+
+fn missing(owned: Option<&FieldSet>, value: &Value, known: Option<&FieldSet>, empty: Empty) -> FieldSet {
     if owned.is_some_and(FieldSet::is_whole) {
         return FieldSet::default();
+    }
+    let is_empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+    if is_empty && empty == Empty::Counts {
+        return FieldSet { itself: owned.is_none(), ..FieldSet::default() };
     }
     match value {
         Value::Object(fields) => {
             let [mut owned, mut known] = [owned, known].map(|set| set.map(|set| set.fields.in_order_of()));
             let below = fields.iter().map(|(key, value)| {
                 let [owned, known] = [&mut owned, &mut known].map(|sets| sets.as_mut().and_then(|sets| sets.get(key)));
-                (key.as_str(), missing(owned, value, known))
+                (key.as_str(), missing(owned, value, known, empty))
             });
             FieldSet { fields: below.collect(), ..FieldSet::default() }
         }
@@ -95,7 +117,7 @@ fn missing(owned: Option<&FieldSet>, value: &Value, known: Option<&FieldSet>) ->
             let is_unknown = owned.iter().zip(&known).any(|(owned, known)| owned.is_none() && known.is_none());
             let items = list.iter().zip(owned).zip(known).filter_map(|((item, owned), known)| {
                 let (step, _) = owned.or(known)?;
-                let below = missing(owned.map(|(_, set)| set), item, known.map(|(_, set)| set));
+                let below = missing(owned.map(|(_, set)| set), item, known.map(|(_, set)| set), empty);
                 Some((step, FieldSet { itself: below.itself || owned.is_none(), ..below }))
             });
             FieldSet { itself: is_unknown, items: items.collect(), ..FieldSet::default() }

@@ -59,8 +59,7 @@ pub fn missing(object: &Value, entries: &[Entry], manager: &str) -> FieldSet {
     if ours.covers(object) {
         return nothing;
     }
-    let all = entries.iter().fold(FieldSet::default(), |all, entry| all.with(&entry.fields));
-    ours.missing_of(object, &all)
+    ours.missing_of(object, &all(entries))
 }
 
 /// The field managers, other than ours, that now own one of the lost fields; the latest writer comes first.
@@ -76,10 +75,19 @@ pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&
     names
 }
 
-/// The field manager that applied some of these fields that we do not own, or no longer. An apply by another manager claims ownership, so
+/// The field manager that applied fields of this object which we do not own, or no longer. An apply by another manager claims ownership, so
 /// it is not drift.
-pub fn applied_by_another(missing: &FieldSet, entries: &[Entry], manager: &str) -> Option<Applied> {
+pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> Option<Applied> {
+    // Usually there is no other manager that applies.
+    first_with_fields(entries, manager, FieldSet::clone)?;
+    let nothing = FieldSet::default();
+    let ours = Entry::ours(entries, manager).map_or(&nothing, |entry| &entry.fields);
+    let missing = ours.missing_or_empty_of(object, &all(entries));
     first_with_fields(entries, manager, |theirs| missing.held_by(theirs))
+}
+
+fn all(entries: &[Entry]) -> FieldSet {
+    entries.iter().fold(FieldSet::default(), |all, entry| all.with(&entry.fields))
 }
 
 /// The other field managers that apply, and those that wrote, one of these fields; the latest comes first.
@@ -121,16 +129,12 @@ fn first_with_fields(entries: &[Entry], manager: &str, of: impl Fn(&FieldSet) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Applied, Entry, changed_for_another, is_shared, missing, takers};
+    use super::{Entry, applied_by_another, changed_for_another, is_shared, takers};
     use crate::fields::field_set::FieldSet;
     use serde_json::{Value, json};
 
     fn entry(manager: &str, operation: &str, spec: &Value) -> Value {
         json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": spec}})
-    }
-
-    fn applied_by_another(wanted: &Value, entries: &[Entry], manager: &str) -> Option<Applied> {
-        super::applied_by_another(&missing(wanted, entries, manager), entries, manager)
     }
 
     fn paths(found: Option<(String, FieldSet)>) -> Vec<String> {
@@ -213,5 +217,29 @@ mod tests {
         let by = |manager: &str, time: &str, field: &str| json!({"manager": manager, "operation": "Update", "time": time, "fieldsV1": {"f:spec": {field: {}}}});
         let entries = json!([by("old", "1", "f:selector"), by("new", "2", "f:selector"), by("other", "3", "f:type")]);
         assert_eq!(takers(&lost, &Entry::all(&entries), "us"), ["new", "old"]);
+    }
+
+    // Findings of a hostile review.
+
+    #[test]
+    fn a_part_of_a_shared_field_with_one_owner_that_we_drop_is_theirs() {
+        let both = json!({"f:selector": {}, "f:rules": {}});
+        let entries = Entry::all(&json!([entry("us", "Apply", &both), entry("gitops", "Apply", &both)]));
+        let live = json!({"spec": {"selector": {"a": 1, "b": 2}, "rules": [{"a": 1, "b": 2}]}});
+        let changed = |spec: Value| paths(changed_for_another(&json!({"spec": spec}), &live, &entries, "us"));
+        assert_eq!(changed(json!({"selector": {"a": 1}})), [".spec.selector"]);
+        assert_eq!(changed(json!({"rules": [{"a": 1}]})), [".spec.rules"]);
+    }
+
+    #[test]
+    fn an_empty_value_that_we_want_is_missing_where_another_applies_a_field_with_one_owner() {
+        for empty in [json!([]), json!({})] {
+            let wanted = json!({"spec": {"list": empty}});
+            let entries = Entry::all(&json!([
+                entry("us", "Apply", &json!({"f:type": {}})),
+                entry("gitops", "Apply", &json!({"f:list": {}}))
+            ]));
+            assert_eq!(paths(applied_by_another(&wanted, &entries, "us")), [".spec.list"], "{wanted}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A set of fields of one object, as `metadata.managedFields` records which field manager owns which field.
 
+use crate::fields::pointer::Pointer;
 use crate::fields::redact::Place;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
@@ -157,6 +158,40 @@ impl FieldSet {
     /// What is in the set at and below a field that no list leads to.
     pub(super) fn at<'a>(&self, mut steps: impl Iterator<Item = &'a str>) -> Option<&FieldSet> {
         steps.try_fold(self, |set, step| set.fields.get(step))
+    }
+
+    /// Leaves out what is at and below a field that no list leads to.
+    pub fn leave_out(&mut self, steps: &[String]) {
+        match steps {
+            [] => {}
+            [last] => self.fields.retain(|step| step != last),
+            [first, rest @ ..] => {
+                if let Some(below) = self.fields.get_mut(first) {
+                    below.leave_out(rest);
+                    if below.is_empty() {
+                        self.fields.retain(|step| step != first);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The fields that no list leads to.
+    pub fn pointers(&self) -> Vec<Pointer> {
+        let mut pointers = Vec::new();
+        self.collect_pointers(&mut Vec::new(), &mut pointers);
+        pointers
+    }
+
+    fn collect_pointers(&self, steps: &mut Vec<String>, pointers: &mut Vec<Pointer>) {
+        if self.itself {
+            pointers.push(Pointer::from_steps(steps.clone()));
+        }
+        for (name, below) in self.fields.iter() {
+            steps.push(name.to_owned());
+            below.collect_pointers(steps, pointers);
+            steps.pop();
+        }
     }
 
     /// The paths in order, in readable form.

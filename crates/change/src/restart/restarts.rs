@@ -49,13 +49,13 @@ impl fmt::Display for Restarts {
 
 #[cfg(test)]
 mod tests {
-    use super::Restarts;
+    use super::{Restarts, Scope};
 
     #[test]
     fn more_than_five_nodes_are_counted() {
         let printed = |count: usize| {
             let nodes = (1..=count).map(|number| format!("w{number}")).collect();
-            Restarts { pool: Some("worker".into()), nodes }.to_string()
+            Restarts { scope: Scope::Pool("worker".into()), nodes }.to_string()
         };
         assert_eq!(printed(0), "the nodes of pool worker (there are none now)");
         assert_eq!(printed(5), "5 nodes of pool worker: w1, w2, w3, w4, w5");
