@@ -11,7 +11,7 @@ use crate::release;
 use api::annotation;
 use catalog::Document;
 use change::consent::Needed;
-use change::entry::{applied_by_another, changed_for_another, is_shared, missing, takers};
+use change::entry::{applied_by_another, changed_for_another, is_shared, missing, owned, takers};
 use change::gate::Conditions;
 use change::pointer::Pointer;
 use change::{
@@ -192,8 +192,7 @@ pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let (digest, wanted) = (effective.digest, effective.take_object(observed.desired));
     let mut changes = content::changes(&wanted, content, observed.impact == Impact::High);
     let entries = live.managed_fields.entries();
-    let hidden = Entry::ours(&entries, api::FIELD_MANAGER).map(|ours| ours.fields.differing(&wanted, Some(content)));
-    let hidden = hidden.unwrap_or_default();
+    let hidden = owned(&entries, api::FIELD_MANAGER).differing(&wanted, Some(content));
     if observed.impact == Impact::High {
         changes.add_whole(&hidden.pointers(), &wanted, content);
     }

@@ -52,12 +52,19 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
+/// The fields that we own.
+pub fn owned(entries: &[Entry], manager: &str) -> FieldSet {
+    let is_ours = |entry: &&Entry| entry.applied && entry.manager == manager && entry.subresource.is_empty();
+    let Some(ours) = Entry::ours(entries, manager) else { return FieldSet::default() };
+    let others = entries.iter().filter(|entry| !is_ours(entry));
+    ours.fields.without_shells(&others.fold(FieldSet::default(), |all, entry| all.with(&entry.fields)))
+}
+
 /// The fields of this object that we do not own.
 pub fn missing(object: &Value, entries: &[Entry], manager: &str) -> FieldSet {
-    let nothing = FieldSet::default();
-    let ours = Entry::ours(entries, manager).map_or(&nothing, |entry| &entry.fields);
+    let ours = owned(entries, manager);
     if ours.covers(object) {
-        return nothing;
+        return FieldSet::default();
     }
     ours.missing_of(object, &all(entries))
 }
@@ -80,8 +87,7 @@ pub fn takers<'a>(lost: &FieldSet, entries: &'a [Entry], manager: &str) -> Vec<&
 pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> Option<Applied> {
     // Usually there is no other manager that applies.
     first_with_fields(entries, manager, FieldSet::clone)?;
-    let nothing = FieldSet::default();
-    let ours = Entry::ours(entries, manager).map_or(&nothing, |entry| &entry.fields);
+    let ours = owned(entries, manager);
     let missing = ours.missing_or_empty_of(object, &all(entries));
     first_with_fields(entries, manager, |theirs| missing.held_by(theirs))
 }
@@ -129,7 +135,7 @@ fn first_with_fields(entries: &[Entry], manager: &str, of: impl Fn(&FieldSet) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, applied_by_another, changed_for_another, is_shared, takers};
+    use super::{Entry, applied_by_another, changed_for_another, is_shared, missing, takers};
     use crate::fields::field_set::FieldSet;
     use serde_json::{Value, json};
 
@@ -168,6 +174,16 @@ mod tests {
         assert_eq!(by(left, "editor", "Update"), None, "an update is drift");
         let nothing = json!([{"manager": "gitops", "operation": "Apply", "fieldsV1": {}}]);
         assert_eq!(applied_by_another(&wanted, &Entry::all(&nothing), "us"), None, "an apply of a name owns nothing");
+    }
+
+    #[test]
+    fn a_map_of_which_somebody_took_all_parts_is_not_ours_as_a_whole() {
+        let wanted = json!({"spec": {"ignition": {"version": "1"}, "selector": {"app": "x"}}});
+        let ours = json!({"f:ignition": {}, "f:selector": {}});
+        let theirs = json!({"f:ignition": {"f:version": {}}});
+        let entries = Entry::all(&json!([entry("us", "Apply", &ours), entry("rogue", "Update", &theirs)]));
+        assert_eq!(missing(&wanted, &entries, "us").paths().collect::<Vec<_>>(), [".spec.ignition.version"]);
+        assert!(missing(&wanted, &entries[..1], "us").is_empty(), "nobody else has a part");
     }
 
     #[test]

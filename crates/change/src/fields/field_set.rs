@@ -160,6 +160,25 @@ impl FieldSet {
         steps.try_fold(self, |set, step| set.fields.get(step))
     }
 
+    /// This set without maps of which others have parts: what is left of them is only that they exist, and not that they are ours as a
+    /// whole. The server records both in the same way.
+    #[must_use]
+    pub(super) fn without_shells(&self, others: &FieldSet) -> FieldSet {
+        let has_parts = !others.fields.is_empty() || !others.items.is_empty();
+        if !has_parts {
+            return self.clone();
+        }
+        let nothing = FieldSet::default();
+        let below = |mine: &Below, theirs: &Below| {
+            mine.iter().map(|(step, set)| (step, set.without_shells(theirs.get(step).unwrap_or(&nothing)))).collect()
+        };
+        FieldSet {
+            itself: self.itself && !self.is_whole(),
+            fields: below(&self.fields, &others.fields),
+            items: below(&self.items, &others.items),
+        }
+    }
+
     /// Leaves out what is at and below a field that no list leads to.
     pub fn leave_out(&mut self, steps: &[String]) {
         match steps {
