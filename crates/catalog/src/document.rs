@@ -48,16 +48,13 @@ impl Document {
         let mut documents = Vec::new();
         if let (Some(Value::Object(fields)), Some(Value::Object(live))) = (rendered.get_mut("data"), live.get("data")) {
             fields.retain(|key, value| {
-                let document = value.as_str().zip(live.get(key).and_then(Value::as_str)).and_then(|(wanted, _)| {
-                    let wanted = map(wanted).ok()?;
-                    let alone = alone["data"][key].as_str().and_then(|text| map(text).ok()).unwrap_or_default();
-                    let mut keys = Vec::new();
-                    agreed(&alone, &wanted, &mut Vec::new(), &mut keys);
-                    Some(Document { field: Pointer::of(["data", key]), keys })
-                });
-                let is_plain = document.is_none();
-                documents.extend(document);
-                is_plain
+                let text = value.as_str().filter(|_| live.get(key).is_some_and(Value::is_string));
+                let Some(wanted) = text.and_then(|text| map(text).ok()) else { return true };
+                let alone = alone["data"][key].as_str().and_then(|text| map(text).ok()).unwrap_or_default();
+                let mut keys = Vec::new();
+                agreed(&alone, &wanted, &mut Vec::new(), &mut keys);
+                documents.push(Document { field: Pointer::of(["data", key]), keys });
+                false
             });
             if fields.is_empty()
                 && let Some(object) = rendered.as_object_mut()

@@ -44,8 +44,7 @@ impl Core {
     /// Whether a write of an object waits until all records are written: whoever kills us then gives nobody a new budget, and leaves no
     /// approval to use again. A write that uses an approval is never made without; others only wait for an attempt.
     pub(super) fn waits_for_records(&mut self, key: &Key, uses_approval: bool) -> bool {
-        let is_saved = self.saving.saved == self.records.changes;
-        if is_saved || (!uses_approval && self.saving.why.is_some()) {
+        if self.saving.has_saved(self.records.changes) || (!uses_approval && self.saving.why.is_some()) {
             return false;
         }
         self.saving.waiting.insert(key.clone());
@@ -63,7 +62,7 @@ impl Core {
         if !is_unasked || !self.config.writes || !self.records.is_read() {
             return false;
         }
-        if self.saving.saved == self.records.changes {
+        if self.saving.has_saved(self.records.changes) {
             self.records.changes += 1;
         }
         self.saving.why.is_none()
@@ -71,10 +70,9 @@ impl Core {
 
     /// Writes the records if they have changed. Each write replaces the one before, so none may overtake another.
     pub(super) fn save_records(&mut self) {
-        let Saving { saved, in_flight, not_before, .. } = &self.saving;
-        let is_early = not_before.is_some_and(|moment| self.now.monotonic < moment);
-        let is_saved = *saved == self.records.changes;
-        if is_saved || in_flight.is_some() || is_early || !self.records.is_read() || !self.config.writes {
+        let is_due = self.saving.not_before.is_none_or(|moment| moment <= self.now.monotonic);
+        let is_needed = !self.saving.has_saved(self.records.changes) && !self.saving.is_in_flight();
+        if !is_needed || !is_due || !self.records.is_read() || !self.config.writes {
             return;
         }
         self.saving.in_flight = Some(self.records.changes);

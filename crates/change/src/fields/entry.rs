@@ -31,7 +31,11 @@ impl Entry {
 
     /// The entry of our applies to the object itself, given our field manager.
     pub fn ours<'a>(entries: &'a [Entry], manager: &str) -> Option<&'a Entry> {
-        entries.iter().find(|entry| entry.applied && entry.manager == manager && entry.subresource.is_empty())
+        entries.iter().find(|entry| entry.is_apply_of(manager))
+    }
+
+    fn is_apply_of(&self, manager: &str) -> bool {
+        self.applied && self.manager == manager && self.subresource.is_empty()
     }
 }
 
@@ -54,10 +58,9 @@ impl<'de> Deserialize<'de> for Entry {
 
 /// The fields that we own.
 pub fn owned(entries: &[Entry], manager: &str) -> FieldSet {
-    let is_ours = |entry: &&Entry| entry.applied && entry.manager == manager && entry.subresource.is_empty();
     let Some(ours) = Entry::ours(entries, manager) else { return FieldSet::default() };
-    let others = entries.iter().filter(|entry| !is_ours(entry));
-    ours.fields.without_shells(&others.fold(FieldSet::default(), |all, entry| all.with(&entry.fields)))
+    let others = entries.iter().filter(|entry| !entry.is_apply_of(manager));
+    ours.fields.without_shared_maps(&all(others))
 }
 
 /// The fields of this object that we do not own.
@@ -92,8 +95,9 @@ pub fn applied_by_another(object: &Value, entries: &[Entry], manager: &str) -> O
     first_with_fields(entries, manager, |theirs| missing.held_by(theirs))
 }
 
-fn all(entries: &[Entry]) -> FieldSet {
-    entries.iter().fold(FieldSet::default(), |all, entry| all.with(&entry.fields))
+/// The fields that anybody of these owns.
+fn all<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> FieldSet {
+    entries.into_iter().fold(FieldSet::default(), |all, entry| all.with(&entry.fields))
 }
 
 /// The other field managers that apply, and those that wrote, one of these fields; the latest comes first.

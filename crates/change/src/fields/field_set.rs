@@ -163,14 +163,16 @@ impl FieldSet {
     /// This set without maps of which others have parts: what is left of them is only that they exist, and not that they are ours as a
     /// whole. The server records both in the same way.
     #[must_use]
-    pub(super) fn without_shells(&self, others: &FieldSet) -> FieldSet {
+    pub(super) fn without_shared_maps(&self, others: &FieldSet) -> FieldSet {
         let has_parts = !others.fields.is_empty() || !others.items.is_empty();
         if !has_parts {
             return self.clone();
         }
         let nothing = FieldSet::default();
         let below = |mine: &Below, theirs: &Below| {
-            mine.iter().map(|(step, set)| (step, set.without_shells(theirs.get(step).unwrap_or(&nothing)))).collect()
+            mine.iter()
+                .map(|(step, set)| (step, set.without_shared_maps(theirs.get(step).unwrap_or(&nothing))))
+                .collect()
         };
         FieldSet {
             itself: self.itself && !self.is_whole(),
