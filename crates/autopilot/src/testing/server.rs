@@ -25,6 +25,8 @@ pub(crate) struct ApiServer {
     /// Every change, in order.
     pub(crate) log: Vec<Change>,
     pub(crate) deletions: Vec<Deletion>,
+    /// How the content of objects is shown, where a server normalizes it.
+    pub(crate) shown: Option<fn(&mut Value)>,
 }
 
 /// A kind that is served.
@@ -77,6 +79,7 @@ impl ApiServer {
             now,
             log: Vec::new(),
             deletions: Vec::new(),
+            shown: None,
         }
     }
 

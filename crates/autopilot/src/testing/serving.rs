@@ -129,7 +129,11 @@ impl ApiServer {
 
     /// Reads one whole object.
     pub(crate) fn inspect(&self, key: &Key) -> Option<(Live, Value)> {
-        self.get(key).map(|stored| (stored.live(), stored.whole(&key.kind.api_version())))
+        self.get(key).map(|stored| {
+            let mut content = stored.whole(&key.kind.api_version());
+            self.shown.iter().for_each(|show| show(&mut content));
+            (stored.live(), content)
+        })
     }
 
     /// What a watch reports when it lists.
