@@ -8,12 +8,19 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The largest object that an override may make.
+/// How large an object is as the server stores it, with the fields of two managers.
 const BYTES: usize = 1024 * 1024;
+/// As many values as an override may insert.
+const VALUES: usize = 2_500;
 
 fn main() {
-    println!("{:<46} {:>9} {:>9} {:>9}", "one decision about an object of 1 MiB", "leaves", "decide", "inspect");
-    for (name, spec, fields) in [one_text(), map(8), map(60), list_by_key(), list_of_one_owner()] {
+    println!("{:<46} {:>9} {:>9} {:>9} {:>9}", "one decision", "bytes", "leaves", "decide", "inspect");
+    println!("as large as an override may make it");
+    for (name, spec, fields) in [one_text(), map(VALUES), list_by_key(VALUES / 14), list_of_one_owner(VALUES)] {
+        measure(name, &spec, &fields);
+    }
+    println!("as only an asset can be");
+    for (name, spec, fields) in [map(17_000), list_by_key(5_600), list_of_one_owner(BYTES / 2)] {
         measure(name, &spec, &fields);
     }
 }
@@ -23,30 +30,30 @@ fn one_text() -> (&'static str, Value, Value) {
     ("one text", json!({"text": "x".repeat(BYTES)}), json!({"f:text": {}}))
 }
 
-/// A map of short values.
-fn map(length: usize) -> (&'static str, Value, Value) {
-    let count = BYTES / (length + 16);
+/// A map of texts.
+fn map(count: usize) -> (&'static str, Value, Value) {
+    let text = "x".repeat(BYTES / count - 16 - 2 * 18);
     let keys = || (0..count).map(|number| format!("key-{number:06}"));
-    let values: Map<String, Value> = keys().map(|key| (key, json!("x".repeat(length)))).collect();
+    let values: Map<String, Value> = keys().map(|key| (key, json!(text))).collect();
     let fields: Map<String, Value> = keys().map(|key| (format!("f:{key}"), json!({}))).collect();
-    let name = if length < 10 { "a map of short texts" } else { "a map of texts" };
-    (name, json!({"map": values}), json!({"f:map": fields}))
+    ("a map of texts", json!({"map": values}), json!({"f:map": fields}))
 }
 
 /// A list whose items are told apart by their names; one key is filled in by the server.
-fn list_by_key() -> (&'static str, Value, Value) {
-    let count = BYTES / 45;
+fn list_by_key(count: usize) -> (&'static str, Value, Value) {
+    let text = "x".repeat((BYTES / count).saturating_sub(34 + 2 * 75));
     let items: Vec<Value> =
-        (0..count).map(|number| json!({"name": format!("item-{number:06}"), "value": "x"})).collect();
+        (0..count).map(|number| json!({"name": format!("item-{number:06}"), "value": text})).collect();
     let key = |number: usize| format!(r#"k:{{"name":"item-{number:06}","protocol":"TCP"}}"#);
     let fields: Map<String, Value> =
         (0..count).map(|number| (key(number), json!({".": {}, "f:name": {}, "f:value": {}}))).collect();
     ("a list of items with keys", json!({"list": items}), json!({"f:list": fields}))
 }
 
-/// A list that has one owner.
-fn list_of_one_owner() -> (&'static str, Value, Value) {
-    ("a list of numbers", json!({"list": vec![1; BYTES / 2]}), json!({"f:list": {}}))
+/// A list of numbers that has one owner, and a text.
+fn list_of_one_owner(count: usize) -> (&'static str, Value, Value) {
+    let text = "x".repeat(BYTES - 2 * count);
+    ("a list of numbers", json!({"list": vec![1; count], "text": text}), json!({"f:list": {}, "f:text": {}}))
 }
 
 fn measure(name: &str, spec: &Value, fields: &Value) {
@@ -94,7 +101,8 @@ fn measure(name: &str, spec: &Value, fields: &Value) {
     content["metadata"]["resourceVersion"] = json!("1");
     let decided = mean(|| drop(std::hint::black_box(decide(&observed, now))));
     let inspected = mean(|| drop(std::hint::black_box(inspect(&observed, &content))));
-    println!("{name:<46} {:>9} {decided:>9.1?} {inspected:>9.1?}", leaves(&object));
+    let bytes = object.to_string().len() + entries.to_string().len();
+    println!("  {name:<44} {bytes:>9} {:>9} {decided:>9.1?} {inspected:>9.1?}", leaves(&object));
 }
 
 fn leaves(value: &Value) -> usize {

@@ -47,6 +47,7 @@ impl FieldSet {
             return self.clone();
         }
         let both = |mine: &Below, theirs: &Below| {
+            let mut theirs = theirs.in_order_of();
             mine.iter().filter_map(|(step, set)| Some((step, set.held_by(theirs.get(step)?)))).collect()
         };
         FieldSet {
@@ -65,9 +66,12 @@ impl FieldSet {
             return FieldSet { itself: Some(wanted) != live, ..FieldSet::default() };
         }
         match wanted {
+            // Most of a large object is the same.
+            wanted if Some(wanted) == live => FieldSet::default(),
             Value::Object(wanted) => {
+                let mut sets = self.fields.in_order_of();
                 let fields = wanted.iter().filter_map(|(key, wanted)| {
-                    let set = self.fields.get(key)?;
+                    let set = sets.get(key)?;
                     Some((key.as_str(), set.differing(wanted, live.and_then(|live| live.get(key)))))
                 });
                 FieldSet { fields: fields.collect(), ..FieldSet::default() }
@@ -130,7 +134,13 @@ fn beyond(set: &FieldSet, value: Option<&Value>) -> FieldSet {
     match value {
         None => set.clone(),
         Some(Value::Object(object)) => {
-            let fields = set.fields.iter().map(|(name, below)| (name, beyond(below, object.get(name))));
+            // Both are in order; a search for each name would cost most of a decision.
+            let mut values = object.iter().peekable();
+            let mut value = |name: &str| {
+                while values.next_if(|(key, _)| key.as_str() < name).is_some() {}
+                values.next_if(|(key, _)| key.as_str() == name).map(|(_, value)| value)
+            };
+            let fields = set.fields.iter().map(|(name, below)| (name, beyond(below, value(name))));
             FieldSet { itself: false, fields: fields.collect(), items: set.items.clone() }
         }
         Some(Value::Array(list)) => {

@@ -4,6 +4,7 @@ use crate::fields::field_set::FieldSet;
 use crate::fields::pointer::Pointer;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +58,13 @@ impl<'de> Deserialize<'de> for Entry {
 }
 
 /// The fields that we own.
-pub fn owned(entries: &[Entry], manager: &str) -> FieldSet {
-    let Some(ours) = Entry::ours(entries, manager) else { return FieldSet::default() };
+pub fn owned<'a>(entries: &'a [Entry], manager: &str) -> Cow<'a, FieldSet> {
+    let Some(ours) = Entry::ours(entries, manager) else { return Cow::default() };
     let others = entries.iter().filter(|entry| !entry.is_apply_of(manager));
-    ours.fields.without_shared_maps(&all(others))
+    others.fold(Cow::Borrowed(&ours.fields), |ours, other| match ours.shares_map(&other.fields) {
+        true => Cow::Owned(ours.without_shared_maps(&other.fields)),
+        false => ours,
+    })
 }
 
 /// The fields of this object that we do not own.

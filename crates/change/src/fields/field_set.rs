@@ -119,6 +119,7 @@ impl FieldSet {
     fn select(&self, other: &FieldSet, is_chosen: fn(bool, bool) -> bool) -> FieldSet {
         let nothing = FieldSet::default();
         let below = |mine: &Below, theirs: &Below| {
+            let mut theirs = theirs.in_order_of();
             mine.iter().map(|(step, set)| (step, set.select(theirs.get(step).unwrap_or(&nothing), is_chosen))).collect()
         };
         FieldSet {
@@ -147,12 +148,12 @@ impl FieldSet {
 
     /// Whether the set has no field.
     pub fn is_empty(&self) -> bool {
-        !self.itself && self.fields.is_empty() && self.items.is_empty()
+        !self.itself && !self.has_parts()
     }
 
     /// Whether this stands for the field and everything below it.
     pub(super) fn is_whole(&self) -> bool {
-        self.itself && self.fields.is_empty() && self.items.is_empty()
+        self.itself && !self.has_parts()
     }
 
     /// What is in the set at and below a field that no list leads to.
@@ -160,24 +161,40 @@ impl FieldSet {
         steps.try_fold(self, |set, step| set.fields.get(step))
     }
 
-    /// This set without maps of which others have parts: what is left of them is only that they exist, and not that they are ours as a
+    /// Whether this set has a map as a whole of which the other has a part.
+    pub(super) fn shares_map(&self, other: &FieldSet) -> bool {
+        let below = |mine: &Below, theirs: &Below| {
+            let mut theirs = theirs.in_order_of();
+            mine.iter().any(|(step, set)| theirs.get(step).is_some_and(|other| set.shares_map(other)))
+        };
+        match self.is_whole() {
+            true => other.has_parts(),
+            false => below(&self.fields, &other.fields) || below(&self.items, &other.items),
+        }
+    }
+
+    fn has_parts(&self) -> bool {
+        !self.fields.is_empty() || !self.items.is_empty()
+    }
+
+    /// This set without maps of which another has parts: what is left of them is only that they exist, and not that they are ours as a
     /// whole. The server records both in the same way.
     #[must_use]
-    pub(super) fn without_shared_maps(&self, others: &FieldSet) -> FieldSet {
-        let has_parts = !others.fields.is_empty() || !others.items.is_empty();
-        if !has_parts {
+    pub(super) fn without_shared_maps(&self, other: &FieldSet) -> FieldSet {
+        if !other.has_parts() {
             return self.clone();
         }
         let nothing = FieldSet::default();
         let below = |mine: &Below, theirs: &Below| {
+            let mut theirs = theirs.in_order_of();
             mine.iter()
                 .map(|(step, set)| (step, set.without_shared_maps(theirs.get(step).unwrap_or(&nothing))))
                 .collect()
         };
         FieldSet {
             itself: self.itself && !self.is_whole(),
-            fields: below(&self.fields, &others.fields),
-            items: below(&self.items, &others.items),
+            fields: below(&self.fields, &other.fields),
+            items: below(&self.items, &other.items),
         }
     }
 

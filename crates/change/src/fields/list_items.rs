@@ -2,27 +2,23 @@
 
 use crate::fields::field_set::{Below, FieldSet};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// An item in `managedFields`: the server's name for it, and what is in the set of it.
 pub(super) type Named<'a> = (&'a str, &'a FieldSet);
 
 /// For each item of a list the one of the set that names it. A key that the item does not have is a default that the server filled in.
 pub(super) fn name_items<'a>(list: &[Value], set: &'a Below) -> Vec<Option<Named<'a>>> {
-    if set.is_empty() {
-        return vec![None; list.len()];
-    }
-    let names = Names::read(set);
-    let mut taken = BTreeSet::new();
-    let mut named: Vec<Option<Named<'a>>> = list.iter().map(|item| names.exact(item)).collect();
-    taken.extend(named.iter().flatten().map(|(step, _)| *step));
-    let mut partial = BTreeMap::new();
-    for (item, named) in list.iter().zip(&mut named).filter(|(_, named)| named.is_none()) {
-        *named = names.partial(item, &mut partial, &taken);
-        taken.extend(named.iter().map(|(step, _)| *step));
-    }
-    named
+    let names: Vec<Named<'a>> = set.iter().collect();
+    let mut found = if names.iter().any(|(step, _)| step.starts_with("k:")) {
+        Keys::read(&names).find(list)
+    } else {
+        by_value(&names, list)
+    };
+    found.resize(list.len(), None);
+    found.into_iter().map(|index| Some(names[index?])).collect()
 }
 
 /// The items of a list that the set names.
@@ -30,73 +26,98 @@ pub(super) fn items_by_name<'a>(list: &'a [Value], set: &'a Below) -> BTreeMap<&
     name_items(list, set).into_iter().zip(list).filter_map(|(named, item)| Some((named?.0, item))).collect()
 }
 
-/// The names in a set. All items of one list have the same keys.
-struct Names<'a> {
-    /// The keys; none if items are named by their value.
-    keys: Vec<String>,
-    /// The values of all keys, or the value of the item, in one spelling.
-    exact: BTreeMap<String, Named<'a>>,
-    parts: Vec<(Value, Named<'a>)>,
+/// Items that are named by their values.
+fn by_value(names: &[Named<'_>], list: &[Value]) -> Vec<Option<usize>> {
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let values = names.iter().enumerate().filter_map(|(index, (step, _))| {
+        let value: &RawValue = serde_json::from_str(step.strip_prefix("v:")?).ok()?;
+        Some((spelling(value).into_owned(), index))
+    });
+    let values: BTreeMap<String, usize> = values.collect();
+    list.iter().map(|item| values.get(&item.to_string()).copied()).collect()
 }
 
-/// Items by the values of those keys that are given.
-type Partial<'a> = BTreeMap<Vec<bool>, BTreeMap<String, Vec<Named<'a>>>>;
+/// Items that are named by the values of some keys. All items of one list have the same keys.
+struct Keys<'a> {
+    keys: Vec<Cow<'a, str>>,
+    values: Vec<Values<'a>>,
+}
 
-impl<'a> Names<'a> {
-    fn read(set: &'a Below) -> Names<'a> {
-        let mut names = Names { keys: Vec::new(), exact: BTreeMap::new(), parts: Vec::new() };
-        for (step, below) in set.iter() {
-            let (sort, text) = step.split_once(':').unwrap_or_default();
-            match (sort, serde_json::from_str::<Value>(text)) {
-                ("k", Ok(key)) => {
-                    if names.keys.is_empty() {
-                        names.keys = key.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-                    }
-                    if let Some(spelled) = spell(&key, &names.keys) {
-                        names.exact.insert(spelled, (step, below));
-                    }
-                    names.parts.push((key, (step, below)));
-                }
-                ("v", Ok(value)) => {
-                    names.exact.insert(value.to_string(), (step, below));
-                }
-                _ => {}
-            }
-        }
-        names
+type Values<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// Names by the values of those keys that an item has.
+type Index = BTreeMap<String, Vec<usize>>;
+
+impl<'a> Keys<'a> {
+    fn read(names: &[Named<'a>]) -> Keys<'a> {
+        let values = |step: &'a str| serde_json::from_str(step.strip_prefix("k:")?).ok();
+        let values: Vec<Values<'a>> = names.iter().map(|(step, _)| values(step).unwrap_or_default()).collect();
+        let keys = values.iter().find(|values| !values.is_empty());
+        Keys { keys: keys.into_iter().flat_map(BTreeMap::keys).cloned().collect(), values }
     }
 
-    fn exact(&self, item: &Value) -> Option<Named<'a>> {
-        let spelled = if self.keys.is_empty() { item.to_string() } else { spell(item, &self.keys)? };
-        self.exact.get(&spelled).copied()
+    fn find(&self, list: &[Value]) -> Vec<Option<usize>> {
+        let given: Vec<Vec<bool>> = list.iter().map(|item| self.given(item)).collect();
+        let mut indexes: BTreeMap<&[bool], Index> = BTreeMap::new();
+        for given in given.iter().filter(|given| given.contains(&true)) {
+            indexes.entry(given).or_insert_with(|| self.index(given));
+        }
+        let (mut found, mut is_taken) = (vec![None; list.len()], vec![false; self.values.len()]);
+        // An item that has all keys is meant rather than one that has some of them.
+        for has_all in [true, false] {
+            for (position, item) in list.iter().enumerate() {
+                let given = given[position].as_slice();
+                let Some(index) = indexes.get(given).filter(|_| given.contains(&false) != has_all) else { continue };
+                let named = index.get(&self.spelled(given, |key| item.get(key).map(spell)));
+                let free = named.into_iter().flatten().find(|name| has_all || !is_taken[**name]);
+                found[position] = free.copied();
+                free.into_iter().for_each(|name| is_taken[*name] = true);
+            }
+        }
+        found
     }
 
-    /// An item of which some keys are given, unless another item has all of them.
-    fn partial(&self, item: &Value, index: &mut Partial<'a>, taken: &BTreeSet<&str>) -> Option<Named<'a>> {
-        let given: Vec<bool> = self.keys.iter().map(|key| item.get(key).is_some()).collect();
-        if !given.contains(&true) || !given.contains(&false) {
-            return None;
+    /// Which of the keys an item has.
+    fn given(&self, item: &Value) -> Vec<bool> {
+        self.keys.iter().map(|key| item.get(&**key).is_some()).collect()
+    }
+
+    fn index(&self, given: &[bool]) -> Index {
+        let mut index = Index::new();
+        for (name, values) in self.values.iter().enumerate() {
+            let spelled = self.spelled(given, |key| values.get(key).map(|value| spelling(value)));
+            index.entry(spelled).or_default().push(name);
         }
-        let keys = || self.keys.iter().zip(&given).filter(|(_, given)| **given).map(|(key, _)| key);
-        let spelled = spell(item, keys())?;
-        let by_key = index.entry(given.clone()).or_insert_with(|| {
-            let mut by_key: BTreeMap<String, Vec<Named<'a>>> = BTreeMap::new();
-            for (key, named) in &self.parts {
-                by_key.entry(spell(key, keys()).unwrap_or_default()).or_default().push(*named);
-            }
-            by_key
-        });
-        by_key.get(&spelled)?.iter().find(|(step, _)| !taken.contains(step)).copied()
+        index
+    }
+
+    /// The values of those keys, in one spelling.
+    fn spelled<'v>(&self, given: &[bool], value: impl Fn(&str) -> Option<Cow<'v, str>>) -> String {
+        let mut spelled = String::new();
+        for (key, _) in self.keys.iter().zip(given).filter(|(_, given)| **given) {
+            spelled.push_str(&value(key).unwrap_or_default());
+            spelled.push(',');
+        }
+        spelled
     }
 }
 
-/// The values of these keys of an item, in one spelling; `None` if it does not have them all.
-fn spell<'k>(item: &Value, keys: impl IntoIterator<Item = &'k String>) -> Option<String> {
-    let mut spelled = String::new();
-    for key in keys {
-        let _ = write!(spelled, "{},", item.get(key)?);
+/// A value of the server in our spelling: it escapes more characters.
+fn spelling(value: &RawValue) -> Cow<'_, str> {
+    match value.get() {
+        text if text.contains('\\') => Cow::Owned(serde_json::from_str::<Value>(text).unwrap_or_default().to_string()),
+        text => Cow::Borrowed(text),
     }
-    Some(spelled)
+}
+
+fn spell(value: &Value) -> Cow<'static, str> {
+    let is_plain = |text: &String| text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+    match value {
+        Value::String(text) if is_plain(text) => Cow::Owned(["\"", text, "\""].concat()),
+        value => Cow::Owned(value.to_string()),
+    }
 }
 
 #[cfg(test)]

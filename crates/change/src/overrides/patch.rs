@@ -20,6 +20,8 @@ pub(crate) const MAX_RESULT_BYTES: usize = 1024 * 1024;
 /// The most values of a patched object, where a list counts as five and a map as twelve: empty lists are short as text and large in
 /// memory. The largest dashboards have a few thousand.
 const MAX_VALUES: usize = 20_000;
+/// The most values that a patch inserts, counted in the same way: nobody can review more, and a decision about them stays short.
+const MAX_INSERTED: usize = 2_500;
 /// The deepest nesting of a patched object.
 pub(crate) const MAX_DEPTH: usize = 32;
 
@@ -83,7 +85,7 @@ impl Patch {
         let Some(allowed) = &self.allowed else { return Ok(object.clone()) };
         let mut patched = with_own_maps(object.clone());
         // Inserted values count even if a later operation removes them, because they are copied.
-        let (mut written, mut values) = (size(&patched), count(&patched));
+        let (mut written, mut values, mut inserted) = (size(&patched), count(&patched), 0_usize);
         for (index, operation) in self.operations.iter().enumerate() {
             if let Some((path, value)) = operation.inserts(&patched, self.guards) {
                 written = written.saturating_add(size(value));
@@ -93,7 +95,14 @@ impl Patch {
                         index + 1
                     ));
                 }
-                values = values.saturating_add(count(value));
+                let more = count(value);
+                (values, inserted) = (values.saturating_add(more), inserted.saturating_add(more));
+                if inserted > MAX_INSERTED && self.guards.enabled(OverrideGuard::Size) {
+                    return Err(format!(
+                        "with operation {} the patch inserts more than {MAX_INSERTED} values",
+                        index + 1
+                    ));
+                }
                 if values > MAX_VALUES && self.guards.enabled(OverrideGuard::Size) {
                     return Err(format!("operation {} makes the object hold more than {MAX_VALUES} values", index + 1));
                 }
@@ -344,6 +353,17 @@ mod tests {
             assert_eq!(message, "operation 1 makes the object hold more than 20000 values");
         }
 
+        // A list counts as five.
+        let numbers = |count: usize| json!(vec![0; count - 5]);
+        assert!(adding(&numbers(2_500)).apply(&service()).is_ok());
+        for more in [1, 2] {
+            let message = adding(&numbers(2_500 + more)).apply(&service()).unwrap_err();
+            assert_eq!(message, "with operation 1 the patch inserts more than 2500 values");
+        }
+        let twice = json!([{"op": "add", "path": "/spec/x", "value": numbers(1_300)}, {"op": "copy", "from": "/spec/x", "path": "/spec/y"}]);
+        let message = parse("Service", &twice.to_string()).unwrap().apply(&service()).unwrap_err();
+        assert_eq!(message, "with operation 2 the patch inserts more than 2500 values");
+
         // The path has two steps, and the innermost value is a level, too.
         let nested = |lists: usize| (0..lists).fold(json!(1), |inner, _| json!([inner]));
         assert!(adding(&nested(29)).apply(&service()).is_ok());
@@ -357,7 +377,7 @@ mod tests {
         operations.extend((0..40).map(|_| r#"{"op": "copy", "from": "/spec/a", "path": "/spec/a/-"}"#.to_owned()));
         let message = judge("Service", &format!("[{}]", operations.join(","))).unwrap_err();
         assert!(
-            message.contains("more than 20000 values")
+            message.contains("more than 2500 values")
                 || message.contains("larger than 1048576 bytes")
                 || message.contains("deeper than 32"),
             "{message}"
