@@ -5,7 +5,8 @@ use crate::decision::{PendingWrite, Verdict};
 use crate::exclusion::Exclusions;
 use crate::gated::Approvals;
 use crate::guards::{ExclusionGuard, ExclusionGuards};
-use change::gate::{Conditions, PoolState, Window};
+use change::Window;
+use change::gate::{Conditions, PoolState};
 use change::{
     Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Restarts,
 };

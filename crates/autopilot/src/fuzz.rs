@@ -11,8 +11,9 @@ use crate::decision::Verdict;
 use crate::exclusion::Exclusions;
 use crate::glob::Glob;
 use crate::removal::{Cause, Removal, decide_removal};
+use change::Window;
 use change::consent::ApprovalPolicy;
-use change::gate::{Conditions, PoolState, Window};
+use change::gate::{Conditions, PoolState};
 use change::{
     Consent, Effect, Impact, Key, Kind, Live, ManagedFields, Moment, Now, Overrides, PatchableKinds, Restarts,
 };

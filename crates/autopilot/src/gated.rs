@@ -75,8 +75,8 @@ impl Gated<'_> {
         let reason = match gate(&request, conditions) {
             Gate::Open => return Passage::Free { approval: request.uses_approval(conditions).then_some(used) },
             Gate::Suspended => Reason::Suspended,
-            Gate::PoolNotReady => Reason::PoolNotReady { restarts: restarts() },
-            Gate::WindowClosed => Reason::WindowClosed,
+            Gate::PoolNotReady { why } => Reason::PoolNotReady { why: why.to_owned(), restarts: restarts() },
+            Gate::WindowClosed { opens } => Reason::WindowClosed { opens: opens.map(|moment| moment.to_string()) },
             Gate::NeedsApproval => match self.planned {
                 Some(planned) => {
                     Reason::NeedsApproval { digest: asked, restarts: restarts(), planned: Box::new(planned) }

@@ -8,17 +8,17 @@ use serde_json::Value;
 /// The nodes that restart when an object of this kind, for this pool, is written.
 pub(crate) fn restarts(nodes: &[Node], kind: &Kind, pool: Option<&str>) -> Restarts {
     let scope = match pool {
-        Some(pool) => Scope::Pool(pool.to_owned()),
+        Some(pool) => Scope::Pools(vec![pool.to_owned()]),
         None if Impact::is_everywhere(&kind.group, &kind.kind) => Scope::Cluster,
         None => Scope::Selected,
     };
     let restarts = |node: &&Node| match &scope {
-        Scope::Pool(pool) => node.has_role(pool),
+        Scope::Pools(pools) => pools.iter().any(|pool| node.has_role(pool)),
         Scope::Cluster => true,
         Scope::Selected => false,
     };
     let nodes = nodes.iter().filter(restarts).map(|node| node.name.clone()).collect();
-    Restarts { nodes, scope }
+    Restarts { nodes, scope, at_a_time: None }
 }
 
 /// The pool an object is for: a MachineConfig names it by a label, a KubeletConfig by the label of the pool it selects, and a

@@ -30,6 +30,7 @@ pub use restart::consent::Consent;
 pub use restart::gate::{Gate, gate};
 pub use restart::impact::Impact;
 pub use restart::restarts::Restarts;
+pub use restart::window::{Maintenance, Window};
 pub use restart::{consent, gate, impact, restarts};
 pub use write::backoff::Backoff;
 pub use write::effect::{Effect, Manifest, Precondition};

@@ -57,13 +57,18 @@ pub enum Reason {
         /// The kinds.
         kinds: Vec<String>,
     },
-    /// The write restarts nodes of a pool that is degraded or updating.
+    /// The write restarts nodes of a pool that cannot take a change now.
     PoolNotReady {
+        /// Why not.
+        why: String,
         /// The nodes that restart.
         restarts: Restarts,
     },
     /// The write restarts nodes, and no maintenance window is open.
-    WindowClosed,
+    WindowClosed {
+        /// When the next one opens, as far as is known.
+        opens: Option<String>,
+    },
     /// The object is not wanted any more, and stays.
     LeftBehind {
         /// Why.
@@ -213,7 +218,7 @@ impl Reason {
                 | Reason::OwnedByAnother { .. }
                 | Reason::NeedsApproval { .. }
                 | Reason::PoolNotReady { .. }
-                | Reason::WindowClosed
+                | Reason::WindowClosed { .. }
                 | Reason::Suspended
                 | Reason::ExclusionsUnclear
                 | Reason::OwnersUnreadable
@@ -251,7 +256,7 @@ impl Reason {
             Reason::ManyDeletions { .. } => ("ApprovalRequired", Warning, Waiting),
             Reason::DeletionsUnknown { .. } => ("ListIncomplete", Warning, Waiting),
             Reason::PoolNotReady { .. } => ("PoolNotReady", Warning, Waiting),
-            Reason::WindowClosed => ("WindowClosed", Warning, Waiting),
+            Reason::WindowClosed { .. } => ("WindowClosed", Warning, Waiting),
             Reason::LeftBehind { .. } => ("LeftBehind", Normal, Waiting),
             Reason::DeletionStuck { .. } => ("DeletionStuck", Warning, Failed),
             Reason::BackupFailed { .. } | Reason::NoSafeBackup => ("BackupFailed", Warning, Failed),
@@ -316,13 +321,15 @@ impl fmt::Display for Reason {
                  deleted at once that an approval is required",
                 kinds.join(", "),
             ),
-            Reason::PoolNotReady { restarts } => {
-                write!(
-                    f,
-                    "it restarts {restarts}, and the pool is degraded or updating; it waits until the pool is healthy"
-                )
+            Reason::PoolNotReady { why, restarts } => {
+                write!(f, "it restarts {restarts}; {why}, so it waits until the pool is healthy")
             }
-            Reason::WindowClosed => write!(f, "it restarts nodes and waits for the next maintenance window"),
+            Reason::WindowClosed { opens: Some(opens) } => {
+                write!(f, "it restarts nodes and waits for the next maintenance window, which opens {opens}")
+            }
+            Reason::WindowClosed { opens: None } => {
+                write!(f, "it restarts nodes, and the annotation maintenance-window names no time when they may")
+            }
             Reason::LeftBehind { why } => write!(f, "not wanted any more, but kept: {why}"),
             Reason::DeletionStuck { finalizers } => {
                 write!(f, "deletion waits for the finalizers {}; check their controllers", finalizers.join(", "))
@@ -423,8 +430,10 @@ mod tests {
     fn all() -> Vec<Reason> {
         let (why, message, value) = ("why".to_owned(), "message".to_owned(), "value".to_owned());
         let names = |count: usize| (1..=count).map(|number| format!("n{number}")).collect::<Vec<_>>();
-        let (digest, restarts) =
-            (Digest::of(&json!(1)), Restarts { scope: Scope::Pool("worker".into()), nodes: names(1) });
+        let (digest, restarts) = (
+            Digest::of(&json!(1)),
+            Restarts { scope: Scope::Pools(vec!["worker".into()]), nodes: names(1), at_a_time: Some(1) },
+        );
         let needed = |planned| Reason::NeedsApproval {
             digest: Some(digest),
             restarts: restarts.clone(),
@@ -457,8 +466,9 @@ mod tests {
             Reason::ManyDeletions { digest, objects: names(8) },
             Reason::ManyDeletions { digest, objects: names(10) },
             Reason::DeletionsUnknown { kinds: names(2) },
-            Reason::PoolNotReady { restarts: restarts.clone() },
-            Reason::WindowClosed,
+            Reason::PoolNotReady { why: "pool worker is updating".into(), restarts: restarts.clone() },
+            Reason::WindowClosed { opens: None },
+            Reason::WindowClosed { opens: Some("Sat 01:00 UTC".into()) },
             Reason::DeletionStuck { finalizers: names(2) },
             Reason::BackupFailed { why: why.clone() },
             Reason::NoSafeBackup,
@@ -498,8 +508,9 @@ mod tests {
             ApprovalRequired Warning Waiting: approval required: 8 objects would be deleted at once: n1, n2, n3, n4, n5, n6, n7, n8; run "virtpilot approve DIGEST", or take back the last edit of the HyperConverged
             ApprovalRequired Warning Waiting: approval required: 10 objects would be deleted at once: n1, n2, n3, n4, n5, n6, n7, n8 and 2 more; run "virtpilot approve DIGEST", or take back the last edit of the HyperConverged
             ListIncomplete Warning Waiting: to be deleted, but it waits until n1, n2 can be listed: with the objects that a list may show, so many would be deleted at once that an approval is required
-            PoolNotReady Warning Waiting: it restarts one node of pool worker: n1, and the pool is degraded or updating; it waits until the pool is healthy
-            WindowClosed Warning Waiting: it restarts nodes and waits for the next maintenance window
+            PoolNotReady Warning Waiting: it restarts one node of pool worker: n1; pool worker is updating, so it waits until the pool is healthy
+            WindowClosed Warning Waiting: it restarts nodes, and the annotation maintenance-window names no time when they may
+            WindowClosed Warning Waiting: it restarts nodes and waits for the next maintenance window, which opens Sat 01:00 UTC
             DeletionStuck Warning Failed: deletion waits for the finalizers n1, n2; check their controllers
             BackupFailed Warning Failed: not adopted, because it could not be backed up: why
             BackupFailed Warning Failed: not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save it yourself and delete it, so that it is created as the asset wants it
@@ -564,7 +575,7 @@ mod tests {
         let needed = |what: i64, nodes: &[&str]| Reason::NeedsApproval {
             planned: Box::new(Planned::Create),
             digest: Some(Digest::of(&json!(what))),
-            restarts: Restarts { scope: Scope::Selected, nodes: nodes.iter().map(|node| (*node).to_owned()).collect() },
+            restarts: Restarts { nodes: nodes.iter().map(|node| (*node).to_owned()).collect(), ..Restarts::default() },
         };
         assert!(needed(1, &["a"]).is_same(&needed(1, &["a", "b"])));
         assert!(!needed(1, &["a"]).is_same(&needed(2, &["a"])) && !needed(1, &[]).is_same(&Reason::Paused));

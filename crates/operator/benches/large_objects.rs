@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "it measures and prints")]
 
 use autopilot::{Approvals, Observed, decide, inspect};
-use change::gate::{Conditions, PoolState, Window};
+use change::Window;
+use change::gate::{Conditions, PoolState};
 use change::{Consent, Desired, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Restarts};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

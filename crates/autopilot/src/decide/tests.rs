@@ -6,8 +6,9 @@ use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::notice::ObjectNotice;
 use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
+use change::Window;
 use change::consent::ApprovalPolicy;
-use change::gate::{Conditions, PoolState, Window};
+use change::gate::{Conditions, PoolState};
 use change::restarts::Scope;
 use change::{
     Changes, Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Planned,
@@ -88,7 +89,11 @@ impl Situation {
             impact: Impact::Low,
             consent: Consent::default(),
             patchable: PatchableKinds::none(),
-            restarts: Restarts { scope: Scope::Pool("worker".into()), nodes: vec!["w0".into()] },
+            restarts: Restarts {
+                scope: Scope::Pools(vec!["worker".into()]),
+                nodes: vec!["w0".into()],
+                at_a_time: None,
+            },
         }
     }
 

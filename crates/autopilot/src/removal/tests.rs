@@ -3,8 +3,9 @@
 use super::{Cause, Removal, decide_removal};
 use crate::decision::Verdict;
 use crate::notice::ObjectNotice;
+use change::Window;
 use change::consent::ApprovalPolicy;
-use change::gate::{Conditions, PoolState, Window};
+use change::gate::{Conditions, PoolState};
 use change::{Consent, Effect, Impact, Key, Kind, LeftBehind, Live, ManagedFields, Moment, Now, Reason, Restarts};
 use expect_test::{Expect, expect};
 use jiff::{SignedDuration, Timestamp};

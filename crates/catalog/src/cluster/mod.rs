@@ -7,5 +7,6 @@ pub mod need;
 pub mod node;
 pub mod pool;
 pub mod query;
+pub mod selector;
 pub mod state;
 pub mod topology;

@@ -4,8 +4,10 @@ use crate::cluster::facts::Facts;
 use crate::cluster::hardware::Hardware;
 use crate::cluster::node::{Node, NodeDescription};
 use crate::cluster::pool::Pool;
+use crate::cluster::selector::Selector;
 use crate::cluster::topology::{Infrastructure, Topology};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A kind that facts are derived from.
@@ -64,8 +66,18 @@ impl Part {
             ("MachineConfigPool", _) => Part::Pool(Pool {
                 paused: spec.paused.unwrap_or_default(),
                 updating: is_true("Updating"),
-                degraded: is_true("Degraded"),
+                degraded: is_true("Degraded") || is_true("NodeDegraded") || is_true("RenderDegraded"),
                 machine_count: status.machine_count.unwrap_or_default(),
+                updated_machine_count: status.updated_machine_count.unwrap_or_default(),
+                max_unavailable: spec.max_unavailable.map(|most| match most {
+                    Value::String(text) => text,
+                    number => number.to_string(),
+                }),
+                machine_config_selector: spec.machine_config_selector.unwrap_or_default(),
+                wanted_configuration: spec.configuration.and_then(|rendered| rendered.name).unwrap_or_default(),
+                running_configuration: status.configuration.and_then(|rendered| rendered.name).unwrap_or_default(),
+                is_observed: status.observed_generation.unwrap_or_default() >= metadata.generation.unwrap_or_default(),
+                labels: metadata.labels.unwrap_or_default(),
                 name,
             }),
             ("Infrastructure", "cluster") => Part::Infrastructure(Infrastructure {
@@ -96,6 +108,11 @@ impl ClusterState {
     /// The nodes, sorted by name.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The pools, by name.
+    pub fn pools(&self) -> &BTreeMap<String, Pool> {
+        &self.pools
     }
 
     /// Adds or replaces a part.
@@ -151,6 +168,7 @@ struct RawObject {
 #[derive(Deserialize)]
 struct RawMetadata {
     name: String,
+    generation: Option<i64>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
 }
@@ -160,6 +178,9 @@ struct RawMetadata {
 struct RawSpec {
     paused: Option<bool>,
     masters_schedulable: Option<bool>,
+    max_unavailable: Option<Value>,
+    machine_config_selector: Option<Selector>,
+    configuration: Option<RenderedConfiguration>,
 }
 
 #[derive(Deserialize, Default)]
@@ -168,9 +189,17 @@ struct RawStatus {
     capacity: Option<BTreeMap<String, String>>,
     conditions: Option<Vec<StatusCondition>>,
     machine_count: Option<i64>,
+    updated_machine_count: Option<i64>,
+    observed_generation: Option<i64>,
+    configuration: Option<RenderedConfiguration>,
     control_plane_topology: Option<String>,
     platform_status: Option<PlatformStatus>,
     desired: Option<DesiredUpdate>,
+}
+
+#[derive(Deserialize)]
+struct RenderedConfiguration {
+    name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -196,6 +225,7 @@ mod tests {
     use super::{ClusterState, Part};
     use crate::cluster::facts::Facts;
     use crate::cluster::pool::Pool;
+    use crate::cluster::selector::Selector;
     use serde_json::{Value, json};
 
     fn put(state: &mut ClusterState, kind: &str, object: &Value) {
@@ -226,8 +256,11 @@ mod tests {
     fn pools_and_versions_are_updated_without_affecting_assets() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"}]);
-        let pool = json!({"metadata": {"name": "worker"}, "spec": {"paused": true},
-                          "status": {"machineCount": 3, "conditions": conditions}});
+        let selector = json!({"matchLabels": {"role": "worker"}});
+        let pool = json!({"metadata": {"name": "worker", "generation": 4, "labels": {"a": "b"}},
+            "spec": {"paused": true, "maxUnavailable": "20%", "machineConfigSelector": selector, "configuration": {"name": "rendered-2"}},
+            "status": {"machineCount": 3, "updatedMachineCount": 1, "observedGeneration": 4, "configuration": {"name": "rendered-1"},
+                       "conditions": conditions}});
         put(&mut state, "MachineConfigPool", &pool);
         put(
             &mut state,
@@ -235,8 +268,21 @@ mod tests {
             &json!({"metadata": {"name": "version"}, "status": {"desired": {"version": "4.20.1"}}}),
         );
         assert!(!state.update(&mut facts));
-        let (paused, updating) = (true, true);
-        assert_eq!(facts.pools, [Pool { name: "worker".into(), paused, updating, degraded: false, machine_count: 3 }]);
+        let expected = Pool {
+            name: "worker".into(),
+            labels: [("a".into(), "b".into())].into(),
+            paused: true,
+            updating: true,
+            degraded: false,
+            machine_count: 3,
+            updated_machine_count: 1,
+            max_unavailable: Some("20%".into()),
+            machine_config_selector: Selector::of("role", "worker"),
+            wanted_configuration: "rendered-2".into(),
+            running_configuration: "rendered-1".into(),
+            is_observed: true,
+        };
+        assert_eq!(facts.pools, [expected]);
         assert_eq!(facts.cluster_version, "4.20.1");
         state.retain("MachineConfigPool", |name| name == "worker");
         state.retain("ClusterVersion", |name| name == "version");

@@ -3,6 +3,8 @@
 use crate::object::digest::Digest;
 use crate::restart::consent::{Consent, Needed};
 use crate::restart::impact::Impact;
+use crate::restart::window::Window;
+use jiff::Timestamp;
 
 /// A write or deletion that asks to go ahead.
 #[derive(Debug, Clone, Copy)]
@@ -25,34 +27,24 @@ pub struct Conditions<'a> {
     /// What the user agreed to.
     pub consent: &'a Consent,
     /// Whether the pool can take a change.
-    pub pool: PoolState,
+    pub pool: PoolState<'a>,
     /// Whether a maintenance window is open.
     pub window: Window,
 }
 
 /// Whether a pool of nodes can take a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PoolState {
-    /// It can, or its health is not checked.
+pub enum PoolState<'a> {
+    /// It can, or there is none.
     #[default]
     Ready,
-    /// It is degraded or still updating.
-    NotReady,
-}
-
-/// Whether a maintenance window is open.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Window {
-    /// It is, or none is defined.
-    #[default]
-    Open,
-    /// None is open now.
-    Closed,
+    /// It cannot, for this reason.
+    NotReady(&'a str),
 }
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gate {
+pub enum Gate<'a> {
     /// Go ahead.
     Open,
     /// Wait until it is clear what is wanted.
@@ -60,13 +52,19 @@ pub enum Gate {
     /// Wait for an approval.
     NeedsApproval,
     /// Wait for a healthy pool.
-    PoolNotReady,
+    PoolNotReady {
+        /// Why it is not.
+        why: &'a str,
+    },
     /// Wait for a maintenance window.
-    WindowClosed,
+    WindowClosed {
+        /// When it opens, as far as is known.
+        opens: Option<Timestamp>,
+    },
 }
 
 /// Whether a request may go ahead. Only what restarts nodes ever waits.
-pub fn gate(request: &Request<'_>, conditions: &Conditions<'_>) -> Gate {
+pub fn gate<'a>(request: &Request<'_>, conditions: &Conditions<'a>) -> Gate<'a> {
     if request.impact != Impact::High || request.already_running {
         return Gate::Open;
     }
@@ -78,8 +76,8 @@ pub fn gate(request: &Request<'_>, conditions: &Conditions<'_>) -> Gate {
         return Gate::NeedsApproval;
     }
     match (conditions.pool, conditions.window) {
-        (PoolState::NotReady, _) => Gate::PoolNotReady,
-        (PoolState::Ready, Window::Closed) => Gate::WindowClosed,
+        (PoolState::NotReady(why), _) => Gate::PoolNotReady { why },
+        (PoolState::Ready, Window::Closed { opens }) => Gate::WindowClosed { opens },
         (PoolState::Ready, Window::Open) => Gate::Open,
     }
 }
@@ -93,10 +91,11 @@ impl Request<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Conditions, Gate, PoolState, Request, Window, gate};
+    use super::{Conditions, Gate, PoolState, Request, gate};
     use crate::object::digest::Digest;
     use crate::restart::consent::{Consent, Needed};
     use crate::restart::impact::Impact;
+    use crate::restart::window::Window;
     use serde_json::json;
 
     #[test]
@@ -111,20 +110,21 @@ mod tests {
         };
         let (no, yes) = (Consent::default(), Consent { approved: [digest].into(), ..Consent::default() });
         let waived = Consent::read(Some("none"), None);
-        let (ready, not_ready) = (PoolState::Ready, PoolState::NotReady);
+        let closed = Window::Closed { opens: None };
+        let (ready, not_ready) = (PoolState::Ready, PoolState::NotReady("pool a is updating"));
         for (request, consent, pool, window, expected) in [
             (high, &yes, ready, Window::Open, Gate::Open),
             (high, &no, ready, Window::Open, Gate::NeedsApproval),
-            (high, &no, not_ready, Window::Closed, Gate::NeedsApproval),
-            (high, &yes, not_ready, Window::Closed, Gate::PoolNotReady),
-            (high, &yes, ready, Window::Closed, Gate::WindowClosed),
+            (high, &no, not_ready, closed, Gate::NeedsApproval),
+            (high, &yes, not_ready, closed, Gate::PoolNotReady { why: "pool a is updating" }),
+            (high, &yes, ready, closed, Gate::WindowClosed { opens: None }),
             (Request { digest: None, ..high }, &yes, ready, Window::Open, Gate::NeedsApproval),
             (Request { digest: None, ..high }, &waived, ready, Window::Open, Gate::Open),
             (Request { needed: Needed::ApprovalOnly, ..high }, &waived, ready, Window::Open, Gate::NeedsApproval),
             (Request { needed: Needed::ApprovalOnly, ..high }, &yes, ready, Window::Open, Gate::Open),
             (Request { suspended: true, ..high }, &yes, ready, Window::Open, Gate::Suspended),
-            (Request { already_running: true, suspended: true, ..high }, &no, not_ready, Window::Closed, Gate::Open),
-            (Request { impact: Impact::Medium, suspended: true, ..high }, &no, not_ready, Window::Closed, Gate::Open),
+            (Request { already_running: true, suspended: true, ..high }, &no, not_ready, closed, Gate::Open),
+            (Request { impact: Impact::Medium, suspended: true, ..high }, &no, not_ready, closed, Gate::Open),
         ] {
             assert_eq!(gate(&request, &Conditions { consent, pool, window }), expected, "{request:?}");
         }

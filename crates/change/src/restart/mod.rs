@@ -5,3 +5,4 @@ pub mod consent;
 pub mod gate;
 pub mod impact;
 pub mod restarts;
+pub mod window;

@@ -228,7 +228,7 @@ mod tests {
         };
         let object = "{kind=\"Service\",name=\"s\",namespace=\"n\"";
         let held = |reason: &str| format!("kubevirt_autopilot_held_resources{object},reason=\"{reason}\"}} 1");
-        let text = show(State::Held(Reason::WindowClosed));
+        let text = show(State::Held(Reason::WindowClosed { opens: None }));
         assert!(text.contains(&held("WindowClosed")) && !text.contains("compliance_status{"), "{text}");
         let text = show(State::Held(Reason::Paused));
         assert!(text.contains(&held("Paused")) && !text.contains("WindowClosed"), "{text}");
