@@ -111,6 +111,7 @@ fn settled_with_kernel() -> TestBed {
     let mut bed = started(&["plain", "kernel"]);
     bed.approve(KERNEL);
     bed.settle();
+    bed.roll_out();
     bed.annotate(HCO, "approved-");
     bed.settle();
     bed

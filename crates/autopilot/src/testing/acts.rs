@@ -13,14 +13,6 @@ impl TestBed {
     pub(crate) fn create(&mut self, manager: &str, object: &Value) {
         let key = Key::of(object).expect("it has a name");
         self.server.create(manager, &key, object).expect("it can be created");
-        self.note_content(&key);
-    }
-
-    /// Nodes run what others gave an object at first.
-    fn note_content(&mut self, key: &Key) {
-        if let Some(stored) = self.server.get(key) {
-            self.promises.runs(stored);
-        }
     }
 
     /// Somebody changes an object by a plain update; the change is a merge patch.
@@ -32,16 +24,13 @@ impl TestBed {
     /// Somebody applies an object, without force; false if that conflicts.
     pub(crate) fn apply(&mut self, manager: &str, object: &Value) -> bool {
         let key = Key::of(object).expect("it has a name");
-        let is_applied = self.server.apply(manager, &key, object, false).is_ok();
-        self.note_content(&key);
-        is_applied
+        self.server.apply(manager, &key, object, false).is_ok()
     }
 
     /// Somebody applies an object by force.
     pub(crate) fn apply_by_force(&mut self, manager: &str, object: &Value) {
         let key = Key::of(object).expect("it has a name");
         self.server.apply(manager, &key, object, true).expect("it can be applied");
-        self.note_content(&key);
     }
 
     /// Somebody deletes an object.

@@ -14,6 +14,7 @@ use crate::testing::watching::OpenWatch;
 use catalog::Catalog;
 use change::{Key, Moment, Now, PatchableKinds};
 use jiff::Timestamp;
+use mco_stand_in::StandIn;
 use protocol::{Command, Core as _, Event, WatchTarget};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,6 +32,13 @@ pub(crate) const MACHINE_CONFIGS: Crd = Crd {
     api_version: "machineconfiguration.openshift.io/v1",
     kind: "MachineConfig",
     plural: "machineconfigs",
+    namespaced: false,
+};
+/// The CRD of MachineConfigPool.
+pub(crate) const POOLS: Crd = Crd {
+    api_version: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfigPool",
+    plural: "machineconfigpools",
     namespaced: false,
 };
 /// The CRD of KubeDescheduler.
@@ -73,6 +81,9 @@ pub(crate) struct TestBed {
     pub(crate) is_verbose: bool,
     /// How often the core was called.
     pub(crate) steps: usize,
+    /// The stand-in of the machine-config operator, if it runs, and since when.
+    pub(crate) machine_config_operator: Option<StandIn>,
+    pub(crate) operator_started: Timestamp,
 }
 
 impl TestBed {
@@ -102,6 +113,7 @@ impl TestBed {
         server.serve("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
         server.install_crd(&HCOS);
         server.install_crd(&MACHINE_CONFIGS);
+        server.install_crd(&POOLS);
         let config = Config {
             namespace: NAMESPACE.into(),
             opt_in: false,
@@ -115,6 +127,7 @@ impl TestBed {
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);
         bed.create_hco();
         bed.node_joins("w0", false);
+        bed.create_pool("worker", &["worker"]);
         bed
     }
 
@@ -141,6 +154,8 @@ impl TestBed {
             lines: Vec::new(),
             is_verbose: false,
             steps: 0,
+            machine_config_operator: None,
+            operator_started: Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -175,12 +190,17 @@ impl TestBed {
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now().monotonic.after(time);
         self.run();
-        while let Some(at) = self.core.wake_at().filter(|at| *at <= end) {
+        while let Some(at) = self.wakes_at().filter(|at| *at <= end) {
             self.set_clock(at);
             self.run();
         }
         self.set_clock(end);
         self.run();
+    }
+
+    /// When something happens although nobody acts.
+    fn wakes_at(&self) -> Option<Moment> {
+        [self.core.wake_at(), self.operator_wakes_at()].into_iter().flatten().min()
     }
 
     /// The same with every command.
@@ -252,7 +272,7 @@ impl TestBed {
     pub(crate) fn key(&self, text: &str) -> Key {
         let (kind, name) = text.split_once(' ').unwrap_or_else(|| panic!("{text:?} is not `Kind namespace/name`"));
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-        let known = [HCOS, MACHINE_CONFIGS, DESCHEDULERS];
+        let known = [HCOS, MACHINE_CONFIGS, POOLS, DESCHEDULERS];
         let kind = match known.iter().find(|crd| crd.kind == kind) {
             // Also where it is not served now.
             Some(crd) => change::Kind::new(crd.api_version, crd.kind),
@@ -262,9 +282,13 @@ impl TestBed {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let passed = self.server.now.duration_since(self.started);
-        let monotonic = Moment::since_start(Duration::try_from(passed).unwrap_or_default());
-        Now { wall: self.server.now, monotonic }
+        self.now_of(self.server.now)
+    }
+
+    /// A moment as the core's clocks show it.
+    pub(crate) fn now_of(&self, wall: Timestamp) -> Now {
+        let passed = Duration::try_from(wall.duration_since(self.started));
+        Now { wall, monotonic: Moment::since_start(passed.unwrap_or_default()) }
     }
 
     pub(crate) fn set_clock(&mut self, at: Moment) {
@@ -276,9 +300,10 @@ impl TestBed {
     pub(crate) fn run(&mut self) {
         for _ in 0..MOST_ROUNDS {
             self.carry_out_all();
+            let has_written = self.run_machine_config_operator();
             let events = self.ready_events();
             let is_due = self.core.wake_at().is_some_and(|at| at <= self.now().monotonic);
-            if events.is_empty() && !is_due {
+            if events.is_empty() && !is_due && !has_written {
                 return;
             }
             self.handle(events);
@@ -346,7 +371,7 @@ impl TestBed {
                 Command::Readiness(_) => {}
                 request => {
                     if let Command::Write(write) = &request {
-                        self.promises.sent(write);
+                        self.promises.sent(write, now.wall);
                     }
                     self.requests.push(request);
                 }

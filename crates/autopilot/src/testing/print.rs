@@ -79,6 +79,12 @@ pub(crate) fn notice(notice: &Notice) -> String {
         Notice::WatchLost { kind, why } => format!("WatchLost {kind}: {why}"),
         Notice::SearchFailed { kind, why } => format!("SearchFailed {kind}: {why}"),
         Notice::RecordFailed { why } => format!("RecordFailed: {why}"),
+        Notice::Rollout { rollout, before } => match rollout.event(*before) {
+            Some((_, name)) => format!("{name}: {rollout}"),
+            None => format!("Rollout: {rollout}"),
+        },
+        Notice::PoolGone(pool) => format!("PoolGone {pool}"),
+        Notice::NodeRestarted { node, pool } => format!("NodeRestarted {node} of {pool}"),
         Notice::Retry { wait, .. } => format!("Retry in {wait} ms"),
     };
     format!("notice {}", without_digests(&text))
@@ -98,6 +104,7 @@ fn without_digests(text: &str) -> String {
 pub(crate) fn is_shown(command: &Command<Notice>) -> bool {
     match command {
         Command::Notify(Notice::Subject(..) | Notice::State(..)) => false,
+        Command::Notify(Notice::Rollout { rollout, before }) => rollout.event(*before).is_some(),
         Command::Notify(_) => true,
         _ => false,
     }

@@ -7,6 +7,7 @@ use crate::testing::stored::Stored;
 use api::{FIELD_MANAGER, annotation};
 use change::consent::Needed;
 use change::{Consent, Digest, Effect, Impact, Key};
+use jiff::{SignedDuration, Timestamp};
 use protocol::{Body, Event, WatchEvent, Write};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +22,12 @@ pub(crate) struct Promises {
     asked: BTreeMap<Key, BTreeSet<Digest>>,
     /// The approved digests that were used: none is used twice.
     used: BTreeSet<Digest>,
-    /// By uid: contents that nodes run with the consent of a person.
-    running: BTreeMap<String, BTreeSet<String>>,
+    /// The configurations that each pool was to run, each since when.
+    wanted: BTreeMap<String, Vec<(Timestamp, String)>>,
 }
+
+/// What a pool was to run so long ago may still count as what it runs.
+const FRESH: SignedDuration = SignedDuration::from_secs(4);
 
 /// What a person agreed to.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +36,8 @@ struct Covered {
     is_waived: bool,
     /// The approvals of this object that are not used.
     approved: BTreeSet<Digest>,
+    /// When the write was sent.
+    sent_at: Timestamp,
 }
 
 impl Promises {
@@ -52,9 +58,12 @@ impl Promises {
         self.covered.clear();
     }
 
-    /// Nodes run the content that somebody else gave an object when it was created.
-    pub(crate) fn runs(&mut self, stored: &Stored) {
-        self.running.entry(stored.uid().to_owned()).or_insert_with(|| BTreeSet::from([content(stored)]));
+    /// A pool is to run this configuration from now on.
+    pub(crate) fn pool_wants(&mut self, pool: &str, name: String, now: Timestamp) {
+        let wanted = self.wanted.entry(pool.to_owned()).or_default();
+        if wanted.last().is_none_or(|(_, last)| *last != name) {
+            wanted.push((now, name));
+        }
     }
 
     /// Takes what the core reports: what it asks to approve.
@@ -65,18 +74,18 @@ impl Promises {
     }
 
     /// Takes a write that the core asks for.
-    pub(crate) fn sent(&mut self, write: &Write) {
+    pub(crate) fn sent(&mut self, write: &Write, now: Timestamp) {
         let value = |key: &str| self.known.get(key).map(String::as_str);
         let consent = Consent::read(value(annotation::APPROVAL), value(annotation::APPROVED));
         let asked = self.asked.get(&write.key).into_iter().flatten();
         let approved =
             asked.filter(|digest| consent.is_approved(digest) && !self.used.contains(digest)).copied().collect();
         let is_waived = consent.is_waived(Needed::ApprovalOrPolicy);
-        self.covered.insert(write.key.clone(), Covered { is_waived, approved });
+        self.covered.insert(write.key.clone(), Covered { is_waived, approved, sent_at: now });
     }
 
-    /// Checks a write that was carried out.
-    pub(crate) fn check(&mut self, made: &Made) {
+    /// Checks a write that was carried out. With it, these are the configurations of the pools.
+    pub(crate) fn check(&mut self, made: &Made, rendered: &BTreeMap<String, String>) {
         let Made { write, before, after, .. } = made;
         if !made.has_moved() {
             return;
@@ -99,29 +108,34 @@ impl Promises {
             check_users(made, before, after.as_deref());
         }
         if Impact::implied_by(&write.key.kind.group, &write.key.kind.kind) == Impact::High {
-            self.check_restart(made, before.as_deref(), after.as_deref());
+            self.check_restart(made, before.as_deref(), after.as_deref(), rendered);
         }
     }
 
     /// Nodes restart only where a person agreed, or where they run that content already.
-    fn check_restart(&mut self, made: &Made, before: Option<&Stored>, after: Option<&Stored>) {
-        let is_same = before.map(content) == after.map(content);
-        if let Some(before) = before.filter(|before| before.creator != FIELD_MANAGER) {
-            self.runs(before);
-        }
-        let runs = after.is_some_and(|after| {
-            self.running.get(after.uid()).is_some_and(|contents| contents.contains(&content(after)))
-        });
-        if !is_same && !runs {
-            let covered = self.covered.remove(&made.write.key).unwrap_or_default();
+    fn check_restart(
+        &mut self,
+        made: &Made,
+        before: Option<&Stored>,
+        after: Option<&Stored>,
+        rendered: &BTreeMap<String, String>,
+    ) {
+        let covered = self.covered.remove(&made.write.key).unwrap_or_default();
+        let runs = rendered.iter().all(|(pool, name)| self.has_wanted(pool, name, covered.sent_at));
+        if before.map(content) != after.map(content) && !runs {
             assert!(covered.is_waived || !covered.approved.is_empty(), "nodes restart without an approval: {made}");
             if !covered.is_waived {
                 self.used.extend(covered.approved);
             }
         }
-        if let Some(after) = after {
-            self.running.entry(after.uid().to_owned()).or_default().insert(content(after));
-        }
+    }
+
+    /// Whether a pool was to run this configuration when a write was sent, or shortly before.
+    fn has_wanted(&self, pool: &str, name: &str, sent_at: Timestamp) -> bool {
+        let earliest = sent_at.checked_sub(FRESH).unwrap_or(sent_at);
+        let wanted = self.wanted.get(pool).map(Vec::as_slice).unwrap_or_default();
+        let ends = wanted.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
+        wanted.iter().zip(ends).any(|((_, wanted), end)| wanted == name && end.is_none_or(|end| end >= earliest))
     }
 }
 
