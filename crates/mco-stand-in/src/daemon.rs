@@ -60,10 +60,10 @@ impl Daemon {
         if node.current().is_empty() || node.desired().is_empty() {
             return Vec::new();
         }
-        if self.update.is_none() {
-            if let Some(write) = self.begin(node, snapshot, timing, moment.now) {
-                return vec![write];
-            }
+        if self.update.is_none()
+            && let Some(write) = self.begin(node, snapshot, timing, moment.now)
+        {
+            return vec![write];
         }
         loop {
             let Some(update) = &mut self.update else { return Vec::new() };

@@ -54,7 +54,7 @@ fn node(name: &str, roles: &[&str]) -> Value {
     })
 }
 
-fn machine_config(name: &str, role: &str, spec: Value) -> Value {
+fn machine_config(name: &str, role: &str, spec: &Value) -> Value {
     json!({"metadata": {"name": name, "labels": {ROLE_LABEL: role}}, "spec": spec})
 }
 
@@ -129,13 +129,13 @@ impl Run {
         panic!("it never ends");
     }
 
-    fn add(&mut self, name: &str, role: &str, spec: Value) {
+    fn add(&mut self, name: &str, role: &str, spec: &Value) {
         self.snapshot.machine_configs.insert(name.into(), machine_config(name, role, spec));
     }
 
     /// Creates a MachineConfig that restarts the workers.
     fn add_file(&mut self, name: &str, content: &str) {
-        self.add(name, "worker", file_spec("/etc/example.conf", content));
+        self.add(name, "worker", &file_spec("/etc/example.conf", content));
     }
 
     fn edit_pool(&mut self, name: &str, patch: Value) {

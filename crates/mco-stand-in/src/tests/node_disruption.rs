@@ -85,7 +85,7 @@ fn a_change_that_needs_no_restart_is_rolled_out_without_one() {
         let mut run = Run::with_workers(1);
         let policy = json!({"files": [{"path": "/etc/mine", "actions": [{"type": "None"}]}]});
         run.snapshot.machine_configuration = Some(json!({"spec": {"nodeDisruptionPolicy": policy}}));
-        run.add("90-one", "worker", file_spec(path, "1"));
+        run.add("90-one", "worker", &file_spec(path, "1"));
         run.wait(seconds(5));
         let node = run.node("worker-0");
         assert_eq!((node.state(), node.0["spec"]["unschedulable"] == true), ("Working", is_drained), "{path}");

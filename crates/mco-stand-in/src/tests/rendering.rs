@@ -15,7 +15,7 @@ fn a_change_is_rendered_after_the_render_delay_together_with_later_ones() {
     let before = run.target("worker");
     run.add_file("90-one", "1");
     run.wait(seconds(3));
-    run.add("91-two", "worker", json!({"kernelArguments": ["nosmt"]}));
+    run.add("91-two", "worker", &json!({"kernelArguments": ["nosmt"]}));
     run.wait(seconds(1));
     assert_eq!(run.target("worker"), before, "the delay of five seconds is not over");
     run.wait(seconds(1));
@@ -61,7 +61,7 @@ fn the_name_depends_on_the_content_and_on_nothing_else() {
     assert_eq!(run.target("worker"), first);
     let source = run.pool("worker")["spec"]["configuration"]["source"][2]["name"].clone();
     assert_eq!(source, "95-another-name", "the source is listed anew");
-    let keys = |text: &str| machine_config("a", "worker", serde_json::from_str(text).unwrap());
+    let keys = |text: &str| machine_config("a", "worker", &serde_json::from_str(text).unwrap());
     let pool = pool("worker", &["worker"]);
     let name = |config: Value| render(&pool, [&config]).unwrap().name().to_owned();
     assert_eq!(
@@ -80,7 +80,7 @@ fn a_later_name_wins_and_lists_are_merged_by_their_keys() {
     let first = machine_config(
         "10-a",
         "worker",
-        json!({
+        &json!({
             "kernelArguments": ["a", "b"], "extensions": ["usbguard"], "osImageURL": "old",
             "config": config(json!({
                 "storage": {"files": [
@@ -95,7 +95,7 @@ fn a_later_name_wins_and_lists_are_merged_by_their_keys() {
     let second = machine_config(
         "20-b",
         "worker",
-        json!({
+        &json!({
             "kernelArguments": ["b", "c"], "kernelType": "realtime", "fips": true, "osImageURL": "new",
             "config": config(json!({
                 "storage": {"files": [{"path": "/etc/a", "contents": {"source": "data:,3"}}]},
@@ -132,7 +132,7 @@ fn a_later_name_wins_and_lists_are_merged_by_their_keys() {
 fn a_custom_pool_gets_the_machine_configs_of_workers_and_its_own() {
     let mut run = Run::with_workers(1);
     run.snapshot.pools.insert("infra".into(), pool("infra", &["worker", "infra"]));
-    run.add("90-infra", "infra", file_spec("/etc/infra", "1"));
+    run.add("90-infra", "infra", &file_spec("/etc/infra", "1"));
     run.finish();
     let source = &run.pool("infra")["spec"]["configuration"]["source"];
     let names: Vec<&Value> = source.as_array().unwrap().iter().map(|one| &one["name"]).collect();
@@ -144,7 +144,7 @@ fn a_custom_pool_gets_the_machine_configs_of_workers_and_its_own() {
 fn bad_ignition_degrades_the_pool_changes_no_node_and_recovers_when_it_is_repaired() {
     let mut run = Run::with_workers(2);
     let before = run.target("worker");
-    run.add("90-bad", "worker", json!({"config": {"ignition": {"version": "9.9.9"}}}));
+    run.add("90-bad", "worker", &json!({"config": {"ignition": {"version": "9.9.9"}}}));
     run.add_file("91-good", "1");
     run.finish();
     assert_eq!(run.target("worker"), before);
@@ -154,7 +154,7 @@ fn bad_ignition_degrades_the_pool_changes_no_node_and_recovers_when_it_is_repair
     assert!(message.contains("machine config 90-bad contains invalid ignition config"), "{message}");
     assert!(!run.holds("master", "Degraded"), "the other pool does not select it");
     assert_eq!(run.restarts(), [0, 0]);
-    run.add("90-bad", "worker", file_spec("/etc/bad", "repaired"));
+    run.add("90-bad", "worker", &file_spec("/etc/bad", "repaired"));
     run.finish();
     assert!(!run.holds("worker", "RenderDegraded") && !run.holds("worker", "Degraded"));
     assert_ne!(run.target("worker"), before);

@@ -229,7 +229,7 @@ fn a_change_that_no_running_node_can_take_is_unreconcilable() {
         (json!({"config": {"ignition": {"version": "3.2.0"}, "passwd": {"users": [{"name": "eve"}]}}}), "user eve"),
     ] {
         let mut run = Run::with_workers(1);
-        run.add("90-one", "worker", spec.clone());
+        run.add("90-one", "worker", &spec);
         run.finish();
         let node = run.node("worker-0");
         assert_eq!(node.state(), "Unreconcilable", "{spec}");
@@ -264,7 +264,7 @@ fn a_node_belongs_to_master_before_a_custom_pool_and_to_that_before_worker() {
 fn a_node_that_moves_to_another_pool_gets_its_configuration() {
     let mut run = Run::with_workers(2);
     run.snapshot.pools.insert("infra".into(), pool("infra", &["worker", "infra"]));
-    run.add("90-infra", "infra", file_spec("/etc/infra", "1"));
+    run.add("90-infra", "infra", &file_spec("/etc/infra", "1"));
     run.finish();
     run.snapshot.nodes.get_mut("worker-1").unwrap()["metadata"]["labels"]["node-role.kubernetes.io/infra"] = json!("");
     run.finish();
