@@ -440,7 +440,9 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
     };
     let approval = match gated.pass(&observed.conditions) {
         Passage::Free { approval } => approval,
-        Passage::Held(held) => return Decision { drift, ..*held },
+        Passage::Held(held) => {
+            return Decision { drift: drift.filter(|_| matches!(held.verdict, Verdict::Hold(_))), ..*held };
+        }
     };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
     let object = observed.desired.object();

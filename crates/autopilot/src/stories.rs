@@ -61,7 +61,7 @@ fn plain(level: &str) -> Value {
 /// The MachineConfig of the asset `kernel`, with another argument.
 fn kernel(argument: &str) -> Value {
     let metadata = json!({"name": "kernel", "labels": {"machineconfiguration.openshift.io/role": "worker"}});
-    let spec = json!({"kernelArguments": [argument], "fips": false});
+    let spec = json!({"kernelArguments": [argument], "kernelType": "default"});
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": metadata, "spec": spec})
 }
 
@@ -127,6 +127,7 @@ impl TestBed {
     fn create_as_former_release(&mut self, mut object: Value) {
         object["metadata"]["annotations"][api::annotation::ORIGIN] = json!("created");
         self.inherit(object);
+        self.roll_out();
     }
 
     /// The user says which color the asset `painted` has.

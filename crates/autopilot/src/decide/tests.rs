@@ -602,5 +602,7 @@ fn nothing_restarts_nodes_while_suspended() {
     let mut situation = Situation { impact: Impact::High, suspended: true, ..Situation::settled() };
     situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
     (situation.remembered, situation.consent.policy) = (None, ApprovalPolicy::Waived);
+    assert_eq!(situation.decide().verdict, Verdict::Inspect, "what it changes decides");
+    let situation = inspected(situation, "NodePort");
     assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::Suspended));
 }

@@ -14,7 +14,7 @@ use crate::testing::watching::OpenWatch;
 use catalog::Catalog;
 use change::{Key, Moment, Now, PatchableKinds};
 use jiff::Timestamp;
-use mco_stand_in::StandIn;
+use mco_stand_in::{StandIn, Timing};
 use protocol::{Command, Core as _, Event, WatchTarget};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -81,9 +81,11 @@ pub(crate) struct TestBed {
     pub(crate) is_verbose: bool,
     /// How often the core was called.
     pub(crate) steps: usize,
-    /// The stand-in of the machine-config operator, if it runs, and since when.
+    /// The stand-in of the machine-config operator, unless it was stopped, and since when it runs.
     pub(crate) machine_config_operator: Option<StandIn>,
     pub(crate) operator_started: Timestamp,
+    /// How much of the log of the server it has seen.
+    pub(crate) operator_saw: usize,
 }
 
 impl TestBed {
@@ -132,12 +134,13 @@ impl TestBed {
     }
 
     fn assemble(server: ApiServer, core: Core, pack: Pack, catalog: Catalog, config: Config) -> TestBed {
+        let started = server.now;
         TestBed {
             core,
             pack,
             catalog,
             config,
-            started: server.now,
+            started,
             server,
             watches: BTreeMap::new(),
             requests: Vec::new(),
@@ -154,8 +157,9 @@ impl TestBed {
             lines: Vec::new(),
             is_verbose: false,
             steps: 0,
-            machine_config_operator: None,
-            operator_started: Timestamp::UNIX_EPOCH,
+            machine_config_operator: Some(StandIn::new(Timing::real(), started)),
+            operator_started: started,
+            operator_saw: 0,
         }
     }
 

@@ -3,11 +3,12 @@
 use crate::testing::bed::TestBed;
 use crate::testing::fields::merge;
 use change::{Key, Moment};
-use mco_stand_in::{Action, Kind, ROLE_LABEL, Rendered, Snapshot, StandIn, Timing, Write, render};
+use mco_stand_in::{Action, Kind, ROLE_LABEL, Rendered, Snapshot, StandIn, Timing, Write, control, render};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+const KINDS: [Kind; 4] = [Kind::MachineConfig, Kind::KubeletConfig, Kind::Pool, Kind::Node];
 const OPERATOR: &str = "machine-config-operator";
 /// More steps at once are a loop.
 const MOST_STEPS: usize = 1_000;
@@ -43,11 +44,8 @@ impl TestBed {
     pub(crate) fn roll_out(&mut self) {
         let mut stand_in = StandIn::new(IMMEDIATE, self.server.now);
         self.step_stand_in(&mut stand_in, Duration::ZERO);
-    }
-
-    /// From now on the stand-in acts while time passes.
-    pub(crate) fn start_machine_config_operator(&mut self, timing: Timing) {
-        self.machine_config_operator = Some(StandIn::new(timing, self.server.now));
+        // The one that runs goes on from there.
+        self.machine_config_operator = Some(StandIn::new(Timing::real(), self.server.now));
         self.operator_started = self.server.now;
     }
 
@@ -59,16 +57,25 @@ impl TestBed {
 
     /// Lets the stand-in do what is due; whether it wrote anything.
     pub(crate) fn run_machine_config_operator(&mut self) -> bool {
+        let is_due = self.operator_wakes_at().is_some_and(|at| at <= self.now().monotonic);
+        let news = &self.server.log[self.operator_saw.min(self.server.log.len())..];
+        let is_concerned = news.iter().any(|change| KINDS.iter().any(|kind| kind_name(*kind) == change.id.kind.kind));
+        self.operator_saw = self.server.log.len();
+        if !is_concerned && !is_due {
+            return false;
+        }
         let Some(mut stand_in) = self.machine_config_operator.take() else { return false };
         let passed = Duration::try_from(self.server.now.duration_since(self.operator_started)).unwrap_or_default();
         let has_written = self.step_stand_in(&mut stand_in, passed);
         self.machine_config_operator = Some(stand_in);
+        self.operator_saw = self.server.log.len();
         has_written
     }
 
-    /// How often the stand-in that runs has restarted a node.
+    /// How often a node has restarted.
     pub(crate) fn restarts_of(&self, node: &str) -> u64 {
-        self.machine_config_operator.as_ref().map_or(0, |stand_in| stand_in.restarts(node))
+        let annotations = self.value(&format!("Node {node}"), "/metadata/annotations");
+        annotations[control::RESTARTS].as_str().map_or(0, |count| count.parse().expect("it is a number"))
     }
 
     /// The configuration that every pool would get from the MachineConfigs as they are now; nothing where that is an error.
@@ -118,7 +125,7 @@ impl TestBed {
 
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        for kind in [Kind::MachineConfig, Kind::KubeletConfig, Kind::Pool, Kind::Node] {
+        for kind in KINDS {
             let objects = self.server.objects().filter(|(key, _)| key.kind.kind == kind_name(kind));
             let named = objects.map(|(key, stored): (&Key, _)| (key.name.clone(), stored.object.clone()));
             *snapshot.objects(kind) = named.collect();

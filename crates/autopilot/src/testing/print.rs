@@ -100,11 +100,12 @@ fn without_digests(text: &str) -> String {
     short
 }
 
-/// Whether stories show it: writes are shown as they are carried out, and states are for metrics.
+/// Whether stories show it: writes are shown as they are carried out, states are for metrics, and rollouts are the work of others.
 pub(crate) fn is_shown(command: &Command<Notice>) -> bool {
     match command {
-        Command::Notify(Notice::Subject(..) | Notice::State(..)) => false,
-        Command::Notify(Notice::Rollout { rollout, before }) => rollout.event(*before).is_some(),
+        Command::Notify(
+            Notice::Subject(..) | Notice::State(..) | Notice::Rollout { .. } | Notice::NodeRestarted { .. },
+        ) => false,
         Command::Notify(_) => true,
         _ => false,
     }

@@ -178,7 +178,7 @@ mod tests {
         );
         let reload = printed(vec![worker(Some(NodeEffect::Reload))]);
         assert_eq!(reload, "reloads, without a restart, 2 nodes of pool worker: w0, w1, one at a time");
-        assert_eq!(printed(vec![infra(Some(NodeEffect::None))]), "restarts no node: they run it already");
+        assert_eq!(printed(vec![infra(Some(NodeEffect::None))]), "restarts no node");
         assert_eq!(printed(vec![]), "restarts no node: no pool takes it");
         let vague = Estimate { is_vague: true, ..of(vec![worker(None)]) };
         assert_eq!(

@@ -116,7 +116,7 @@ impl Restarts {
 impl fmt::Display for Restarts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.effect {
-            NodeEffect::None => write!(f, "restarts no node: they run it already")?,
+            NodeEffect::None => write!(f, "restarts no node")?,
             NodeEffect::Reload => write!(f, "reloads, without a restart, {}", self.nodes())?,
             NodeEffect::Restart => write!(f, "restarts {}", self.nodes())?,
         }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn what_restarts_nothing_says_so() {
         let with = |effect: NodeEffect| Restarts { effect, ..restarts(&["a"], 1) };
-        assert_eq!(with(NodeEffect::None).to_string(), "restarts no node: they run it already");
+        assert_eq!(with(NodeEffect::None).to_string(), "restarts no node");
         assert_eq!(with(NodeEffect::Reload).to_string(), "reloads, without a restart, one node of pool a: w1");
         assert!(!with(NodeEffect::None).is_any() && !with(NodeEffect::Reload).is_any());
         assert!(with(NodeEffect::Restart).is_any() && !restarts(&["a"], 0).is_any());
