@@ -130,6 +130,8 @@ impl fmt::Display for Rollout {
         let Rollout { pool, updated, machines, .. } = self;
         match self.state {
             RolloutState::Done => write!(f, "all {machines} machines of pool {pool} run its configuration"),
+            // Its counts may be older than the change.
+            RolloutState::Updating if updated == machines => write!(f, "pool {pool} is updating"),
             RolloutState::Updating => write!(f, "pool {pool} is updating: {updated} of {machines} machines are done"),
             RolloutState::Paused => {
                 write!(

@@ -17,6 +17,7 @@ mod many_deletions;
 mod nodes;
 mod overrides;
 mod overview;
+mod pools;
 mod prune;
 mod reads;
 mod redaction;
@@ -28,6 +29,7 @@ mod take_over;
 mod tombstones;
 mod unseen;
 mod unserved;
+mod windows;
 
 use crate::notice::{Notice, ObjectNotice};
 use crate::testing::bed::{HCO, TestBed};

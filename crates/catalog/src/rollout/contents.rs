@@ -10,8 +10,10 @@ pub(super) type Entries = BTreeMap<String, Digest>;
 
 /// The group of everything that is rendered into the configuration of nodes.
 const GROUP: &str = "machineconfiguration.openshift.io";
-/// Arguments are appended, also if another MachineConfig brings in the same one.
-pub(super) const KERNEL_ARGUMENT: &str = "kernel argument ";
+const KERNEL_ARGUMENT: &str = "kernel argument ";
+const EXTENSION: &str = "extension ";
+/// The names of parts that are appended, also if another MachineConfig brings in the same one.
+pub(super) const APPENDED: [&str; 2] = [KERNEL_ARGUMENT, EXTENSION];
 
 /// The parts that one object brings in, or that a rendered configuration consists of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,7 +47,7 @@ fn add_machine_config(entries: &mut Entries, spec: &Value) {
         match field.as_str() {
             "config" => add_ignition(entries, value),
             "kernelArguments" => add_each(entries, KERNEL_ARGUMENT, value),
-            "extensions" => add_each(entries, "extension ", value),
+            "extensions" => add_each(entries, EXTENSION, value),
             "kernelType" if value == "default" => {}
             // What is not set is not brought in.
             other
@@ -70,7 +72,14 @@ fn add_ignition(entries: &mut Entries, config: &Value) {
                         .map_or_else(|| list.strip_suffix('s').unwrap_or(list).to_owned(), |stem| format!("{stem}y"));
                     for item in items.as_array().into_iter().flatten() {
                         let id = item["path"].as_str().or(item["name"].as_str()).or(item["device"].as_str());
-                        add_value(entries, &format!("{name} {}", id.unwrap_or_default()), item);
+                        let (id, mut item) = (id.unwrap_or_default().to_owned(), item.clone());
+                        if let Some(fields) =
+                            item.as_object_mut().filter(|fields| fields.get("overwrite") == Some(&json!(true)))
+                        {
+                            // The machine-config operator adds it where it is missing.
+                            fields.remove("overwrite");
+                        }
+                        add_value(entries, &format!("{name} {id}"), &item);
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Compares what an object brings in with the rendered configuration of a pool.
 
-use super::contents::{Contents, KERNEL_ARGUMENT};
+use super::contents::{APPENDED, Contents};
 use super::disruption::DisruptionPolicy;
 use crate::cluster::pool::Pool;
 use change::restarts::NodeEffect;
@@ -47,9 +47,9 @@ pub fn pool_change(
     policy: &DisruptionPolicy,
 ) -> PoolChange {
     let running = &configuration.contents.0;
-    // Arguments are appended, so those of an object that is not rendered yet are new, also where another object brings in the same.
+    // What is appended of an object that is not rendered yet is new, also where another object brings in the same.
     let is_rendered = pool.sources.iter().any(|source| source == name);
-    let is_new = |entry: &str| entry.starts_with(KERNEL_ARGUMENT) && !is_rendered;
+    let is_new = |entry: &str| !is_rendered && APPENDED.iter().any(|prefix| entry.starts_with(prefix));
     let mut changed: BTreeSet<&str> = BTreeSet::new();
     for (entry, value) in after.into_iter().flat_map(|contents| &contents.0) {
         if running.get(entry) != Some(value) || is_new(entry) {
