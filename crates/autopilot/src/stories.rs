@@ -9,6 +9,7 @@ mod document_races;
 mod documents;
 mod drift;
 mod empty_values;
+mod every_condition;
 mod fights;
 mod handback;
 mod kinds;

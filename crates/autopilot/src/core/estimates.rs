@@ -5,15 +5,15 @@ use super::managed::Managed;
 use super::timers::Timer;
 use crate::notice::State;
 use catalog::Part;
-use catalog::rollout::{Change, Configuration, Contribution, Estimate, Readings, Unread};
+use catalog::rollout::{Change, Configuration, Contribution, Estimate, PoolEstimate, Readings, Unread};
 use change::{Backoff, Impact, Key, Kind, Moment, Reason, Restarts};
 use protocol::{Command, WatchTarget};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// That a pool runs something already is true for so long after it was read: the machine-config operator follows a change of a MachineConfig
-/// after five seconds, and our write needs a moment.
+/// What a pool runs and how it is holds for so long after it was read: the machine-config operator follows a change of a MachineConfig after
+/// five seconds, and our write needs a moment.
 const FRESH: Duration = Duration::from_secs(4);
 const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 /// A read that has failed so often is reported.
@@ -42,6 +42,8 @@ pub(crate) struct Outlook {
     pub(crate) is_running: bool,
     /// Why the pools cannot take a change now.
     pub(crate) why_not_ready: Option<String>,
+    /// Whether the pools were read just now: what is older is good enough to hold a write, but not to make one.
+    pub(crate) is_fresh: bool,
 }
 
 /// How far an estimate is.
@@ -60,7 +62,10 @@ impl Core {
     pub(super) fn outlook(&self, key: &Key) -> Option<Outlook> {
         let object = self.objects.get(key).filter(|object| object.object.impact == Impact::High)?;
         let Progress::Done(estimate) = self.estimate(object) else { return None };
+        let has_reads = estimate.pools.iter().any(|pool| pool.change.is_some());
+        let is_fresh = |pool: &PoolEstimate| self.estimates.is_fresh(&pool.pool.name, self.now.monotonic);
         Some(Outlook {
+            is_fresh: !has_reads || estimate.pools.iter().all(is_fresh),
             restarts: estimate.restarts(self.surroundings.nodes()),
             is_running: estimate.changes_nothing(),
             why_not_ready: estimate.why_not_ready(),
@@ -92,15 +97,17 @@ impl Core {
         let change = Change { name: &object.object.key.name, before, after };
         let (watched, policy) = (self.surroundings.pools(), self.surroundings.disruption_policy());
         match self.estimates.readings.estimate(&change, watched, policy) {
-            Ok(estimate) if estimate.changes_nothing() => {
-                let names = estimate.pools.iter().map(|estimate| &estimate.pool.name);
-                let late = names.filter(|name| !self.estimates.is_fresh(name, self.now.monotonic));
-                let late: BTreeSet<Unread> = late.cloned().map(Unread::Pool).collect();
-                if late.is_empty() { Progress::Done(estimate) } else { Progress::Unread(late) }
-            }
             Ok(estimate) => Progress::Done(estimate),
             Err(unread) => Progress::Unread(unread),
         }
+    }
+
+    /// Reads the pools of an object again, because it is to be written.
+    pub(super) fn refresh_estimate(&mut self, key: &Key) {
+        let now = self.now.monotonic;
+        let Estimates { readings, read_at, .. } = &mut self.estimates;
+        readings.pools.retain(|name, _| read_at.get(name).is_some_and(|at| now <= at.after(FRESH)));
+        self.request_estimate(key);
     }
 
     /// Reads what an estimate needs; then the object is decided about again.

@@ -51,6 +51,9 @@ impl Core {
                 }
             },
         };
+        if outlook.as_ref().is_some_and(|outlook| !outlook.is_fresh) && matches!(decision.verdict, Verdict::Write(..)) {
+            return self.refresh_estimate(key);
+        }
         if object.removal.is_none() {
             self.records.forget_deletion(key);
         }

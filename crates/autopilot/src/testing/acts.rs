@@ -18,7 +18,10 @@ impl TestBed {
     /// Somebody changes an object by a plain update; the change is a merge patch.
     pub(crate) fn edit(&mut self, manager: &str, key: &str, change: &Value) {
         let key = self.key(key);
-        self.server.update(manager, &key, |object| merge(object, change)).expect("it can be changed");
+        let stored = self.server.update(manager, &key, |object| merge(object, change)).expect("it can be changed");
+        if let Some(stored) = stored.filter(|_| key.kind.kind == "MachineConfigPool") {
+            self.promises.pool_changed(&key.name, &stored.object, self.server.now);
+        }
     }
 
     /// Somebody applies an object, without force; false if that conflicts.

@@ -71,6 +71,8 @@ pub(crate) struct TestBed {
     pub(crate) faults: BTreeMap<Key, VecDeque<Fault>>,
     pub(crate) refusals: BTreeMap<Key, Fault>,
     pub(crate) failing_reads: usize,
+    /// The kind whose objects cannot be read one by one.
+    pub(crate) unreadable: Option<String>,
     /// Kinds whose watches report nothing, not even that they are lost.
     pub(crate) silent: BTreeSet<String>,
     /// The writes of the core that were carried out.
@@ -150,6 +152,7 @@ impl TestBed {
             faults: BTreeMap::new(),
             refusals: BTreeMap::new(),
             failing_reads: 0,
+            unreadable: None,
             silent: BTreeSet::new(),
             made: Vec::new(),
             notices: Vec::new(),

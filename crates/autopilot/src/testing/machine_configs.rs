@@ -113,12 +113,8 @@ impl TestBed {
             }
             Action::Delete => self.server.delete(OPERATOR, &key, None).map(|_| ()),
         };
-        if write.kind == Kind::Pool {
-            let wanted = self
-                .server
-                .get(&key)
-                .and_then(|stored| stored.object["spec"]["configuration"]["name"].as_str().map(str::to_owned));
-            self.promises.pool_wants(&write.name, wanted.unwrap_or_default(), self.server.now);
+        if let Some(stored) = self.server.get(&key).filter(|_| write.kind == Kind::Pool) {
+            self.promises.pool_changed(&write.name, &stored.object, self.server.now);
         }
         outcome.is_ok()
     }

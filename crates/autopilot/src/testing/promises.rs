@@ -5,10 +5,12 @@ use crate::testing::fields::leaves;
 use crate::testing::requests::Made;
 use crate::testing::stored::Stored;
 use api::{FIELD_MANAGER, annotation};
+use catalog::Part;
 use change::consent::Needed;
 use change::{Consent, Digest, Effect, Impact, Key};
 use jiff::{SignedDuration, Timestamp};
 use protocol::{Body, Event, WatchEvent, Write};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the promises depend on.
@@ -22,8 +24,15 @@ pub(crate) struct Promises {
     asked: BTreeMap<Key, BTreeSet<Digest>>,
     /// The approved digests that were used: none is used twice.
     used: BTreeSet<Digest>,
-    /// The configurations that each pool was to run, each since when.
-    wanted: BTreeMap<String, Vec<(Timestamp, String)>>,
+    /// What each pool was to run, and why it could take no change, each since when.
+    pools: BTreeMap<String, Vec<(Timestamp, PoolPhase)>>,
+}
+
+/// What matters of a pool.
+#[derive(Debug, Clone, PartialEq)]
+struct PoolPhase {
+    wanted: String,
+    why_not_ready: Option<String>,
 }
 
 /// What a pool was to run so long ago may still count as what it runs.
@@ -58,11 +67,13 @@ impl Promises {
         self.covered.clear();
     }
 
-    /// A pool is to run this configuration from now on.
-    pub(crate) fn pool_wants(&mut self, pool: &str, name: String, now: Timestamp) {
-        let wanted = self.wanted.entry(pool.to_owned()).or_default();
-        if wanted.last().is_none_or(|(_, last)| *last != name) {
-            wanted.push((now, name));
+    /// A pool is like this from now on.
+    pub(crate) fn pool_changed(&mut self, name: &str, object: &Value, now: Timestamp) {
+        let Ok(Part::Pool(pool)) = Part::read("MachineConfigPool", &object.to_string()) else { return };
+        let phase = PoolPhase { why_not_ready: pool.why_not_ready(), wanted: pool.wanted_configuration };
+        let phases = self.pools.entry(name.to_owned()).or_default();
+        if phases.last().is_none_or(|(_, last)| *last != phase) {
+            phases.push((now, phase));
         }
     }
 
@@ -121,8 +132,14 @@ impl Promises {
         rendered: &BTreeMap<String, String>,
     ) {
         let covered = self.covered.remove(&made.write.key).unwrap_or_default();
-        let runs = rendered.iter().all(|(pool, name)| self.has_wanted(pool, name, covered.sent_at));
-        if before.map(content) != after.map(content) && !runs {
+        let runs = |pool: &str, name: &str| self.recently(pool, covered.sent_at).any(|phase| phase.wanted == name);
+        let changed: Vec<&String> =
+            rendered.iter().filter(|(pool, name)| !runs(pool, name)).map(|(pool, _)| pool).collect();
+        if before.map(content) != after.map(content) && !changed.is_empty() {
+            for pool in changed {
+                let is_ready = self.recently(pool, covered.sent_at).any(|phase| phase.why_not_ready.is_none());
+                assert!(is_ready, "pool {pool} is not healthy: {made}");
+            }
             assert!(covered.is_waived || !covered.approved.is_empty(), "nodes restart without an approval: {made}");
             if !covered.is_waived {
                 self.used.extend(covered.approved);
@@ -130,12 +147,13 @@ impl Promises {
         }
     }
 
-    /// Whether a pool was to run this configuration when a write was sent, or shortly before.
-    fn has_wanted(&self, pool: &str, name: &str, sent_at: Timestamp) -> bool {
+    /// What a pool was like when a write was sent, or shortly before.
+    fn recently(&self, pool: &str, sent_at: Timestamp) -> impl Iterator<Item = &PoolPhase> {
         let earliest = sent_at.checked_sub(FRESH).unwrap_or(sent_at);
-        let wanted = self.wanted.get(pool).map(Vec::as_slice).unwrap_or_default();
-        let ends = wanted.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
-        wanted.iter().zip(ends).any(|((_, wanted), end)| wanted == name && end.is_none_or(|end| end >= earliest))
+        let phases = self.pools.get(pool).map(Vec::as_slice).unwrap_or_default();
+        let ends = phases.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
+        let recent = phases.iter().zip(ends).filter(move |(_, end)| end.is_none_or(|end| end >= earliest));
+        recent.map(|((_, phase), _)| phase)
     }
 }
 

@@ -112,7 +112,8 @@ impl TestBed {
                 Event::Refetched(key, found)
             }
             Command::Inspect { key, .. } => {
-                let found = match self.fault_of_reads() {
+                let is_unreadable = self.unreadable.as_ref() == Some(&key.kind.kind);
+                let found = match self.fault_of_reads().or(is_unreadable.then(|| "forbidden".to_owned())) {
                     Some(why) => Err(why),
                     None => Ok(self.server.inspect(&key)),
                 };
