@@ -19,6 +19,8 @@ pub struct Node {
     pub pool: Option<String>,
     /// Another one after every restart; empty if it is not known.
     pub boot_id: String,
+    /// The zone it is in, and when it was created: the nodes of a pool are updated by zone, the oldest first.
+    pub turn: (String, String),
 }
 
 /// The parts of a node that its facts are derived from; they are not stored.
@@ -27,6 +29,8 @@ pub(crate) struct NodeDescription {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) boot_id: String,
+    /// The `metadata.creationTimestamp`.
+    pub(crate) created: String,
     /// The `status.capacity`.
     pub(crate) capacity: BTreeMap<String, String>,
 }
@@ -37,7 +41,9 @@ impl Node {
         let roles = description.labels.keys().filter_map(|label| label.strip_prefix(ROLE));
         let (name, roles) = (name.to_owned(), roles.map(str::to_owned).collect());
         let (pool, boot_id) = (pool(&description.annotations), description.boot_id.clone());
-        Node { name, roles, hardware: Hardware::of(description), pool, boot_id }
+        let zone = description.labels.get("topology.kubernetes.io/zone").cloned().unwrap_or_default();
+        let turn = (zone, description.created.clone());
+        Node { name, roles, hardware: Hardware::of(description), pool, boot_id, turn }
     }
 
     /// Whether it has a role.
@@ -61,8 +67,8 @@ impl NodeDescription {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         let capacity = capacity.iter().map(|resource| ((*resource).to_owned(), "1".to_owned())).collect();
-        let boot_id = String::new();
-        NodeDescription { labels: map(labels), annotations: map(annotations), boot_id, capacity }
+        let (labels, annotations) = (map(labels), map(annotations));
+        NodeDescription { labels, annotations, capacity, ..NodeDescription::default() }
     }
 }
 

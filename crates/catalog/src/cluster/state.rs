@@ -66,7 +66,8 @@ impl Part {
                 let annotations = metadata.annotations.unwrap_or_default();
                 let capacity = status.capacity.unwrap_or_default();
                 let boot_id = status.node_info.and_then(|info| info.boot_id).unwrap_or_default();
-                Part::Node(Node::of(&name, &NodeDescription { labels, annotations, boot_id, capacity }))
+                let created = metadata.creation_timestamp.unwrap_or_default();
+                Part::Node(Node::of(&name, &NodeDescription { labels, annotations, boot_id, created, capacity }))
             }
             ("MachineConfigPool", _) => Part::Pool(Pool {
                 paused: spec.paused.unwrap_or_default(),
@@ -187,8 +188,10 @@ struct RawObject {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RawMetadata {
     name: String,
+    creation_timestamp: Option<String>,
     generation: Option<i64>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,

@@ -82,8 +82,10 @@ impl Estimate {
         let mut pools = Vec::new();
         for estimate in concerned {
             let pool = &estimate.pool;
-            let names = nodes.iter().filter(|node| pool_of(node) == Some(pool.name.as_str()));
-            let names: Vec<String> = names.map(|node| node.name.clone()).collect();
+            let members = nodes.iter().filter(|node| pool_of(node) == Some(pool.name.as_str()));
+            let mut members: Vec<&Node> = members.collect();
+            members.sort_by_key(|node| (&node.turn, &node.name));
+            let names: Vec<String> = members.into_iter().map(|node| node.name.clone()).collect();
             pools.push(pool.name.clone());
             if names.is_empty() {
                 continue;
@@ -190,6 +192,17 @@ mod tests {
             printed(vec![paused]),
             "restarts one node of pool infra: i0 (pool infra is paused: not before it is resumed)"
         );
+    }
+
+    #[test]
+    fn nodes_are_updated_by_zone_and_the_oldest_first() {
+        let node = |name: &str, zone: &str, created: &str| Node {
+            turn: (zone.to_owned(), created.to_owned()),
+            ..node(name, &["worker"], None)
+        };
+        let nodes = [node("a", "z2", "1"), node("b", "z1", "2"), node("c", "z1", "1"), node("d", "z1", "1")];
+        let restarts = of(vec![estimate(pool("worker", 4), None)]).restarts(&nodes);
+        assert_eq!(restarts.nodes, ["c", "d", "b", "a"]);
     }
 
     #[test]
