@@ -102,7 +102,7 @@ fn a_deleted_kubelet_config_takes_its_machine_config_along_and_the_older_one_cou
     assert!(!run.snapshot.kubelet_configs.contains_key("newer"));
     assert!(!run.snapshot.machine_configs.contains_key(SECOND));
     assert_eq!(running(&run)["maxPods"], 400);
-    // One that vanishes without a word, and a new one, whose number is not used again while others have one.
+    // One that disappears without its finalizer.
     run.snapshot.kubelet_configs.remove("older");
     run.finish();
     assert!(!run.snapshot.machine_configs.contains_key(FIRST));
