@@ -40,15 +40,8 @@ pub(crate) fn specs(sorted: &[&Value]) -> Value {
     let last = |key: &str| sorted.iter().filter_map(|spec| spec[key].as_str()).rfind(|text| !text.is_empty());
     let mut kernel_types = sorted.iter().filter_map(|spec| spec["kernelType"].as_str());
     let kernel_type = kernel_types.rfind(|kind| !["", "default"].contains(kind));
-    let all = |key: &str| {
-        let mut values: Vec<&Value> = Vec::new();
-        for value in sorted.iter().filter_map(|spec| spec[key].as_array()).flatten() {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        json!(values)
-    };
+    // Appended as they are, also where one is there already.
+    let all = |key: &str| sorted.iter().filter_map(|spec| spec[key].as_array()).flatten().cloned().collect::<Value>();
     json!({
         "config": config,
         "kernelArguments": all("kernelArguments"),

@@ -109,7 +109,7 @@ fn a_later_name_wins_and_lists_are_merged_by_their_keys() {
     // The order of the arguments does not matter.
     let rendered = render(&pool("worker", &["worker"]), [&second, &first]).unwrap().machine_config;
     let spec = &rendered["spec"];
-    assert_eq!(spec["kernelArguments"], json!(["a", "b", "c"]));
+    assert_eq!(spec["kernelArguments"], json!(["a", "b", "b", "c"]));
     assert_eq!((&spec["kernelType"], &spec["fips"]), (&json!("realtime"), &json!(true)));
     assert_eq!((&spec["osImageURL"], &spec["extensions"]), (&json!("new"), &json!(["usbguard"])));
     assert_eq!(
