@@ -3,6 +3,7 @@
 use super::contents::{APPENDED, Contents};
 use super::disruption::DisruptionPolicy;
 use crate::cluster::pool::Pool;
+use change::Digest;
 use change::restarts::NodeEffect;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -50,9 +51,11 @@ pub fn pool_change(
     // What is appended of an object that is not rendered yet is new, also where another object brings in the same.
     let is_rendered = pool.sources.iter().any(|source| source == name);
     let is_new = |entry: &str| !is_rendered && APPENDED.iter().any(|prefix| entry.starts_with(prefix));
+    // What it brings in already is not changed now, whether nodes follow it or not.
+    let is_there = |entry: &String, value: &Digest| before.is_some_and(|before| before.0.get(entry) == Some(value));
     let mut changed: BTreeSet<&str> = BTreeSet::new();
     for (entry, value) in after.into_iter().flat_map(|contents| &contents.0) {
-        if running.get(entry) != Some(value) || is_new(entry) {
+        if !is_there(entry, value) && (running.get(entry) != Some(value) || is_new(entry)) {
             changed.insert(entry);
         }
     }
@@ -119,6 +122,10 @@ mod tests {
         assert_eq!(changed(Some(&one), Some(&both)), "file /etc/b");
         assert_eq!(changed(Some(&one), None), "file /etc/a", "it leaves the pool");
         assert_eq!(changed(Some(&two), None), "");
+        let (foreign, edited) =
+            (files(&[file("/etc/a", "1"), file("/etc/c", "1")]), files(&[file("/etc/a", "2"), file("/etc/c", "1")]));
+        let (foreign, edited) = (machine_config(&foreign), machine_config(&edited));
+        assert_eq!(changed(Some(&edited), Some(&foreign)), "", "what somebody else added is not our change");
     }
 
     #[test]
