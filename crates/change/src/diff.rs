@@ -6,10 +6,11 @@ mod walk;
 
 use crate::content;
 use crate::fields::entry::Entry;
-use crate::fields::redact::Place;
+use crate::fields::redact::{Place, REDACTED};
 use crate::object::key::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 use walk::Walk;
 
 /// One difference between an object as it is and as it would be.
@@ -62,6 +63,50 @@ pub enum Shown {
     Redacted,
     /// It is not known.
     Unknown,
+}
+
+/// The value in one line.
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shown::Value(value) => value.fmt(f),
+            Shown::Summary(summary) => write!(f, "({summary})"),
+            Shown::Redacted => f.write_str(REDACTED),
+            Shown::Unknown => f.write_str("its value"),
+        }
+    }
+}
+
+/// The difference in one line; of a text that changes, only how many lines do.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { path, edit } = self;
+        match edit {
+            Edit::Added { after: Shown::Summary(summary) } if summary.is_empty() => f.write_str(path),
+            Edit::Added { after: Shown::Summary(summary) } => write!(f, "{path} ({summary})"),
+            Edit::Added { after } => write!(f, "{path}: {after}"),
+            Edit::Removed { before: Shown::Unknown } => f.write_str(path),
+            Edit::Removed { before: Shown::Summary(summary) } => write!(f, "{path} ({summary})"),
+            Edit::Removed { before } => write!(f, "{path}: {before}"),
+            Edit::Changed { before: Shown::Redacted, after: Shown::Redacted } => write!(f, "{path}: {REDACTED}"),
+            Edit::Changed { before, after } => write!(f, "{path}: {before} -> {after}"),
+            Edit::Lines { lines } => {
+                let count = |sign: char| lines.iter().filter(|line| line.starts_with(sign)).count();
+                write!(f, "{path}: {} lines removed, {} added", count('-'), count('+'))
+            }
+        }
+    }
+}
+
+impl Edit {
+    /// `+`, `-` or `~`.
+    pub fn sign(&self) -> char {
+        match self {
+            Edit::Added { .. } => '+',
+            Edit::Removed { .. } => '-',
+            Edit::Changed { .. } | Edit::Lines { .. } => '~',
+        }
+    }
 }
 
 /// What an apply does to an object, from the server's own answer to a dry run: the fields that our manager owns before or after it.

@@ -1,6 +1,6 @@
 //! Runs the core against the model: carries out its commands, delivers answers and watch events, and moves the clock.
 
-use crate::core::{Config, Core};
+use crate::core::{Config, Core, Previews};
 use crate::notice::Notice;
 use crate::status::StatusLine;
 use crate::testing::pack::{NAMESPACE, Pack};
@@ -109,7 +109,7 @@ impl TestBed {
             prune: true,
             images: BTreeMap::new(),
             writes: true,
-            previews: false,
+            previews: Previews::Off,
         };
         let core = Core::new(config.clone(), catalog.clone(), start_of(started));
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);
@@ -225,7 +225,7 @@ impl TestBed {
 
     /// The status of a new core that writes nothing and sees this cluster once.
     pub(crate) fn observe(&self) -> Vec<StatusLine> {
-        let config = Config { writes: false, previews: true, ..self.config.clone() };
+        let config = Config { writes: false, previews: Previews::Check, ..self.config.clone() };
         let mut observer = self.fork(config);
         observer.refusals = self.refusals.clone();
         observer.run();

@@ -27,6 +27,13 @@ pub(super) fn without_files(object: &Value) -> Value {
             && is_named(fields.get(key), name_of(pointer))
         {
             fields.remove(key);
+            let is_empty = fields.is_empty();
+            // What held nothing else is no difference either.
+            if let Some((above, parent)) = parent.rsplit_once('/').filter(|_| is_empty)
+                && let Some(fields) = object.pointer_mut(above).and_then(Value::as_object_mut)
+            {
+                fields.remove(parent);
+            }
         }
     }
     object

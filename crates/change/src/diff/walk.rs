@@ -7,8 +7,8 @@ use crate::fields::redact::Place;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// An added map or list that is longer as text is shown part by part.
-const SHORT: usize = 60;
+/// An added map or list that does not fit into a line with its path is shown part by part.
+const LINE: usize = 72;
 /// Fields that tell the items of a list apart, in this order.
 const NAMES: [&str; 6] = ["name", "key", "path", "id", "port", "type"];
 
@@ -125,12 +125,12 @@ impl Walk {
         let place = place.of(value);
         match value {
             _ if self.is_stamp() => {}
-            Value::Object(fields) if self.path.is_empty() || self.has_stamps() || is_long(value, place) => {
+            Value::Object(fields) if self.path.is_empty() || self.has_stamps() || self.is_long(value, place) => {
                 for (key, value) in fields {
                     self.at(&format!(".{key}"), |walk| walk.added(value, place.field(key)));
                 }
             }
-            Value::Array(items) if is_long(value, place) => {
+            Value::Array(items) if self.is_long(value, place) => {
                 let is_plain = |item: &Value| !item.is_object() && !item.is_array();
                 if items.iter().all(is_plain) {
                     return self.at("[]", |walk| items.iter().for_each(|item| walk.added(item, place)));
@@ -143,6 +143,11 @@ impl Walk {
             }
             _ => self.push(Edit::Added { after: shown(value, place) }),
         }
+    }
+
+    fn is_long(&self, value: &Value, place: Place) -> bool {
+        let shown = place.shown(value);
+        shown.is_some_and(|shown| self.path.chars().count() + shown.to_string().chars().count() > LINE)
     }
 
     /// Whether the place is a label or annotation that we write beside what is wanted.
@@ -164,10 +169,6 @@ fn shown(value: &Value, place: Place) -> Shown {
         Some(Value::String(text)) if text.contains('\n') => Shown::Summary(lines::count(&text)),
         Some(value) => Shown::Value(value),
     }
-}
-
-fn is_long(value: &Value, place: Place) -> bool {
-    place.shown(value).is_some_and(|shown| shown.to_string().chars().count() > SHORT)
 }
 
 /// A name for every item of a list by this field, if all have one and no two the same.
