@@ -17,6 +17,7 @@ mod many_deletions;
 mod nodes;
 mod overrides;
 mod overview;
+mod plan;
 mod prune;
 mod reads;
 mod redaction;

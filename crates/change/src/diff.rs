@@ -144,6 +144,7 @@ pub fn of_wanted(live: Option<&Value>, wanted: &Value, removed: &[String]) -> Ve
             for change in content::changes(&object, &stripped(live), false).0 {
                 // What may not be shown is left out already.
                 walk.at(&change.path, |walk| match &change.values {
+                    _ if walk.is_stamp() => {}
                     None => walk.push(Edit::Changed { before: Shown::Redacted, after: Shown::Redacted }),
                     Some(values) => walk.whole(values.before.as_ref(), Some(&values.after), Place::default()),
                 });

@@ -46,18 +46,18 @@ impl Core {
         item.operation = Some(intent.operation);
         item.impact = Some(object.object.impact);
         if let Some(reason) = held {
-            (item.state, item.why) = (state_of(reason), reason.to_string());
+            // An override is refused, and something else is done in spite of that.
+            let state = if intent.is_held { state_of(reason) } else { ItemState::Ready };
+            (item.state, item.why) = (state, reason.to_string());
             item.approval = reason.asked().copied().filter(|_| item.state == ItemState::Waiting);
             item.needs_approval = matches!(reason, Reason::NeedsApproval { .. } | Reason::ManyDeletions { .. });
         }
         match &intent.stage {
-            Stage::Unchanged => {
-                // It is as it should be, whatever waits or is refused beside it.
-                if item.state == ItemState::Waiting {
-                    item.operation = Some(Operation::Record);
-                }
-                held?;
+            // It is as it should be, apart from what is refused.
+            Stage::Unchanged if !intent.is_held => {
+                (item.state, item.operation) = (state_of(held?), None);
             }
+            Stage::Unchanged => item.operation = Some(Operation::Record),
             Stage::Refused(message) => {
                 let reason = Reason::RefusedByServer { message: message.clone() };
                 (item.state, item.why) = (ItemState::Failed, reason.to_string());

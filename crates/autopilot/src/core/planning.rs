@@ -11,16 +11,23 @@ use crate::notice::ObjectNotice;
 use crate::plan::{Operation, Source};
 use crate::removal::{Removal, decide_removal};
 use crate::status::ObjectState;
+use api::annotation;
 use change::gate::{Conditions, PoolState};
+use change::now::later;
 use change::{
-    Approval, Consent, Difference, Digest, Edit, Effect, Impact, Key, Live, ManagedFields, Manifest, Planned,
+    Approval, Consent, Difference, Digest, Edit, Effect, Entry, Impact, Key, Live, ManagedFields, Manifest, Planned,
     Precondition, Reason, Shown, Window, content, diff,
 };
+use jiff::Timestamp;
 use protocol::{Command, WatchTarget, WriteError};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// An object that has changed so often during one evaluation is compared here.
 const MOST_STALE: u32 = 3;
+
+/// Times in managedFields are in seconds, and clocks differ a little.
+const JUST_NOW: Duration = Duration::from_secs(3);
 
 /// What would be done to one object.
 #[derive(Debug)]
@@ -39,7 +46,7 @@ pub(crate) struct Intent {
     /// Whether nothing is known to differ: one apply after a start usually changes nothing.
     is_quiet: bool,
     /// Whether it waits, so that it does not count as done.
-    is_held: bool,
+    pub(crate) is_held: bool,
     stale: u32,
 }
 
@@ -261,7 +268,10 @@ impl Core {
         let content = object.content.as_deref();
         let content = content.filter(|content| content["metadata"]["resourceVersion"].as_str() == version);
         let stage = match &intent.stage {
-            Stage::Answered(answer) if live.is_some_and(|live| is_unchanged(live, answer)) => Stage::Unchanged,
+            Stage::Answered(answer) if live.is_some_and(|live| is_unchanged(live, answer, self.now.wall)) => {
+                Stage::Unchanged
+            }
+            Stage::Answered(answer) if content.is_some_and(|content| *content == **answer) => Stage::Unchanged,
             Stage::Unanswered(_) if intent.is_quiet => Stage::Unchanged,
             Stage::Answered(_) | Stage::Unanswered(_)
                 if live.is_some() && content.is_none() && unreadable.is_none() =>
@@ -300,9 +310,16 @@ fn operation_of(effect: &Effect, write: &PendingWrite, notice: Option<&ObjectNot
     }
 }
 
-/// Whether the server's answer is the object as it is: any change shows in managedFields, at least as another time.
-fn is_unchanged(live: &Live, answer: &Value) -> bool {
-    live.managed_fields.value() == answer["metadata"]["managedFields"]
+/// Whether the server's answer is known to be the object as it is, without its content: any change shows in managedFields, at least as
+/// another time, unless the last one was made in the same second.
+fn is_unchanged(live: &Live, answer: &Value, now: Timestamp) -> bool {
+    let metadata = &answer["metadata"];
+    let is_same = |key: &&str| metadata["annotations"][*key].as_str() == live.annotations.get(*key).map(String::as_str);
+    let claim = live.managed_fields.entries();
+    let written: Option<Timestamp> = Entry::ours(&claim, api::FIELD_MANAGER).and_then(|entry| entry.time.parse().ok());
+    written.is_some_and(|written| later(written, JUST_NOW) < now)
+        && annotation::OURS.iter().all(|key| is_same(key))
+        && live.managed_fields.value() == metadata["managedFields"]
 }
 
 /// The keys that are set in documents. What they are may be secret.

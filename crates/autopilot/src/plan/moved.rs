@@ -54,7 +54,7 @@ impl fmt::Display for Moved {
                 }
                 let differs = |these: &[Difference], others: &[Difference]| {
                     let differing = these.iter().filter(|difference| !others.contains(difference));
-                    differing.map(ToString::to_string).collect::<Vec<_>>()
+                    differing.map(signed).collect::<Vec<_>>()
                 };
                 let before = differs(&planned.diff, &now.diff);
                 let after = differs(&now.diff, &planned.diff);
@@ -77,10 +77,14 @@ fn list(differences: &[String]) -> String {
 fn words(item: &Item) -> String {
     match item.operation {
         Some(Operation::Change) if !item.diff.is_empty() => {
-            let all: Vec<String> = item.diff.iter().map(ToString::to_string).collect();
+            let all: Vec<String> = item.diff.iter().map(signed).collect();
             format!("change {}", all.join("; "))
         }
         Some(operation) => operation.to_string(),
         None => item.why.clone(),
     }
+}
+
+fn signed(difference: &Difference) -> String {
+    format!("{} {difference}", difference.edit.sign())
 }

@@ -2,6 +2,7 @@
 
 use crate::core::{Config, Core, Previews};
 use crate::notice::Notice;
+use crate::plan::Plan;
 use crate::status::StatusLine;
 use crate::testing::pack::{NAMESPACE, Pack};
 use crate::testing::print;
@@ -230,6 +231,15 @@ impl TestBed {
         observer.refusals = self.refusals.clone();
         observer.run();
         observer.core.status()
+    }
+
+    /// The plan of a new core that writes nothing and sees this cluster once.
+    pub(crate) fn plan(&self) -> Plan {
+        let mut observer = self.fork(Config { writes: false, previews: Previews::Diff, ..self.config.clone() });
+        observer.refusals = self.refusals.clone();
+        observer.run();
+        assert_eq!(observer.made.len(), 0, "a plan writes nothing");
+        observer.core.plan()
     }
 
     /// A new core with this configuration on a copy of the cluster.

@@ -151,7 +151,7 @@ impl Walk {
     }
 
     /// Whether the place is a label or annotation that we write beside what is wanted.
-    fn is_stamp(&self) -> bool {
+    pub(super) fn is_stamp(&self) -> bool {
         let key = [".metadata.labels.", ".metadata.annotations."].iter().find_map(|map| self.path.strip_prefix(map));
         key.is_some_and(|key| key.starts_with(api::annotation::PREFIX))
     }
