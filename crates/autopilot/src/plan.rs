@@ -210,7 +210,12 @@ impl fmt::Display for Plan {
                 parts.push(format!("{count} to {operation}"));
             }
         }
-        let mut text = if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") };
+        let mut text = match (parts.is_empty(), self.in_sync) {
+            (true, 0) => "nothing to do".to_owned(),
+            (true, 1) => "nothing to do; 1 object is in sync".to_owned(),
+            (true, count) => format!("nothing to do; {count} objects are in sync"),
+            (false, _) => parts.join(", "),
+        };
         let approvals: Vec<&Item> = pending().filter(|item| item.needs_approval).collect();
         if !approvals.is_empty() {
             let mut digests: Vec<String> =

@@ -3,6 +3,8 @@
 mod document;
 mod markdown;
 mod offline;
+#[cfg(test)]
+mod samples;
 mod text;
 
 use super::evaluation::Evaluation;
@@ -15,7 +17,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(super) use document::Document;
+pub(super) use document::{Document, cluster_of};
 
 /// Exit codes: 0 nothing to do, 2 changes are pending, 1 an error: no plan, or one that is incomplete because an object is refused by the
 /// API server, could not be read, or its asset cannot be rendered.

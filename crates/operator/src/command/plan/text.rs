@@ -29,7 +29,7 @@ pub(super) fn print(plan: &Plan, is_offline: bool, full: bool, colour: bool) -> 
     let is_long = !full && shown.len() > LONG;
     if is_long {
         shown = all(Detail::Brief);
-        shown.insert(0, format!("{plan}\n"));
+        shown.insert(0, wrapped(&plan.to_string(), ""));
     }
     let mut text: String =
         shown.iter().map(|line| format!("{}\n", if colour { coloured(line) } else { line.clone() })).collect();
@@ -49,7 +49,7 @@ pub(super) fn print(plan: &Plan, is_offline: bool, full: bool, colour: bool) -> 
     for remark in remarks(plan, is_offline) {
         text.push_str(&wrapped(&remark, ""));
     }
-    text.push_str(&format!("{plan}\n"));
+    text.push_str(&wrapped(&plan.to_string(), ""));
     text
 }
 
@@ -61,7 +61,11 @@ fn lines(item: &Item, detail: Detail) -> Vec<String> {
     if is_record(item) && detail != Detail::Full {
         return Vec::new();
     }
-    let mut lines = vec![format!("{} {}  {}", sign(item), item.name(), about(item))];
+    let (name, about) = (plain(&format!("{} {}", sign(item), item.name())), about(item));
+    let mut lines = match name.chars().count() + 2 + about.chars().count() <= WIDTH {
+        true => vec![format!("{name}  {about}")],
+        false => vec![name, format!("    {about}")],
+    };
     let mut say = |text: &str| lines.extend(wrapped(text, "    ").lines().map(str::to_owned));
     if !item.disruption.is_empty() {
         say(&item.disruption);
@@ -71,8 +75,8 @@ fn lines(item: &Item, detail: Detail) -> Vec<String> {
         (None, ItemState::Waiting) if item.needs_approval => {
             say("needs approval; the digest to approve is known once the operator has run");
         }
-        (_, ItemState::Ready) => {}
-        (_, ItemState::Waiting | ItemState::Held | ItemState::Failed) => say(&item.why),
+        (_, ItemState::Ready) if item.why.is_empty() => {}
+        (_, ItemState::Ready | ItemState::Waiting | ItemState::Held | ItemState::Failed) => say(&item.why),
     }
     if let Source::None { why: Some(why) } = &item.source {
         lines.extend(wrapped(&format!("no diff: {why}"), "    ").lines().map(str::to_owned));
@@ -82,20 +86,23 @@ fn lines(item: &Item, detail: Detail) -> Vec<String> {
         Detail::Brief => item.needs_approval,
     };
     if is_shown {
-        let diff: Vec<String> = item.diff.iter().flat_map(|difference| of_difference(difference, detail)).collect();
-        match diff.len().checked_sub(LINES) {
-            // One line more is as short as saying that there is one.
-            Some(more) if more > 1 && detail != Detail::Full => {
-                lines.extend_from_slice(&diff[..LINES]);
-                lines.push(format!("    ... {more} more lines: --full"));
-            }
-            _ => lines.extend(diff),
-        }
+        lines.extend(of_item(item, detail == Detail::Full));
     }
     lines
 }
 
-fn sign(item: &Item) -> char {
+/// The difference of one object; unless everything is asked for, only its first lines.
+pub(super) fn of_item(item: &Item, full: bool) -> Vec<String> {
+    let mut lines: Vec<String> = item.diff.iter().flat_map(|difference| of_difference(difference, full)).collect();
+    // One line more is as short as saying that there is one.
+    if let Some(more) = lines.len().checked_sub(LINES).filter(|more| *more > 1 && !full) {
+        lines.truncate(LINES);
+        lines.push(format!("    ... {more} more lines: --full"));
+    }
+    lines
+}
+
+pub(super) fn sign(item: &Item) -> char {
     match (item.state, item.operation) {
         (ItemState::Failed, _) => '!',
         (ItemState::Held, _) | (_, None) => '=',
@@ -130,15 +137,15 @@ pub(super) fn about(item: &Item) -> String {
     [state, operation, impact, digest].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn of_difference(difference: &Difference, detail: Detail) -> Vec<String> {
+fn of_difference(difference: &Difference, full: bool) -> Vec<String> {
     let sign = difference.edit.sign();
     let cut = |line: String| match line.char_indices().nth(WIDTH - 3) {
-        Some((at, _)) if detail != Detail::Full && line.chars().count() > WIDTH => format!("{}...", &line[..at]),
+        Some((at, _)) if !full && line.chars().count() > WIDTH => format!("{}...", &line[..at]),
         _ => line,
     };
     match &difference.edit {
         Edit::Lines { lines } => {
-            let head = format!("    {sign} {}", difference.path);
+            let head = format!("    {sign} {}", plain(&difference.path));
             std::iter::once(head).chain(lines.iter().map(|line| cut(format!("        {}", plain(line))))).collect()
         }
         _ => vec![cut(format!("    {sign} {}", plain(&difference.to_string())))],
