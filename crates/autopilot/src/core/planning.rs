@@ -41,8 +41,8 @@ pub(crate) struct Intent {
     version: Option<String>,
     /// The object that would be applied.
     applied: Option<Manifest>,
-    /// The fields that we give up before, whose values stay.
-    released: Vec<String>,
+    /// Who owns which field after we have given up ignored ones, whose values stay.
+    released: Option<ManagedFields>,
     /// Whether nothing is known to differ: one apply after a start usually changes nothing.
     is_quiet: bool,
     /// Whether it waits, so that it does not count as done.
@@ -81,7 +81,7 @@ struct Intended {
     write: PendingWrite,
     notice: Option<ObjectNotice>,
     approval: Option<u32>,
-    released: Vec<String>,
+    released: Option<ManagedFields>,
 }
 
 impl Core {
@@ -157,13 +157,13 @@ impl Core {
             write: *write,
             notice: decision.notice.clone(),
             approval: decision.approval,
-            released: Vec::new(),
+            released: None,
         };
         if let (PendingWrite::Release, Effect::JsonPatch { patch }) = (write, effect)
             && let Some((after, released)) = self.after_release(key, patch)
             && let Verdict::Write(effect, write) = after.verdict
         {
-            intended = Intended { effect, write, notice: after.notice, released, ..intended };
+            intended = Intended { effect, write, notice: after.notice, released: Some(released), ..intended };
         }
         Some(intended)
     }
@@ -196,8 +196,8 @@ impl Core {
         None
     }
 
-    /// What is decided once ignored fields are given up, and those fields.
-    fn after_release(&self, key: &Key, patch: &Value) -> Option<(Decision, Vec<String>)> {
+    /// What is decided once ignored fields are given up, and who owns which field then.
+    fn after_release(&self, key: &Key, patch: &Value) -> Option<(Decision, ManagedFields)> {
         let object = self.objects.get(key)?;
         let live = object.live()?;
         let step = patch
@@ -208,12 +208,10 @@ impl Core {
         let at = step["path"].as_str()?.strip_prefix("/metadata/managedFields")?;
         *entries.pointer_mut(at)? = step["value"].clone();
         let after = Live { managed_fields: ManagedFields::new(&entries.to_string()), ..live.clone() };
-        let fields = |live: &Live| live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default().fields();
-        let released = fields(live).without(&fields(&after)).paths().collect();
         let policy = self.policy(key);
         let restarts = object.restarts(policy);
         let decision = decide(&Observed { live: Some(&after), ..object.observed(policy, &restarts) }, self.now);
-        Some((decision, released))
+        Some((decision, after.managed_fields))
     }
 
     /// Takes the answer to a dry run; returns it if the server refuses the write.
@@ -340,19 +338,26 @@ fn findings(object: &Managed, intent: &Intent, content: Option<&Value>, unreadab
     let key = &object.object.key;
     let applied = intent.applied.as_ref().map(Manifest::value).unwrap_or_default();
     let live = object.live();
-    let claim = live.and_then(|live| live.managed_fields.claim(api::FIELD_MANAGER)).unwrap_or_default();
-    let is_left = |path: &String| !is_stamp(path) && !is_below(path, &intent.released);
-    let removed: Vec<String> = claim.fields().beyond(&applied).paths().filter(is_left).collect();
+    let owners = intent.released.as_ref().or(live.map(|live| &live.managed_fields));
+    let claim = owners.and_then(|owners| owners.claim(api::FIELD_MANAGER)).unwrap_or_default();
+    let removed: Vec<String> = claim.fields().beyond(&applied).paths().filter(|path| !is_stamp(path)).collect();
+    let content = content.map(|content| {
+        let mut content = content.clone();
+        if let Some(released) = &intent.released {
+            content["metadata"]["managedFields"] = released.value();
+        }
+        content
+    });
+    let content = content.as_ref();
     // An object that exists is compared with its content.
     let is_known = live.is_none() || content.is_some();
-    let (mut diff, source) = match &intent.stage {
+    let (diff, source) = match &intent.stage {
         Stage::Answered(answer) if is_known => (diff::of_answer(content, answer, api::FIELD_MANAGER), Source::Server),
         Stage::Unanswered(why) if is_known => {
             (diff::of_wanted(content, &applied, &removed), Source::Local { why: why.clone() })
         }
         _ => (Vec::new(), Source::None { why: unreadable.map(|why| format!("it could not be read: {why}")) }),
     };
-    diff.retain(|difference| !is_below(&difference.path, &intent.released));
     let planned = match (live, content) {
         (None, _) => Planned::Create,
         (Some(_), content) => {
@@ -366,11 +371,4 @@ fn findings(object: &Managed, intent: &Intent, content: Option<&Value>, unreadab
     let uid = live.map(|live| live.uid.as_str());
     let digest = Approval { key, uid, wanted: intent.wanted.as_ref(), planned: &planned, count: None }.digest();
     Findings { diff, source, digest }
-}
-
-/// Whether a path is one of these, or leads further down.
-fn is_below(path: &str, fields: &[String]) -> bool {
-    fields.iter().any(|field| {
-        path.strip_prefix(field.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    })
 }

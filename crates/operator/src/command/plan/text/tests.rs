@@ -38,7 +38,8 @@ fn a_plan_shows_what_happens_why_not_and_ends_with_a_summary() {
         the server fills in are not shown.
         Plan: 1 to create, 1 to change, 1 to adopt, 1 to delete; 1 needs approval
         (06b9fbb8); 1 waiting; 1 held; 1 failed.
-    "#]].assert_eq(&print(&sample(), false, false, false));
+    "#]]
+    .assert_eq(&print(&sample(), false, false, false));
 }
 
 #[test]
