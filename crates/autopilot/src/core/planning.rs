@@ -6,6 +6,7 @@ use super::writes::Preview;
 use super::{Core, Previews};
 use crate::decide::{Observed, Remembered, decide, is_stamp};
 use crate::decision::{Decision, PendingWrite, Verdict};
+use crate::documents::DocumentEdits;
 use crate::gated::Approvals;
 use crate::notice::ObjectNotice;
 use crate::plan::{Operation, Source};
@@ -316,14 +317,14 @@ fn is_unchanged(live: &Live, answer: &Value, now: Timestamp) -> bool {
     let claim = live.managed_fields.entries();
     let written: Option<Timestamp> = Entry::ours(&claim, api::FIELD_MANAGER).and_then(|entry| entry.time.parse().ok());
     written.is_some_and(|written| later(written, JUST_NOW) < now)
-        && annotation::OURS.iter().all(|key| is_same(key))
+        && annotation::OURS.iter().all(is_same)
         && live.managed_fields.value() == metadata["managedFields"]
 }
 
 /// The keys that are set in documents. What they are may be secret.
 fn edits_of_documents(object: &Managed, write: &PendingWrite) -> Vec<Difference> {
     let edits = object.inspected.as_ref().and_then(|inspected| inspected.documents.as_ref().ok());
-    let keys = edits.filter(|_| matches!(write, PendingWrite::EditDocuments { .. })).map(|edits| edits.keys());
+    let keys = edits.filter(|_| matches!(write, PendingWrite::EditDocuments { .. })).map(DocumentEdits::keys);
     let edit = || Edit::Changed { before: Shown::Redacted, after: Shown::Redacted };
     keys.into_iter().flatten().map(|key| Difference { path: key.clone(), edit: edit() }).collect()
 }
