@@ -1,7 +1,7 @@
 //! A plan as JSON, printed or saved in a file.
 
 use anyhow::{Context, bail};
-use autopilot::{Core, Plan};
+use autopilot::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
@@ -28,11 +28,6 @@ pub(crate) struct Document {
     summary: String,
     #[serde(flatten)]
     pub(crate) plan: Plan,
-}
-
-/// What identifies a cluster: the uid of its HyperConverged.
-pub(crate) fn cluster_of(core: &Core) -> Option<String> {
-    core.facts().hco["metadata"]["uid"].as_str().map(str::to_owned)
 }
 
 impl Document {

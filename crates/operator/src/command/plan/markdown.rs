@@ -1,14 +1,15 @@
 //! A plan as Markdown, for a comment on a pull request.
 
-use super::remarks;
 use super::text::{about, of_item, sign};
-use autopilot::plan::{Item, ItemState, Operation, Plan};
+use super::{Style, is_record, remarks};
+use autopilot::plan::{Item, Plan};
 
 /// GitHub takes comments of at most 65,536 characters.
 const LARGEST: usize = 60_000;
 
 /// A summary, a table of all objects, and the differences folded away, as far as they fit into a comment.
-pub(super) fn print(plan: &Plan, is_offline: bool, full: bool) -> String {
+pub(super) fn print(plan: &Plan, style: Style) -> String {
+    let full = style.full;
     let mut text =
         format!("### {}\n", plan.to_string().trim_end_matches('.').replacen("Plan: ", "Virtpilot plan: ", 1));
     let shown: Vec<&Item> = plan.items.iter().filter(|item| full || !is_record(item)).collect();
@@ -20,11 +21,7 @@ pub(super) fn print(plan: &Plan, is_offline: bool, full: bool) -> String {
         text.push_str(&row);
     }
     let rows_left_out = rows.count();
-    let records = plan.items.iter().filter(|item| is_record(item)).count();
-    let mut remarks = remarks(plan, is_offline);
-    if records > 0 && !full {
-        remarks.push(format!("Objects that get only our label and annotations: {records}."));
-    }
+    let mut remarks = remarks(plan, style);
     if rows_left_out > 0 {
         remarks.push(format!("{rows_left_out} more objects are left out of the table."));
     }
@@ -44,10 +41,6 @@ pub(super) fn print(plan: &Plan, is_offline: bool, full: bool) -> String {
     }
     remarks.iter().for_each(|remark| text.push_str(&format!("\n{}\n", escaped(remark))));
     text
-}
-
-fn is_record(item: &Item) -> bool {
-    item.operation == Some(Operation::Record) && item.state == ItemState::Ready
 }
 
 fn row(item: &Item) -> String {
@@ -109,7 +102,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{large, sample};
-    use super::print;
+    use super::{Style, print};
     use expect_test::expect;
 
     #[test]
@@ -158,18 +151,18 @@ mod tests {
 
             </details>
 
-            Local diff instead of the API server's: you may not patch Service. Values that the server fills in are not shown.
+            1 object gets only our label and annotations; --full lists it.
 
-            Objects that get only our label and annotations: 1.
-        "####]].assert_eq(&print(&sample(), false, false));
+            Local diff instead of the API server's: you may not patch Service. Values that the server fills in are not shown.
+        "####]].assert_eq(&print(&sample(), Style::default()));
     }
 
     #[test]
     fn a_plan_fits_into_a_comment() {
-        let text = print(&large(2_000), false, false);
+        let text = print(&large(2_000), Style::default());
         assert!(text.len() < 65_536, "{}", text.len());
         assert!(text.contains("objects are left out"), "{}", &text[text.len() - 300..]);
-        let all = print(&large(2_000), false, true);
+        let all = print(&large(2_000), Style { full: true, ..Style::default() });
         assert!(!all.contains("left out") && all.len() > text.len());
     }
 
@@ -181,7 +174,7 @@ mod tests {
         plan.items[0].needs_approval = false;
         plan.items[0].approval = None;
         plan.items[0].diff[0].path = "````\n</details>".into();
-        let text = print(&plan, false, false);
+        let text = print(&plan, Style::default());
         assert!(text.contains(r"&lt;b>x&lt;/b> \| \`y\` \*\*z\*\* \# title \@team"), "{text}");
         assert!(text.contains("`````diff\n"), "{text}");
         assert_eq!(text.matches("\n</details>").count(), 1, "{text}");

@@ -1,6 +1,6 @@
 //! A plan as text for a person.
 
-use super::remarks;
+use super::{Style, is_record, remarks};
 use autopilot::plan::{Item, ItemState, Operation, Plan, Source};
 use change::{Difference, Edit, Impact};
 
@@ -23,38 +23,29 @@ enum Detail {
 }
 
 /// The plan, with the summary at the end; a long one also begins with it.
-pub(super) fn print(plan: &Plan, is_offline: bool, full: bool, colour: bool) -> String {
+pub(super) fn print(plan: &Plan, style: Style) -> String {
     let all = |detail: Detail| -> Vec<String> { plan.items.iter().flat_map(|item| lines(item, detail)).collect() };
-    let mut shown = all(if full { Detail::Full } else { Detail::Usual });
-    let is_long = !full && shown.len() > LONG;
+    let mut shown = all(if style.full { Detail::Full } else { Detail::Usual });
+    let is_long = !style.full && shown.len() > LONG;
     if is_long {
         shown = all(Detail::Brief);
         shown.insert(0, wrapped(&plan.to_string(), ""));
     }
     let mut text: String =
-        shown.iter().map(|line| format!("{}\n", if colour { coloured(line) } else { line.clone() })).collect();
+        shown.iter().map(|line| format!("{}\n", if style.colour { coloured(line) } else { line.clone() })).collect();
     if !shown.is_empty() {
         text.push('\n');
-    }
-    let records = plan.items.iter().filter(|item| is_record(item)).count();
-    if records > 0 && !full {
-        let (objects, verb) = if records == 1 { ("object", "gets") } else { ("objects", "get") };
-        text.push_str(&format!("{records} {objects} {verb} only our label and annotations; --full lists them.\n"));
     }
     if is_long {
         text.push_str(
             "The plan is long, so differences are left out: --full shows all, --asset NAME those of one asset.\n",
         );
     }
-    for remark in remarks(plan, is_offline) {
+    for remark in remarks(plan, style) {
         text.push_str(&wrapped(&remark, ""));
     }
     text.push_str(&wrapped(&plan.to_string(), ""));
     text
-}
-
-fn is_record(item: &Item) -> bool {
-    item.operation == Some(Operation::Record) && item.state == ItemState::Ready
 }
 
 fn lines(item: &Item, detail: Detail) -> Vec<String> {
