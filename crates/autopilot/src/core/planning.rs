@@ -135,6 +135,7 @@ impl Core {
             self.objects.write_started(key, self.now.monotonic);
             self.commands.push(Command::Preview { key: key.clone(), served, effect });
         }
+        self.compare(key, None);
     }
 
     /// The write that was decided on, or would be if nobody had to be waited for.

@@ -28,7 +28,7 @@ pub fn moved(saved: &Plan, now: &Plan) -> Vec<Moved> {
         match same {
             None if planned.needs_approval => all.push(Moved::Gone(planned.clone())),
             None => {}
-            Some(now) if now.digest == planned.digest && now.operation == planned.operation => {}
+            Some(now) if is_same(planned, now) => {}
             Some(now) => {
                 all.push(Moved::Different { planned: planned.clone().into(), now: now.clone().into() });
             }
@@ -38,6 +38,12 @@ pub fn moved(saved: &Plan, now: &Plan) -> Vec<Moved> {
         |item: &&Item| !saved.items.iter().any(|planned| planned.object == item.object && planned.is_pending());
     all.extend(now.items.iter().filter(|item| item.is_pending()).filter(is_new).cloned().map(Moved::New));
     all
+}
+
+/// Whether exactly the same would be done, and the same is to be approved.
+fn is_same(planned: &Item, now: &Item) -> bool {
+    let question = |item: &Item| (item.operation, item.digest, item.needs_approval, item.approval);
+    question(planned) == question(now)
 }
 
 impl fmt::Display for Moved {

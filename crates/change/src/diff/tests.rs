@@ -36,7 +36,7 @@ fn check_answer(before: Option<&Value>, after: &Value, expected: &Expect) {
     expected.assert_eq(&printed(&of_answer(before, after, "us")));
 }
 
-fn service(spec: Value) -> Value {
+fn service(spec: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec})
 }
 
@@ -50,12 +50,12 @@ fn only_fields_that_we_own_before_or_after_are_shown() {
     let ((one, first), (two, second)) = (port(1, json!({"f:name": {}})), port(2, json!({})));
     let before = owned(
         service(
-            json!({"type": "A", "dropped": 1, "theirs": 1, "ports": [{"port": 1, "name": "a", "nodePort": 7}, {"port": 2}]}),
+            &json!({"type": "A", "dropped": 1, "theirs": 1, "ports": [{"port": 1, "name": "a", "nodePort": 7}, {"port": 2}]}),
         ),
         &json!({"f:spec": {"f:type": {}, "f:dropped": {}, "f:ports": {&one: first, &two: second}}}),
     );
     let after = owned(
-        service(json!({"type": "B", "theirs": 2, "filled": 3, "ports": [{"port": 1, "name": "b", "nodePort": 8}]})),
+        service(&json!({"type": "B", "theirs": 2, "filled": 3, "ports": [{"port": 1, "name": "b", "nodePort": 8}]})),
         &json!({"f:spec": {"f:type": {}, "f:ports": {&one: first}}}),
     );
     check_answer(
@@ -148,10 +148,10 @@ fn a_large_object_that_is_created_is_shown_part_by_part() {
 #[test]
 fn without_the_server_what_is_wanted_and_not_so_is_shown() {
     let live = service(
-        json!({"type": "A", "theirs": 1, "ports": [{"port": 1, "protocol": "TCP", "name": "a"}], "text": "a\nb\n"}),
+        &json!({"type": "A", "theirs": 1, "ports": [{"port": 1, "protocol": "TCP", "name": "a"}], "text": "a\nb\n"}),
     );
     let wanted = service(
-        json!({"type": "B", "ports": [{"port": 1, "name": "b"}], "text": "a\nc\n", "new": {"a": "password=x"}}),
+        &json!({"type": "B", "ports": [{"port": 1, "name": "b"}], "text": "a\nc\n", "new": {"a": "password=x"}}),
     );
     expect![[r#"
         + .spec.new: {"a":"(redacted)"}
@@ -194,7 +194,7 @@ fn no_value_of_a_secret_is_shown() {
     }
 }
 
-fn machine_config(files: Value, units: Value, arguments: &[&str]) -> Value {
+fn machine_config(files: &Value, units: &Value, arguments: &[&str]) -> Value {
     let config = json!({"ignition": {"version": "3.2.0"}, "storage": {"files": files}, "systemd": {"units": units}});
     let object = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "m"},
         "spec": {"config": config, "kernelArguments": arguments}});
@@ -210,7 +210,7 @@ fn file(path: &str, mode: u32, source: &str) -> Value {
 fn files_and_units_of_a_machine_config_are_decoded() {
     let gzip = |source: &str| json!({"path": "/bin/tool", "mode": 0o755, "contents": {"source": source, "compression": "gzip"}});
     let before = machine_config(
-        json!([
+        &json!([
             file("/etc/a", 0o644, "data:,one%0Atwo%0Athree%0A"),
             file("/etc/gone", 0o600, "data:;base64,AP8="),
             file("/etc/same", 0o644, "data:,x"),
@@ -218,14 +218,14 @@ fn files_and_units_of_a_machine_config_are_decoded() {
             file("/etc/conf", 0o600, "data:,token%3Done"),
             gzip("data:;base64,QUJD"),
         ]),
-        json!([
+        &json!([
             {"name": "old.service", "contents": "a\n"},
             {"name": "run.service", "enabled": true, "contents": "[Unit]\nAfter=a\n", "dropins": [{"name": "d", "contents": "x\n"}]},
         ]),
         &["quiet"],
     );
     let after = machine_config(
-        json!([
+        &json!([
             file("/etc/a", 0o600, "data:;base64,b25lCjIKdGhyZWUK"),
             file("/etc/new", 0o644, "data:text/plain;charset=utf-8,a%0Ab%0A"),
             file("/etc/same", 0o644, "data:,x"),
@@ -234,7 +234,7 @@ fn files_and_units_of_a_machine_config_are_decoded() {
             file("/etc/far", 0o600, "https://example.com/x"),
             gzip("data:;base64,QUJE"),
         ]),
-        json!([
+        &json!([
             {"name": "run.service", "enabled": false, "contents": "[Unit]\nAfter=b\n", "dropins": [{"name": "d", "contents": "y\n"}]},
             {"name": "new.service", "enabled": true, "contents": "a\nb\nc\n"},
             {"name": "off.service", "mask": true},
@@ -269,8 +269,8 @@ fn files_and_units_of_a_machine_config_are_decoded() {
 
 #[test]
 fn a_local_difference_of_a_machine_config_shows_the_same_files() {
-    let before = machine_config(json!([file("/etc/a", 0o644, "data:,one%0A")]), json!([]), &[]);
-    let after = machine_config(json!([file("/etc/a", 0o644, "data:,two%0A")]), json!([]), &[]);
+    let before = machine_config(&json!([file("/etc/a", 0o644, "data:,one%0A")]), &json!([]), &[]);
+    let after = machine_config(&json!([file("/etc/a", 0o644, "data:,two%0A")]), &json!([]), &[]);
     let expected = expect![[r#"
         ~ file /etc/a
             -one
@@ -282,7 +282,7 @@ fn a_local_difference_of_a_machine_config_shows_the_same_files() {
 
 #[test]
 fn a_file_that_is_kept_by_another_name_or_broken_is_shown_in_some_way() {
-    let broken = |files: Value| machine_config(files, json!([]), &[]);
+    let broken = |files: Value| machine_config(&files, &json!([]), &[]);
     let double = broken(json!([file("/a", 1, "data:,x"), file("/a", 1, "data:,y")]));
     let shown = printed(&of_answer(None, &double, "us"));
     assert!(shown.contains("/a"), "{shown}");
@@ -296,8 +296,8 @@ fn a_file_that_is_kept_by_another_name_or_broken_is_shown_in_some_way() {
 
 #[test]
 fn differences_survive_a_file() {
-    let before = service(json!({"type": "A", "text": "a\nb\n", "gone": "password=x"}));
-    let after = service(json!({"type": "B", "text": "a\nc\n", "new": ["x"]}));
+    let before = service(&json!({"type": "A", "text": "a\nb\n", "gone": "password=x"}));
+    let after = service(&json!({"type": "B", "text": "a\nc\n", "new": ["x"]}));
     let all = json!({"f:spec": {}});
     let differences = of_answer(Some(&owned(before, &all)), &owned(after, &all), "us");
     let text = serde_json::to_string(&differences).unwrap();

@@ -84,6 +84,7 @@ fn approve_plan(evaluation: &Evaluation, path: &Path) -> anyhow::Result<()> {
         );
     }
     let now = Document::new(core.plan(), saved.catalogue.clone(), found, saved.asset.clone());
+    // Every digest of the saved plan is one that is asked for now, in the same words.
     let moved = moved(&saved.plan, &now.plan);
     if !moved.is_empty() {
         let mut errors = vec![format!(

@@ -1,4 +1,4 @@
-//! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `render`, `facts` and `approve`.
+//! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `plan`, `render`, `facts` and `approve`.
 
 use super::skew;
 use super::target::{NO_HYPERCONVERGED, Target, absent, on_runtime};

@@ -185,6 +185,10 @@ async fn a_saved_plan_is_approved_as_it_is_or_refused_with_what_moved() {
         }
     });
     assert!(forged.code == Some(1) && forged.stderr.contains("the cluster has moved"), "{}", forged.stderr);
+    let smuggled = rewritten("smuggled", &|plan| {
+        plan["items"][0]["approval"] = json!(format!("sha256:{}", "0".repeat(64)));
+    });
+    assert!(smuggled.code == Some(1) && smuggled.stderr.contains("the cluster has moved"), "{}", smuggled.stderr);
 
     // The cluster moves: somebody creates the MachineConfig with other content, and another object drifts.
     running.stop();
