@@ -12,7 +12,7 @@ help:
 	@echo 'make test     lint, tidy, unit and integration tests'
 	@echo 'make lint     formatting, clippy and doc links alone'
 	@echo 'make bench    measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
-	@echo 'make faults   let everything go wrong between operator and server, one thing at a time (fifteen minutes)'
+	@echo 'make faults   let everything go wrong between operator and server, one thing at a time, and plan for 50 random clusters (fifteen minutes)'
 	@echo 'make fuzz     try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
 	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (hours; MUTANTS="--package change" for one crate)'
 
@@ -74,7 +74,7 @@ locked-bench: own
 
 locked-faults: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
-	VIRTPILOT_ALL_FAULTS=1 cargo test --workspace --locked --test it -- --nocapture whatever_goes_wrong
+	VIRTPILOT_ALL_FAULTS=1 cargo test --workspace --locked --test it -- --nocapture whatever_goes_wrong on_random_clusters
 
 locked-fuzz: build
 	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'

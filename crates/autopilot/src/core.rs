@@ -9,6 +9,8 @@ mod managed;
 mod many_deletions;
 mod objects;
 mod orphans;
+mod plan_items;
+mod planning;
 mod platform;
 mod previews;
 mod queries;
@@ -64,8 +66,20 @@ pub struct Config {
     pub images: BTreeMap<String, String>,
     /// Whether anything is written; else only [`Core::status`] says what would be.
     pub writes: bool,
-    /// Whether writes that are not made are tried by a dry run, so that [`Core::status`] shows what the server refuses.
-    pub previews: bool,
+    /// Whether writes that are not made are tried by a dry run.
+    pub previews: Previews,
+}
+
+/// What dry runs of writes that are not made are for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Previews {
+    /// There are none.
+    #[default]
+    Off,
+    /// [`Core::status`] shows what the server refuses: only what is to be written is tried.
+    Check,
+    /// [`Core::plan`] shows what the server would make of every object, also of those that wait.
+    Diff,
 }
 
 /// The state machine.

@@ -472,7 +472,7 @@ struct Stamp<'a> {
 }
 
 /// Whether a field is one that we write beside the desired state.
-fn is_stamp(path: &str) -> bool {
+pub(crate) fn is_stamp(path: &str) -> bool {
     let key = path.strip_prefix(".metadata.labels.").or_else(|| path.strip_prefix(".metadata.annotations."));
     key.is_some_and(|key| key.starts_with(annotation::PREFIX))
 }

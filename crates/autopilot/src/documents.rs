@@ -56,6 +56,11 @@ impl DocumentEdits {
         Ok(edits)
     }
 
+    /// The keys that are set, each with the place of its document.
+    pub(crate) fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
     fn digest(&self) -> Digest {
         Digest::of(&json!(self.wanted))
     }

@@ -18,6 +18,7 @@ mod many_deletions;
 mod nodes;
 mod overrides;
 mod overview;
+mod plan;
 mod pools;
 mod prune;
 mod reads;

@@ -1,6 +1,7 @@
 //! One object: its desired state, the overrides of its users, its drift, and the write that follows.
 
 pub mod content;
+pub mod diff;
 mod fields;
 mod handover;
 mod object;
@@ -10,6 +11,7 @@ mod restart;
 mod write;
 
 pub use content::{Change, Changes};
+pub use diff::{Difference, Edit, Shown};
 pub use fields::entry::Entry;
 pub use fields::field_set::FieldSet;
 pub use fields::managed_fields::{Claim, ManagedFields};

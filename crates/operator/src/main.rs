@@ -27,6 +27,8 @@ enum Command {
     Render(command::render::Arguments),
     /// Show the state of every object, and why
     Status(command::status::Arguments),
+    /// Show what would be created, changed and deleted, and which nodes would restart; nothing is written
+    Plan(command::plan::Arguments),
     /// Print the facts about a cluster, in the format of `render --facts`
     Facts(command::facts::Arguments),
     /// Approve one change that restarts nodes
@@ -68,6 +70,7 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => done(command::run::run(arguments, flags)),
         Command::Render(arguments) => command::render::run(&arguments),
         Command::Status(arguments) => done(command::status::run(&arguments)),
+        Command::Plan(arguments) => command::plan::run(&arguments),
         Command::Facts(arguments) => done(command::facts::run(&arguments)),
         Command::Approve(arguments) => done(command::approve::run(&arguments)),
         Command::Rollback(arguments) => done(command::rollback::run(&arguments)),

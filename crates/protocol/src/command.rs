@@ -53,7 +53,7 @@ pub enum Command<N> {
         /// How the server serves its kind.
         served: Served,
     },
-    /// Find out by a dry run whether the server accepts an apply; nothing is written.
+    /// Find out by a dry run whether the server accepts an apply, and what it would make of the object; nothing is written.
     Preview {
         /// The object.
         key: Key,

@@ -25,8 +25,8 @@ pub enum Event {
     Inspected(Key, Result<Option<(Live, Value)>, String>),
     /// The answer to [`Command::Search`](crate::Command::Search): the objects found.
     Found(Search, Result<Vec<Key>, String>),
-    /// The answer to [`Command::Preview`](crate::Command::Preview): nothing if the server accepts it.
-    Previewed(Key, Result<(), WriteError>),
+    /// The answer to [`Command::Preview`](crate::Command::Preview): the whole object as the server would make it.
+    Previewed(Key, Result<Value, WriteError>),
     /// The answer to [`Command::Write`](crate::Command::Write).
     Written(Key, Result<Written, WriteError>),
 }

@@ -35,10 +35,10 @@ pub(crate) async fn inspect(server: Server, key: Key, served: Served) -> Event {
     Event::Inspected(key, object)
 }
 
-/// Finds out whether the server accepts an apply.
+/// Finds out what the server would make of an apply.
 pub(crate) async fn preview(server: Server, key: Key, served: Served, effect: Effect) -> Event {
-    let accepted = preview::check(&server, &served, &key, effect).await;
-    Event::Previewed(key, accepted)
+    let object = preview::effect(&server, &served, &key, effect).await;
+    Event::Previewed(key, object)
 }
 
 /// Looks for objects that may have to be removed.

@@ -2,6 +2,7 @@
 
 use super::conditions::conditions;
 use super::estimates::Outlook;
+use super::planning::Intent;
 use super::writes::{ApprovalUse, Repair, Writes};
 use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
@@ -62,6 +63,10 @@ pub(crate) struct Managed {
     /// The state that metrics show.
     pub(crate) shown: Option<State>,
     pub(crate) state: ObjectState,
+    /// What would be done to it, where a plan is asked for.
+    pub(crate) intent: Option<Box<Intent>>,
+    /// Its content when it was last read, where a plan is asked for.
+    pub(crate) content: Option<Box<Value>>,
 }
 
 /// What is known of the live object.
@@ -123,6 +128,8 @@ impl Managed {
             advised: Vec::new(),
             shown: None,
             state: ObjectState::Unknown,
+            intent: None,
+            content: None,
         }
     }
 

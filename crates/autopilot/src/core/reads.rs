@@ -177,6 +177,7 @@ impl Core {
                 object.observe_read(known, Some(live), self.now.wall);
                 let is_current = object.version() == version;
                 let inspected = self.inspection(key, &content);
+                self.show_content(key, Ok(&content));
                 if let Some(object) = self.objects.get_mut(key) {
                     object.had_documents |= inspected.as_ref().is_some_and(Inspected::has_documents);
                     object.inspected = inspected;
@@ -194,6 +195,8 @@ impl Core {
             // Its watch reports the deletion, or has already reported the object that was created after it.
             Ok(None) => self.timers.set(Timer::Reconcile(key.clone()), again),
             Err(why) => {
+                self.show_content(key, Err(&why));
+                let Some(object) = self.objects.get(key) else { return };
                 let is_reported = object.failed_inspections >= REPORT_AFTER;
                 self.timers.set(Timer::Reconcile(key.clone()), again);
                 if is_reported {

@@ -1,10 +1,10 @@
 //! Decides about the objects that are due, in order, while there is room for a write.
 
-use super::Core;
 use super::managed::{Known, Managed, Policy};
 use super::many_deletions::Together;
 use super::timers::Timer;
 use super::writes::{ApprovalUse, Pending, Repair};
+use super::{Core, Previews};
 use crate::decide::{Inspected, Remembered, decide};
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::gated::Approvals;
@@ -71,6 +71,10 @@ impl Core {
         self.advise(key);
         let Some(object) = self.objects.get_mut(key) else { return };
         object.state = state_of(object, &decision);
+        if self.config.previews == Previews::Diff {
+            self.intend(key, &decision);
+        }
+        let Some(object) = self.objects.get_mut(key) else { return };
         match decision.verdict {
             // Nodes may run by then what somebody else wrote: it is not undone as if we had seen it happen.
             Verdict::Hold(reason) if reason.leaves_object_to_others() || object.removal.is_some() => {

@@ -1,14 +1,16 @@
-//! `status` and the running operator agree: what an observer shows of a cluster is what a core that starts there does next.
+//! `status`, `plan` and the running operator agree: what an observer shows of a cluster is what a core that starts there does next.
 
 use crate::fuzz::people;
 use crate::fuzz::random::Random;
 use crate::fuzz::simulation::failure;
 use crate::fuzz::states::states;
 use crate::notice::{Notice, ObjectNotice};
+use crate::plan::{Item, ItemState, Operation};
 use crate::status::ObjectState;
 use crate::testing::bed::{HCO, TestBed};
 use change::{Effect, Key, Reason};
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What a core does about an object.
@@ -89,6 +91,48 @@ fn compare(bed: &TestBed) {
     }
 }
 
+/// What a plan says is done at once, and whether that changes a value.
+fn planned(bed: &TestBed) -> BTreeMap<Key, (Next, bool)> {
+    let ready = bed.plan().items.into_iter().filter(|item| item.state == ItemState::Ready);
+    let act = |item: Item| {
+        let (next, changes) = match item.operation? {
+            Operation::Create => (Next::Creates, true),
+            Operation::Change => (Next::Changes, true),
+            Operation::Adopt | Operation::TakeOver => (Next::Changes, !item.diff.is_empty()),
+            Operation::Record | Operation::Pause => (Next::Changes, false),
+            Operation::Delete => (Next::Deletes, true),
+            Operation::HandBack => (Next::HandsBack, false),
+        };
+        Some((item.object?, (next, changes)))
+    };
+    ready.filter_map(act).collect()
+}
+
+/// What a core that starts does to each object, and whether that changes a value.
+fn done(bed: &TestBed) -> BTreeMap<Key, (Next, bool)> {
+    let mut core = bed.fork(bed.config.clone());
+    core.run();
+    let is_own = |key: &Key| key.name == api::STATE;
+    let mut done = BTreeMap::new();
+    for (key, next) in first_acts(bed).0.into_iter().filter(|(key, _)| !is_own(key)) {
+        let values = |bed: &TestBed| bed.server.get(&key).map(|stored| values(&stored.object));
+        done.insert(key.clone(), (next, values(bed) != values(&core)));
+    }
+    done
+}
+
+/// An object without what we write beside what is wanted.
+fn values(object: &Value) -> Value {
+    let mut object = object.clone();
+    let metadata = object["metadata"].take();
+    for part in ["labels", "annotations"] {
+        let pairs = metadata[part].as_object().into_iter().flatten();
+        let others = pairs.filter(|(key, _)| !key.starts_with(api::annotation::PREFIX));
+        object["metadata"][part] = Value::Object(others.map(|(key, value)| (key.clone(), value.clone())).collect());
+    }
+    object
+}
+
 /// Whether only the server knows it.
 fn is_refusal(reason: &Reason) -> bool {
     matches!(reason, Reason::RefusedByServer { .. } | Reason::PatchRefused { .. })
@@ -102,6 +146,15 @@ proptest! {
         let failure = failure(|bed| {
             prepare(seed, acts, bed);
             compare(bed);
+        });
+        prop_assert!(failure.is_none(), "{}", failure.unwrap_or_default());
+    }
+
+    #[test]
+    fn a_plan_says_exactly_what_a_core_that_starts_does(seed in any::<u64>().no_shrink(), acts in super::acts()) {
+        let failure = failure(|bed| {
+            prepare(seed, acts, bed);
+            assert_eq!(planned(bed), done(bed), "left is the plan: {:#?}", bed.plan());
         });
         prop_assert!(failure.is_none(), "{}", failure.unwrap_or_default());
     }

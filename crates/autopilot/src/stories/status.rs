@@ -1,7 +1,7 @@
 //! What `status` shows of the same decisions.
 
 use super::{PLAIN, SERVICE, config_map, kernel, painted, settled, started, unstarted};
-use crate::core::Config;
+use crate::core::{Config, Previews};
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::{self, ALWAYS, Pack};
 use crate::testing::requests::Fault;
@@ -167,7 +167,7 @@ fn a_dry_run_that_says_nothing_about_the_write_changes_nothing() {
 fn only_what_would_be_written_is_tried_and_only_once() {
     let mut bed = started(&["plain", "service"]);
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
-    let config = Config { writes: false, previews: true, ..bed.config.clone() };
+    let config = Config { writes: false, previews: Previews::Check, ..bed.config.clone() };
     let mut observer = bed.fork(config);
     let lines = observer.settle_verbosely();
     let previews: Vec<&str> = lines.lines().filter(|line| line.starts_with("preview")).collect();

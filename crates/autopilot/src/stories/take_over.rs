@@ -162,7 +162,7 @@ fn an_equal_machine_config_that_others_own_waits() {
     bed.create("person", &labelled(kernel("quiet")));
     expect![[r#"
         record ConfigMap virt/virt-platform-autopilot-state
-        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts no node; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.moves(), 1, "only the records are written");
     bed.expect_silence();

@@ -1,7 +1,8 @@
 //! Runs the core against the model: carries out its commands, delivers answers and watch events, and moves the clock.
 
-use crate::core::{Config, Core};
+use crate::core::{Config, Core, Previews};
 use crate::notice::Notice;
+use crate::plan::Plan;
 use crate::status::StatusLine;
 use crate::testing::pack::{NAMESPACE, Pack};
 use crate::testing::print;
@@ -125,7 +126,7 @@ impl TestBed {
             prune: true,
             images: BTreeMap::new(),
             writes: true,
-            previews: false,
+            previews: Previews::Off,
         };
         let core = Core::new(config.clone(), catalog.clone(), start_of(started));
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);
@@ -252,11 +253,20 @@ impl TestBed {
 
     /// The status of a new core that writes nothing and sees this cluster once.
     pub(crate) fn observe(&self) -> Vec<StatusLine> {
-        let config = Config { writes: false, previews: true, ..self.config.clone() };
+        let config = Config { writes: false, previews: Previews::Check, ..self.config.clone() };
         let mut observer = self.fork(config);
         observer.refusals = self.refusals.clone();
         observer.run();
         observer.core.status()
+    }
+
+    /// The plan of a new core that writes nothing and sees this cluster once.
+    pub(crate) fn plan(&self) -> Plan {
+        let mut observer = self.fork(Config { writes: false, previews: Previews::Diff, ..self.config.clone() });
+        observer.refusals = self.refusals.clone();
+        observer.run();
+        assert_eq!(observer.made.len(), 0, "a plan writes nothing");
+        observer.core.plan()
     }
 
     /// A new core with this configuration on a copy of the cluster.

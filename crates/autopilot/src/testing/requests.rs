@@ -127,8 +127,8 @@ impl TestBed {
                 Event::Found(search, found)
             }
             Command::Preview { key, effect, .. } => {
-                let refused = self.preview(&key, &effect);
-                Event::Previewed(key, refused.map_or(Ok(()), Err))
+                let previewed = self.preview(&key, &effect).map_err(|error| *error);
+                Event::Previewed(key, previewed)
             }
             Command::Write(write) => {
                 let key = write.key.clone();
@@ -146,19 +146,21 @@ impl TestBed {
         })
     }
 
-    /// A dry run, the same as a write to a copy of the server: why the server refuses it, if it does.
-    fn preview(&mut self, key: &Key, effect: &Effect) -> Option<WriteError> {
+    /// A dry run, the same as a write to a copy of the server.
+    fn preview(&mut self, key: &Key, effect: &Effect) -> Result<Value, Box<WriteError>> {
         let fault = self.refusals.get(key).copied();
         if let Some(error) = fault.and_then(|fault| fault.of_write(key, effect, false)) {
-            return Some(error);
+            return Err(Box::new(error));
         }
         let before = self.server.clone();
         let outcome = self.perform_effect(key, effect);
         self.server = before;
         match outcome {
-            Ok(_) => None,
-            Err(Failure::Conflict(_)) => Some(WriteError::Stale(key.clone())),
-            Err(Failure::Refused(code, message)) => Some(WriteError::Refused { key: key.clone(), code, message }),
+            Ok(stored) => Ok(stored.map(|stored| stored.whole(&key.kind.api_version())).unwrap_or_default()),
+            Err(Failure::Conflict(_)) => Err(Box::new(WriteError::Stale(key.clone()))),
+            Err(Failure::Refused(code, message)) => {
+                Err(Box::new(WriteError::Refused { key: key.clone(), code, message }))
+            }
         }
     }
 

@@ -37,7 +37,8 @@ pub enum Unread {
 }
 
 impl Change<'_> {
-    fn is_vague(&self) -> bool {
+    /// Whether the object does not say which pools it is for.
+    pub fn is_vague(&self) -> bool {
         self.before.or(self.after).is_some_and(Contribution::is_vague)
     }
 

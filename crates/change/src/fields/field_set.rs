@@ -1,10 +1,12 @@
 //! A set of fields of one object, as `metadata.managedFields` records which field manager owns which field.
 
+use crate::fields::list_items::items_by_name;
 use crate::fields::pointer::Pointer;
 use crate::fields::redact::Place;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A set of fields, shown as `.spec.replicas` or `.spec.ports[port=80].name`.
@@ -146,13 +148,28 @@ impl FieldSet {
         }
     }
 
+    /// The sets of the fields below, each by its name.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &FieldSet)> {
+        self.fields.iter()
+    }
+
+    /// The sets of the list items below, each by the server's name for it.
+    pub(crate) fn items(&self) -> impl Iterator<Item = (&str, &FieldSet)> {
+        self.items.iter()
+    }
+
+    /// The items of a list that this set has, by the server's names for them.
+    pub(crate) fn items_of<'a>(&'a self, list: &'a [Value]) -> BTreeMap<&'a str, &'a Value> {
+        items_by_name(list, &self.items)
+    }
+
     /// Whether the set has no field.
     pub fn is_empty(&self) -> bool {
         !self.itself && !self.has_parts()
     }
 
     /// Whether this stands for the field and everything below it.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.itself && !self.has_parts()
     }
 
@@ -260,7 +277,7 @@ impl FieldSet {
 }
 
 /// Shows `k:{"port":80,"protocol":"TCP"}` as `[port=80,protocol="TCP"]` and `v:"x"` as `["x"]`.
-fn readable_item(item: &str) -> String {
+pub(crate) fn readable_item(item: &str) -> String {
     let (_, text) = item.split_once(':').unwrap_or_default();
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(parts)) if item.starts_with('k') => {

@@ -1,6 +1,6 @@
 //! The digest of a change, which a person approves.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -15,6 +15,16 @@ impl Digest {
         let mut hash = Sha256::new();
         feed(&mut hash, value);
         Digest(hash.finalize().into())
+    }
+
+    /// The digest of a file's content, as `sha256sum` prints it.
+    pub fn of_bytes(bytes: &[u8]) -> Digest {
+        Digest(Sha256::digest(bytes).into())
+    }
+
+    /// Its first digits, which tell a few digests apart for a person and prove nothing.
+    pub fn short(&self) -> String {
+        self.0[..4].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Reads the text of a digest; `None` if it is none.
@@ -40,6 +50,13 @@ impl fmt::Display for Digest {
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Digest::parse(&text).ok_or_else(|| de::Error::custom(format!("{text:?} is not a digest")))
     }
 }
 

@@ -72,16 +72,15 @@ impl Restarts {
         self.effect == NodeEffect::Restart && !(self.nodes.is_empty() && matches!(self.scope, Scope::Pools(_)))
     }
 
-    /// How many at a time, for how long, and how many virtual machines have to move: `1 at a time, about 30 min (a guess), 41 VMs move`.
-    pub fn pace(&self) -> Option<String> {
-        let at_a_time = self.at_a_time.map(|count| format!("{count} at a time"));
+    /// The same, with how long it takes and how many virtual machines have to move.
+    pub fn with_cost(&self) -> String {
         let time = self.time.map(|time| time.to_string());
         let machines = self.virtual_machines.map(|count| match count {
             1 => "1 VM moves".to_owned(),
             count => format!("{count} VMs move"),
         });
-        let parts: Vec<String> = [at_a_time, time, machines].into_iter().flatten().collect();
-        (!parts.is_empty() && self.is_any()).then(|| parts.join(", "))
+        let cost: Vec<String> = [time, machines].into_iter().flatten().filter(|_| self.is_any()).collect();
+        if cost.is_empty() { self.to_string() } else { format!("{self}; {}", cost.join(", ")) }
     }
 
     fn nodes(&self) -> String {
@@ -193,14 +192,15 @@ mod tests {
 
     #[test]
     fn the_time_says_whether_it_is_a_guess() {
-        let pace = |minutes: u64, is_measured: bool, machines: Option<usize>| {
-            let (at_a_time, time) = (Some(1), Some(RolloutTime { minutes, is_measured }));
-            Restarts { at_a_time, time, virtual_machines: machines, ..restarts(&["a"], 3) }.pace().unwrap_or_default()
+        let cost = |minutes: u64, is_measured: bool, virtual_machines: Option<usize>| {
+            let time = Some(RolloutTime { minutes, is_measured });
+            Restarts { time, virtual_machines, ..restarts(&["a"], 1) }.with_cost()
         };
-        assert_eq!(pace(25, true, Some(41)), "1 at a time, about 25 min, 41 VMs move");
-        assert_eq!(pace(119, false, Some(1)), "1 at a time, about 119 min (a guess), 1 VM moves");
-        assert_eq!(pace(210, false, None), "1 at a time, about 4 h (a guess)");
-        assert_eq!(restarts(&["a"], 3).pace(), None);
-        assert_eq!(Restarts { at_a_time: Some(1), effect: NodeEffect::Reload, ..restarts(&["a"], 3) }.pace(), None);
+        assert_eq!(cost(25, true, Some(41)), "restarts one node of pool a: w1; about 25 min, 41 VMs move");
+        assert_eq!(cost(119, false, Some(1)), "restarts one node of pool a: w1; about 119 min (a guess), 1 VM moves");
+        assert_eq!(cost(210, false, None), "restarts one node of pool a: w1; about 4 h (a guess)");
+        assert_eq!(restarts(&["a"], 1).with_cost(), "restarts one node of pool a: w1");
+        let reload = Restarts { virtual_machines: Some(1), effect: NodeEffect::Reload, ..restarts(&["a"], 1) };
+        assert_eq!(reload.with_cost(), "reloads, without a restart, one node of pool a: w1");
     }
 }

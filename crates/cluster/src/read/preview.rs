@@ -23,11 +23,11 @@ pub async fn preview(
     read.map_err(|failure| explain(failure, key))
 }
 
-/// Whether the server would accept an apply, under the identity's field manager. Other effects are not tried.
-pub async fn check(server: &Server, served: &Served, key: &Key, effect: Effect) -> Result<(), WriteError> {
-    let Effect::Apply { object, precondition, force } = effect else { return Ok(()) };
+/// The same for an effect, under the identity's field manager. Only an apply is tried; any other effect makes nothing.
+pub async fn effect(server: &Server, served: &Served, key: &Key, effect: Effect) -> Result<Value, WriteError> {
+    let Effect::Apply { object, precondition, force } = effect else { return Ok(Value::Null) };
     let manager = server.identity.field_manager;
-    preview(server, manager, served, key, object.value(), &precondition, force).await.map(|_| ())
+    preview(server, manager, served, key, object.value(), &precondition, force).await
 }
 
 fn request(

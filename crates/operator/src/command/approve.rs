@@ -1,52 +1,139 @@
-//! `approve`: records a person's approval of one change that waits for it.
+//! `approve`: records a person's approval of one change that waits for it, or of all that a saved plan shows.
 
 use super::evaluation::Evaluation;
+use super::plan::{Document, cluster_of};
 use super::print;
+use super::target::Reached;
+use crate::failure::Several;
 use anyhow::bail;
-use autopilot::{LineState, ObjectState, StatusLine};
+use autopilot::plan::{Plan, moved};
+use autopilot::{LineState, ObjectState, Previews, StatusLine};
 use change::{Consent, Digest, Reason};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The digest of the change, as shown by `virtpilot status` and the event: sha256:...
-    digest: String,
+    /// The digest of the change, as shown by `virtpilot plan`, `status` and the event: sha256:...
+    #[arg(required_unless_present = "plan", conflicts_with = "plan")]
+    digest: Option<String>,
+    /// Approve everything that waits in a plan saved by `virtpilot plan --out FILE`, unless the cluster has moved since
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
     #[command(flatten)]
     evaluation: Evaluation,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let text = arguments.digest.trim();
+    match (&arguments.plan, &arguments.digest) {
+        (Some(path), _) => approve_plan(&arguments.evaluation, path),
+        (None, digest) => approve_digest(&arguments.evaluation, digest.as_deref().unwrap_or_default().trim()),
+    }
+}
+
+fn approve_digest(evaluation: &Evaluation, text: &str) -> anyhow::Result<()> {
     let Some(digest) = Digest::parse(text) else {
         bail!(
             "{text:?} is not a digest; copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
         );
     };
-    let waiting: Vec<(Option<Digest>, String)> = arguments
-        .evaluation
-        .evaluate(arguments.evaluation.catalog()?)?
-        .status()
-        .into_iter()
-        .filter_map(|line| asked(&line))
-        .collect();
+    let core = evaluation.evaluate(evaluation.catalog()?)?;
+    let waiting: Vec<(Option<Digest>, String)> = core.status().iter().filter_map(asked).collect();
     let is_asked = waiting.iter().any(|(asked, _)| *asked == Some(digest));
-    arguments.evaluation.target().with(async |reached| {
-        let add = |before: Option<&str>| {
-            let before = before.map(str::trim).unwrap_or_default();
-            if Consent::digests(before).any(|entry| Digest::parse(entry) == Some(digest)) {
-                return Ok(None);
-            }
-            if !is_asked {
-                bail!("{}", refusal(digest, &waiting));
-            }
-            Ok(Some(if before.is_empty() { digest.to_string() } else { format!("{before},{digest}") }))
-        };
-        let is_new = reached.annotate(api::annotation::APPROVED, add).await?;
-        print(&match (is_new, is_asked) {
-            (true, _) => format!("approved {digest}\n"),
-            (false, true) => format!("{digest} is already approved\n"),
-            (false, false) => format!("{digest} is already approved; nothing waits for it now\n"),
+    evaluation.target().with(async |reached| {
+        let refused = || refusal(digest, &waiting);
+        let new = add(&reached, &[digest], |_| if is_asked { Ok(()) } else { Err(refused()) }).await?;
+        print(&match (new.is_empty(), is_asked) {
+            (false, _) => format!("approved {digest}\n"),
+            (true, true) => format!("{digest} is already approved\n"),
+            (true, false) => format!("{digest} is already approved; nothing waits for it now\n"),
         })
     })
+}
+
+/// Approves exactly the digests of a saved plan. Whatever is different by now is printed, and then nothing is approved.
+fn approve_plan(evaluation: &Evaluation, path: &Path) -> anyhow::Result<()> {
+    let file = path.display();
+    let saved = Document::read(path)?;
+    let catalog = evaluation.catalog()?;
+    let Some(cluster) = &saved.cluster else {
+        bail!(
+            "{file} was made without a cluster, so it has nothing to approve; run \"virtpilot plan --out {file}\" on a cluster"
+        );
+    };
+    if saved.catalogue != catalog.digest() {
+        bail!(
+            "{file} was made with the asset pack {}, this command has {}; give the same --assets-dir, or save the plan again",
+            saved.catalogue,
+            catalog.digest()
+        );
+    }
+    let digests: Vec<Digest> = approvals(&saved.plan).into_iter().collect();
+    if digests.is_empty() {
+        bail!(
+            "nothing in {file} waits for an approval with a known digest; run \"virtpilot plan\" to see what waits now"
+        );
+    }
+    let core = evaluation.evaluate_with(catalog, Previews::Diff)?;
+    let found = cluster_of(&core);
+    if found.as_ref() != Some(cluster) {
+        bail!(
+            "{file} is a plan for another cluster: its HyperConverged has the uid {cluster}, that of this one is {}; choose the \
+             kubeconfig of that cluster, or save the plan again",
+            found.as_deref().unwrap_or("not known")
+        );
+    }
+    let now = Document::new(core.plan(), saved.catalogue.clone(), found, saved.asset.clone());
+    // Every digest of the saved plan is one that is asked for now, in the same words.
+    let moved = moved(&saved.plan, &now.plan);
+    if !moved.is_empty() {
+        let mut errors = vec![format!(
+            "the cluster has moved since {file} was saved, so nothing is approved; run \"virtpilot plan --out {file}\" again"
+        )];
+        errors.extend(moved.iter().map(|moved| format!("moved: {moved}")));
+        return Err(Several(errors).into());
+    }
+    evaluation.target().with(async |reached| {
+        let new = add(&reached, &digests, |_| Ok(())).await?;
+        let line = |digest: &Digest| match new.contains(digest) {
+            true => format!("approved {digest}\n"),
+            false => format!("{digest} is already approved\n"),
+        };
+        print(&digests.iter().map(line).collect::<String>())
+    })
+}
+
+/// The digests that a plan asks to approve.
+fn approvals(plan: &Plan) -> BTreeSet<Digest> {
+    plan.items.iter().filter(|item| item.is_pending() && item.needs_approval).filter_map(|item| item.approval).collect()
+}
+
+/// Adds digests to those that are approved, unless one may not be; returns the new ones.
+async fn add(
+    reached: &Reached,
+    digests: &[Digest],
+    check: impl Fn(&Digest) -> Result<(), String>,
+) -> anyhow::Result<Vec<Digest>> {
+    let missing = |before: Option<&str>| {
+        let approved: BTreeSet<Digest> =
+            Consent::digests(before.unwrap_or_default()).filter_map(Digest::parse).collect();
+        digests.iter().copied().filter(|digest| !approved.contains(digest)).collect::<Vec<Digest>>()
+    };
+    let added = std::cell::RefCell::new(Vec::new());
+    let change = |before: Option<&str>| {
+        let new = missing(before);
+        for digest in &new {
+            check(digest).map_err(anyhow::Error::msg)?;
+        }
+        added.replace(new.clone());
+        if new.is_empty() {
+            return Ok(None);
+        }
+        let before = before.map(str::trim).filter(|before| !before.is_empty()).map(str::to_owned);
+        Ok(Some(before.into_iter().chain(new.iter().map(ToString::to_string)).collect::<Vec<_>>().join(",")))
+    };
+    reached.annotate(api::annotation::APPROVED, change).await?;
+    Ok(added.into_inner())
 }
 
 /// What a line of the status asks to approve, and for which object; no digest if the operator has not asked yet.

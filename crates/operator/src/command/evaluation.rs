@@ -1,4 +1,4 @@
-//! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `render`, `facts` and `approve`.
+//! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `plan`, `render`, `facts` and `approve`.
 
 use super::skew;
 use super::target::{NO_HYPERCONVERGED, Target, absent, on_runtime};
@@ -7,7 +7,7 @@ use crate::failure::Several;
 use crate::images;
 use crate::pack::Pack;
 use anyhow::bail;
-use autopilot::{Config, Core};
+use autopilot::{Config, Core, Previews};
 use catalog::Catalog;
 use change::PatchableKinds;
 use cluster::Timeouts;
@@ -54,15 +54,15 @@ impl Evaluation {
 
     /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error, and its objects are unknown.
     pub(crate) fn evaluate(&self, catalog: Catalog) -> anyhow::Result<Core> {
-        self.evaluate_with(catalog, false)
+        self.evaluate_with(catalog, Previews::Off)
     }
 
     /// The same, and every apply that is to be made is tried by a dry run: what the server refuses is shown as failed.
     pub(crate) fn evaluate_with_previews(&self, catalog: Catalog) -> anyhow::Result<Core> {
-        self.evaluate_with(catalog, true)
+        self.evaluate_with(catalog, Previews::Check)
     }
 
-    fn evaluate_with(&self, catalog: Catalog, previews: bool) -> anyhow::Result<Core> {
+    pub(crate) fn evaluate_with(&self, catalog: Catalog, previews: Previews) -> anyhow::Result<Core> {
         let target = &self.target;
         let config = Config {
             namespace: target.namespace.clone(),

@@ -8,6 +8,7 @@ pub(crate) mod facts;
 pub(crate) mod handback;
 mod input;
 mod logging;
+pub(crate) mod plan;
 pub(crate) mod rbac;
 pub(crate) mod render;
 pub(crate) mod rollback;

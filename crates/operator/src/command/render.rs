@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use autopilot::{AssetResult, Outcome, evaluate};
 use catalog::{Catalog, Facts};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
@@ -46,13 +46,11 @@ enum Format {
 /// Exits with 3 when an asset is in error.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let catalog = arguments.evaluation.catalog()?;
-    if let Some(name) = &arguments.asset
-        && catalog.asset(name).is_none()
-    {
-        let names: Vec<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
-        bail!("the asset {name:?} does not exist; choose one of {}", names.join(", "));
+    if let Some(name) = &arguments.asset {
+        check_asset(&catalog, name)?;
     }
-    let mut outcomes = match offline(arguments)? {
+    let facts = offline(arguments.evaluation.namespace(), arguments.facts.as_deref(), arguments.hco_file.as_deref())?;
+    let mut outcomes = match facts {
         Some(facts) => evaluate_offline(&catalog, &facts, arguments.evaluation.opt_in()),
         None => arguments.evaluation.evaluate(catalog)?.evaluation().outcomes,
     };
@@ -66,6 +64,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Format::Yaml => shown(&outcomes, arguments.show_excluded).map(as_yaml).collect::<anyhow::Result<String>>()?,
     })?;
     Ok(ExitCode::from(if failed { 3 } else { 0 }))
+}
+
+/// Checks that the pack has an asset of this name.
+pub(super) fn check_asset(catalog: &Catalog, name: &str) -> anyhow::Result<()> {
+    if catalog.asset(name).is_none() {
+        let names: Vec<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
+        bail!("the asset {name:?} does not exist; choose one of {}", names.join(", "));
+    }
+    Ok(())
 }
 
 /// Evaluates facts without a cluster; an asset that needs more is in error.
@@ -83,9 +90,8 @@ fn evaluate_offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Outco
 }
 
 /// The facts of `--facts` or `--hco-file`, if one is given.
-fn offline(arguments: &Arguments) -> anyhow::Result<Option<Facts>> {
-    let namespace = arguments.evaluation.namespace();
-    match (&arguments.facts, &arguments.hco_file) {
+pub(super) fn offline(namespace: &str, facts: Option<&Path>, hco_file: Option<&Path>) -> anyhow::Result<Option<Facts>> {
+    match (facts, hco_file) {
         (Some(path), _) => input::facts(path, namespace).map(Some),
         (None, Some(path)) => input::hyperconverged(path, namespace).map(Some),
         (None, None) => Ok(None),

@@ -7,7 +7,7 @@ use super::value::{boolean, duration, namespace};
 use crate::autopilot::Metrics;
 use crate::pack::Pack;
 use crate::{autopilot as product, images};
-use autopilot::Config;
+use autopilot::{Config, Previews};
 use catalog::Catalog;
 use cluster::{Timeouts, lease};
 use runtime::{health, lead, stop};
@@ -109,7 +109,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         prune: arguments.prune,
         images: images::from_environment(),
         writes: true,
-        previews: false,
+        previews: Previews::Off,
     };
     if !arguments.leader_elect {
         let permit = lease::without_election();

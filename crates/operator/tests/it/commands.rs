@@ -129,8 +129,9 @@ fn file(content: &[u8]) -> (tempfile::TempDir, String) {
 #[test]
 fn every_command_reports_an_unusable_kubeconfig_in_one_line() {
     let digest = format!("sha256:{}", "a".repeat(64));
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 9] = [
         &["status"],
+        &["plan"],
         &["render"],
         &["facts"],
         &["approve", &digest],

@@ -24,6 +24,8 @@ mod operator;
 mod override_scenario;
 mod overrides;
 mod ownership;
+mod plan;
+mod random_plans;
 mod reconcile;
 mod refused_watches;
 mod restored_cluster;

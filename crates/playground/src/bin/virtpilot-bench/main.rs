@@ -13,6 +13,7 @@ mod measure;
 mod operator_process;
 mod operator_start;
 mod pack;
+mod plan;
 
 use clap::Parser;
 use playground::{Playground, Progress, UserError, files};
@@ -52,6 +53,8 @@ struct Arguments {
 enum Only {
     /// Managing a pack of two assets, and the large one
     Packs,
+    /// Plans for the large pack
+    Plans,
     /// CRDs and nodes that are added and removed
     Kinds,
     /// Starting a new cluster
@@ -80,6 +83,11 @@ async fn run(arguments: &Arguments) -> Result<(), UserError> {
         if let Some(folder) = &arguments.pack {
             measures.extend(pack::measure(arguments, Some(folder)).await?);
         }
+    }
+    if arguments.only == Some(Only::Plans)
+        && let Some(folder) = &arguments.pack
+    {
+        measures.extend(pack::measure(arguments, Some(folder)).await?);
     }
     if is_wanted(Only::Kinds) {
         measures.extend(churn::measure(arguments).await?);

@@ -2,7 +2,7 @@
 
 use super::measure::Measure;
 use super::operator_process::{self, OperatorProcess};
-use super::{Arguments, crd_growth, deletion, drift, idle, operator_start};
+use super::{Arguments, Only, crd_growth, deletion, drift, idle, operator_start, plan};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DynamicObject, GroupVersionKind};
 use kube::discovery::Discovery;
@@ -68,7 +68,16 @@ pub(crate) async fn measure(arguments: &Arguments, pack: Option<&PathBuf>) -> Re
         Bench { playground, account, pack: pack.map(PathBuf::as_path), name, objects: Vec::new(), watches: 0 };
     let mut measures = Vec::new();
 
+    if pack.is_some() {
+        plan::measure(&mut bench, "a new cluster", &mut measures).await?;
+    }
     let operator = operator_start::measure(&mut bench, &mut measures).await?;
+    if pack.is_some() {
+        plan::measure(&mut bench, "a cluster in sync", &mut measures).await?;
+    }
+    if arguments.only == Some(Only::Plans) {
+        return Ok(measures);
+    }
     // Fewer objects have a smaller total budget before the operator pauses them.
     let drifts = if pack.is_some() { arguments.drifts } else { 18 };
     drift::measure(&bench, drifts, &mut measures).await?;
@@ -158,6 +167,7 @@ impl Bench<'_> {
 
     /// Finds the objects of the pack by letting the operator render them.
     pub(crate) async fn find_objects(&mut self) -> Result<(), UserError> {
+        self.objects.clear();
         let rendered = operator_process::render(&self.playground, self.pack).await?;
         let found = Discovery::new(self.playground.client()).run_aggregated().await.map_err(|error| refused(&error))?;
         for object in rendered.as_array().into_iter().flatten().map(|asset| &asset["object"]) {

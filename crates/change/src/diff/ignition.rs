@@ -1,0 +1,233 @@
+//! What a MachineConfig changes on nodes: files with decoded content, and systemd units.
+
+use super::lines;
+use super::walk::Walk;
+use super::{Edit, Shown};
+use crate::fields::redact::{self, Place};
+use crate::object::digest::Digest;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+const FILES: &str = "/spec/config/storage/files";
+const UNITS: &str = "/spec/config/systemd/units";
+
+pub(super) fn is_machine_config(object: &Value) -> bool {
+    let group = object["apiVersion"].as_str().and_then(|version| version.split('/').next());
+    group == Some("machineconfiguration.openshift.io") && object["kind"] == "MachineConfig"
+}
+
+/// The object without what [`compare`] compares.
+pub(super) fn without_files(object: &Value) -> Value {
+    let mut object = object.clone();
+    for pointer in [FILES, UNITS] {
+        let Some((parent, key)) = pointer.rsplit_once('/') else { continue };
+        if let Some(fields) = object.pointer_mut(parent).and_then(Value::as_object_mut)
+            && is_named(fields.get(key), name_of(pointer))
+        {
+            fields.remove(key);
+            let is_empty = fields.is_empty();
+            // What held nothing else is no difference either.
+            if let Some((above, parent)) = parent.rsplit_once('/').filter(|_| is_empty)
+                && let Some(fields) = object.pointer_mut(above).and_then(Value::as_object_mut)
+            {
+                fields.remove(parent);
+            }
+        }
+    }
+    object
+}
+
+/// Compares files and units; lists that are no lists of named parts are left to others.
+pub(super) fn compare(before: Option<&Value>, after: Option<&Value>, walk: &mut Walk) {
+    for pointer in [FILES, UNITS] {
+        let name = name_of(pointer);
+        let lists = [before, after].map(|object| object.and_then(|object| object.pointer(pointer)));
+        let [before, after] = lists.map(|list| list.filter(|list| is_named(Some(list), name)));
+        let [before, after] = [before, after].map(|list| list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice));
+        let keys: BTreeSet<&str> = before.iter().chain(after).filter_map(|item| item[name].as_str()).collect();
+        for key in keys {
+            let find = |list: &'_ [Value]| list.iter().find(|item| item[name] == key).cloned();
+            let (before, after) = (find(before), find(after));
+            match pointer {
+                FILES => walk.at(&format!("file {key}"), |walk| file(key, before.as_ref(), after.as_ref(), walk)),
+                _ => walk.at(&format!("unit {key}"), |walk| unit(before.as_ref(), after.as_ref(), walk)),
+            }
+        }
+    }
+}
+
+fn name_of(pointer: &str) -> &'static str {
+    if pointer == FILES { "path" } else { "name" }
+}
+
+fn is_named(list: Option<&Value>, name: &str) -> bool {
+    let items = list.and_then(Value::as_array);
+    items.is_some_and(|items| {
+        let names: BTreeSet<&str> = items.iter().filter_map(|item| item[name].as_str()).collect();
+        names.len() == items.len()
+    })
+}
+
+fn file(path: &str, before: Option<&Value>, after: Option<&Value>, walk: &mut Walk) {
+    let (before, after) = match (before, after) {
+        (None, None) => return,
+        (None, Some(after)) => return walk.push(Edit::Added { after: Shown::Summary(about_file(after)) }),
+        (Some(before), None) => return walk.push(Edit::Removed { before: Shown::Summary(about_file(before)) }),
+        (Some(before), Some(after)) => (before, after),
+    };
+    if before == after {
+        return;
+    }
+    let [old, new] = [before, after].map(Content::of);
+    match (&old, &new) {
+        (old, new) if old == new => {}
+        (Content::Text(one), Content::Text(other)) if is_public(path, one) && is_public(path, other) => {
+            walk.push(lines::compare(one, other));
+        }
+        (old, new) => {
+            let shown = |content: &Content| match content {
+                Content::Text(_) => Shown::Redacted,
+                content => Shown::Summary(content.about()),
+            };
+            walk.push(Edit::Changed { before: shown(old), after: shown(new) });
+        }
+    }
+    if before["mode"] != after["mode"] {
+        let mode = |file: &Value| Shown::Summary(mode(file).unwrap_or_else(|| "default".to_owned()));
+        walk.at(" mode", |walk| walk.push(Edit::Changed { before: mode(before), after: mode(after) }));
+    }
+    let rest = |file: &Value| without(file, &["path", "mode", "contents"]);
+    walk.at(" ", |walk| walk.whole(Some(&rest(before)), Some(&rest(after)), Place::default()));
+}
+
+/// Whether the text of a file may be shown.
+fn is_public(path: &str, text: &str) -> bool {
+    let named = Place::default().field(path).shown(&json!(text));
+    named.is_some() && redact::text(text) == text
+}
+
+fn unit(before: Option<&Value>, after: Option<&Value>, walk: &mut Walk) {
+    let (before, after) = match (before, after) {
+        (None, None) => return,
+        (None, Some(after)) => return walk.push(Edit::Added { after: Shown::Summary(about_unit(after)) }),
+        (Some(before), None) => return walk.push(Edit::Removed { before: Shown::Summary(about_unit(before)) }),
+        (Some(before), Some(after)) => (before, after),
+    };
+    text(&before["contents"], &after["contents"], walk);
+    let dropins = |unit: &Value| unit["dropins"].as_array().cloned().unwrap_or_default();
+    let (old, new) = (dropins(before), dropins(after));
+    let names: BTreeSet<&str> = old.iter().chain(&new).filter_map(|dropin| dropin["name"].as_str()).collect();
+    for name in names {
+        let find = |list: &[Value]| list.iter().find(|dropin| dropin["name"] == name).cloned().unwrap_or_default();
+        walk.at(&format!(" dropin {name}"), |walk| text(&find(&old)["contents"], &find(&new)["contents"], walk));
+    }
+    let rest = |unit: &Value| without(unit, &["name", "contents", "dropins"]);
+    walk.at(" ", |walk| walk.whole(Some(&rest(before)), Some(&rest(after)), Place::default()));
+}
+
+/// Compares the texts of a unit, which are shown unless one looks like a secret.
+fn text(before: &Value, after: &Value, walk: &mut Walk) {
+    if before == after {
+        return;
+    }
+    let [one, other] = [before, after].map(|text| text.as_str().unwrap_or_default());
+    match redact::text(one) == one && redact::text(other) == other {
+        true => walk.push(lines::compare(one, other)),
+        false => walk.push(Edit::Changed { before: Shown::Redacted, after: Shown::Redacted }),
+    }
+}
+
+fn without(item: &Value, keys: &[&str]) -> Value {
+    let fields = item.as_object().into_iter().flatten().filter(|(key, _)| !keys.contains(&key.as_str()));
+    Value::Object(fields.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>())
+}
+
+fn mode(file: &Value) -> Option<String> {
+    file["mode"].as_u64().map(|mode| format!("{mode:04o}"))
+}
+
+fn about_file(file: &Value) -> String {
+    let parts = [mode(file), Some(Content::of(file).about())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn about_unit(unit: &Value) -> String {
+    let state = match (unit["mask"].as_bool(), unit["enabled"].as_bool()) {
+        (Some(true), _) => Some("masked".to_owned()),
+        (_, Some(true)) => Some("enabled".to_owned()),
+        (_, Some(false)) => Some("disabled".to_owned()),
+        (_, None) => None,
+    };
+    let lines = unit["contents"].as_str().map(lines::count);
+    let dropins = unit["dropins"].as_array().map(Vec::len).filter(|count| *count > 0);
+    let dropins = dropins.map(|count| format!("{count} drop-in{}", if count == 1 { "" } else { "s" }));
+    [state, lines, dropins].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The content of a file, as far as it can be decoded here.
+#[derive(PartialEq)]
+enum Content {
+    /// Text.
+    Text(String),
+    /// Anything else, of which size and digest tell enough.
+    Opaque { what: &'static str, bytes: usize, digest: Digest },
+    /// It is fetched from elsewhere.
+    Remote(Digest),
+    /// There is none.
+    None,
+}
+
+impl Content {
+    fn of(file: &Value) -> Content {
+        let contents = &file["contents"];
+        let source = match contents["source"].as_str() {
+            None | Some("") => return Content::None,
+            Some(source) => source,
+        };
+        let Some(bytes) = decode(source) else { return Content::Remote(Digest::of(&json!(source))) };
+        let digest = Digest::of_bytes(&bytes);
+        let is_packed = contents["compression"].as_str().is_some_and(|compression| !compression.is_empty());
+        let size = bytes.len();
+        match (is_packed, String::from_utf8(bytes)) {
+            (true, _) => Content::Opaque { what: "compressed", bytes: size, digest },
+            (false, Ok(text)) if !text.contains('\0') => Content::Text(text),
+            (false, _) => Content::Opaque { what: "binary", bytes: size, digest },
+        }
+    }
+
+    /// What is to be known of it without its text.
+    fn about(&self) -> String {
+        match self {
+            // A digest would let others try what the secret may be.
+            Content::Text(text) => lines::count(text),
+            Content::Opaque { what, bytes, digest } => format!("{what}, {bytes} bytes, sha256 {}", digest.short()),
+            Content::Remote(_) => "fetched from elsewhere".to_owned(),
+            Content::None => "empty".to_owned(),
+        }
+    }
+}
+
+/// The bytes of a data URL; `None` for any other.
+fn decode(source: &str) -> Option<Vec<u8>> {
+    let (head, data) = source.strip_prefix("data:")?.split_once(',')?;
+    if head.ends_with(";base64") {
+        return STANDARD.decode(data.trim()).ok();
+    }
+    let (mut bytes, mut rest) = (Vec::new(), data.as_bytes());
+    while let Some((first, more)) = rest.split_first() {
+        let hex = more.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match (first, hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &more[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    Some(bytes)
+}

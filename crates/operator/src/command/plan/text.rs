@@ -1,0 +1,181 @@
+//! A plan as text for a person.
+
+use super::{Style, is_record, remarks};
+use autopilot::plan::{Item, ItemState, Operation, Plan, Source};
+use change::{Difference, Edit, Impact};
+
+/// The width where it fits.
+const WIDTH: usize = 80;
+/// So many lines of the difference of one object are shown.
+const LINES: usize = 12;
+/// Of a plan with more lines only the differences that need an approval are shown, after a summary.
+const LONG: usize = 150;
+
+/// How much of it is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// Everything.
+    Full,
+    /// The first lines of each difference.
+    Usual,
+    /// No differences but those that need an approval.
+    Brief,
+}
+
+/// The plan, with the summary at the end; a long one also begins with it.
+pub(super) fn print(plan: &Plan, style: Style) -> String {
+    let all = |detail: Detail| -> Vec<String> { plan.items.iter().flat_map(|item| lines(item, detail)).collect() };
+    let mut shown = all(if style.full { Detail::Full } else { Detail::Usual });
+    let is_long = !style.full && shown.len() > LONG;
+    if is_long {
+        shown = all(Detail::Brief);
+        shown.insert(0, wrapped(&plan.to_string(), ""));
+    }
+    let mut text: String =
+        shown.iter().map(|line| format!("{}\n", if style.colour { coloured(line) } else { line.clone() })).collect();
+    if !shown.is_empty() {
+        text.push('\n');
+    }
+    if is_long {
+        text.push_str(
+            "The plan is long, so differences are left out: --full shows all, --asset NAME those of one asset.\n",
+        );
+    }
+    for remark in remarks(plan, style) {
+        text.push_str(&wrapped(&remark, ""));
+    }
+    text.push_str(&wrapped(&plan.to_string(), ""));
+    text
+}
+
+fn lines(item: &Item, detail: Detail) -> Vec<String> {
+    if is_record(item) && detail != Detail::Full {
+        return Vec::new();
+    }
+    let (name, about) = (plain(&format!("{} {}", sign(item), item.name())), about(item));
+    let mut lines = match name.chars().count() + 2 + about.chars().count() <= WIDTH {
+        true => vec![format!("{name}  {about}")],
+        false => vec![name, format!("    {about}")],
+    };
+    let mut say = |text: &str| lines.extend(wrapped(text, "    ").lines().map(str::to_owned));
+    if !item.disruption.is_empty() {
+        say(&item.disruption);
+    }
+    match (&item.approval, item.state) {
+        (Some(digest), ItemState::Waiting) => lines.push(format!("    needs approval: virtpilot approve {digest}")),
+        (None, ItemState::Waiting) if item.needs_approval => {
+            say("needs approval; the digest to approve is known once the operator has run");
+        }
+        (_, ItemState::Ready) if item.why.is_empty() => {}
+        (_, ItemState::Ready | ItemState::Waiting | ItemState::Held | ItemState::Failed) => say(&item.why),
+    }
+    if let Source::None { why: Some(why) } = &item.source {
+        lines.extend(wrapped(&format!("no diff: {why}"), "    ").lines().map(str::to_owned));
+    }
+    let is_shown = match detail {
+        Detail::Full | Detail::Usual => true,
+        Detail::Brief => item.needs_approval,
+    };
+    if is_shown {
+        lines.extend(of_item(item, detail == Detail::Full));
+    }
+    lines
+}
+
+/// The difference of one object; unless everything is asked for, only its first lines.
+pub(super) fn of_item(item: &Item, full: bool) -> Vec<String> {
+    let mut lines: Vec<String> = item.diff.iter().flat_map(|difference| of_difference(difference, full)).collect();
+    // One line more is as short as saying that there is one.
+    if let Some(more) = lines.len().checked_sub(LINES).filter(|more| *more > 1 && !full) {
+        lines.truncate(LINES);
+        lines.push(format!("    ... {more} more lines: --full"));
+    }
+    lines
+}
+
+pub(super) fn sign(item: &Item) -> char {
+    match (item.state, item.operation) {
+        (ItemState::Failed, _) => '!',
+        (ItemState::Held, _) | (_, None) => '=',
+        (_, Some(Operation::Create)) => '+',
+        (_, Some(Operation::Delete)) => '-',
+        (_, Some(_)) => '~',
+    }
+}
+
+/// Operation, impact and digest.
+pub(super) fn about(item: &Item) -> String {
+    let state = match item.state {
+        ItemState::Held => Some("held".to_owned()),
+        ItemState::Failed => Some("failed".to_owned()),
+        ItemState::Ready | ItemState::Waiting => None,
+    };
+    let operation = item.operation.map(|operation| match operation {
+        Operation::Adopt => "adopt, after a backup".to_owned(),
+        Operation::TakeOver => "take over from the predecessor".to_owned(),
+        Operation::HandBack => "hand back, values stay".to_owned(),
+        Operation::Pause => "pause: another writer keeps changing it".to_owned(),
+        Operation::Record => "record: only our label and annotations".to_owned(),
+        Operation::Create | Operation::Change | Operation::Delete => operation.to_string(),
+    });
+    let impact = item.impact.filter(|_| state.is_none()).map(|impact| match impact {
+        Impact::None => "no impact".to_owned(),
+        Impact::Low => "low impact".to_owned(),
+        Impact::Medium => "medium impact".to_owned(),
+        Impact::High => "high impact".to_owned(),
+    });
+    let digest = item.digest.filter(|_| item.is_pending()).map(|digest| digest.short());
+    [state, operation, impact, digest].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn of_difference(difference: &Difference, full: bool) -> Vec<String> {
+    let sign = difference.edit.sign();
+    let cut = |line: String| match line.char_indices().nth(WIDTH - 3) {
+        Some((at, _)) if !full && line.chars().count() > WIDTH => format!("{}...", &line[..at]),
+        _ => line,
+    };
+    match &difference.edit {
+        Edit::Lines { lines } => {
+            let head = format!("    {sign} {}", plain(&difference.path));
+            std::iter::once(head).chain(lines.iter().map(|line| cut(format!("        {}", plain(line))))).collect()
+        }
+        _ => vec![cut(format!("    {sign} {}", plain(&difference.to_string())))],
+    }
+}
+
+/// A text of somebody else without characters that a terminal would act on.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|character| if character.is_control() && character != '\t' { '\u{fffd}' } else { character })
+        .collect()
+}
+
+/// The text in lines of at most the usual width, as far as its words allow.
+fn wrapped(text: &str, indent: &str) -> String {
+    let (mut lines, mut line) = (String::new(), indent.to_owned());
+    for word in plain(text).split_whitespace() {
+        if line.len() > indent.len() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push_str(&format!("{line}\n"));
+            line = indent.to_owned();
+        }
+        if line.len() > indent.len() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    format!("{lines}{line}\n")
+}
+
+/// Green for what is added, red for what is removed, yellow for what changes or does not happen.
+fn coloured(line: &str) -> String {
+    let colour = match line.trim_start().chars().next() {
+        Some('+') => "32",
+        Some('-') => "31",
+        Some('~' | '!') => "33",
+        _ => return line.to_owned(),
+    };
+    format!("\u{1b}[{colour}m{line}\u{1b}[0m")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Measures `virtpilot plan`, from exec to exit, compared with a client that only sends the dry runs it needs.
+
+use super::measure::Measure;
+use super::operator_process;
+use super::pack::{Bench, Object};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::api::{Patch, PatchParams};
+use playground::audit::Kind;
+use playground::certificates::ADMIN_USER;
+use playground::user_error::refused;
+use playground::{UserError, deployment};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::Instant;
+
+/// As many as the plan sends concurrently.
+const CONCURRENCY: usize = 8;
+const ROUNDS: usize = 10;
+
+/// Plans for the cluster as it is.
+pub(crate) async fn measure(bench: &mut Bench<'_>, when: &str, measures: &mut Vec<Measure>) -> Result<(), UserError> {
+    eprintln!("{}: plan of {when}", bench.name);
+    bench.find_objects().await?;
+    let rendered = operator_process::render(&bench.playground, bench.pack).await?;
+    let manifests: Vec<Value> =
+        rendered.as_array().into_iter().flatten().map(|asset| asset["object"].clone()).collect();
+    let (mut plans, mut dry_runs, mut requests) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..ROUNDS {
+        let (begun, mark) = (Instant::now(), bench.mark()?);
+        run(bench).await?;
+        plans.push(begun.elapsed().as_secs_f64() * 1000.0);
+        requests = bench.all(mark)?.by(ADMIN_USER).of(Kind::DryRun).count();
+        let begun = Instant::now();
+        stream::iter(bench.objects.iter().zip(&manifests))
+            .map(|(object, manifest)| dry_run(object, manifest))
+            .buffer_unordered(CONCURRENCY)
+            .try_collect::<Vec<()>>()
+            .await?;
+        dry_runs.push(begun.elapsed().as_secs_f64() * 1000.0);
+    }
+    let plan = Measure::of(bench.named(&format!("plan of {when}")), "ms", plans);
+    let baseline = Measure::of(bench.named("the dry runs that it needs, by the baseline client"), "ms", dry_runs);
+    let ratio = plan.ratio_to(&baseline, &bench.named(&format!("plan of {when}")));
+    measures.extend([plan, baseline, ratio]);
+    measures.push(Measure::count(bench.named("dry runs for that"), requests));
+    Ok(())
+}
+
+async fn run(bench: &Bench<'_>) -> Result<(), UserError> {
+    let mut command = tokio::process::Command::new(deployment::binary()?);
+    command.args(["plan", "--kubeconfig"]).arg(bench.playground.kubeconfig()).stdout(Stdio::null());
+    if let Some(pack) = bench.pack {
+        command.arg("--assets-dir").arg(pack);
+    }
+    let failed = |message: String| UserError::new("there is no plan", "run `virtpilot plan`").with_detail(message);
+    let output = command.stderr(Stdio::piped()).output().await.map_err(|error| failed(error.to_string()))?;
+    match output.status.code() {
+        Some(0 | 2) => Ok(()),
+        _ => Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
+}
+
+async fn dry_run(object: &Object, manifest: &Value) -> Result<(), UserError> {
+    let params = PatchParams { dry_run: true, ..PatchParams::apply("bare").force() };
+    let applied = object.api.patch(&object.name, &params, &Patch::Apply(manifest)).await;
+    applied.map(|_| ()).map_err(|error| refused(&error))
+}
