@@ -10,6 +10,7 @@
 //! # Where it differs from the real operator
 //!
 //! - There are no machines: drains and restarts are only a time ([`Timing`]), no pod is evicted, and a drain never fails.
+//! - A node that is cordoned or away gets no taint.
 //! - Nodes are chosen as soon as a change is seen; the real operator chooses them and writes the status together, five seconds later.
 //! - `maxUnavailable` of the pool `master` is honoured as for other pools, and the node of the operator itself is not updated last.
 //! - A rendered name ends with the first 32 digits of a SHA-256; the real one is an MD5 over another serialisation.

@@ -60,9 +60,10 @@ pub(crate) fn step(snapshot: &Snapshot, name: &str, pool: &Value) -> Vec<Write> 
     let set = |node: &Node, annotations: Value| {
         Write::patch(Kind::Node, node.name(), node.0, &json!({"metadata": {"annotations": annotations}}))
     };
-    // A machine that joins is installed with the pool's configuration.
+    // A machine that joins is installed with what all others of the pool run, and updated after that.
+    let running = pool["status"]["configuration"]["name"].as_str().filter(|name| !name.is_empty()).unwrap_or(target);
     let joins = nodes.iter().filter(|node| node.current().is_empty()).filter_map(|node| {
-        set(node, json!({annotation::CURRENT: target, annotation::DESIRED: target, annotation::STATE: "Done"}))
+        set(node, json!({annotation::CURRENT: running, annotation::DESIRED: running, annotation::STATE: "Done"}))
     });
     let mut writes: Vec<Write> = joins.collect();
     if pool["spec"]["paused"] != true {

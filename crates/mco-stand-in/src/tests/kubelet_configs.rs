@@ -123,6 +123,19 @@ fn an_edit_is_rendered_again() {
 }
 
 #[test]
+fn a_kubelet_config_that_becomes_invalid_keeps_what_it_made() {
+    let mut run = Run::with_workers(1);
+    create(&mut run, "pods", "", json!({"kubeletConfig": {"maxPods": 400}}));
+    run.finish();
+    let patch = json!({"spec": {"kubeletConfig": {"clusterDomain": "mine"}}});
+    run.snapshot.apply(&Write::new(Kind::KubeletConfig, "pods", Action::Patch(patch)));
+    run.finish();
+    assert_eq!(run.snapshot.kubelet_configs["pods"]["status"]["conditions"][0]["type"], "Failure");
+    assert_eq!(running(&run)["maxPods"], 400);
+    assert_eq!(run.restarts(), [1]);
+}
+
+#[test]
 fn a_kubelet_config_that_cannot_be_used_says_why_and_changes_nothing() {
     let none = json!({"matchLabels": {"no": "pool"}});
     for (spec, expected) in [

@@ -69,6 +69,20 @@ fn restarts_are_counted_per_node() {
 }
 
 #[test]
+fn a_machine_that_joins_during_a_rollout_starts_with_the_old_configuration() {
+    let mut run = Run::with_workers(2);
+    let before = run.target("worker");
+    run.add_file("90-one", "1");
+    run.wait(seconds(30));
+    run.snapshot.nodes.insert("worker-2".into(), node("worker-2", &["worker"]));
+    run.settle();
+    assert_eq!(run.node("worker-2").current(), before);
+    run.finish();
+    assert_eq!(run.node("worker-2").current(), run.target("worker"));
+    assert_eq!(run.restarts(), [1, 1, 1]);
+}
+
+#[test]
 fn at_most_max_unavailable_nodes_are_unavailable_at_a_time() {
     for (limit, nodes, expected) in [
         (Value::Null, 5, 1),

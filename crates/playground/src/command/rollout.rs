@@ -18,7 +18,7 @@ pub(super) async fn show(
         pools: objects(playground, mco_stand_in::API_VERSION, "MachineConfigPool", None),
         nodes: objects(playground, "v1", "Node", None),
     };
-    let all = rollout.nodes().await.unwrap_or_default();
+    let all = until("the nodes are listed", async || rollout.nodes().await).await?;
     let targets = until("the MachineConfig is rendered", async || rollout.targets(machine_config).await).await?;
     // The name of a configuration contains that of its pool, and a node keeps its pool.
     let is_affected = |node: &&State| targets.iter().any(|(pool, _)| node.pool() == *pool);
@@ -39,11 +39,12 @@ pub(super) async fn show(
         let (now_away, now_updated) = until("the next node is restarted or back", changed).await?;
         let total = affected.len();
         // A node that was seen neither drained nor restarting has been both meanwhile.
-        for node in now_updated.difference(&updated) {
+        for (index, node) in now_updated.difference(&updated).enumerate() {
+            let done = updated.len() + index;
             if !away.contains(node) {
-                print(&format!("      {node} is drained and restarts: {} of {total} nodes updated\n", updated.len()))?;
+                print(&format!("      {node} is drained and restarts: {done} of {total} nodes updated\n"))?;
             }
-            print(&format!("      {node} is back: {} of {total} nodes updated\n", now_updated.len()))?;
+            print(&format!("      {node} is back: {} of {total} nodes updated\n", done + 1))?;
         }
         for node in now_away.difference(&away) {
             print(&format!("      {node} is drained and restarts: {} of {total} nodes updated\n", now_updated.len()))?;

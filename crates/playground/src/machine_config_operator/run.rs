@@ -43,14 +43,16 @@ pub(super) async fn run(client: Client, timing: Timing, restarts: Restarts, log:
             wait(&mut news, &mut cache, pause).await;
             continue;
         }
+        let mut has_failed = false;
         for one in writes {
             let result = write::perform(&client, &one, &mut cache).await;
             log.line(now, &one, result.as_ref().err());
-            if result.is_err() {
-                // The writes after it may depend on it.
-                wait(&mut news, &mut cache, Some(PAUSE)).await;
-                break;
-            }
+            has_failed |= result.is_err();
+        }
+        if has_failed {
+            // What failed may have changed meanwhile.
+            tokio::time::sleep(PAUSE).await;
+            wait(&mut news, &mut cache, Some(Duration::ZERO)).await;
         }
     }
 }
