@@ -30,7 +30,7 @@ pub mod tools;
 pub mod user_error;
 
 pub use machine_config_operator::MachineConfigOperator;
-pub use mco_stand_in::Timing;
+pub use mco_stand_in::{Timing, control};
 pub use playground::{Options, Playground};
 pub use progress::Progress;
 pub use scene::Scene;

@@ -101,6 +101,11 @@ impl Running {
         Running { playground, account, arguments: Vec::new(), operator: None }
     }
 
+    /// The arguments that say which pack is used.
+    pub(crate) fn pack_arguments(&self) -> Vec<String> {
+        self.arguments.clone()
+    }
+
     /// Adds an argument of the operator, for the next start.
     pub(crate) fn add_argument(&mut self, argument: &str) {
         self.arguments.push(argument.to_owned());
