@@ -68,7 +68,7 @@ async fn a_plan_shows_what_the_server_would_make_and_writes_nothing() {
     assert_eq!(selector.unwrap()["before"], json!({"value": "handmade"}));
     assert!(!paths(service).iter().any(|path| path.contains("clusterIP")), "{service:#}");
 
-    // A person who may only look gets the same with local differences, and that is said once.
+    // A person who may only look gets the same with local differences, and the plan says so once.
     create_role(
         &running,
         "viewer",
