@@ -64,9 +64,13 @@ impl Core {
         let Progress::Done(estimate) = self.estimate(object) else { return None };
         let has_reads = estimate.pools.iter().any(|pool| pool.change.is_some());
         let is_fresh = |pool: &PoolEstimate| self.estimates.is_fresh(&pool.pool.name, self.now.monotonic);
+        let mut restarts = estimate.restarts(self.surroundings.nodes());
+        if self.watches.is_listed(&WatchTarget::all("kubevirt.io/v1", "VirtualMachineInstance")) {
+            restarts.virtual_machines = Some(self.surroundings.virtual_machines_on(&restarts.nodes));
+        }
         Some(Outlook {
             is_fresh: !has_reads || estimate.pools.iter().all(is_fresh),
-            restarts: estimate.restarts(self.surroundings.nodes()),
+            restarts,
             is_running: estimate.changes_nothing(),
             why_not_ready: estimate.why_not_ready(),
         })

@@ -30,9 +30,15 @@ impl Surroundings {
         self.state.disruption_policy()
     }
 
+    /// How many virtual machines run on these nodes.
+    pub(crate) fn virtual_machines_on(&self, nodes: &[String]) -> usize {
+        self.state.virtual_machines_on(nodes)
+    }
+
     /// The targets, each with whether nothing can be rendered before it is listed.
-    pub(crate) fn targets() -> impl Iterator<Item = (WatchTarget, bool)> {
-        FACT_SOURCES.iter().map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
+    pub(crate) fn targets(plans: bool) -> impl Iterator<Item = (WatchTarget, bool)> {
+        let sources = FACT_SOURCES.iter().filter(move |source| plans || !source.only_for_plans);
+        sources.map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
     }
 
     /// Nothing is rendered before this target is listed.

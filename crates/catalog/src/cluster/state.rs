@@ -20,16 +20,27 @@ pub struct FactSource {
     pub kind: &'static str,
     /// Whether it must be listed before anything is rendered, if the cluster serves it.
     pub first: bool,
+    /// Whether only a plan needs it: nobody follows every virtual machine.
+    pub only_for_plans: bool,
+}
+
+const fn first(api_version: &'static str, kind: &'static str) -> FactSource {
+    FactSource { api_version, kind, first: true, only_for_plans: false }
+}
+
+const fn later(api_version: &'static str, kind: &'static str) -> FactSource {
+    FactSource { api_version, kind, first: false, only_for_plans: false }
 }
 
 /// All kinds that facts are derived from.
-pub const FACT_SOURCES: [FactSource; 6] = [
-    FactSource { api_version: "v1", kind: "Node", first: true },
-    FactSource { api_version: "config.openshift.io/v1", kind: "Infrastructure", first: true },
-    FactSource { api_version: "config.openshift.io/v1", kind: "Scheduler", first: true },
-    FactSource { api_version: "config.openshift.io/v1", kind: "ClusterVersion", first: false },
-    FactSource { api_version: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", first: false },
-    FactSource { api_version: "operator.openshift.io/v1", kind: "MachineConfiguration", first: false },
+pub const FACT_SOURCES: [FactSource; 7] = [
+    first("v1", "Node"),
+    first("config.openshift.io/v1", "Infrastructure"),
+    first("config.openshift.io/v1", "Scheduler"),
+    later("config.openshift.io/v1", "ClusterVersion"),
+    later("machineconfiguration.openshift.io/v1", "MachineConfigPool"),
+    later("operator.openshift.io/v1", "MachineConfiguration"),
+    FactSource { only_for_plans: true, ..later("kubevirt.io/v1", "VirtualMachineInstance") },
 ];
 
 /// The relevant part of one object of a [`FactSource`].
@@ -47,6 +58,13 @@ pub enum Part {
     ClusterVersion(String),
     /// The `MachineConfiguration` named `cluster`: after which changes nodes need no restart.
     DisruptionPolicy(DisruptionPolicy),
+    /// A virtual machine that runs: its namespace, name and node.
+    VirtualMachine {
+        /// Namespace and name.
+        id: (String, String),
+        /// The node.
+        node: String,
+    },
     /// An object that no fact depends on.
     Other,
 }
@@ -102,6 +120,9 @@ impl Part {
             ("MachineConfiguration", "cluster") => Part::DisruptionPolicy(
                 status.node_disruption_policy_status.and_then(|status| status.cluster_policies).unwrap_or_default(),
             ),
+            ("VirtualMachineInstance", _) if let Some(node) = status.node_name.filter(|node| !node.is_empty()) => {
+                Part::VirtualMachine { id: (metadata.namespace.unwrap_or_default(), name), node }
+            }
             _ => Part::Other,
         })
     }
@@ -117,6 +138,8 @@ pub struct ClusterState {
     schedulable_masters: bool,
     cluster_version: String,
     disruption_policy: DisruptionPolicy,
+    /// The node of each virtual machine.
+    virtual_machines: BTreeMap<(String, String), String>,
 }
 
 impl ClusterState {
@@ -135,6 +158,11 @@ impl ClusterState {
         &self.disruption_policy
     }
 
+    /// How many virtual machines run on these nodes.
+    pub fn virtual_machines_on(&self, nodes: &[String]) -> usize {
+        self.virtual_machines.values().filter(|node| nodes.contains(node)).count()
+    }
+
     /// Adds or replaces a part.
     pub fn put(&mut self, part: Part) {
         match part {
@@ -149,6 +177,9 @@ impl ClusterState {
             Part::Scheduler(schedulable) => self.schedulable_masters = schedulable,
             Part::ClusterVersion(version) => self.cluster_version = version,
             Part::DisruptionPolicy(policy) => self.disruption_policy = policy,
+            Part::VirtualMachine { id, node } => {
+                self.virtual_machines.insert(id, node);
+            }
             Part::Other => {}
         }
     }
@@ -191,6 +222,7 @@ struct RawObject {
 #[serde(rename_all = "camelCase")]
 struct RawMetadata {
     name: String,
+    namespace: Option<String>,
     creation_timestamp: Option<String>,
     generation: Option<i64>,
     labels: Option<BTreeMap<String, String>>,
@@ -221,6 +253,7 @@ struct RawStatus {
     platform_status: Option<PlatformStatus>,
     desired: Option<DesiredUpdate>,
     node_disruption_policy_status: Option<PolicyStatus>,
+    node_name: Option<String>,
 }
 
 #[derive(Deserialize)]

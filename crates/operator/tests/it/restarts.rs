@@ -2,7 +2,7 @@
 
 use crate::operator::{Running, SWAP, edit, eventually};
 use crate::plan::plan;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use playground::deployment::objects;
 use playground::{MachineConfigOperator, Scene, Timing, control};
 use serde_json::{Value, json};
@@ -43,6 +43,18 @@ impl Cluster {
 
     fn nodes(&self) -> Api<DynamicObject> {
         objects(&self.running.playground, "v1", "Node", None)
+    }
+
+    /// A virtual machine runs on this node.
+    async fn create_virtual_machine(&self, node: &str) {
+        let kind = "VirtualMachineInstance";
+        let api = objects(&self.running.playground, "kubevirt.io/v1", kind, Some(crate::operator::NAMESPACE));
+        let name = format!("vm-on-{node}");
+        let machine = json!({"apiVersion": "kubevirt.io/v1", "kind": kind, "metadata": {"name": name},
+            "spec": {"domain": {"devices": {}}}});
+        api.create(&PostParams::default(), &serde_json::from_value(machine).unwrap()).await.unwrap();
+        let status = json!({"status": {"nodeName": node, "phase": "Running"}});
+        api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
     }
 
     /// Approves everything that the plan shows, with the operator's own digests.
@@ -100,9 +112,13 @@ fn scene(workers: usize) -> Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_consent_nothing_restarts_and_with_it_what_was_announced() {
     let mut cluster = Cluster::start(scene(3)).await;
+    for node in ["worker-0", "worker-2", "master-0"] {
+        cluster.create_virtual_machine(node).await;
+    }
     let (nodes, items) = announced(&cluster.running);
     let swap = items.iter().find(|item| item["object"]["name"] == SWAP).unwrap();
     assert_eq!((nodes.len(), &swap["restarts"]["atATime"]), (3, &json!(1)));
+    assert_eq!(swap["restarts"]["virtualMachines"], 2, "those on workers");
     let disruption = swap["disruption"].as_str().unwrap();
     assert!(
         disruption.starts_with("restarts 3 nodes of pool worker: worker-0, worker-1, worker-2, one at a time; about "),
