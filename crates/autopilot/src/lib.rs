@@ -47,4 +47,4 @@ pub use ownership::Origin;
 pub use plan::Plan;
 pub use removal::{Cause, Removal, decide_removal};
 pub use scope::Scope;
-pub use status::{LineState, ObjectState, StatusLine};
+pub use status::{LineState, ObjectState, StatusLine, WaitingForPool, waiting_by_pool};

@@ -3,7 +3,9 @@
 use crate::core::Core;
 use crate::evaluate::{AssetResult, Exclusion};
 use crate::removal::Cause;
-use change::{Key, Reason};
+use change::restarts::Scope;
+use change::{Digest, Key, Reason};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The state of one object.
@@ -55,6 +57,33 @@ pub enum LineState {
     NotApplicable(Exclusion),
     /// It cannot be rendered.
     Error(String),
+}
+
+/// The changes of one pool that wait for an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingForPool {
+    /// The pool.
+    pub pool: String,
+    /// What would have to be approved, each with its object.
+    pub changes: Vec<(Digest, String)>,
+}
+
+/// What waits for an approval and restarts nodes, by pool: together it is one rollout. What nobody can approve yet is not among it.
+pub fn waiting_by_pool(lines: &[StatusLine]) -> Vec<WaitingForPool> {
+    let mut pools: BTreeMap<&str, Vec<(Digest, String)>> = BTreeMap::new();
+    for line in lines {
+        let LineState::Object(ObjectState::Held(Reason::NeedsApproval { digest: Some(digest), restarts, .. })) =
+            &line.state
+        else {
+            continue;
+        };
+        let Scope::Pools(of) = &restarts.scope else { continue };
+        let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
+        for pool in of {
+            pools.entry(pool).or_default().push((*digest, object.clone()));
+        }
+    }
+    pools.into_iter().map(|(pool, changes)| WaitingForPool { pool: pool.to_owned(), changes }).collect()
 }
 
 impl Core {

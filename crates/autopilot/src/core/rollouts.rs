@@ -15,6 +15,11 @@ pub(crate) struct Rollouts {
 }
 
 impl Core {
+    /// The pools whose nodes do not all run what they should.
+    pub fn unfinished_rollouts(&self) -> impl Iterator<Item = Rollout> {
+        self.surroundings.pools().values().map(rollout).filter(|rollout| rollout.state != RolloutState::Done)
+    }
+
     /// Reports how far the rollouts of pools are, if that has changed.
     pub(super) fn follow_rollouts(&mut self) {
         let now: BTreeMap<String, Rollout> =

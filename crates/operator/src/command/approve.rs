@@ -7,7 +7,7 @@ use super::target::Reached;
 use crate::failure::Several;
 use anyhow::bail;
 use autopilot::plan::{Plan, moved};
-use autopilot::{LineState, ObjectState, Previews, StatusLine};
+use autopilot::{LineState, ObjectState, Previews, StatusLine, waiting_by_pool};
 use change::{Consent, Digest, Reason};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The digest of the change, as shown by `virtpilot plan`, `status` and the event: sha256:...
-    #[arg(required_unless_present = "plan", conflicts_with = "plan")]
+    #[arg(required_unless_present_any = ["plan", "pool"], conflicts_with_all = ["plan", "pool"])]
     digest: Option<String>,
+    /// Approve everything that waits to restart nodes of this pool, as one rollout
+    #[arg(long, value_name = "POOL", conflicts_with = "plan")]
+    pool: Option<String>,
     /// Approve everything that waits in a plan saved by `virtpilot plan --out FILE`, unless the cluster has moved since
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
@@ -25,9 +28,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    match (&arguments.plan, &arguments.digest) {
-        (Some(path), _) => approve_plan(&arguments.evaluation, path),
-        (None, digest) => approve_digest(&arguments.evaluation, digest.as_deref().unwrap_or_default().trim()),
+    match (&arguments.plan, &arguments.pool, &arguments.digest) {
+        (Some(path), _, _) => approve_plan(&arguments.evaluation, path),
+        (None, Some(pool), _) => approve_pool(&arguments.evaluation, pool),
+        (None, None, digest) => approve_digest(&arguments.evaluation, digest.as_deref().unwrap_or_default().trim()),
     }
 }
 
@@ -48,6 +52,30 @@ fn approve_digest(evaluation: &Evaluation, text: &str) -> anyhow::Result<()> {
             (true, true) => format!("{digest} is already approved\n"),
             (true, false) => format!("{digest} is already approved; nothing waits for it now\n"),
         })
+    })
+}
+
+/// Approves everything that waits to restart nodes of a pool.
+fn approve_pool(evaluation: &Evaluation, pool: &str) -> anyhow::Result<()> {
+    let core = evaluation.evaluate(evaluation.catalog()?)?;
+    let waiting = waiting_by_pool(&core.status());
+    let Some(of_pool) = waiting.iter().find(|waiting| waiting.pool == pool) else {
+        let pools: Vec<&str> = waiting.iter().map(|waiting| waiting.pool.as_str()).collect();
+        match pools.as_slice() {
+            [] => bail!("nothing waits for an approval to restart nodes; run \"virtpilot status\""),
+            pools => {
+                bail!("nothing waits for an approval to restart nodes of pool {pool:?}, but for {}", pools.join(", "))
+            }
+        }
+    };
+    let digests: Vec<Digest> = of_pool.changes.iter().map(|(digest, _)| *digest).collect();
+    evaluation.target().with(async |reached| {
+        let new = add(&reached, &digests, |_| Ok(())).await?;
+        let line = |(digest, object): &(Digest, String)| match new.contains(digest) {
+            true => format!("approved {digest} ({object})\n"),
+            false => format!("{digest} ({object}) is already approved\n"),
+        };
+        print(&of_pool.changes.iter().map(line).collect::<String>())
     })
 }
 

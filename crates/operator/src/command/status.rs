@@ -3,7 +3,7 @@
 use super::evaluation::Evaluation;
 use super::print;
 use super::table::table;
-use autopilot::StatusLine;
+use autopilot::{Core, StatusLine, WaitingForPool, waiting_by_pool};
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -26,15 +26,28 @@ struct Line {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
-    let lines: Vec<Line> = core.status().into_iter().map(line).collect();
+    let status = core.status();
+    let notes = notes(&core, &waiting_by_pool(&status));
+    let lines: Vec<Line> = status.into_iter().map(line).collect();
     match arguments.output {
         super::Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&lines)?)),
         super::Format::Text => {
             let rows: Vec<_> =
                 lines.into_iter().map(|line| [line.asset, line.object, line.state.to_owned(), line.why]).collect();
-            print(&table(["ASSET", "OBJECT", "STATE", "WHY"], &rows))
+            print(&format!("{}{notes}", table(["ASSET", "OBJECT", "STATE", "WHY"], &rows)))
         }
     }
+}
+
+/// How far the rollouts of pools are, and how to approve what waits.
+fn notes(core: &Core, waiting: &[WaitingForPool]) -> String {
+    let rollouts = core.unfinished_rollouts().map(|rollout| rollout.to_string());
+    let next = waiting.iter().map(|WaitingForPool { pool, changes }| match changes.len() {
+        1 => format!("next: virtpilot approve --pool {pool}"),
+        count => format!("next: virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
+    });
+    let lines: Vec<String> = rollouts.chain(next).collect();
+    if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }
 
 fn line(line: StatusLine) -> Line {

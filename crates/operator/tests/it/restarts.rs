@@ -1,5 +1,6 @@
 //! The restarts that a plan announces are those that the stand-in of the machine-config operator then counts.
 
+use crate::commands::virtpilot;
 use crate::operator::{Running, SWAP, edit, eventually};
 use crate::plan::plan;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -205,7 +206,7 @@ async fn what_nodes_run_already_restarts_nothing() {
     // Somebody has the same files under another name, and all nodes run them.
     let (_, items) = announced(&cluster.running);
     assert_eq!(items.iter().filter(|item| item["restarts"].is_object()).count(), 1);
-    let rendered = crate::commands::virtpilot(
+    let rendered = virtpilot(
         Some(&cluster.running.playground.kubeconfig()),
         &["render", "--asset", "swap-enable", "--output", "json"],
     );
@@ -231,7 +232,26 @@ async fn two_changes_that_are_approved_together_are_one_rollout() {
     let (nodes, items) = announced(&cluster.running);
     assert_eq!((nodes.len(), items.iter().filter(|item| item["restarts"].is_object()).count()), (2, 2));
     cluster.running.restart();
-    cluster.approve_all().await;
+    let admin = cluster.running.playground.kubeconfig();
+    let arguments = |command: &[&'static str]| [command, &["--assets-dir", folder]].concat();
+    let next = "next: virtpilot approve --pool worker    (one rollout for 2 changes)\n";
+    eventually("both wait", async || {
+        virtpilot(Some(&admin), &arguments(&["status"])).stdout.ends_with(next).then_some(())
+    })
+    .await;
+    let wrong = virtpilot(Some(&admin), &arguments(&["approve", "--pool", "master"]));
+    assert!(
+        wrong.stderr.contains("nothing waits for an approval to restart nodes of pool \"master\", but for worker"),
+        "{}",
+        wrong.stderr
+    );
+    let approved = virtpilot(Some(&admin), &arguments(&["approve", "--pool", "worker"]));
+    assert_eq!(
+        approved.stdout.lines().filter(|line| line.starts_with("approved sha256:")).count(),
+        2,
+        "{}",
+        approved.stderr
+    );
     cluster.rolled_out(&["98-worker-first", "99-worker-second"]).await;
     cluster.expect_restarts(&nodes).await;
     let all = cluster.objects("MachineConfig").list(&Default::default()).await.unwrap().items;
