@@ -77,7 +77,7 @@ impl Gated<'_> {
         let Gated { impact, needed, changes_nothing, is_free_if_running, suspended, .. } = self;
         let request =
             Request { impact, digest: digest.as_ref(), needed, changes_nothing, is_free_if_running, suspended };
-        let restarts = || self.restarts.clone();
+        let restarts = || Box::new(self.restarts.clone());
         let reason = match gate(&request, conditions) {
             Gate::Open => return Passage::Free { approval: request.uses_approval(conditions).then_some(used) },
             Gate::PoolUnknown => return Passage::Held(Box::new(Decision::of(Verdict::Estimate))),

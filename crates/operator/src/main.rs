@@ -5,6 +5,7 @@ mod command;
 mod command_line;
 mod failure;
 mod images;
+mod metrics;
 mod pack;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};

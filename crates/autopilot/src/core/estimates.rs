@@ -149,7 +149,7 @@ impl Core {
         let readings = &mut self.estimates.readings;
         if *key == key_of("MachineConfigPool", key.name.clone()) {
             let pool = found.and_then(|object| match Part::read("MachineConfigPool", &object.to_string()) {
-                Ok(Part::Pool(pool)) => Some(pool),
+                Ok(Part::Pool(pool)) => Some(*pool),
                 _ => None,
             });
             self.estimates.read_at.insert(key.name.clone(), sent_at);

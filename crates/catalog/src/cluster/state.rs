@@ -49,7 +49,7 @@ pub enum Part {
     /// A node.
     Node(Node),
     /// A pool.
-    Pool(Pool),
+    Pool(Box<Pool>),
     /// The `Infrastructure` named `cluster`.
     Infrastructure(Infrastructure),
     /// The `Scheduler` named `cluster`: whether masters run ordinary workloads.
@@ -87,7 +87,7 @@ impl Part {
                 let created = metadata.creation_timestamp.unwrap_or_default();
                 Part::Node(Node::of(&name, &NodeDescription { labels, annotations, boot_id, created, capacity }))
             }
-            ("MachineConfigPool", _) => Part::Pool(Pool {
+            ("MachineConfigPool", _) => Part::Pool(Box::new(Pool {
                 paused: spec.paused.unwrap_or_default(),
                 updating: is_true("Updating"),
                 degraded: is_true("Degraded") || is_true("NodeDegraded") || is_true("RenderDegraded"),
@@ -108,7 +108,7 @@ impl Part {
                 is_observed: status.observed_generation.unwrap_or_default() >= metadata.generation.unwrap_or_default(),
                 labels: metadata.labels.unwrap_or_default(),
                 name,
-            }),
+            })),
             ("Infrastructure", "cluster") => Part::Infrastructure(Infrastructure {
                 control_plane_topology: status.control_plane_topology.unwrap_or_default(),
                 platform: status.platform_status.and_then(|platform| platform.kind).unwrap_or_default(),
@@ -171,7 +171,7 @@ impl ClusterState {
                 Err(index) => self.nodes.insert(index, node),
             },
             Part::Pool(pool) => {
-                self.pools.insert(pool.name.clone(), pool);
+                self.pools.insert(pool.name.clone(), *pool);
             }
             Part::Infrastructure(infrastructure) => self.infrastructure = infrastructure,
             Part::Scheduler(schedulable) => self.schedulable_masters = schedulable,

@@ -1,6 +1,6 @@
 //! Records each notice as a log line, a Kubernetes event and metrics.
 
-use super::metrics::Metrics;
+use crate::metrics::Metrics;
 use autopilot::Notice;
 use change::Key;
 use change::reason::Severity;

@@ -1,13 +1,12 @@
 //! Wires the autopilot: its core, the shared hands, and a journal.
 
 mod journal;
-mod metrics;
 
+use crate::metrics::Metrics;
 use autopilot::{Config, Core};
 use catalog::Catalog;
 use cluster::{Permit, Server};
 use journal::EventJournal;
-pub(crate) use metrics::Metrics;
 use runtime::{Clock, Hands, Stop};
 use std::sync::Arc;
 use tokio::sync::watch;

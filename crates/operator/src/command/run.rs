@@ -4,7 +4,7 @@ use super::logging::Logging;
 use super::skew;
 use super::target::on_runtime;
 use super::value::{boolean, duration, namespace};
-use crate::autopilot::Metrics;
+use crate::metrics::Metrics;
 use crate::pack::Pack;
 use crate::{autopilot as product, images};
 use autopilot::{Config, Previews};

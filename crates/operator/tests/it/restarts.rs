@@ -84,7 +84,7 @@ impl Cluster {
                 let takes = pool.metadata.name.as_deref() != Some("master");
                 status["configuration"]["name"] == spec["name"]
                     && status["updatedMachineCount"] == status["machineCount"]
-                    && (!takes || machine_configs.iter().all(|name| has(name)))
+                    && (!takes || machine_configs.iter().all(has))
             };
             pools.iter().all(is_done).then_some(())
         })

@@ -5,7 +5,6 @@ use crate::content::{Changes, changes};
 use crate::object::digest::Digest;
 use crate::object::key::Kind;
 use crate::reason::{Planned, Reason};
-use crate::restart::restarts::Restarts;
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 use proptest::sample::select;
@@ -87,7 +86,7 @@ fn config() -> ProptestConfig {
 fn printed(changes: &Changes) -> String {
     let needed = Reason::NeedsApproval {
         digest: Some(Digest::of(&json!(1))),
-        restarts: Restarts::default(),
+        restarts: Box::default(),
         planned: Box::new(Planned::Change { changes: changes.clone(), removed: Vec::new() }),
     };
     format!("{changes} {changes:?} {needed} {needed:?} {}", serde_json::to_string(&needed).unwrap())

@@ -1,6 +1,8 @@
 //! The Prometheus metrics; names and labels are the predecessor's.
 
-use autopilot::{Cause, Notice, ObjectNotice, Rollout, RolloutState, State};
+mod rollouts;
+
+use autopilot::{Cause, Notice, ObjectNotice, State};
 use catalog::Need;
 use change::reason::Compliance;
 use change::{Key, Kind, Reason};
@@ -10,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use rollouts::Rollouts;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -50,52 +53,10 @@ impl Dependency {
     }
 }
 
-/// The label of a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PoolName {
-    pool: String,
-}
-
 /// What waits, counted.
 struct Waiting {
     reason: &'static str,
     count: Gauge,
-}
-
-/// The rollouts of pools.
-#[derive(Default)]
-struct Rollouts {
-    machines: Family<PoolName, Gauge>,
-    updated: Family<PoolName, Gauge>,
-    degraded: Family<PoolName, Gauge>,
-    restarts: Family<PoolName, Counter>,
-}
-
-impl Rollouts {
-    fn register(registry: &mut Registry) -> Rollouts {
-        let rollouts = Rollouts::default();
-        registry.register("pool_machines", "Number of machines of the pool", rollouts.machines.clone());
-        let help = "Number of machines of the pool that run its configuration";
-        registry.register("pool_updated_machines", help, rollouts.updated.clone());
-        registry.register("pool_degraded", "1 if the pool is degraded, 0 if not", rollouts.degraded.clone());
-        let help = "Number of restarts of nodes of the pool that were seen";
-        registry.register("node_restarts", help, rollouts.restarts.clone());
-        rollouts
-    }
-
-    fn show(&self, rollout: &Rollout) {
-        let pool = PoolName { pool: rollout.pool.clone() };
-        self.machines.get_or_create_owned(&pool).set(rollout.machines);
-        self.updated.get_or_create_owned(&pool).set(rollout.updated);
-        self.degraded.get_or_create_owned(&pool).set(i64::from(rollout.state == RolloutState::Degraded));
-    }
-
-    fn forget(&self, pool: &str) {
-        let pool = PoolName { pool: pool.to_owned() };
-        for family in [&self.machines, &self.updated, &self.degraded] {
-            family.remove(&pool);
-        }
-    }
 }
 
 /// All metrics.
@@ -167,7 +128,7 @@ impl Metrics {
     }
 
     /// Updates the metrics of the object or dependency of a notice.
-    pub(super) fn record(&self, notice: &Notice) {
+    pub(crate) fn record(&self, notice: &Notice) {
         match notice {
             Notice::State(key, state) => self.show(&Object::of(key), state),
             Notice::Object(key, ObjectNotice::Held(Reason::Fighting { .. })) => {
@@ -181,9 +142,7 @@ impl Metrics {
             }
             Notice::Rollout { rollout, .. } => self.rollouts.show(rollout),
             Notice::PoolGone(pool) => self.rollouts.forget(pool),
-            Notice::NodeRestarted { pool, .. } => {
-                self.rollouts.restarts.get_or_create_owned(&PoolName { pool: pool.clone() }).inc();
-            }
+            Notice::NodeRestarted { pool, .. } => self.rollouts.restarted(pool),
             _ => {}
         }
     }
@@ -309,7 +268,7 @@ mod tests {
         };
         let object = "{kind=\"Service\",name=\"s\",namespace=\"n\"";
         let held = |reason: &str| format!("kubevirt_autopilot_held_resources{object},reason=\"{reason}\"}} 1");
-        let text = show(State::Held(Reason::WindowClosed { opens: None, restarts: change::Restarts::default() }));
+        let text = show(State::Held(Reason::WindowClosed { opens: None, restarts: Box::default() }));
         assert!(text.contains(&held("WindowClosed")) && !text.contains("compliance_status{"), "{text}");
         assert!(text.contains("waiting_for_window 1") && text.contains("waiting_for_approval 0"), "{text}");
         let text = show(State::Held(Reason::Paused));

@@ -1,0 +1,54 @@
+//! Metrics of the rollouts of pools.
+
+use autopilot::{Rollout, RolloutState};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// The label of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PoolName {
+    pool: String,
+}
+
+/// The rollouts of pools.
+#[derive(Default)]
+pub(super) struct Rollouts {
+    machines: Family<PoolName, Gauge>,
+    updated: Family<PoolName, Gauge>,
+    degraded: Family<PoolName, Gauge>,
+    restarts: Family<PoolName, Counter>,
+}
+
+impl Rollouts {
+    pub(super) fn register(registry: &mut Registry) -> Rollouts {
+        let rollouts = Rollouts::default();
+        registry.register("pool_machines", "Number of machines of the pool", rollouts.machines.clone());
+        let help = "Number of machines of the pool that run its configuration";
+        registry.register("pool_updated_machines", help, rollouts.updated.clone());
+        registry.register("pool_degraded", "1 if the pool is degraded, 0 if not", rollouts.degraded.clone());
+        let help = "Number of restarts of nodes of the pool that were seen";
+        registry.register("node_restarts", help, rollouts.restarts.clone());
+        rollouts
+    }
+
+    pub(super) fn show(&self, rollout: &Rollout) {
+        let pool = PoolName { pool: rollout.pool.clone() };
+        self.machines.get_or_create_owned(&pool).set(rollout.machines);
+        self.updated.get_or_create_owned(&pool).set(rollout.updated);
+        self.degraded.get_or_create_owned(&pool).set(i64::from(rollout.state == RolloutState::Degraded));
+    }
+
+    pub(super) fn forget(&self, pool: &str) {
+        let pool = PoolName { pool: pool.to_owned() };
+        for family in [&self.machines, &self.updated, &self.degraded] {
+            family.remove(&pool);
+        }
+    }
+
+    pub(super) fn restarted(&self, pool: &str) {
+        self.restarts.get_or_create_owned(&PoolName { pool: pool.to_owned() }).inc();
+    }
+}
