@@ -153,8 +153,7 @@ impl Pool {
 }
 
 /// Tries every combination of the other conditions.
-#[expect(clippy::disallowed_macros, reason = "the number of states is a result of the test")]
-fn try_all(change: Change) {
+fn try_all(change: Change) -> String {
     let (mut states, mut went_ahead) = (0, 0);
     let base = change.prepare();
     for pool in Pool::ALL {
@@ -203,46 +202,45 @@ fn try_all(change: Change) {
             }
         }
     }
-    println!("{change:?}: {states} states, in {went_ahead} of which it goes ahead");
-    assert_eq!(states, 7 * 4 * 3 * 3);
+    format!("{states} states, in {went_ahead} of which it goes ahead")
 }
 
 #[test]
 fn a_creation_goes_ahead_exactly_if_everything_allows_it() {
-    try_all(Change::Create);
+    assert_eq!(try_all(Change::Create), "252 states, in 20 of which it goes ahead");
 }
 
 #[test]
 fn a_change_goes_ahead_exactly_if_everything_allows_it() {
-    try_all(Change::Release);
+    assert_eq!(try_all(Change::Release), "252 states, in 20 of which it goes ahead");
 }
 
 #[test]
 fn a_deletion_goes_ahead_exactly_if_everything_allows_it() {
-    try_all(Change::Delete);
+    assert_eq!(try_all(Change::Delete), "252 states, in 20 of which it goes ahead");
 }
 
 #[test]
 fn an_edit_is_undone_at_once_while_nodes_do_not_run_it() {
-    try_all(Change::SeenDrift);
+    assert_eq!(try_all(Change::SeenDrift), "252 states, in 216 of which it goes ahead");
 }
 
 #[test]
 fn an_edit_that_nobody_saw_is_undone_at_once_while_nodes_do_not_run_it() {
-    try_all(Change::UnseenDrift);
+    assert_eq!(try_all(Change::UnseenDrift), "252 states, in 216 of which it goes ahead");
 }
 
 #[test]
 fn an_edit_that_nodes_run_is_undone_exactly_if_everything_allows_it() {
-    try_all(Change::OldDrift);
+    assert_eq!(try_all(Change::OldDrift), "252 states, in 20 of which it goes ahead");
 }
 
 #[test]
 fn a_deleted_object_is_recreated_at_once_while_nodes_run_it() {
-    try_all(Change::SeenDeletion);
+    assert_eq!(try_all(Change::SeenDeletion), "252 states, in 216 of which it goes ahead");
 }
 
 #[test]
 fn a_deleted_object_that_nodes_do_not_run_is_recreated_exactly_if_everything_allows_it() {
-    try_all(Change::OldDeletion);
+    assert_eq!(try_all(Change::OldDeletion), "252 states, in 20 of which it goes ahead");
 }
