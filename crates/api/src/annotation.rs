@@ -11,6 +11,8 @@ pub const DISABLED_RESOURCES: &str = "platform.kubevirt.io/disabled-resources";
 pub const APPROVAL: &str = "platform.kubevirt.io/approval";
 /// On the HyperConverged: the approved digests.
 pub const APPROVED: &str = "platform.kubevirt.io/approved";
+/// On the HyperConverged: when nodes may restart.
+pub const MAINTENANCE_WINDOW: &str = "platform.kubevirt.io/maintenance-window";
 /// On a managed object: a JSON patch on top of the desired state.
 pub const PATCH: &str = "platform.kubevirt.io/patch";
 /// On a managed object: the fields that belong to the user.

@@ -4,16 +4,17 @@ use crate::nearest::{nearest, question};
 use api::annotation;
 use catalog::Catalog;
 use change::pointer::Pointer;
-use change::{Consent, Digest, Key};
+use change::{Consent, Digest, Key, Maintenance};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The annotations of the HyperConverged, beside those that a pack reads.
-const ON_HCO: [&str; 8] = [
+const ON_HCO: [&str; 9] = [
     annotation::AUTOPILOT,
     annotation::DISABLED_RESOURCES,
     annotation::APPROVAL,
     annotation::APPROVED,
+    annotation::MAINTENANCE_WINDOW,
     annotation::PATCH,
     annotation::IGNORE_FIELDS,
     annotation::MODE,
@@ -43,6 +44,11 @@ pub(crate) fn about_platform(hco: &Value, catalog: &Catalog, excluded: &[&str], 
                 let wrong = Consent::digests(value).filter(|entry| Digest::parse(entry).is_none());
                 advice.extend(wrong.take(MOST).map(shortened).map(|entry| {
                     format!("approved lists {entry:?}, which is not a digest; copy it from \"virtpilot status\"")
+                }));
+            }
+            annotation::MAINTENANCE_WINDOW => {
+                advice.extend(Maintenance::read(Some(value)).1.map(|why| {
+                    format!("maintenance-window cannot be read, so nothing that restarts nodes goes ahead: {why}")
                 }));
             }
             _ if advice.len() >= MOST => {}

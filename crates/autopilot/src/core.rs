@@ -2,6 +2,7 @@
 
 mod conditions;
 mod discovery;
+mod estimates;
 mod intake;
 mod kinds;
 mod managed;
@@ -20,6 +21,7 @@ mod removals;
 mod render;
 mod reporting;
 mod reports;
+mod rollouts;
 mod saving;
 mod surroundings;
 mod timers;
@@ -32,6 +34,7 @@ use crate::notice::Notice;
 use catalog::{Catalog, Facts};
 use change::{Key, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
+use estimates::Estimates;
 use many_deletions::Deletions;
 use objects::Objects;
 use orphans::Orphans;
@@ -41,6 +44,7 @@ use queries::Queries;
 use reads::Reads;
 use records::Records;
 use reports::Reports;
+use rollouts::Rollouts;
 use saving::Saving;
 use std::collections::BTreeMap;
 use surroundings::Surroundings;
@@ -89,6 +93,8 @@ pub struct Core {
     has_rendered: bool,
     platform: Platform,
     surroundings: Surroundings,
+    estimates: Estimates,
+    rollouts: Rollouts,
     discovery: Discovery,
     watches: Watches,
     queries: Queries,
@@ -115,6 +121,8 @@ impl Core {
             has_rendered: false,
             platform: Platform::new(&config.namespace),
             surroundings: Surroundings::default(),
+            estimates: Estimates::default(),
+            rollouts: Rollouts::default(),
             discovery: Discovery::new(&catalog),
             watches: Watches::default(),
             queries: Queries::default(),

@@ -5,11 +5,11 @@ use crate::decision::{PendingWrite, Verdict};
 use crate::exclusion::Exclusions;
 use crate::gated::Approvals;
 use crate::guards::{ExclusionGuard, ExclusionGuards};
-use change::Window;
 use change::gate::{Conditions, PoolState};
 use change::{
     Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Restarts,
 };
+use change::{Maintenance, Window};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -116,7 +116,12 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         excluded: false,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
-        conditions: Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open },
+        conditions: Conditions {
+            consent: &consent,
+            pool: PoolState::Ready,
+            window: Window::Open,
+            maintenance: &Maintenance::Always,
+        },
     };
     let now = Now { wall: "2027-01-15T08:00:00Z".parse().unwrap(), monotonic: Moment::default() };
     let decision = decide(&observed, now);

@@ -10,13 +10,14 @@ use crate::ownership::{Origin, Ownership};
 use crate::release;
 use api::annotation;
 use catalog::Document;
+use catalog::rollout::Contribution;
 use change::consent::Needed;
 use change::entry::{applied_by_another, changed_for_another, is_shared, missing, owned, takers};
 use change::gate::Conditions;
 use change::pointer::Pointer;
 use change::{
-    Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, PatchableKinds, Pause,
-    Planned, Precondition, Reason, Restarts, Steering, backup, content,
+    Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, Overrides, PatchableKinds,
+    Pause, Planned, Precondition, Reason, Restarts, Steering, backup, content,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -108,6 +109,8 @@ pub struct Inspected {
     pub changed_for_another: Option<(String, FieldSet)>,
     /// The documents in it that have to be edited.
     pub documents: Result<DocumentEdits, Reason>,
+    /// What the object is to bring into the configuration of nodes, if its write may restart them.
+    pub contribution: Option<Contribution>,
 }
 
 /// An apply that the server refused.
@@ -200,7 +203,16 @@ pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let changed_for_another = changed_for_another(&wanted, content, &entries, api::FIELD_MANAGER);
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
     let documents = DocumentEdits::of(observed.documents, effective.overrides.ignored(), &wanted, content);
-    Some(Inspected { resource_version, digest, changes, has_hidden, changed_for_another, documents })
+    let contribution = (observed.impact == Impact::High).then(|| {
+        let mut contribution = Contribution::of(&observed.key.kind, &content::merged(content, &wanted));
+        let ours = Entry::ours(&entries, api::FIELD_MANAGER);
+        if ours.is_some_and(|ours| !removed_fields(&ours.fields, &wanted, &effective.overrides).is_empty()) {
+            // What an apply removes is not compared.
+            contribution.contents = None;
+        }
+        contribution
+    });
+    Some(Inspected { resource_version, digest, changes, has_hidden, changed_for_another, documents, contribution })
 }
 
 /// Keeps an existing object at its effective desired state.
@@ -280,16 +292,10 @@ fn keep(
         return Decision::of(Verdict::TakeOver { digest: effective.digest });
     }
     // An apply that neither changes nor removes a value restarts nothing: it records an override, or gives up an ignored field.
-    let mut beyond = ours.beyond(&object);
-    // We give up ignored fields, and their values stay.
-    effective.overrides.ignored().iter().for_each(|field| beyond.leave_out(field.steps()));
-    let removed: Vec<String> = beyond.paths().filter(|path| !is_stamp(path)).collect();
+    let removed = removed_fields(ours, &object, &effective.overrides);
     let changes_nothing =
         !is_new && inspected.is_some_and(|inspected| inspected.changes.is_empty()) && removed.is_empty();
-    if observed.impact == Impact::High && remembered.is_some() && inspected.is_none() {
-        // What nobody saw may have changed beside what was seen.
-        return Decision::of(Verdict::Inspect);
-    }
+    let is_none_removed = removed.is_empty();
     let gated = Gated {
         key: observed.key,
         uid: Some(&live.uid),
@@ -303,10 +309,9 @@ fn keep(
             None if ownership == Ownership::Inherited => Needed::ApprovalOnly,
             _ => Needed::ApprovalOrPolicy,
         },
-        // A change we saw is undone before the nodes follow it; one made while we did not watch may run on them by now.
-        already_running: changes_nothing
-            || observed.half_done == Some(effective.digest)
-            || (remembered.is_some() && inspected.is_some_and(|inspected| !inspected.has_hidden)),
+        changes_nothing: changes_nothing || observed.half_done == Some(effective.digest),
+        // What somebody changed is undone before the nodes follow it, but what was never ours waits.
+        is_free_if_running: !is_new && is_none_removed,
         suspended: observed.suspended,
     };
     let approval = match gated.pass(&observed.conditions) {
@@ -377,6 +382,13 @@ fn keep(
     }
 }
 
+/// The fields of ours that an apply of this object removes. We give up ignored fields, and their values stay.
+fn removed_fields(ours: &FieldSet, object: &Value, overrides: &Overrides) -> Vec<String> {
+    let mut beyond = ours.beyond(object);
+    overrides.ignored().iter().for_each(|field| beyond.leave_out(field.steps()));
+    beyond.paths().filter(|path| !is_stamp(path)).collect()
+}
+
 /// Whether the object was never managed by us, as far as is known: it is inspected, backed up or held before the first write.
 fn is_new(observed: &Observed<'_>, live: &Live, claim: Option<&Claim>) -> bool {
     let known = observed.remembered.filter(|remembered| remembered.uid == live.uid);
@@ -422,12 +434,15 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
         impact: observed.impact,
         restarts: observed.restarts,
         needed: Needed::ApprovalOrPolicy,
-        already_running: false,
+        changes_nothing: false,
+        is_free_if_running: true,
         suspended: false,
     };
     let approval = match gated.pass(&observed.conditions) {
         Passage::Free { approval } => approval,
-        Passage::Held(held) => return Decision { drift, ..*held },
+        Passage::Held(held) => {
+            return Decision { drift: drift.filter(|_| matches!(held.verdict, Verdict::Hold(_))), ..*held };
+        }
     };
     let stamp = Stamp { budget: Budget::full(now.wall), origin: Some(Origin::Created), source: observed.source };
     let object = observed.desired.object();

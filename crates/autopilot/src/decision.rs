@@ -38,7 +38,9 @@ impl Decision {
     pub(crate) fn held(&self) -> Option<&Reason> {
         match &self.verdict {
             Verdict::Hold(reason) => Some(reason),
-            Verdict::InSync | Verdict::Inspect | Verdict::TakeOver { .. } | Verdict::Write(..) => self.refused.as_ref(),
+            Verdict::InSync | Verdict::Inspect | Verdict::Estimate | Verdict::TakeOver { .. } | Verdict::Write(..) => {
+                self.refused.as_ref()
+            }
         }
     }
 
@@ -62,6 +64,8 @@ pub enum Verdict {
     Hold(Reason),
     /// Its content decides: [`inspect`](crate::inspect) it and decide again.
     Inspect,
+    /// What its write does to nodes decides: estimate that and decide again.
+    Estimate,
     /// It is as it should be although we never wrote it: its managedFields entry counts as the answer to our apply.
     TakeOver {
         /// The digest of the desired state.

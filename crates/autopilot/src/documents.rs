@@ -108,7 +108,8 @@ pub(crate) fn decide(observed: &Observed<'_>, live: &Live, now: Now) -> Decision
         restarts: observed.restarts,
         needed: Needed::ApprovalOrPolicy,
         // A change we saw is undone before the nodes follow it.
-        already_running: observed.had_documents,
+        changes_nothing: observed.had_documents,
+        is_free_if_running: false,
         suspended: observed.suspended,
     };
     let approval = match gated.pass(&observed.conditions) {

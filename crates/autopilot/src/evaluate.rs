@@ -3,11 +3,10 @@
 use crate::advice;
 use crate::exclusion::Exclusions;
 use crate::nearest::question;
-use crate::pools::pool;
 use crate::removal::Cause;
 use crate::scope::Scope;
 use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, Need, Prune, Query, Rendered, Unmet};
-use change::{Consent, Desired, Impact, Key, Kind};
+use change::{Consent, Desired, Impact, Key, Kind, Maintenance};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,6 +32,8 @@ pub struct Evaluation {
     pub rules: Rules,
     /// What the user agreed to.
     pub consent: Consent,
+    /// When nodes may restart.
+    pub maintenance: Maintenance,
     /// One outcome per asset, in the catalogue's order.
     pub outcomes: Vec<Outcome>,
     /// Why it is unclear what is wanted as a whole: then the last rules hold for what exists, and nothing is created.
@@ -150,8 +151,6 @@ pub struct DesiredObject {
     pub desired: Desired,
     /// What writing it does to the cluster.
     pub impact: Impact,
-    /// The pool whose nodes restart when it is written, if it names one.
-    pub pool: Option<String>,
     /// The digest of the asset.
     pub source: String,
     /// Whether it stays when it is not wanted any more.
@@ -178,6 +177,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
     let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
     // An annotation that cannot be read is no consent.
     let consent = Consent::read(approval, approved);
+    let (maintenance, _) = Maintenance::read(annotation(api::annotation::MAINTENANCE_WINDOW));
     let never_clear = unclear.as_ref().filter(|_| last.is_none());
     let mut outcomes = Vec::new();
     for asset in &catalog.assets {
@@ -207,7 +207,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
         outcomes.iter().filter_map(|outcome| kind_of(outcome).or_else(|| Some(outcome.kind.as_ref()?.kind.clone())));
     let kinds: BTreeSet<String> = named.collect();
     let advice = advice::about_platform(&facts.hco, catalog, &excluded, &kinds.iter().map(String::as_str).collect());
-    Evaluation { rules, consent, outcomes, unclear, is_off, advice }
+    Evaluation { rules, consent, maintenance, outcomes, unclear, is_off, advice }
 }
 
 /// The object of an asset: as rendered, or as its file names it without a render.
@@ -366,9 +366,9 @@ fn desired_object(
 ) -> Result<DesiredObject, String> {
     let (documents, read) = take_documents(catalog, asset, &key, &mut object, facts)?;
     let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind, &object);
-    let (desired, pool) = (Desired::of(&object), pool(&object).map(str::to_owned));
+    let desired = Desired::of(&object);
     let (source, never_pruned) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
-    Ok(DesiredObject { key, desired, impact, pool, source, never_pruned, documents, read })
+    Ok(DesiredObject { key, desired, impact, source, never_pruned, documents, read })
 }
 
 impl fmt::Display for Unclear {

@@ -11,12 +11,12 @@ use crate::decision::Verdict;
 use crate::exclusion::Exclusions;
 use crate::glob::Glob;
 use crate::removal::{Cause, Removal, decide_removal};
-use change::Window;
 use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState};
 use change::{
     Consent, Effect, Impact, Key, Kind, Live, ManagedFields, Moment, Now, Overrides, PatchableKinds, Restarts,
 };
+use change::{Maintenance, Window};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
@@ -184,7 +184,7 @@ proptest! {
         let (api_version, kind) = kind.split_once(' ').unwrap();
         let key = Key { kind: Kind::new(api_version, kind), namespace: "n".into(), name: "x".into() };
         let (consent, impact) = (Consent { policy, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
-        let conditions = Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open };
+        let conditions = Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open, maintenance: &Maintenance::Always };
         let removal = Removal { key: &key, cause, live: Some(&live), impact, restarts: &Restarts::default(), source: None, hco_created: Some(Default::default()), never_pruned, prune, suspended, excluded, many: None, conditions };
         match decide_removal(&removal, Now { wall: Default::default(), monotonic: Moment::default() }).verdict {
             Verdict::Write(Effect::Delete { uid, resource_version }, _) => {

@@ -19,8 +19,10 @@ pub(crate) struct Gated<'a> {
     pub(crate) impact: Impact,
     pub(crate) restarts: &'a Restarts,
     pub(crate) needed: Needed,
-    /// Whether the nodes run the result already.
-    pub(crate) already_running: bool,
+    /// Whether it changes no value, or completes what went ahead before.
+    pub(crate) changes_nothing: bool,
+    /// Whether it goes ahead where the nodes run its result already.
+    pub(crate) is_free_if_running: bool,
     /// Whether what is wanted as a whole is unclear.
     pub(crate) suspended: bool,
 }
@@ -63,26 +65,34 @@ impl Gated<'_> {
     /// Passes the gate, or says what to do instead. Whoever is asked for an approval sees what is planned, so without a plan the object
     /// is inspected first.
     pub(crate) fn pass(self, conditions: &Conditions<'_>) -> Passage {
+        if self.impact == Impact::High && !self.changes_nothing && self.planned.is_none() {
+            return Passage::Held(Box::new(Decision::of(Verdict::Inspect)));
+        }
         let asked = self.approval();
         let Approvals { used, unused, .. } = self.approvals.unwrap_or_default();
         let mut rights = [Some(used), unused].into_iter().flatten().map(|used| (used, self.digest(used)));
         let is_approved =
             |digest: &Option<Digest>| digest.is_some_and(|digest| conditions.consent.is_approved(&digest));
         let (used, digest) = rights.find(|(_, digest)| is_approved(digest)).unwrap_or((used, asked));
-        let Gated { impact, needed, already_running, suspended, .. } = self;
-        let request = Request { impact, digest: digest.as_ref(), needed, already_running, suspended };
+        let Gated { impact, needed, changes_nothing, is_free_if_running, suspended, .. } = self;
+        let request =
+            Request { impact, digest: digest.as_ref(), needed, changes_nothing, is_free_if_running, suspended };
         let restarts = || self.restarts.clone();
         let reason = match gate(&request, conditions) {
             Gate::Open => return Passage::Free { approval: request.uses_approval(conditions).then_some(used) },
+            Gate::PoolUnknown => return Passage::Held(Box::new(Decision::of(Verdict::Estimate))),
             Gate::Suspended => Reason::Suspended,
             Gate::PoolNotReady { why } => Reason::PoolNotReady { why: why.to_owned(), restarts: restarts() },
-            Gate::WindowClosed { opens } => Reason::WindowClosed { opens: opens.map(|moment| moment.to_string()) },
-            Gate::NeedsApproval => match self.planned {
-                Some(planned) => {
-                    Reason::NeedsApproval { digest: asked, restarts: restarts(), planned: Box::new(planned) }
-                }
-                None => return Passage::Held(Box::new(Decision::of(Verdict::Inspect))),
-            },
+            Gate::WindowClosed { opens } => {
+                let shown = opens.map(|moment| conditions.maintenance.shown(moment));
+                let held = Decision::hold(Reason::WindowClosed { opens: shown, restarts: restarts() });
+                return Passage::Held(Box::new(Decision { wake: opens, ..held }));
+            }
+            Gate::NeedsApproval => {
+                // Without a plan it was inspected first.
+                let planned = Box::new(self.planned.unwrap_or(Planned::Create));
+                Reason::NeedsApproval { digest: asked, restarts: restarts(), planned }
+            }
         };
         Passage::Held(Box::new(Decision::hold(reason)))
     }

@@ -60,6 +60,22 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// How far the rollout of a pool is.
+    Rollout {
+        /// The rollout.
+        rollout: Rollout,
+        /// Its state before; `None` if it was not known.
+        before: Option<RolloutState>,
+    },
+    /// A pool does not exist any more.
+    PoolGone(String),
+    /// A node has restarted.
+    NodeRestarted {
+        /// The node.
+        node: String,
+        /// Its pool.
+        pool: String,
+    },
     /// A write failed and is tried again.
     Retry {
         /// Why.
@@ -67,6 +83,70 @@ pub enum Notice {
         /// How long until then, in milliseconds.
         wait: u128,
     },
+}
+
+/// How far a pool is with the configuration that its nodes are to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollout {
+    /// The pool.
+    pub pool: String,
+    /// The state.
+    pub state: RolloutState,
+    /// The number of machines that run the configuration.
+    pub updated: i64,
+    /// The number of machines.
+    pub machines: i64,
+}
+
+/// The state of a rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RolloutState {
+    /// All machines run what they should.
+    Done,
+    /// Machines are being updated.
+    Updating,
+    /// The pool is paused, and machines do not run what they should.
+    Paused,
+    /// A machine could not be updated, or the configuration could not be rendered.
+    Degraded,
+}
+
+impl Rollout {
+    /// The Kubernetes event that tells of it, if its state is another one than before.
+    pub fn event(&self, before: Option<RolloutState>) -> Option<(Severity, &'static str)> {
+        match (before, self.state) {
+            (None, RolloutState::Done) => None,
+            (Some(before), state) if before == state => None,
+            (_, RolloutState::Done) => Some((Severity::Normal, "RolloutFinished")),
+            (_, RolloutState::Updating) => Some((Severity::Normal, "RolloutStarted")),
+            (_, RolloutState::Paused) => Some((Severity::Normal, "RolloutPaused")),
+            (_, RolloutState::Degraded) => Some((Severity::Warning, "RolloutDegraded")),
+        }
+    }
+}
+
+impl fmt::Display for Rollout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rollout { pool, updated, machines, .. } = self;
+        match self.state {
+            RolloutState::Done => write!(f, "all {machines} machines of pool {pool} run its configuration"),
+            // Its counts may be older than the change.
+            RolloutState::Updating if updated == machines => write!(f, "pool {pool} is updating"),
+            RolloutState::Updating => write!(f, "pool {pool} is updating: {updated} of {machines} machines are done"),
+            RolloutState::Paused => {
+                write!(
+                    f,
+                    "pool {pool} is paused: {updated} of {machines} machines run its configuration; resume it to go on"
+                )
+            }
+            RolloutState::Degraded => {
+                write!(
+                    f,
+                    "pool {pool} is degraded: {updated} of {machines} machines are done; nothing else that restarts its nodes goes ahead until that is repaired"
+                )
+            }
+        }
+    }
 }
 
 /// The state of an object.

@@ -125,7 +125,8 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
         impact: removal.impact,
         restarts: removal.restarts,
         needed: Needed::ApprovalOrPolicy,
-        already_running: false,
+        changes_nothing: false,
+        is_free_if_running: false,
         suspended: removal.suspended,
     };
     match Ownership::read(live) {

@@ -9,6 +9,7 @@ mod document_races;
 mod documents;
 mod drift;
 mod empty_values;
+mod every_condition;
 mod fights;
 mod handback;
 mod kinds;
@@ -18,6 +19,7 @@ mod nodes;
 mod overrides;
 mod overview;
 mod plan;
+mod pools;
 mod prune;
 mod reads;
 mod redaction;
@@ -29,6 +31,7 @@ mod take_over;
 mod tombstones;
 mod unseen;
 mod unserved;
+mod windows;
 
 use crate::notice::{Notice, ObjectNotice};
 use crate::testing::bed::{HCO, TestBed};
@@ -62,7 +65,7 @@ fn plain(level: &str) -> Value {
 /// The MachineConfig of the asset `kernel`, with another argument.
 fn kernel(argument: &str) -> Value {
     let metadata = json!({"name": "kernel", "labels": {"machineconfiguration.openshift.io/role": "worker"}});
-    let spec = json!({"kernelArguments": [argument], "fips": false});
+    let spec = json!({"kernelArguments": [argument], "kernelType": "default"});
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": metadata, "spec": spec})
 }
 
@@ -112,6 +115,7 @@ fn settled_with_kernel() -> TestBed {
     let mut bed = started(&["plain", "kernel"]);
     bed.approve(KERNEL);
     bed.settle();
+    bed.roll_out();
     bed.annotate(HCO, "approved-");
     bed.settle();
     bed
@@ -127,6 +131,7 @@ impl TestBed {
     fn create_as_former_release(&mut self, mut object: Value) {
         object["metadata"]["annotations"][api::annotation::ORIGIN] = json!("created");
         self.inherit(object);
+        self.roll_out();
     }
 
     /// The user says which color the asset `painted` has.

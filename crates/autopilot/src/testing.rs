@@ -3,6 +3,7 @@
 pub(crate) mod acts;
 pub(crate) mod bed;
 pub(crate) mod fields;
+pub(crate) mod machine_configs;
 pub(crate) mod pack;
 pub(crate) mod print;
 pub(crate) mod promises;

@@ -80,7 +80,7 @@ fn tombstone_key(tombstone: &Tombstone, is_namespaced: impl Fn(&Kind) -> Option<
 fn of_former_release(key: Key) -> DesiredObject {
     let impact = Impact::implied_by(&key.kind.group, &key.kind.kind);
     let (desired, source) = (Desired::of(&Value::Null), String::new());
-    DesiredObject { key, desired, impact, pool: None, source, never_pruned: false, documents: Vec::new(), read: None }
+    DesiredObject { key, desired, impact, source, never_pruned: false, documents: Vec::new(), read: None }
 }
 
 #[cfg(test)]

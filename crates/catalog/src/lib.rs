@@ -6,6 +6,7 @@ mod document;
 mod pack;
 pub mod render;
 pub mod role;
+pub mod rollout;
 mod template;
 mod yaml;
 

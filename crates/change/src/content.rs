@@ -175,6 +175,21 @@ fn is_list_of_plain(list: &Value) -> bool {
     list.as_array().is_some_and(|items| items.iter().all(|item| !item.is_object() && !item.is_array()))
 }
 
+/// The content as an apply of `wanted` makes it, if it removes nothing: maps are merged, anything else is replaced.
+pub fn merged(live: &Value, wanted: &Value) -> Value {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            let mut result = live.clone();
+            for (key, value) in wanted {
+                let below = result.get(key).map_or_else(|| value.clone(), |live| merged(live, value));
+                result.insert(key.clone(), below);
+            }
+            Value::Object(result)
+        }
+        (_, wanted) => wanted.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::changes;
@@ -205,5 +220,11 @@ mod tests {
         );
         assert_eq!(many.to_string().matches("->").count(), 10);
         assert!(many.to_string().ends_with(", and 2 more"));
+    }
+
+    #[test]
+    fn an_apply_merges_maps_and_replaces_lists() {
+        let (live, wanted) = (json!({"a": {"b": 1, "c": [1]}, "d": 1}), json!({"a": {"c": [2], "e": 3}}));
+        assert_eq!(super::merged(&live, &wanted), json!({"a": {"b": 1, "c": [2], "e": 3}, "d": 1}));
     }
 }

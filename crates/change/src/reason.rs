@@ -68,6 +68,8 @@ pub enum Reason {
     WindowClosed {
         /// When the next one opens, as far as is known.
         opens: Option<String>,
+        /// The nodes that restart.
+        restarts: Restarts,
     },
     /// The object is not wanted any more, and stays.
     LeftBehind {
@@ -192,6 +194,8 @@ impl Reason {
     pub fn is_same(&self, other: &Reason) -> bool {
         match (self, other) {
             (Reason::NeedsApproval { digest: one, .. }, Reason::NeedsApproval { digest: two, .. }) => one == two,
+            (Reason::PoolNotReady { why: one, .. }, Reason::PoolNotReady { why: two, .. }) => one == two,
+            (Reason::WindowClosed { opens: one, .. }, Reason::WindowClosed { opens: two, .. }) => one == two,
             (one, two) => one == two,
         }
     }
@@ -291,7 +295,7 @@ impl fmt::Display for Reason {
                     Planned::Change { .. } => "changing",
                     Planned::Delete => "deleting",
                 };
-                write!(f, "approval required: {verb} it restarts {restarts}; ")?;
+                write!(f, "approval required: {verb} it {restarts}; ")?;
                 match digest {
                     Some(digest) => write!(f, "run \"virtpilot approve {digest}\"")?,
                     None => write!(
@@ -322,13 +326,13 @@ impl fmt::Display for Reason {
                 kinds.join(", "),
             ),
             Reason::PoolNotReady { why, restarts } => {
-                write!(f, "it restarts {restarts}; {why}, so it waits until the pool is healthy")
+                write!(f, "it {restarts}; {why}, so it waits until the pool is healthy")
             }
-            Reason::WindowClosed { opens: Some(opens) } => {
-                write!(f, "it restarts nodes and waits for the next maintenance window, which opens {opens}")
+            Reason::WindowClosed { opens: Some(opens), restarts } => {
+                write!(f, "it {restarts}; it waits for the next maintenance window, which opens {opens}")
             }
-            Reason::WindowClosed { opens: None } => {
-                write!(f, "it restarts nodes, and the annotation maintenance-window names no time when they may")
+            Reason::WindowClosed { opens: None, restarts } => {
+                write!(f, "it {restarts}; the annotation maintenance-window names no time when they may")
             }
             Reason::LeftBehind { why } => write!(f, "not wanted any more, but kept: {why}"),
             Reason::DeletionStuck { finalizers } => {
@@ -432,7 +436,12 @@ mod tests {
         let names = |count: usize| (1..=count).map(|number| format!("n{number}")).collect::<Vec<_>>();
         let (digest, restarts) = (
             Digest::of(&json!(1)),
-            Restarts { scope: Scope::Pools(vec!["worker".into()]), nodes: names(1), at_a_time: Some(1) },
+            Restarts {
+                scope: Scope::Pools(vec!["worker".into()]),
+                nodes: names(1),
+                at_a_time: Some(1),
+                ..Restarts::default()
+            },
         );
         let needed = |planned| Reason::NeedsApproval {
             digest: Some(digest),
@@ -467,8 +476,8 @@ mod tests {
             Reason::ManyDeletions { digest, objects: names(10) },
             Reason::DeletionsUnknown { kinds: names(2) },
             Reason::PoolNotReady { why: "pool worker is updating".into(), restarts: restarts.clone() },
-            Reason::WindowClosed { opens: None },
-            Reason::WindowClosed { opens: Some("Sat 01:00 UTC".into()) },
+            Reason::WindowClosed { opens: None, restarts: restarts.clone() },
+            Reason::WindowClosed { opens: Some("Sat 01:00 UTC".into()), restarts: restarts.clone() },
             Reason::DeletionStuck { finalizers: names(2) },
             Reason::BackupFailed { why: why.clone() },
             Reason::NoSafeBackup,
@@ -509,8 +518,8 @@ mod tests {
             ApprovalRequired Warning Waiting: approval required: 10 objects would be deleted at once: n1, n2, n3, n4, n5, n6, n7, n8 and 2 more; run "virtpilot approve DIGEST", or take back the last edit of the HyperConverged
             ListIncomplete Warning Waiting: to be deleted, but it waits until n1, n2 can be listed: with the objects that a list may show, so many would be deleted at once that an approval is required
             PoolNotReady Warning Waiting: it restarts one node of pool worker: n1; pool worker is updating, so it waits until the pool is healthy
-            WindowClosed Warning Waiting: it restarts nodes, and the annotation maintenance-window names no time when they may
-            WindowClosed Warning Waiting: it restarts nodes and waits for the next maintenance window, which opens Sat 01:00 UTC
+            WindowClosed Warning Waiting: it restarts one node of pool worker: n1; the annotation maintenance-window names no time when they may
+            WindowClosed Warning Waiting: it restarts one node of pool worker: n1; it waits for the next maintenance window, which opens Sat 01:00 UTC
             DeletionStuck Warning Failed: deletion waits for the finalizers n1, n2; check their controllers
             BackupFailed Warning Failed: not adopted, because it could not be backed up: why
             BackupFailed Warning Failed: not adopted, because a Secret has no safe place for a backup; exclude it with disabled-resources, or save it yourself and delete it, so that it is created as the asset wants it
@@ -578,6 +587,15 @@ mod tests {
             restarts: Restarts { nodes: nodes.iter().map(|node| (*node).to_owned()).collect(), ..Restarts::default() },
         };
         assert!(needed(1, &["a"]).is_same(&needed(1, &["a", "b"])));
+        let waiting = |why: &str, nodes: usize| {
+            let restarts = Restarts { nodes: vec!["a".to_owned(); nodes], ..Restarts::default() };
+            let not_ready = Reason::PoolNotReady { why: why.to_owned(), restarts: restarts.clone() };
+            (not_ready, Reason::WindowClosed { opens: Some(why.to_owned()), restarts })
+        };
+        let (one, more, other) = (waiting("a", 1), waiting("a", 2), waiting("b", 1));
+        assert!(
+            one.0.is_same(&more.0) && one.1.is_same(&more.1) && !one.0.is_same(&other.0) && !one.1.is_same(&other.1)
+        );
         assert!(!needed(1, &["a"]).is_same(&needed(2, &["a"])) && !needed(1, &[]).is_same(&Reason::Paused));
     }
 }

@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "it measures and prints")]
 
 use autopilot::{Approvals, Observed, decide, inspect};
-use change::Window;
 use change::gate::{Conditions, PoolState};
 use change::{Consent, Desired, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Restarts};
+use change::{Maintenance, Window};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -95,7 +95,12 @@ fn measure(name: &str, spec: &Value, fields: &Value) {
         excluded: false,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
-        conditions: Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open },
+        conditions: Conditions {
+            consent: &consent,
+            pool: PoolState::Ready,
+            window: Window::Open,
+            maintenance: &Maintenance::Always,
+        },
     };
     let now = Now { wall: "2027-01-15T08:00:00Z".parse().unwrap(), monotonic: Moment::default() };
     let mut content = object.clone();

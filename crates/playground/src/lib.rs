@@ -12,6 +12,7 @@ pub mod fault;
 pub mod files;
 mod go;
 mod kubeconfig;
+pub mod machine_config_operator;
 pub mod owned_folder;
 mod playground;
 pub mod poll;
@@ -28,6 +29,8 @@ pub mod text_table;
 pub mod tools;
 pub mod user_error;
 
+pub use machine_config_operator::MachineConfigOperator;
+pub use mco_stand_in::{Timing, control};
 pub use playground::{Options, Playground};
 pub use progress::Progress;
 pub use scene::Scene;

@@ -6,6 +6,7 @@ use crate::cache::Cache;
 use crate::certificates::Certificates;
 use crate::control_plane::{ControlPlane, Launch};
 use crate::crds::Crds;
+use crate::machine_config_operator::{self, MachineConfigOperator};
 use crate::progress::Progress;
 use crate::scene::{self, Scene};
 use crate::service_account::{self, Account};
@@ -14,7 +15,7 @@ use crate::tools::Tools;
 use crate::user_error::{self, UserError};
 use crate::{files, owned_folder, run_folder, seed};
 use kube::Client;
-
+use mco_stand_in::Timing;
 use std::path::{Path, PathBuf};
 
 /// How to start a playground.
@@ -94,6 +95,11 @@ impl Playground {
     /// A service account with its own kubeconfig and client.
     pub async fn account(&self, namespace: &str, name: &str) -> Result<Account, UserError> {
         service_account::account(&self.control_plane, namespace, name).await
+    }
+
+    /// Starts the stand-in of the machine-config operator: it renders MachineConfigs and updates nodes.
+    pub async fn start_machine_config_operator(&self, timing: Timing) -> Result<MachineConfigOperator, UserError> {
+        machine_config_operator::start(self, timing).await
     }
 
     /// The API server's address.

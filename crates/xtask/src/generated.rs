@@ -29,7 +29,7 @@ fn markdown_table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];
     files.extend(role::files(workspace)?);
-    let pure = workspace.own().filter(|package| layers::find(&package.name).is_some_and(|layer| layer.role.is_pure()));
+    let pure = workspace.own().filter(|package| layers::find(&package.name).is_some_and(layers::Layer::is_pure));
     files.extend(
         pure.map(|package| File { path: format!("crates/{}/clippy.toml", package.name), text: pure_clippy::text() }),
     );

@@ -36,13 +36,29 @@ impl Role {
 pub(crate) struct Layer {
     pub(crate) name: &'static str,
     pub(crate) role: Role,
-    /// Workspace crates allowed as normal or build dependencies; `playground` is also allowed as a dev-dependency.
+    /// Workspace crates allowed as normal or build dependencies.
     pub(crate) may_use: &'static [&'static str],
     pub(crate) what: &'static str,
 }
 
+/// Which crates may use which DEMO crates in tests: every crate a real control plane, and a simulation the stand-in without I/O.
+const IN_TESTS: [(Option<&str>, &str); 2] = [(None, "playground"), (Some("autopilot"), "mco-stand-in")];
+
+impl Layer {
+    /// Whether it may depend on another workspace crate, for tests or always.
+    pub(crate) fn may_depend_on(&self, other: &str, for_tests: bool) -> bool {
+        let in_tests = IN_TESTS.iter().any(|(user, used)| *used == other && user.is_none_or(|user| user == self.name));
+        self.may_use.contains(&other) || (for_tests && in_tests)
+    }
+
+    /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs the stand-in to be like that, too.
+    pub(crate) fn is_pure(&self) -> bool {
+        self.role.is_pure() || self.name == "mco-stand-in"
+    }
+}
+
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 16] = [
+pub(crate) const LAYERS: [Layer; 17] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -131,9 +147,15 @@ pub(crate) const LAYERS: [Layer; 16] = [
     },
     Layer { name: "guest", role: Role::Do, may_use: &["api"], what: "the small binary inside a runner's machine" },
     Layer {
+        name: "mco-stand-in",
+        role: Role::Demo,
+        may_use: &[],
+        what: "a stand-in of the machine-config operator without I/O: `step(snapshot, now) -> writes`",
+    },
+    Layer {
         name: "playground",
         role: Role::Demo,
-        may_use: &["api"],
+        may_use: &["api", "mco-stand-in"],
         what: "a real control plane on this machine, for demo, tests and benches; its own binary",
     },
     Layer {

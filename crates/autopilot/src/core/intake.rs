@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::discovery::CrdChange;
+use super::estimates;
 use super::managed::Known;
 use super::timers::Timer;
 use crate::notice::Notice;
@@ -16,7 +17,8 @@ impl Core {
         if !self.watches.is_open(target) {
             return;
         }
-        self.surroundings.observe(target, &event);
+        let pools = self.surroundings.observe(target, &event);
+        let is_listed = matches!(event, WatchEvent::Listed { .. });
         let is_known_crd = *target == WatchTarget::crds() && !self.crd_watched(&event);
         let key = |namespace: String, name: String| Key { kind: target.kind.clone(), namespace, name };
         match event {
@@ -80,6 +82,16 @@ impl Core {
                 }
                 self.notify(Notice::WatchLost { kind: target.kind.kind.clone(), why });
             }
+        }
+        if *target == estimates::pools() {
+            if is_listed || !pools.is_empty() {
+                self.pools_changed(&pools);
+            }
+            if self.watches.is_listed(target) {
+                self.follow_rollouts();
+            }
+        } else if *target == WatchTarget::all("v1", "Node") {
+            self.count_restarts();
         }
     }
 

@@ -1,9 +1,9 @@
 //! What follows when kinds are installed, change their version or are removed.
 
-use super::Core;
 use super::queries::target_of;
 use super::surroundings::Surroundings;
 use super::timers::Timer;
+use super::{Core, Previews};
 use crate::notice::Notice;
 use catalog::Answer;
 use protocol::{Command, Content, Discovered, WatchTarget};
@@ -55,7 +55,7 @@ impl Core {
             self.forget(&target);
         }
         self.follow_hco();
-        for (target, is_first) in Surroundings::targets() {
+        for (target, is_first) in Surroundings::targets(self.config.previews == Previews::Diff) {
             // Once something was rendered, what is known holds until the list is there.
             if !self.watches.is_open(&target) && self.watch(&target, Content::Part) && is_first && !self.has_rendered {
                 self.surroundings.wait_for(target);
@@ -134,7 +134,7 @@ impl Core {
         let mut needed: BTreeSet<WatchTarget> = self.objects.keys().map(WatchTarget::of).collect();
         needed.extend(self.queries.all().iter().map(target_of));
         needed.extend([WatchTarget::of(&self.platform.key), WatchTarget::crds()]);
-        needed.extend(Surroundings::targets().map(|(target, _)| target));
+        needed.extend(Surroundings::targets(self.config.previews == Previews::Diff).map(|(target, _)| target));
         for target in self.watches.except(&needed) {
             self.orphans.watch_closed(&target, self.watches.is_listed(&target));
             self.unwatch(&target);

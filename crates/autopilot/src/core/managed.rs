@@ -1,6 +1,7 @@
 //! What is known of one object that is managed, or is to be removed.
 
 use super::conditions::conditions;
+use super::estimates::Outlook;
 use super::planning::Intent;
 use super::writes::{ApprovalUse, Repair, Writes};
 use crate::budget::Budget;
@@ -8,12 +9,11 @@ use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
 use crate::gated::Approvals;
 use crate::notice::{Drift, ObjectNotice, State};
-use crate::pools::restarts;
 use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
-use catalog::Node;
-use change::{Consent, Impact, Live, Moment, PatchableKinds, Reason, Restarts};
+use catalog::rollout::Contribution;
+use change::{Consent, Impact, Live, Maintenance, Moment, PatchableKinds, Reason, Restarts};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -35,6 +35,8 @@ pub(crate) struct Managed {
     pub(crate) live: Known,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) inspected: Option<Inspected>,
+    /// What it brings into the configuration of nodes, in this version, if its write may restart them.
+    pub(crate) contribution: Option<(String, Contribution)>,
     /// Whether its values need not be compared although nothing in its metadata has changed.
     pub(crate) is_verified: bool,
     /// Whether the documents in it had what is wanted of them, so that anything else is drift.
@@ -91,7 +93,11 @@ pub(crate) struct Policy<'a> {
     /// The approvals of the object that were recorded.
     pub(crate) approvals: Approvals<'a>,
     pub(crate) hco_created: Option<Timestamp>,
-    pub(crate) nodes: &'a [Node],
+    /// When nodes may restart.
+    pub(crate) maintenance: &'a Maintenance,
+    pub(crate) now: Timestamp,
+    /// What a write of the object does to nodes, as far as that is known.
+    pub(crate) outlook: Option<&'a Outlook>,
 }
 
 impl Managed {
@@ -106,6 +112,7 @@ impl Managed {
             live: Known::Unknown,
             remembered: None,
             inspected: None,
+            contribution: None,
             is_verified: true,
             had_documents: false,
             inspected_at: None,
@@ -290,15 +297,7 @@ impl Managed {
 
     /// Compares its content with the effective desired state.
     pub(crate) fn inspection(&self, policy: Policy<'_>, content: &Value) -> Option<Inspected> {
-        inspect(&self.observed(policy, &self.restarts(policy)), content)
-    }
-
-    /// The nodes that restart when it is written.
-    pub(crate) fn restarts(&self, policy: Policy<'_>) -> Restarts {
-        match self.object.impact {
-            Impact::High => restarts(policy.nodes, &self.object.key.kind, self.object.pool.as_deref()),
-            Impact::None | Impact::Low | Impact::Medium => Restarts::default(),
-        }
+        inspect(&self.observed(policy, &Restarts::default()), content)
     }
 
     /// What a decision about it depends on.
@@ -358,7 +357,6 @@ mod tests {
             key,
             desired,
             impact: Impact::Low,
-            pool: None,
             source,
             never_pruned: false,
             documents: Vec::new(),

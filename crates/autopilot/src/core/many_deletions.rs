@@ -5,7 +5,7 @@ use super::managed::{Known, Managed};
 use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::removal::{Cause, ManyDeletions, decide_removal};
 use crate::status::ObjectState;
-use change::{Digest, Impact, Key, Live, Reason};
+use change::{Digest, Impact, Key, Live, Reason, Restarts};
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,8 +124,8 @@ impl Core {
     /// Whether nothing but their number would keep it from being deleted.
     fn is_deleted(&self, key: &Key, object: &Managed) -> bool {
         let (Some(cause), policy) = (object.removal, self.policy(key)) else { return false };
-        let restarts = object.restarts(policy);
-        let decision = decide_removal(&object.removal_of(cause, policy, &restarts, None), self.now);
+        let none = Restarts::default();
+        let decision = decide_removal(&object.removal_of(cause, policy, &none, None), self.now);
         matches!(decision.verdict, Verdict::Write(_, PendingWrite::Delete))
     }
 }

@@ -148,7 +148,6 @@ mod tests {
                 key,
                 desired,
                 impact: Impact::Low,
-                pool: None,
                 source: String::new(),
                 never_pruned: false,
                 documents: Vec::new(),

@@ -6,7 +6,8 @@ use super::planning::{Findings, Stage};
 use crate::plan::{Item, ItemState, Operation, Source, state_of};
 use crate::status::{LineState, ObjectState, StatusLine};
 use change::consent::Needed;
-use change::{Impact, Key, Reason};
+use change::restarts::NodeEffect;
+use change::{Impact, Key, Reason, Restarts};
 
 impl Core {
     /// The place of an object in the order of writes: what is removed comes last.
@@ -78,8 +79,9 @@ impl Core {
         let is_waived = self.platform.consent.is_waived(Needed::ApprovalOrPolicy);
         let restarts = intent.is_approved || is_waived || item.state == ItemState::Waiting;
         if object.object.impact == Impact::High && restarts && item.operation != Some(Operation::Record) {
-            let restarts = object.restarts(self.policy(&object.object.key));
-            (item.disruption, item.restarts) = (format!("restarts {restarts}"), Some(restarts));
+            let restarts = self.outlook(&object.object.key).map(|outlook| outlook.restarts);
+            item.restarts = restarts.filter(|restarts| restarts.effect != NodeEffect::None);
+            item.disruption = item.restarts.as_ref().map(Restarts::with_cost).unwrap_or_default();
         }
         Some(item)
     }

@@ -16,8 +16,8 @@ use api::annotation;
 use change::gate::{Conditions, PoolState};
 use change::now::later;
 use change::{
-    Approval, Consent, Difference, Digest, Edit, Effect, Entry, Impact, Key, Live, ManagedFields, Manifest, Planned,
-    Precondition, Reason, Shown, Window, content, diff,
+    Approval, Consent, Difference, Digest, Edit, Effect, Entry, Impact, Key, Live, Maintenance, ManagedFields,
+    Manifest, Planned, Precondition, Reason, Restarts, Shown, Window, content, diff,
 };
 use jiff::Timestamp;
 use protocol::{Command, WatchTarget, WriteError};
@@ -176,11 +176,15 @@ impl Core {
         let policy = self.policy(key);
         // The digest does not matter here, so it can be made of anything.
         let state = policy.approvals.state.or(Some("none"));
-        let policy = Policy { approvals: Approvals { state, ..policy.approvals }, ..policy };
-        let restarts = object.restarts(policy);
+        let outlook = self.outlook(key);
+        let approvals = Approvals { state, ..policy.approvals };
+        let policy = Policy { approvals, outlook: outlook.as_ref(), ..policy };
+        // They are shown elsewhere.
+        let restarts = Restarts::default();
         let mut consent: Consent = policy.consent.clone();
         for _ in 0..2 {
-            let conditions = Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open };
+            let (pool, window, maintenance) = (PoolState::Ready, Window::Open, &Maintenance::Always);
+            let conditions = Conditions { consent: &consent, pool, window, maintenance };
             let decision = match object.removal {
                 None => decide(&Observed { conditions, ..object.observed(policy, &restarts) }, self.now),
                 Some(cause) => {
@@ -210,8 +214,9 @@ impl Core {
         let at = step["path"].as_str()?.strip_prefix("/metadata/managedFields")?;
         *entries.pointer_mut(at)? = step["value"].clone();
         let after = Live { managed_fields: ManagedFields::new(&entries.to_string()), ..live.clone() };
-        let policy = self.policy(key);
-        let restarts = object.restarts(policy);
+        let outlook = self.outlook(key);
+        let policy = Policy { outlook: outlook.as_ref(), ..self.policy(key) };
+        let restarts = Restarts::default();
         let decision = decide(&Observed { live: Some(&after), ..object.observed(policy, &restarts) }, self.now);
         Some((decision, after.managed_fields))
     }

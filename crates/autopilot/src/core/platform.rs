@@ -1,7 +1,7 @@
 //! The HyperConverged and what its annotations say about everything.
 
 use crate::evaluate::{Evaluation, Rules, Unclear};
-use change::{Consent, Key, Kind};
+use change::{Consent, Key, Kind, Maintenance};
 use jiff::Timestamp;
 
 /// What the user says about the platform as a whole.
@@ -18,6 +18,8 @@ pub(crate) struct Platform {
     /// Whether it is not known which objects are excluded: none is written.
     pub(crate) exclusions_unclear: bool,
     pub(crate) consent: Consent,
+    /// When nodes may restart.
+    pub(crate) maintenance: Maintenance,
     /// The last rules that could be read.
     pub(crate) rules: Option<Rules>,
     /// Whether the user has switched everything off.
@@ -36,6 +38,7 @@ impl Platform {
             suspended: true,
             exclusions_unclear: false,
             consent: Consent::default(),
+            maintenance: Maintenance::default(),
             rules: None,
             is_off: false,
         }
@@ -44,6 +47,7 @@ impl Platform {
     /// Takes what was evaluated; whether everything is switched off that was not before.
     pub(crate) fn take(&mut self, evaluation: &Evaluation) -> bool {
         self.consent = evaluation.consent.clone();
+        self.maintenance = evaluation.maintenance.clone();
         self.suspended = evaluation.unclear.is_some();
         self.exclusions_unclear = matches!(evaluation.unclear, Some(Unclear::Exclusions { .. }));
         if !self.suspended {

@@ -6,8 +6,9 @@ use super::queries::target_of;
 use super::timers::Timer;
 use crate::decide::Inspected;
 use crate::notice::State;
+use catalog::rollout::Contribution;
 use catalog::{Answer, Query};
-use change::{Backoff, Key, Live, Reason, redact};
+use change::{Backoff, Impact, Key, Live, Reason, redact};
 use protocol::{Command, Content, WatchTarget};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -161,6 +162,8 @@ impl Core {
     }
 
     pub(super) fn inspected(&mut self, key: &Key, found: Result<Option<(Live, Value)>, String>) {
+        let content = found.as_ref().map(|found| found.as_ref().map(|(_, content)| content));
+        self.read_for_estimate(key, content.map_err(String::as_str));
         let Some(known) = self.reads.inspections.remove(key) else { return };
         if !self.watches.is_open(&WatchTarget::of(key)) {
             return;
@@ -170,7 +173,7 @@ impl Core {
         let again = self.now.monotonic.after(inspection_pause(object));
         match found {
             Ok(Some((live, content))) => {
-                let version = live.version();
+                let (version, resource_version) = (live.version(), live.resource_version.clone());
                 object.observe_read(known, Some(live), self.now.wall);
                 let is_current = object.version() == version;
                 let inspected = self.inspection(key, &content);
@@ -178,6 +181,8 @@ impl Core {
                 if let Some(object) = self.objects.get_mut(key) {
                     object.had_documents |= inspected.as_ref().is_some_and(Inspected::has_documents);
                     object.inspected = inspected;
+                    object.contribution = (object.object.impact == Impact::High)
+                        .then(|| (resource_version, Contribution::of(&key.kind, &content)));
                     object.is_verified |= is_current;
                 }
                 if is_current {

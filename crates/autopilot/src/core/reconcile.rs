@@ -11,13 +11,15 @@ use crate::gated::Approvals;
 use crate::notice::Notice;
 use crate::removal::decide_removal;
 use crate::status::ObjectState;
-use change::{Effect, Key, Kind, Precondition, Reason};
+use change::{Effect, Key, Kind, Precondition, Reason, Restarts};
 use protocol::{Backup, Command, WatchTarget, Write};
 use serde_json::Value;
 use std::time::Duration;
 
 /// How long a creation waits for budgets that could not be read.
 const UNREAD_PAUSE: Duration = Duration::from_secs(1);
+/// What waits for a time of day is decided about again after this.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 impl Core {
     /// Marks an object as due.
@@ -34,19 +36,24 @@ impl Core {
         if matches!(object.live, Known::Unknown) || (object.removal.is_none() && object.is_read_in_another_version()) {
             return;
         }
-        let policy = self.policy(key);
-        let restarts = object.restarts(policy);
+        let outlook = self.outlook(key);
+        let policy = Policy { outlook: outlook.as_ref(), ..self.policy(key) };
+        let unknown = Restarts::default();
+        let restarts = outlook.as_ref().map_or(&unknown, |outlook| &outlook.restarts);
         let mut asked = None;
         let decision = match object.removal {
-            None => decide(&object.observed(policy, &restarts), self.now),
+            None => decide(&object.observed(policy, restarts), self.now),
             Some(cause) => match self.deletions_with(key) {
                 Together::NotKnown { kinds, has_failed } => return self.postpone_deletion(key, kinds, has_failed),
                 Together::Known(many) => {
                     asked = many.as_ref().map(|many| many.digest);
-                    decide_removal(&object.removal_of(cause, policy, &restarts, many.as_ref()), self.now)
+                    decide_removal(&object.removal_of(cause, policy, restarts, many.as_ref()), self.now)
                 }
             },
         };
+        if outlook.as_ref().is_some_and(|outlook| !outlook.is_fresh) && matches!(decision.verdict, Verdict::Write(..)) {
+            return self.refresh_estimate(key);
+        }
         if object.removal.is_none() {
             self.records.forget_deletion(key);
         }
@@ -54,7 +61,9 @@ impl Core {
             self.start_deletions(key, asked);
         }
         if let Some(wake) = decision.wake {
-            self.timers.set(Timer::Reconcile(key.clone()), self.now.moment_of(wake));
+            // Somebody may set the clock meanwhile.
+            let at = self.now.moment_of(wake).min(self.now.monotonic.after(LONGEST_WAIT));
+            self.timers.set(Timer::Reconcile(key.clone()), at);
         }
         if !self.is_question_on_its_way(&decision) {
             self.report_decision(key, &decision);
@@ -73,6 +82,7 @@ impl Core {
             }
             Verdict::Hold(_) => {}
             Verdict::Inspect => self.inspect(key),
+            Verdict::Estimate => self.request_estimate(key),
             Verdict::TakeOver { digest } => {
                 if let Some(live) = object.live() {
                     let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
@@ -116,7 +126,9 @@ impl Core {
             exclusions_unclear: self.platform.exclusions_unclear,
             approvals: Approvals { state: self.records.counter(), used: self.records.used(key), unused: None },
             hco_created: self.platform.created,
-            nodes: self.surroundings.nodes(),
+            maintenance: &self.platform.maintenance,
+            now: self.now.wall,
+            outlook: None,
         }
     }
 
@@ -204,7 +216,7 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
         (Verdict::InSync, None) if object.removal.is_some() && object.is_gone() => ObjectState::Gone,
         (Verdict::InSync, None) if object.live().is_some_and(|live| live.deleting.is_some()) => ObjectState::Deleting,
         (Verdict::InSync | Verdict::TakeOver { .. }, None) => ObjectState::InSync,
-        (Verdict::Inspect, None) => ObjectState::Unknown,
+        (Verdict::Inspect | Verdict::Estimate, None) => ObjectState::Unknown,
         (Verdict::Write(_, PendingWrite::Delete), None) => ObjectState::ToDelete,
         (Verdict::Write(_, PendingWrite::HandBack), None) => ObjectState::ToHandBack,
         // After a start one apply learns our field set. It usually changes nothing, so there is nothing to report.

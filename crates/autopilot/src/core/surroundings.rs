@@ -1,8 +1,9 @@
 //! Nodes, pools and cluster-wide settings, kept up to date by watches.
 
-use catalog::{ClusterState, FACT_SOURCES, FactSource, Facts, Node};
+use catalog::rollout::DisruptionPolicy;
+use catalog::{ClusterState, FACT_SOURCES, FactSource, Facts, Node, Pool};
 use protocol::{Body, WatchEvent, WatchTarget};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What facts are read from.
 #[derive(Debug, Default)]
@@ -19,9 +20,25 @@ impl Surroundings {
         self.state.nodes()
     }
 
+    /// The pools, by name.
+    pub(crate) fn pools(&self) -> &BTreeMap<String, Pool> {
+        self.state.pools()
+    }
+
+    /// After which changes nodes need no restart.
+    pub(crate) fn disruption_policy(&self) -> &DisruptionPolicy {
+        self.state.disruption_policy()
+    }
+
+    /// How many virtual machines run on these nodes.
+    pub(crate) fn virtual_machines_on(&self, nodes: &[String]) -> usize {
+        self.state.virtual_machines_on(nodes)
+    }
+
     /// The targets, each with whether nothing can be rendered before it is listed.
-    pub(crate) fn targets() -> impl Iterator<Item = (WatchTarget, bool)> {
-        FACT_SOURCES.iter().map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
+    pub(crate) fn targets(plans: bool) -> impl Iterator<Item = (WatchTarget, bool)> {
+        let sources = FACT_SOURCES.iter().filter(move |source| plans || !source.only_for_plans);
+        sources.map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
     }
 
     /// Nothing is rendered before this target is listed.
@@ -34,9 +51,12 @@ impl Surroundings {
         self.awaited.is_empty()
     }
 
-    /// Takes what a watch reports, if facts are read from it.
-    pub(crate) fn observe(&mut self, target: &WatchTarget, event: &WatchEvent) {
-        let Some(source) = source_of(target) else { return };
+    /// Takes what a watch reports, if facts are read from it. The pools that have changed in a way that a restart of nodes depends on are
+    /// returned.
+    pub(crate) fn observe(&mut self, target: &WatchTarget, event: &WatchEvent) -> Vec<String> {
+        let Some(source) = source_of(target) else { return Vec::new() };
+        let before: Option<BTreeMap<String, Pool>> =
+            (source.kind == "MachineConfigPool").then(|| self.state.pools().clone());
         match event {
             WatchEvent::Present { body: Body::Part(part), .. } => self.state.put(part.clone()),
             WatchEvent::Gone { name, .. } => self.state.retain(source.kind, |known| known != name),
@@ -44,9 +64,17 @@ impl Surroundings {
                 self.state.retain(source.kind, |known| all.contains(&(String::new(), known.to_owned())));
                 self.awaited.remove(target);
             }
-            WatchEvent::Present { .. } | WatchEvent::Unseen | WatchEvent::WentBack | WatchEvent::Lost { .. } => return,
+            WatchEvent::Present { .. } | WatchEvent::Unseen | WatchEvent::WentBack | WatchEvent::Lost { .. } => {
+                return Vec::new();
+            }
         }
         self.is_changed = true;
+        let Some(before) = before else { return Vec::new() };
+        let after = self.state.pools();
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let is_changed = |name: &str| before.get(name).map(Pool::condition) != after.get(name).map(Pool::condition);
+        let is_first = matches!(event, WatchEvent::Listed { .. });
+        names.into_iter().filter(|name| is_first || is_changed(name)).cloned().collect()
     }
 
     /// A kind that is not served has no objects.

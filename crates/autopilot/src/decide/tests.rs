@@ -6,7 +6,6 @@ use crate::decision::{Decision, PendingWrite, Verdict};
 use crate::notice::ObjectNotice;
 use crate::ownership::Origin;
 use api::annotation::{APPLIED, ORIGIN};
-use change::Window;
 use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState};
 use change::restarts::Scope;
@@ -14,6 +13,7 @@ use change::{
     Changes, Consent, Desired, Digest, Effect, Impact, Key, Live, ManagedFields, Moment, Now, PatchableKinds, Planned,
     Reason, Restarts,
 };
+use change::{Maintenance, Window};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl Situation {
             restarts: Restarts {
                 scope: Scope::Pools(vec!["worker".into()]),
                 nodes: vec!["w0".into()],
-                at_a_time: None,
+                ..Restarts::default()
             },
         }
     }
@@ -143,7 +143,12 @@ impl Situation {
             half_done: None,
             suspended: self.suspended,
             patchable: &self.patchable,
-            conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
+            conditions: Conditions {
+                consent: &self.consent,
+                pool: PoolState::Ready,
+                window: Window::Open,
+                maintenance: &Maintenance::Always,
+            },
             excluded: false,
             exclusions_unclear: false,
             restarts: &self.restarts,
@@ -597,5 +602,7 @@ fn nothing_restarts_nodes_while_suspended() {
     let mut situation = Situation { impact: Impact::High, suspended: true, ..Situation::settled() };
     situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
     (situation.remembered, situation.consent.policy) = (None, ApprovalPolicy::Waived);
+    assert_eq!(situation.decide().verdict, Verdict::Inspect, "what it changes decides");
+    let situation = inspected(situation, "NodePort");
     assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::Suspended));
 }

@@ -51,7 +51,7 @@ fn field(key: &Key, random: &mut Random) -> Value {
         }
         "Service" => json!({"spec": {"selector": {"app": random.pick(&["virt", "other"])}}}),
         "MachineConfig" if random.chance(50) => json!({"spec": {"kernelArguments": [random.pick(&["quiet", "loud"])]}}),
-        "MachineConfig" => json!({"spec": {"fips": random.chance(50)}}),
+        "MachineConfig" => json!({"spec": {"kernelType": if random.chance(50) { "realtime" } else { "default" }}}),
         "KubeDescheduler" => json!({"spec": {"mode": random.pick(&["Automatic", "Predictive"])}}),
         _ => {
             let name = random.pick(&["level", "level", "mode", "size", "driver", "color", "theirs"]);

@@ -42,6 +42,9 @@ fn step(bed: &mut TestBed, random: &mut Random) {
             }
         }
     }
+    if random.chance(20) {
+        bed.run_machine_config_operator();
+    }
     let now = bed.now().monotonic;
     match bed.core.wake_at() {
         Some(at) if at <= now || (at <= now.after(MOST_WAITING) && random.chance(20)) => {

@@ -2,9 +2,10 @@
 
 use super::{Item, ItemState, Operation, Source};
 use crate::evaluate::{AssetResult, DesiredObject, evaluate};
-use catalog::{Catalog, Facts};
+use catalog::rollout::{Change, Contribution};
+use catalog::{Catalog, Facts, Pool, Selector};
 use change::consent::Needed;
-use change::{Approval, Impact, Planned, diff};
+use change::{Approval, Impact, Planned, Restarts, diff};
 
 /// One item for every object that the facts ask for, in the order of writes, and for every asset that cannot be rendered.
 pub fn offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Item> {
@@ -57,18 +58,29 @@ fn created(asset: &str, object: &DesiredObject, facts: &Facts) -> Item {
 
 /// Which nodes restart, as far as the facts tell: they name pools, and count their machines.
 fn disruption(object: &DesiredObject, facts: &Facts) -> String {
-    let Some(name) = &object.pool else {
-        return match Impact::is_everywhere(&object.key.kind.group, &object.key.kind.kind) {
-            true => "restarts all nodes of the cluster".to_owned(),
-            false => "restarts the nodes it selects, which may be all of the cluster".to_owned(),
-        };
-    };
-    match facts.pools.iter().find(|pool| pool.name == *name) {
-        Some(pool) if pool.machine_count == 1 => format!("restarts one node of pool {name}"),
-        Some(pool) => {
-            let machines = usize::try_from(pool.machine_count).unwrap_or_default();
-            format!("restarts {machines} nodes of pool {name}, {} at a time", pool.at_a_time(machines))
+    let contribution = Contribution::of(&object.key.kind, &object.desired.object());
+    let change = Change { name: &object.key.name, before: None, after: Some(&contribution) };
+    if change.is_vague() {
+        return Restarts::default().to_string();
+    }
+    let pools = facts.pools.iter().map(|pool| match pool.machine_config_selector.is_empty() {
+        // Facts of an older release do not tell.
+        true => Pool { machine_config_selector: Selector::of(catalog::ROLE, &pool.name), ..pool.clone() },
+        false => pool.clone(),
+    });
+    let pools: Vec<Pool> = pools.collect();
+    let of_pool = |pool: &&Pool| {
+        let machines = usize::try_from(pool.machine_count).unwrap_or_default();
+        match machines {
+            0 => format!("no node of pool {}", pool.name),
+            1 => format!("one node of pool {}", pool.name),
+            _ => format!("{machines} nodes of pool {}, {} at a time", pool.name, pool.at_a_time(machines)),
         }
-        None => format!("restarts the nodes of pool {name}"),
+    };
+    let parts: Vec<String> = change.pools(pools.iter()).iter().map(of_pool).collect();
+    match parts.as_slice() {
+        [] if facts.pools.is_empty() => "restarts the nodes of its pool; the facts name no pools".to_owned(),
+        [] => "restarts no node: no pool takes it".to_owned(),
+        parts => format!("restarts {}", parts.join(" and ")),
     }
 }

@@ -1,7 +1,7 @@
 //! The summary of a plan, and which of its items are going to happen.
 
 use super::{Item, ItemState, Operation, Plan, state_of};
-use change::{Digest, Reason};
+use change::{Digest, Reason, Restarts};
 use serde_json::json;
 
 fn item(state: ItemState, operation: Operation) -> Item {
@@ -60,7 +60,7 @@ fn what_is_going_to_happen_is_pending() {
 fn a_reason_waits_is_held_or_has_failed() {
     let message = || "why".to_owned();
     for (reason, expected) in [
-        (Reason::WindowClosed { opens: None }, ItemState::Waiting),
+        (Reason::WindowClosed { opens: None, restarts: Restarts::default() }, ItemState::Waiting),
         (Reason::DeletionsUnknown { kinds: Vec::new() }, ItemState::Waiting),
         (Reason::Unmanaged, ItemState::Held),
         (Reason::Excluded, ItemState::Held),

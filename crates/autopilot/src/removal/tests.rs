@@ -3,10 +3,10 @@
 use super::{Cause, Removal, decide_removal};
 use crate::decision::Verdict;
 use crate::notice::ObjectNotice;
-use change::Window;
 use change::consent::ApprovalPolicy;
 use change::gate::{Conditions, PoolState};
 use change::{Consent, Effect, Impact, Key, Kind, LeftBehind, Live, ManagedFields, Moment, Now, Reason, Restarts};
+use change::{Maintenance, Window};
 use expect_test::{Expect, expect};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -109,7 +109,12 @@ impl Situation {
             suspended: self.suspended,
             excluded: self.excluded,
             many: None,
-            conditions: Conditions { consent: &self.consent, pool: PoolState::Ready, window: Window::Open },
+            conditions: Conditions {
+                consent: &self.consent,
+                pool: PoolState::Ready,
+                window: Window::Open,
+                maintenance: &Maintenance::Always,
+            },
         }
     }
 }

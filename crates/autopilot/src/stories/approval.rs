@@ -17,6 +17,7 @@ fn requested_kernel() -> TestBed {
     bed.approve(KERNEL);
     bed.settle();
     assert!(bed.stored(KERNEL).is_some());
+    bed.roll_out();
     bed
 }
 
@@ -119,10 +120,10 @@ fn nodes_that_join_do_not_ask_again() {
 #[test]
 fn drift_that_was_watched_is_undone_at_once() {
     let mut bed = settled_with_kernel();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     expect![[r#"
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -131,28 +132,44 @@ fn drift_that_was_watched_is_undone_at_once() {
 #[test]
 fn drift_during_a_restart_waits_because_nodes_may_run_it() {
     let mut bed = settled_with_kernel();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
+    bed.roll_out();
     bed.restart();
     expect![[r#"
         apply ConfigMap virt/plain: no change
-        notice DriftDetected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift is not corrected now
-        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.fips (true -> false)
+        notice DriftDetected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift is not corrected now
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelType ("realtime" -> "default")
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.approve(KERNEL);
     expect![[r#"
         record ConfigMap virt/virt-platform-autopilot-state
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
 }
 
 #[test]
-fn a_deleted_machine_config_waits_like_a_new_one() {
+fn a_deleted_machine_config_is_recreated_at_once_while_nodes_run_it() {
+    let mut bed = settled_with_kernel();
+    let restarts = bed.restarts_of("w0");
+    bed.delete(KERNEL);
+    expect![[r#"
+        create MachineConfig kernel
+        notice DriftCorrected MachineConfig kernel: somebody deleted it; it was recreated
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+    assert_eq!(bed.restarts_of("w0"), restarts);
+}
+
+#[test]
+fn a_deleted_machine_config_waits_like_a_new_one_once_nodes_run_without_it() {
     let mut bed = settled_with_kernel();
     bed.delete(KERNEL);
+    bed.roll_out();
     expect![[r#"
         notice DriftDetected MachineConfig kernel: somebody deleted it; it is not recreated now
         notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
@@ -237,6 +254,7 @@ fn an_approval_is_used_once_also_across_a_restart() {
             bed.settle();
         }
         bed.delete(KERNEL);
+        bed.roll_out();
         bed.settle();
         assert!(bed.stored(KERNEL).is_none(), "the annotation still lists the approval");
         assert_ne!(bed.asked_digest(KERNEL).unwrap(), first, "the same question is another one the second time");
@@ -249,7 +267,8 @@ fn an_approval_is_used_once_also_across_a_restart() {
 #[test]
 fn an_approval_is_for_the_difference_that_was_shown() {
     let mut bed = settled_with_kernel();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
+    bed.roll_out();
     bed.restart();
     bed.settle();
     let asked = bed.asked_digest(KERNEL).unwrap();
@@ -257,10 +276,10 @@ fn an_approval_is_for_the_difference_that_was_shown() {
     bed.settle();
     bed.annotate(HCO, &format!("approved={asked}"));
     bed.advance(HOUR);
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true), "the object has changed since the question");
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"), "the object has changed since the question");
     bed.approve(KERNEL);
     bed.settle();
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(false));
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("default"));
 }
 
 #[test]
@@ -272,6 +291,7 @@ fn an_approved_write_without_an_answer_is_repeated_under_the_same_approval() {
         bed.advance(HOUR);
         assert!(bed.stored(KERNEL).is_some());
         bed.delete(KERNEL);
+        bed.roll_out();
         bed.advance(HOUR);
         assert!(bed.stored(KERNEL).is_none(), "it is used up");
     }
@@ -280,18 +300,19 @@ fn an_approved_write_without_an_answer_is_repeated_under_the_same_approval() {
 #[test]
 fn ignoring_a_field_of_a_machine_config_changes_no_value_and_needs_no_approval() {
     let mut bed = settled_with_kernel();
-    bed.annotate(KERNEL, "ignore-fields=/spec/fips");
+    bed.annotate(KERNEL, "ignore-fields=/spec/kernelType");
     let lines = bed.settle();
     assert!(!lines.contains("ApprovalRequired"), "{lines}");
-    assert_eq!(bed.value(KERNEL, "/spec"), json!({"kernelArguments": ["quiet"], "fips": false}));
+    assert_eq!(bed.value(KERNEL, "/spec"), json!({"kernelArguments": ["quiet"], "kernelType": "default"}));
     bed.expect_silence();
     // The field belongs to the user now.
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
+    bed.roll_out();
     expect![[r#""#]].assert_eq(&bed.settle());
     // Taking the override back would change the value.
     bed.annotate(KERNEL, "ignore-fields-");
     bed.advance(HOUR);
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true));
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"));
     assert!(bed.asked_digest(KERNEL).is_some());
 }
 
@@ -299,28 +320,28 @@ fn ignoring_a_field_of_a_machine_config_changes_no_value_and_needs_no_approval()
 fn a_new_version_that_drops_a_field_of_a_machine_config_needs_an_approval() {
     let mut bed = settled_with_kernel();
     let mut without = kernel("quiet");
-    without["spec"].as_object_mut().unwrap().remove("fips").unwrap();
+    without["spec"].as_object_mut().unwrap().remove("kernelType").unwrap();
     bed.upgrade(|pack| pack.with_template("kernel", &without.to_string()));
     expect![[r#"
         apply ConfigMap virt/plain: no change
-        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would remove .spec.fips
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would remove .spec.kernelType
     "#]]
     .assert_eq(&bed.advance(HOUR));
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(false), "removing a value may restart nodes");
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("default"), "removing a value may restart nodes");
     bed.approve(KERNEL);
     bed.settle();
-    assert!(bed.value(KERNEL, "/spec/fips").is_null());
+    assert!(bed.value(KERNEL, "/spec/kernelType").is_null());
 }
 
 #[test]
-fn what_is_rendered_for_every_node_says_that_all_restart() {
+fn what_is_rendered_for_every_node_restarts_the_nodes_of_all_pools() {
     let proxies = Crd { api_version: "config.openshift.io/v1", kind: "Proxy", plural: "proxies", namespaced: false };
     let proxy = "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\nspec: {noProxy: a}\n";
     let mut bed = TestBed::of(Pack::default().asset("proxy", "install: always", proxy));
     bed.install_crd(&proxies);
     bed.node_joins("w1", false);
     let lines = bed.advance(SECOND);
-    assert!(lines.contains("creating it restarts all 2 nodes of the cluster: w0, w1; run"), "{lines}");
+    assert!(lines.contains("creating it restarts 2 nodes of pool worker: w0, w1, one at a time; run"), "{lines}");
 }
 
 #[test]
@@ -331,7 +352,7 @@ fn a_new_version_that_drops_the_label_of_a_pool_needs_an_approval() {
     bed.upgrade(|pack| pack.with_template("kernel", &without.to_string()));
     expect![[r#"
         apply ConfigMap virt/plain: no change
-        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts the nodes it selects, which may be all of the cluster; run "virtpilot approve sha256:*". It would remove .metadata.labels.machineconfiguration.openshift.io/role
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would remove .metadata.labels.machineconfiguration.openshift.io/role
     "#]]
     .assert_eq(&bed.advance(HOUR));
     bed.approve(KERNEL);

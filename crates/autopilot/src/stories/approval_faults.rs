@@ -50,6 +50,7 @@ fn lost_records_make_no_approval_valid_again() {
         }
         bed.settle();
         bed.delete(KERNEL);
+        bed.roll_out();
         let lines = bed.advance(2 * HOUR);
         assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
         assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
@@ -80,6 +81,7 @@ fn records_that_somebody_emptied_make_no_approval_valid_again() {
             bed.restart();
             bed.settle();
             bed.delete(KERNEL);
+            bed.roll_out();
             let lines = bed.advance(MINUTE);
             assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
             assert_eq!(cli(&bed), [bed.asked_digest(KERNEL).unwrap()]);
@@ -140,6 +142,7 @@ fn an_approved_write_that_was_refused_is_approved_for_the_operator_and_status_al
         bed.advance(HOUR);
         assert!(bed.stored(KERNEL).is_some());
         bed.delete(KERNEL);
+        bed.roll_out();
         let lines = bed.advance(HOUR);
         assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
     }
@@ -209,6 +212,7 @@ fn two_approvals_at_once_are_both_recorded() {
     bed.settle();
     bed.delete(KERNEL);
     bed.delete("MachineConfig other");
+    bed.roll_out();
     let lines = bed.advance(HOUR);
     assert!(bed.stored(KERNEL).is_none() && bed.stored("MachineConfig other").is_none(), "used twice: {lines}");
 }
@@ -224,6 +228,7 @@ fn an_approval_is_used_if_the_answer_was_lost_and_the_next_attempt_is_outdated()
     let more = bed.advance(SECOND);
     assert!(bed.stored(KERNEL).is_some());
     bed.delete(KERNEL);
+    bed.roll_out();
     let again = bed.advance(HOUR);
     assert!(bed.stored(KERNEL).is_none(), "used twice:\n{lines}\n--{more}\n--{again}");
 }
@@ -259,6 +264,7 @@ fn an_approval_in_doubt_counts_as_used_once_the_watch_is_lost() {
     let lines = bed.settle();
     assert!(bed.stored(KERNEL).is_some());
     bed.delete(KERNEL);
+    bed.roll_out();
     bed.silent.clear();
     bed.lose_watch("MachineConfig");
     bed.settle();
@@ -293,12 +299,12 @@ fn drift_while_a_change_waits_is_not_undone_without_an_approval() {
     bed.settle();
     bed.paint("debug");
     bed.settle();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     bed.advance(HOUR);
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true));
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"));
     bed.annotate(HCO, "color-");
     let again = bed.advance(HOUR);
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true), "nodes run it for an hour {again}");
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"), "nodes run it for an hour {again}");
 }
 
 #[test]
@@ -306,11 +312,11 @@ fn drift_while_a_deletion_waits_is_not_undone_without_an_approval() {
     let mut bed = settled_with_kernel();
     bed.annotate(HCO, "autopilot=plain");
     bed.settle();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     bed.advance(HOUR);
     bed.annotate(HCO, "autopilot-");
     let again = bed.advance(HOUR);
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true), "nodes run it for an hour {again}");
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"), "nodes run it for an hour {again}");
 }
 
 // --- many deletions
@@ -490,6 +496,7 @@ fn a_count_that_cannot_be_read_is_not_zero() {
     bed.restart();
     bed.settle();
     bed.delete(KERNEL);
+    bed.roll_out();
     bed.advance(HOUR);
     assert!(bed.stored(KERNEL).is_none());
 }
@@ -502,6 +509,7 @@ fn records_of_a_kind_that_is_not_served_are_not_empty() {
     bed.server.kinds.retain(|served| served.kind.kind != "ConfigMap");
     bed.restart();
     bed.delete(KERNEL);
+    bed.roll_out();
     let lines = bed.advance(HOUR);
     assert!(bed.stored(KERNEL).is_none(), "used twice: {lines}");
 }
@@ -534,7 +542,7 @@ fn what_the_predecessor_made_waits_although_nothing_else_does() {
     for fault in [Fault::KeyChanged, Fault::Transient] {
         bed.fail_next(KERNEL, fault);
     }
-    bed.edit("person", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("person", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     bed.advance(HOUR);
     bed.restart();
     bed.advance(HOUR);
@@ -544,7 +552,7 @@ fn what_the_predecessor_made_waits_although_nothing_else_does() {
 #[test]
 fn an_ignored_field_asks_for_nothing() {
     let mut bed = settled_with_kernel();
-    bed.annotate(KERNEL, "ignore-fields=/spec/fips");
+    bed.annotate(KERNEL, "ignore-fields=/spec/kernelType");
     let lines = bed.advance(HOUR);
     assert!(!lines.contains("ApprovalRequired"), "{lines}");
 }

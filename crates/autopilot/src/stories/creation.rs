@@ -13,12 +13,12 @@ fn a_start_creates_what_applies_and_asks_for_an_approval_of_the_rest() {
     expect![[r#"
         create ConfigMap virt/plain
         create Service virt/service
-        record ConfigMap virt/virt-platform-autopilot-state
         notice AssetApplied ConfigMap virt/plain: applied
         notice AssetApplied Service virt/service: applied
-        notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         create ConfigMap virt/asking
+        record ConfigMap virt/virt-platform-autopilot-state
         notice AssetApplied ConfigMap virt/asking: applied
+        notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.approve("MachineConfig kernel");
@@ -52,10 +52,14 @@ fn every_command_of_a_start() {
         waiting for CustomResourceDefinition, HyperConverged
         watch v1 Node (Part)
         waiting for Node, CustomResourceDefinition, HyperConverged
-        waiting for CustomResourceDefinition, HyperConverged
-        waiting for HyperConverged
-        notice Subject HyperConverged virt/kubevirt-hyperconverged u3
+        watch machineconfiguration.openshift.io/v1 MachineConfigPool (Part)
+        waiting for Node, CustomResourceDefinition, HyperConverged, MachineConfigPool
+        waiting for CustomResourceDefinition, HyperConverged, MachineConfigPool
+        waiting for HyperConverged, MachineConfigPool
+        notice Subject HyperConverged virt/kubevirt-hyperconverged u4
+        waiting for MachineConfigPool
         ready
+        notice Rollout: all 1 machines of pool worker run its configuration
         watch v1 ConfigMap virt (Metadata)
         waiting for ConfigMap
         ready

@@ -258,6 +258,7 @@ fn an_unseen_change_of_what_restarts_nodes_waits_for_approval() {
     const ARGUMENTS: &str = "/spec/kernelArguments";
     let mut bed = settled_with_kernel();
     apply_unseen(&mut bed, KERNEL, ARGUMENTS, &json!(["theirs"]));
+    bed.roll_out();
     bed.verify();
     expect![[r#"
         notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("theirs" -> "quiet")

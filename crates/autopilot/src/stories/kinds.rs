@@ -109,7 +109,7 @@ fn a_hyperconverged_that_is_served_in_another_version_is_followed() {
         discover again
         unwatch hco.kubevirt.io/v1beta1 HyperConverged virt
         waiting for HyperConverged, which the API server does not serve
-        notice Subject HyperConverged virt/kubevirt-hyperconverged u6
+        notice Subject HyperConverged virt/kubevirt-hyperconverged u10
         watch hco.kubevirt.io/v1 HyperConverged virt (Whole)
         waiting for HyperConverged
         ready
@@ -136,8 +136,12 @@ fn without_the_crd_of_hyperconverged_it_waits_and_says_so() {
         notice NoHyperConverged
         watch v1 Node (Part)
         waiting for HyperConverged, which the API server does not serve, Node, CustomResourceDefinition
-        waiting for HyperConverged, which the API server does not serve, CustomResourceDefinition
+        watch machineconfiguration.openshift.io/v1 MachineConfigPool (Part)
+        waiting for HyperConverged, which the API server does not serve, Node, CustomResourceDefinition, MachineConfigPool
+        waiting for HyperConverged, which the API server does not serve, CustomResourceDefinition, MachineConfigPool
+        waiting for HyperConverged, which the API server does not serve, MachineConfigPool
         waiting for HyperConverged, which the API server does not serve
+        notice Rollout: all 1 machines of pool worker run its configuration
     "#]]
     .assert_eq(&bed.settle_verbosely());
     bed.expect_silence();

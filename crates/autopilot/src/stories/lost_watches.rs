@@ -54,6 +54,7 @@ fn what_restarts_nodes_and_nobody_saw_for_80_seconds_is_not_undone_without_appro
     let mut bed = settled_with_kernel();
     bed.silent.insert("MachineConfig".into());
     bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
+    bed.roll_out();
     bed.advance(SECOND * 80);
     bed.silent.clear();
     bed.restore_watch("MachineConfig");

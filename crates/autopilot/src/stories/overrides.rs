@@ -77,7 +77,7 @@ fn a_patch_that_the_server_refuses_keeps_the_last_good_state() {
 #[test]
 fn a_patch_of_a_sensitive_kind_is_refused() {
     let mut bed = settled_with_kernel();
-    bed.annotate(KERNEL, r#"patch=[{"op": "replace", "path": "/spec/fips", "value": true}]"#);
+    bed.annotate(KERNEL, r#"patch=[{"op": "replace", "path": "/spec/kernelType", "value": true}]"#);
     expect![[r#"
         notice InvalidPatch MachineConfig kernel: patch refused, the last good state is kept: a MachineConfig cannot be patched by annotation: it configures files, units and kernel arguments of nodes
     "#]].assert_eq(&bed.settle());

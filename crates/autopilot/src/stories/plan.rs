@@ -64,7 +64,7 @@ fn a_new_cluster() {
     let plan = check(
         &bed,
         &expect![[r#"
-            Waiting MachineConfig kernel: take over, restarts one node of pool worker: w0, needs approval (no digest)
+            Waiting MachineConfig kernel: take over, restarts one node of pool worker: w0; about 10 min (a guess), needs approval (no digest)
                 - .spec.kernelArguments[]: "debug"
                 + .spec.kernelArguments[]: "quiet"
             Ready ConfigMap virt/plain: adopt
@@ -89,10 +89,10 @@ fn a_settled_cluster_has_only_what_waits() {
     let plan = check(
         &bed,
         &expect![[r#"
-            Waiting MachineConfig kernel: create, restarts one node of pool worker: w0, needs approval (a digest)
+            Waiting MachineConfig kernel: create, restarts one node of pool worker: w0; about 10 min (a guess), needs approval (a digest)
                 + .metadata.labels.machineconfiguration.openshift.io/role: "worker"
-                + .spec: {"fips":false,"kernelArguments":["quiet"]}
-            Plan: 1 to create; 1 needs approval (91f19fa8).
+                + .spec: {"kernelArguments":["quiet"],"kernelType":"default"}
+            Plan: 1 to create; 1 needs approval (7254127a).
         "#]],
     );
     assert_eq!(planned(&plan), written(&bed));
@@ -100,9 +100,9 @@ fn a_settled_cluster_has_only_what_waits() {
     let plan = check(
         &bed,
         &expect![[r#"
-            Ready MachineConfig kernel: create, restarts one node of pool worker: w0
+            Ready MachineConfig kernel: create, restarts one node of pool worker: w0; about 10 min (a guess)
                 + .metadata.labels.machineconfiguration.openshift.io/role: "worker"
-                + .spec: {"fips":false,"kernelArguments":["quiet"]}
+                + .spec: {"kernelArguments":["quiet"],"kernelType":"default"}
             Plan: 1 to create.
         "#]],
     );
@@ -138,10 +138,10 @@ fn what_restarts_nodes_is_shown_with_its_difference_while_it_waits() {
     let plan = check(
         &bed,
         &expect![[r#"
-            Waiting MachineConfig kernel: change, restarts one node of pool worker: w0, needs approval (a digest)
+            Waiting MachineConfig kernel: change, restarts one node of pool worker: w0; about 10 min (a guess), needs approval (a digest)
                 - .spec.kernelArguments[]: "quiet"
                 + .spec.kernelArguments[]: "nosmt"
-            Plan: 1 to change; 1 needs approval (d17a4118).
+            Plan: 1 to change; 1 needs approval (2f68889c).
         "#]],
     );
     assert_eq!(planned(&plan), written(&bed));
@@ -220,14 +220,14 @@ fn what_is_not_wanted_any_more_is_deleted_handed_back_or_held() {
     let plan = check(
         &bed,
         &expect![[r#"
-            Waiting MachineConfig kernel: create, restarts one node of pool worker: w0, needs approval (a digest)
+            Waiting MachineConfig kernel: create, restarts one node of pool worker: w0; about 10 min (a guess), needs approval (a digest)
                 + .metadata.labels.machineconfiguration.openshift.io/role: "worker"
-                + .spec: {"fips":false,"kernelArguments":["quiet"]}
+                + .spec: {"kernelArguments":["quiet"],"kernelType":"default"}
             Ready ConfigMap virt/plain: delete, no diff
             Ready Service virt/service: delete, no diff
             Ready ConfigMap virt/opted: delete, no diff
             Held ConfigMap virt/lasting: ?, not wanted any more, but kept: objects like it are never deleted, no diff
-            Plan: 1 to create, 3 to delete; 1 needs approval (91f19fa8); 1 held.
+            Plan: 1 to create, 3 to delete; 1 needs approval (7254127a); 1 held.
         "#]],
     );
     assert_eq!(planned(&plan), written(&bed));
@@ -279,9 +279,9 @@ fn without_the_right_to_patch_the_difference_is_made_here() {
     check(
         &bed,
         &expect![[r#"
-            Waiting MachineConfig kernel: create, restarts one node of pool worker: w0, needs approval (no digest), local: you may not patch MachineConfig
+            Waiting MachineConfig kernel: create, restarts one node of pool worker: w0; about 10 min (a guess), needs approval (no digest), local: you may not patch MachineConfig
                 + .metadata.labels.machineconfiguration.openshift.io/role: "worker"
-                + .spec: {"fips":false,"kernelArguments":["quiet"]}
+                + .spec: {"kernelArguments":["quiet"],"kernelType":"default"}
             Ready ConfigMap virt/plain: adopt, local: you may not patch ConfigMap
                 ~ .data.level: "9" -> "1"
                 + .data.mode: "auto"

@@ -8,13 +8,13 @@ fn edit_while_held(hold: &str, resume: &str, on: &str) -> String {
     let mut bed = settled_with_kernel();
     bed.annotate(on, hold);
     bed.settle();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     bed.advance(HOUR * 24);
     // By now every node runs the edited content.
     bed.annotate(on, resume);
     let lines = bed.advance(SECOND);
-    let fips = bed.value(KERNEL, "/spec/fips");
-    assert_eq!(fips, json!(true), "written without an approval:\n{lines}");
+    let kernel_type = bed.value(KERNEL, "/spec/kernelType");
+    assert_eq!(kernel_type, json!("realtime"), "written without an approval:\n{lines}");
     lines
 }
 
@@ -36,10 +36,11 @@ fn a_machine_config_edited_while_excluded_is_not_written_without_approval() {
 #[test]
 fn control_a_machine_config_edited_while_not_watched_asks() {
     let mut bed = settled_with_kernel();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
+    bed.roll_out();
     bed.restart();
     let lines = bed.advance(SECOND);
-    assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true), "{lines}");
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"), "{lines}");
 }
 
 mod lost {
@@ -213,22 +214,22 @@ mod more {
         let mut bed = settled_with_kernel();
         bed.lose_watch("MachineConfig");
         bed.settle();
-        bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+        bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
         bed.advance(HOUR * 24);
         bed.restore_watch("MachineConfig");
         let lines = bed.advance(SECOND);
-        assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true), "{lines}");
+        assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"), "{lines}");
     }
 
     #[test]
     fn a_machine_config_that_could_not_be_corrected_for_a_day_asks() {
         let mut bed = settled_with_kernel();
         bed.fail_all(KERNEL, Fault::Refused(403, "forbidden"));
-        bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+        bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
         bed.advance(HOUR * 24);
         bed.accept(KERNEL);
         let lines = bed.advance(HOUR);
-        assert_eq!(bed.value(KERNEL, "/spec/fips"), json!(true), "{lines}");
+        assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("realtime"), "{lines}");
     }
 
     #[test]
@@ -329,7 +330,7 @@ mod other_holds {
         // GitOps stops managing it: its values stay and belong to a plain update.
         let mut empty = kernel("debug");
         empty.as_object_mut().unwrap().remove("spec");
-        bed.edit("person", KERNEL, &json!({"spec": {"kernelArguments": ["debug", "x"], "fips": true}}));
+        bed.edit("person", KERNEL, &json!({"spec": {"kernelArguments": ["debug", "x"], "kernelType": "realtime"}}));
         bed.apply_by_force("gitops", &empty);
         let lines = bed.advance(SECOND);
         assert_ne!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["quiet"]), "{lines}");

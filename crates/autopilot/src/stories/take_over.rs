@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 fn inherited(object: Value, asset: &str) -> TestBed {
     let mut bed = unstarted(&[asset]);
     bed.inherit(object);
+    bed.roll_out();
     bed
 }
 
@@ -59,10 +60,10 @@ fn an_equal_machine_config_is_taken_over_without_a_write_and_then_defended() {
     .assert_eq(&bed.settle());
     assert_eq!(bed.moves(), 0);
     bed.expect_silence();
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     expect![[r#"
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -161,7 +162,7 @@ fn an_equal_machine_config_that_others_own_waits() {
     bed.create("person", &labelled(kernel("quiet")));
     expect![[r#"
         record ConfigMap virt/virt-platform-autopilot-state
-        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts no node; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.moves(), 1, "only the records are written");
     bed.expect_silence();
@@ -170,7 +171,7 @@ fn an_equal_machine_config_that_others_own_waits() {
 #[test]
 fn an_ignored_field_of_the_predecessors_machine_config_is_not_released_before_the_approval() {
     let mut bed = inherited(kernel("debug"), "kernel");
-    bed.annotate(KERNEL, "ignore-fields=/spec/fips");
+    bed.annotate(KERNEL, "ignore-fields=/spec/kernelType");
     expect![[r#"
         record ConfigMap virt/virt-platform-autopilot-state
         notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("debug" -> "quiet")
@@ -205,11 +206,11 @@ fn a_machine_config_that_was_taken_over_is_defended_while_the_settings_cannot_be
     let mut bed = inherited(kernel("quiet"), "kernel");
     bed.settle();
     bed.annotate(HCO, "autopilot=kernle");
-    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"fips": true}}));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     expect![[r#"
         notice Invalid: the annotation autopilot names "kernle" (did you mean kernel?), which is no feature, group or asset; nothing new is done until it is corrected
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.fips; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
     "#]].assert_eq(&bed.advance(SECOND * 3));
     bed.expect_silence();
 }

@@ -149,7 +149,7 @@ fn a_machine_config_of_a_former_release_waits() {
     let mut bed = TestBed::of(Pack::default().tombstone("kernel", MACHINE_CONFIG));
     bed.create_as_former_release(kernel("quiet"));
     expect![[r#"
-        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts the nodes it selects, which may be all of the cluster; run "virtpilot approve sha256:*"
+        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.approve("MachineConfig kernel");
@@ -248,7 +248,7 @@ fn a_list_does_not_consent_to_the_deletion_of_a_machine_config() {
     expect![[r#"
         create ConfigMap virt/a
         notice AssetApplied ConfigMap virt/a: applied
-        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts the nodes it selects, which may be all of the cluster; run "virtpilot approve sha256:*"
+        notice ApprovalRequired MachineConfig kernel: approval required: deleting it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
 }

@@ -13,35 +13,27 @@ impl TestBed {
     pub(crate) fn create(&mut self, manager: &str, object: &Value) {
         let key = Key::of(object).expect("it has a name");
         self.server.create(manager, &key, object).expect("it can be created");
-        self.note_content(&key);
-    }
-
-    /// Nodes run what others gave an object at first.
-    fn note_content(&mut self, key: &Key) {
-        if let Some(stored) = self.server.get(key) {
-            self.promises.runs(stored);
-        }
     }
 
     /// Somebody changes an object by a plain update; the change is a merge patch.
     pub(crate) fn edit(&mut self, manager: &str, key: &str, change: &Value) {
         let key = self.key(key);
-        self.server.update(manager, &key, |object| merge(object, change)).expect("it can be changed");
+        let stored = self.server.update(manager, &key, |object| merge(object, change)).expect("it can be changed");
+        if let Some(stored) = stored.filter(|_| key.kind.kind == "MachineConfigPool") {
+            self.promises.pool_changed(&key.name, &stored.object, self.server.now);
+        }
     }
 
     /// Somebody applies an object, without force; false if that conflicts.
     pub(crate) fn apply(&mut self, manager: &str, object: &Value) -> bool {
         let key = Key::of(object).expect("it has a name");
-        let is_applied = self.server.apply(manager, &key, object, false).is_ok();
-        self.note_content(&key);
-        is_applied
+        self.server.apply(manager, &key, object, false).is_ok()
     }
 
     /// Somebody applies an object by force.
     pub(crate) fn apply_by_force(&mut self, manager: &str, object: &Value) {
         let key = Key::of(object).expect("it has a name");
         self.server.apply(manager, &key, object, true).expect("it can be applied");
-        self.note_content(&key);
     }
 
     /// Somebody deletes an object.

@@ -15,6 +15,7 @@ use crate::testing::watching::OpenWatch;
 use catalog::Catalog;
 use change::{Key, Moment, Now, PatchableKinds};
 use jiff::Timestamp;
+use mco_stand_in::{StandIn, Timing};
 use protocol::{Command, Core as _, Event, WatchTarget};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,6 +33,13 @@ pub(crate) const MACHINE_CONFIGS: Crd = Crd {
     api_version: "machineconfiguration.openshift.io/v1",
     kind: "MachineConfig",
     plural: "machineconfigs",
+    namespaced: false,
+};
+/// The CRD of MachineConfigPool.
+pub(crate) const POOLS: Crd = Crd {
+    api_version: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfigPool",
+    plural: "machineconfigpools",
     namespaced: false,
 };
 /// The CRD of KubeDescheduler.
@@ -64,6 +72,8 @@ pub(crate) struct TestBed {
     pub(crate) faults: BTreeMap<Key, VecDeque<Fault>>,
     pub(crate) refusals: BTreeMap<Key, Fault>,
     pub(crate) failing_reads: usize,
+    /// The kind whose objects cannot be read one by one.
+    pub(crate) unreadable: Option<String>,
     /// Kinds whose watches report nothing, not even that they are lost.
     pub(crate) silent: BTreeSet<String>,
     /// The writes of the core that were carried out.
@@ -74,6 +84,11 @@ pub(crate) struct TestBed {
     pub(crate) is_verbose: bool,
     /// How often the core was called.
     pub(crate) steps: usize,
+    /// The stand-in of the machine-config operator, unless it was stopped, and since when it runs.
+    pub(crate) machine_config_operator: Option<StandIn>,
+    pub(crate) operator_started: Timestamp,
+    /// How much of the log of the server it has seen.
+    pub(crate) operator_saw: usize,
 }
 
 impl TestBed {
@@ -103,6 +118,7 @@ impl TestBed {
         server.serve("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
         server.install_crd(&HCOS);
         server.install_crd(&MACHINE_CONFIGS);
+        server.install_crd(&POOLS);
         let config = Config {
             namespace: NAMESPACE.into(),
             opt_in: false,
@@ -116,16 +132,18 @@ impl TestBed {
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);
         bed.create_hco();
         bed.node_joins("w0", false);
+        bed.create_pool("worker", &["worker"]);
         bed
     }
 
     fn assemble(server: ApiServer, core: Core, pack: Pack, catalog: Catalog, config: Config) -> TestBed {
+        let started = server.now;
         TestBed {
             core,
             pack,
             catalog,
             config,
-            started: server.now,
+            started,
             server,
             watches: BTreeMap::new(),
             requests: Vec::new(),
@@ -135,6 +153,7 @@ impl TestBed {
             faults: BTreeMap::new(),
             refusals: BTreeMap::new(),
             failing_reads: 0,
+            unreadable: None,
             silent: BTreeSet::new(),
             made: Vec::new(),
             notices: Vec::new(),
@@ -142,6 +161,9 @@ impl TestBed {
             lines: Vec::new(),
             is_verbose: false,
             steps: 0,
+            machine_config_operator: Some(StandIn::new(Timing::real(), started)),
+            operator_started: started,
+            operator_saw: 0,
         }
     }
 
@@ -176,12 +198,17 @@ impl TestBed {
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now().monotonic.after(time);
         self.run();
-        while let Some(at) = self.core.wake_at().filter(|at| *at <= end) {
+        while let Some(at) = self.wakes_at().filter(|at| *at <= end) {
             self.set_clock(at);
             self.run();
         }
         self.set_clock(end);
         self.run();
+    }
+
+    /// When something happens although nobody acts.
+    fn wakes_at(&self) -> Option<Moment> {
+        [self.core.wake_at(), self.operator_wakes_at()].into_iter().flatten().min()
     }
 
     /// The same with every command.
@@ -262,7 +289,7 @@ impl TestBed {
     pub(crate) fn key(&self, text: &str) -> Key {
         let (kind, name) = text.split_once(' ').unwrap_or_else(|| panic!("{text:?} is not `Kind namespace/name`"));
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-        let known = [HCOS, MACHINE_CONFIGS, DESCHEDULERS];
+        let known = [HCOS, MACHINE_CONFIGS, POOLS, DESCHEDULERS];
         let kind = match known.iter().find(|crd| crd.kind == kind) {
             // Also where it is not served now.
             Some(crd) => change::Kind::new(crd.api_version, crd.kind),
@@ -272,9 +299,13 @@ impl TestBed {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let passed = self.server.now.duration_since(self.started);
-        let monotonic = Moment::since_start(Duration::try_from(passed).unwrap_or_default());
-        Now { wall: self.server.now, monotonic }
+        self.now_of(self.server.now)
+    }
+
+    /// A moment as the core's clocks show it.
+    pub(crate) fn now_of(&self, wall: Timestamp) -> Now {
+        let passed = Duration::try_from(wall.duration_since(self.started));
+        Now { wall, monotonic: Moment::since_start(passed.unwrap_or_default()) }
     }
 
     pub(crate) fn set_clock(&mut self, at: Moment) {
@@ -286,9 +317,10 @@ impl TestBed {
     pub(crate) fn run(&mut self) {
         for _ in 0..MOST_ROUNDS {
             self.carry_out_all();
+            let has_written = self.run_machine_config_operator();
             let events = self.ready_events();
             let is_due = self.core.wake_at().is_some_and(|at| at <= self.now().monotonic);
-            if events.is_empty() && !is_due {
+            if events.is_empty() && !is_due && !has_written {
                 return;
             }
             self.handle(events);
@@ -356,7 +388,7 @@ impl TestBed {
                 Command::Readiness(_) => {}
                 request => {
                     if let Command::Write(write) = &request {
-                        self.promises.sent(write);
+                        self.promises.sent(write, now.wall);
                     }
                     self.requests.push(request);
                 }

@@ -30,7 +30,7 @@ impl Pack {
         let gpu = "install: opt-in, reconcile_order: 5, group: extras, conditions: [{type: hardware-detection, detector: gpuPresent}]";
         let kernel = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
             metadata: {name: kernel, labels: {machineconfiguration.openshift.io/role: worker}}\n\
-            spec: {kernelArguments: [quiet], fips: false}\n";
+            spec: {kernelArguments: [quiet], kernelType: default}\n";
         let descheduler = "apiVersion: operator.openshift.io/v1\nkind: KubeDescheduler\n\
             metadata: {name: cluster, namespace: virt}\nspec: {mode: Automatic}\n";
         let service = "apiVersion: v1\nkind: Service\nmetadata: {name: service, namespace: virt}\n\

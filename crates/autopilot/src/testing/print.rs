@@ -79,6 +79,12 @@ pub(crate) fn notice(notice: &Notice) -> String {
         Notice::WatchLost { kind, why } => format!("WatchLost {kind}: {why}"),
         Notice::SearchFailed { kind, why } => format!("SearchFailed {kind}: {why}"),
         Notice::RecordFailed { why } => format!("RecordFailed: {why}"),
+        Notice::Rollout { rollout, before } => match rollout.event(*before) {
+            Some((_, name)) => format!("{name}: {rollout}"),
+            None => format!("Rollout: {rollout}"),
+        },
+        Notice::PoolGone(pool) => format!("PoolGone {pool}"),
+        Notice::NodeRestarted { node, pool } => format!("NodeRestarted {node} of {pool}"),
         Notice::Retry { wait, .. } => format!("Retry in {wait} ms"),
     };
     format!("notice {}", without_digests(&text))
@@ -94,10 +100,12 @@ fn without_digests(text: &str) -> String {
     short
 }
 
-/// Whether stories show it: writes are shown as they are carried out, and states are for metrics.
+/// Whether stories show it: writes are shown as they are carried out, states are for metrics, and rollouts are the work of others.
 pub(crate) fn is_shown(command: &Command<Notice>) -> bool {
     match command {
-        Command::Notify(Notice::Subject(..) | Notice::State(..)) => false,
+        Command::Notify(
+            Notice::Subject(..) | Notice::State(..) | Notice::Rollout { .. } | Notice::NodeRestarted { .. },
+        ) => false,
         Command::Notify(_) => true,
         _ => false,
     }

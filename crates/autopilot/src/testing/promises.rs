@@ -5,9 +5,12 @@ use crate::testing::fields::leaves;
 use crate::testing::requests::Made;
 use crate::testing::stored::Stored;
 use api::{FIELD_MANAGER, annotation};
+use catalog::Part;
 use change::consent::Needed;
 use change::{Consent, Digest, Effect, Impact, Key};
+use jiff::{SignedDuration, Timestamp};
 use protocol::{Body, Event, WatchEvent, Write};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the promises depend on.
@@ -21,9 +24,19 @@ pub(crate) struct Promises {
     asked: BTreeMap<Key, BTreeSet<Digest>>,
     /// The approved digests that were used: none is used twice.
     used: BTreeSet<Digest>,
-    /// By uid: contents that nodes run with the consent of a person.
-    running: BTreeMap<String, BTreeSet<String>>,
+    /// What each pool was to run, and why it could take no change, each since when.
+    pools: BTreeMap<String, Vec<(Timestamp, PoolPhase)>>,
 }
+
+/// What matters of a pool.
+#[derive(Debug, Clone, PartialEq)]
+struct PoolPhase {
+    wanted: String,
+    why_not_ready: Option<String>,
+}
+
+/// What a pool was to run so long ago may still count as what it runs.
+const FRESH: SignedDuration = SignedDuration::from_secs(4);
 
 /// What a person agreed to.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +45,8 @@ struct Covered {
     is_waived: bool,
     /// The approvals of this object that are not used.
     approved: BTreeSet<Digest>,
+    /// When the write was sent.
+    sent_at: Timestamp,
 }
 
 impl Promises {
@@ -52,9 +67,14 @@ impl Promises {
         self.covered.clear();
     }
 
-    /// Nodes run the content that somebody else gave an object when it was created.
-    pub(crate) fn runs(&mut self, stored: &Stored) {
-        self.running.entry(stored.uid().to_owned()).or_insert_with(|| BTreeSet::from([content(stored)]));
+    /// A pool is like this from now on.
+    pub(crate) fn pool_changed(&mut self, name: &str, object: &Value, now: Timestamp) {
+        let Ok(Part::Pool(pool)) = Part::read("MachineConfigPool", &object.to_string()) else { return };
+        let phase = PoolPhase { why_not_ready: pool.why_not_ready(), wanted: pool.wanted_configuration };
+        let phases = self.pools.entry(name.to_owned()).or_default();
+        if phases.last().is_none_or(|(_, last)| *last != phase) {
+            phases.push((now, phase));
+        }
     }
 
     /// Takes what the core reports: what it asks to approve.
@@ -65,18 +85,18 @@ impl Promises {
     }
 
     /// Takes a write that the core asks for.
-    pub(crate) fn sent(&mut self, write: &Write) {
+    pub(crate) fn sent(&mut self, write: &Write, now: Timestamp) {
         let value = |key: &str| self.known.get(key).map(String::as_str);
         let consent = Consent::read(value(annotation::APPROVAL), value(annotation::APPROVED));
         let asked = self.asked.get(&write.key).into_iter().flatten();
         let approved =
             asked.filter(|digest| consent.is_approved(digest) && !self.used.contains(digest)).copied().collect();
         let is_waived = consent.is_waived(Needed::ApprovalOrPolicy);
-        self.covered.insert(write.key.clone(), Covered { is_waived, approved });
+        self.covered.insert(write.key.clone(), Covered { is_waived, approved, sent_at: now });
     }
 
-    /// Checks a write that was carried out.
-    pub(crate) fn check(&mut self, made: &Made) {
+    /// Checks a write that was carried out. With it, these are the configurations of the pools.
+    pub(crate) fn check(&mut self, made: &Made, rendered: &BTreeMap<String, String>) {
         let Made { write, before, after, .. } = made;
         if !made.has_moved() {
             return;
@@ -99,29 +119,41 @@ impl Promises {
             check_users(made, before, after.as_deref());
         }
         if Impact::implied_by(&write.key.kind.group, &write.key.kind.kind) == Impact::High {
-            self.check_restart(made, before.as_deref(), after.as_deref());
+            self.check_restart(made, before.as_deref(), after.as_deref(), rendered);
         }
     }
 
     /// Nodes restart only where a person agreed, or where they run that content already.
-    fn check_restart(&mut self, made: &Made, before: Option<&Stored>, after: Option<&Stored>) {
-        let is_same = before.map(content) == after.map(content);
-        if let Some(before) = before.filter(|before| before.creator != FIELD_MANAGER) {
-            self.runs(before);
-        }
-        let runs = after.is_some_and(|after| {
-            self.running.get(after.uid()).is_some_and(|contents| contents.contains(&content(after)))
-        });
-        if !is_same && !runs {
-            let covered = self.covered.remove(&made.write.key).unwrap_or_default();
+    fn check_restart(
+        &mut self,
+        made: &Made,
+        before: Option<&Stored>,
+        after: Option<&Stored>,
+        rendered: &BTreeMap<String, String>,
+    ) {
+        let covered = self.covered.remove(&made.write.key).unwrap_or_default();
+        let runs = |pool: &str, name: &str| self.recently(pool, covered.sent_at).any(|phase| phase.wanted == name);
+        let changed: Vec<&String> =
+            rendered.iter().filter(|(pool, name)| !runs(pool, name)).map(|(pool, _)| pool).collect();
+        if before.map(content) != after.map(content) && !changed.is_empty() {
+            for pool in changed {
+                let is_ready = self.recently(pool, covered.sent_at).any(|phase| phase.why_not_ready.is_none());
+                assert!(is_ready, "pool {pool} is not healthy: {made}");
+            }
             assert!(covered.is_waived || !covered.approved.is_empty(), "nodes restart without an approval: {made}");
             if !covered.is_waived {
                 self.used.extend(covered.approved);
             }
         }
-        if let Some(after) = after {
-            self.running.entry(after.uid().to_owned()).or_default().insert(content(after));
-        }
+    }
+
+    /// What a pool was like when a write was sent, or shortly before.
+    fn recently(&self, pool: &str, sent_at: Timestamp) -> impl Iterator<Item = &PoolPhase> {
+        let earliest = sent_at.checked_sub(FRESH).unwrap_or(sent_at);
+        let phases = self.pools.get(pool).map(Vec::as_slice).unwrap_or_default();
+        let ends = phases.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
+        let recent = phases.iter().zip(ends).filter(move |(_, end)| end.is_none_or(|end| end >= earliest));
+        recent.map(|((_, phase), _)| phase)
     }
 }
 

@@ -12,6 +12,7 @@ use change::backup::slots::{self, Slot};
 use change::{Effect, Key, Kind, backup, list_repair};
 use protocol::{Command, Event, Write, WriteError, Written};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -111,7 +112,8 @@ impl TestBed {
                 Event::Refetched(key, found)
             }
             Command::Inspect { key, .. } => {
-                let found = match self.fault_of_reads() {
+                let is_unreadable = self.unreadable.as_ref() == Some(&key.kind.kind);
+                let found = match self.fault_of_reads().or(is_unreadable.then(|| "forbidden".to_owned())) {
                     Some(why) => Err(why),
                     None => Ok(self.server.inspect(&key)),
                 };
@@ -201,7 +203,8 @@ impl TestBed {
         let outcome = self.perform_effect(&write.key, &write.effect);
         let after = self.server.get(&write.key).cloned();
         let made = Made { write, before, after };
-        self.promises.check(&made);
+        let rendered = if made.write.key.kind.kind == "MachineConfig" { self.rendered_now() } else { BTreeMap::new() };
+        self.promises.check(&made, &rendered);
         let key = made.write.key.clone();
         self.made.push(made);
         match outcome {

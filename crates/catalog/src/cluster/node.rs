@@ -15,17 +15,12 @@ pub struct Node {
     pub roles: Vec<String>,
     /// The hardware.
     pub hardware: Hardware,
-    /// The pool that configures it, and how far that is; `None` where nobody has configured it yet.
-    pub configuration: Option<NodeConfiguration>,
-}
-
-/// What the machine-config operator says of a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NodeConfiguration {
-    /// The pool.
-    pub pool: String,
-    /// Whether the node runs what it should.
-    pub is_done: bool,
+    /// The pool whose configuration it is to run; `None` where it has none yet.
+    pub pool: Option<String>,
+    /// Another one after every restart; empty if it is not known.
+    pub boot_id: String,
+    /// The zone it is in, and when it was created: the nodes of a pool are updated by zone, the oldest first.
+    pub turn: (String, String),
 }
 
 /// The parts of a node that its facts are derived from; they are not stored.
@@ -33,6 +28,9 @@ pub struct NodeConfiguration {
 pub(crate) struct NodeDescription {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) boot_id: String,
+    /// The `metadata.creationTimestamp`.
+    pub(crate) created: String,
     /// The `status.capacity`.
     pub(crate) capacity: BTreeMap<String, String>,
 }
@@ -42,8 +40,10 @@ impl Node {
     pub(crate) fn of(name: &str, description: &NodeDescription) -> Node {
         let roles = description.labels.keys().filter_map(|label| label.strip_prefix(ROLE));
         let (name, roles) = (name.to_owned(), roles.map(str::to_owned).collect());
-        let configuration = NodeConfiguration::of(&description.annotations);
-        Node { name, roles, hardware: Hardware::of(description), configuration }
+        let (pool, boot_id) = (pool(&description.annotations), description.boot_id.clone());
+        let zone = description.labels.get("topology.kubernetes.io/zone").cloned().unwrap_or_default();
+        let turn = (zone, description.created.clone());
+        Node { name, roles, hardware: Hardware::of(description), pool, boot_id, turn }
     }
 
     /// Whether it has a role.
@@ -52,16 +52,11 @@ impl Node {
     }
 }
 
-impl NodeConfiguration {
-    fn of(annotations: &BTreeMap<String, String>) -> Option<NodeConfiguration> {
-        let annotation = |name: &str| annotations.get(&format!("machineconfiguration.openshift.io/{name}"));
-        let wanted = annotation("desiredConfig")?;
-        // `rendered-POOL-HASH`
-        let (pool, _) = wanted.strip_prefix("rendered-")?.rsplit_once('-')?;
-        let is_done =
-            annotation("currentConfig") == Some(wanted) && annotation("state").is_some_and(|state| state == "Done");
-        Some(NodeConfiguration { pool: pool.to_owned(), is_done })
-    }
+fn pool(annotations: &BTreeMap<String, String>) -> Option<String> {
+    let wanted = annotations.get("machineconfiguration.openshift.io/desiredConfig")?;
+    // `rendered-POOL-HASH`
+    let (pool, _) = wanted.strip_prefix("rendered-")?.rsplit_once('-')?;
+    Some(pool.to_owned())
 }
 
 #[cfg(test)]
@@ -72,7 +67,8 @@ impl NodeDescription {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         let capacity = capacity.iter().map(|resource| ((*resource).to_owned(), "1".to_owned())).collect();
-        NodeDescription { labels: map(labels), annotations: map(annotations), capacity }
+        let (labels, annotations) = (map(labels), map(annotations));
+        NodeDescription { labels, annotations, capacity, ..NodeDescription::default() }
     }
 }
 
@@ -82,18 +78,12 @@ mod tests {
 
     #[test]
     fn the_pool_of_a_node_is_the_one_whose_configuration_it_is_to_run() {
-        let of = |desired: &str, current: &str, state: &str| {
-            let key = |name: &str| format!("machineconfiguration.openshift.io/{name}");
-            let (one, two, three) = (key("desiredConfig"), key("currentConfig"), key("state"));
-            let annotations = [(one.as_str(), desired), (two.as_str(), current), (three.as_str(), state)];
-            let node = Node::of("n", &NodeDescription::with(&[], &annotations, &[]));
-            node.configuration.map(|configuration| (configuration.pool, configuration.is_done))
+        let pool = |desired: &str| {
+            let annotations = [("machineconfiguration.openshift.io/desiredConfig", desired)];
+            Node::of("n", &NodeDescription::with(&[], &annotations, &[])).pool
         };
-        let (old, new) = ("rendered-my-pool-1", "rendered-my-pool-2");
-        assert_eq!(of(new, new, "Done"), Some(("my-pool".into(), true)));
-        assert_eq!(of(new, old, "Done"), Some(("my-pool".into(), false)));
-        assert_eq!(of(new, new, "Working"), Some(("my-pool".into(), false)));
-        assert_eq!(of("other", "other", "Done"), None);
-        assert_eq!(Node::of("n", &NodeDescription::default()).configuration, None);
+        assert_eq!(pool("rendered-my-pool-1").as_deref(), Some("my-pool"));
+        assert_eq!(pool("other"), None);
+        assert_eq!(Node::of("n", &NodeDescription::default()).pool, None);
     }
 }

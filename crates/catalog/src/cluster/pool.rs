@@ -1,6 +1,7 @@
 //! The facts about a MachineConfigPool.
 
 use crate::cluster::selector::{Labels, Selector};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The label by which a MachineConfig names the role of the nodes that it is for.
@@ -35,6 +36,12 @@ pub struct Pool {
     pub wanted_configuration: String,
     /// The name of the rendered configuration that all of them run.
     pub running_configuration: String,
+    /// The names of the MachineConfigs that the wanted configuration was rendered from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// Since when all machines run it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
     /// Whether its status is about its present spec.
     pub is_observed: bool,
 }
@@ -54,6 +61,18 @@ impl Pool {
             None => text.parse().unwrap_or(1),
         };
         most.max(1)
+    }
+
+    /// All that a restart of its nodes depends on. It stays the same while one node after the other is updated.
+    pub fn condition(&self) -> Pool {
+        Pool {
+            updated_machine_count: 0,
+            updating: self.why_not_ready().is_some(),
+            running_configuration: String::new(),
+            updated_at: None,
+            is_observed: true,
+            ..self.clone()
+        }
     }
 
     /// Why its nodes should not get another change now. A change of a paused pool waits for the end of the pause.

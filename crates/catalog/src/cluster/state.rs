@@ -6,6 +6,7 @@ use crate::cluster::node::{Node, NodeDescription};
 use crate::cluster::pool::Pool;
 use crate::cluster::selector::Selector;
 use crate::cluster::topology::{Infrastructure, Topology};
+use crate::rollout::DisruptionPolicy;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,15 +20,27 @@ pub struct FactSource {
     pub kind: &'static str,
     /// Whether it must be listed before anything is rendered, if the cluster serves it.
     pub first: bool,
+    /// Whether only a plan needs it: nobody follows every virtual machine.
+    pub only_for_plans: bool,
+}
+
+const fn first(api_version: &'static str, kind: &'static str) -> FactSource {
+    FactSource { api_version, kind, first: true, only_for_plans: false }
+}
+
+const fn later(api_version: &'static str, kind: &'static str) -> FactSource {
+    FactSource { api_version, kind, first: false, only_for_plans: false }
 }
 
 /// All kinds that facts are derived from.
-pub const FACT_SOURCES: [FactSource; 5] = [
-    FactSource { api_version: "v1", kind: "Node", first: true },
-    FactSource { api_version: "config.openshift.io/v1", kind: "Infrastructure", first: true },
-    FactSource { api_version: "config.openshift.io/v1", kind: "Scheduler", first: true },
-    FactSource { api_version: "config.openshift.io/v1", kind: "ClusterVersion", first: false },
-    FactSource { api_version: "machineconfiguration.openshift.io/v1", kind: "MachineConfigPool", first: false },
+pub const FACT_SOURCES: [FactSource; 7] = [
+    first("v1", "Node"),
+    first("config.openshift.io/v1", "Infrastructure"),
+    first("config.openshift.io/v1", "Scheduler"),
+    later("config.openshift.io/v1", "ClusterVersion"),
+    later("machineconfiguration.openshift.io/v1", "MachineConfigPool"),
+    later("operator.openshift.io/v1", "MachineConfiguration"),
+    FactSource { only_for_plans: true, ..later("kubevirt.io/v1", "VirtualMachineInstance") },
 ];
 
 /// The relevant part of one object of a [`FactSource`].
@@ -43,6 +56,15 @@ pub enum Part {
     Scheduler(bool),
     /// The `ClusterVersion` named `version`.
     ClusterVersion(String),
+    /// The `MachineConfiguration` named `cluster`: after which changes nodes need no restart.
+    DisruptionPolicy(DisruptionPolicy),
+    /// A virtual machine that runs: its namespace, name and node.
+    VirtualMachine {
+        /// Namespace and name.
+        id: (String, String),
+        /// The node.
+        node: String,
+    },
     /// An object that no fact depends on.
     Other,
 }
@@ -61,7 +83,9 @@ impl Part {
                 let labels = metadata.labels.unwrap_or_default();
                 let annotations = metadata.annotations.unwrap_or_default();
                 let capacity = status.capacity.unwrap_or_default();
-                Part::Node(Node::of(&name, &NodeDescription { labels, annotations, capacity }))
+                let boot_id = status.node_info.and_then(|info| info.boot_id).unwrap_or_default();
+                let created = metadata.creation_timestamp.unwrap_or_default();
+                Part::Node(Node::of(&name, &NodeDescription { labels, annotations, boot_id, created, capacity }))
             }
             ("MachineConfigPool", _) => Part::Pool(Pool {
                 paused: spec.paused.unwrap_or_default(),
@@ -74,6 +98,11 @@ impl Part {
                     number => number.to_string(),
                 }),
                 machine_config_selector: spec.machine_config_selector.unwrap_or_default(),
+                updated_at: status.conditions.iter().flatten().find_map(|found| {
+                    let is_updated = found.kind == "Updated" && found.status == "True";
+                    found.last_transition_time.as_deref().filter(|_| is_updated)?.parse().ok()
+                }),
+                sources: spec.configuration.iter().flat_map(RenderedConfiguration::sources).collect(),
                 wanted_configuration: spec.configuration.and_then(|rendered| rendered.name).unwrap_or_default(),
                 running_configuration: status.configuration.and_then(|rendered| rendered.name).unwrap_or_default(),
                 is_observed: status.observed_generation.unwrap_or_default() >= metadata.generation.unwrap_or_default(),
@@ -87,6 +116,12 @@ impl Part {
             ("Scheduler", "cluster") => Part::Scheduler(spec.masters_schedulable.unwrap_or_default()),
             ("ClusterVersion", "version") => {
                 Part::ClusterVersion(status.desired.and_then(|desired| desired.version).unwrap_or_default())
+            }
+            ("MachineConfiguration", "cluster") => Part::DisruptionPolicy(
+                status.node_disruption_policy_status.and_then(|status| status.cluster_policies).unwrap_or_default(),
+            ),
+            ("VirtualMachineInstance", _) if let Some(node) = status.node_name.filter(|node| !node.is_empty()) => {
+                Part::VirtualMachine { id: (metadata.namespace.unwrap_or_default(), name), node }
             }
             _ => Part::Other,
         })
@@ -102,6 +137,9 @@ pub struct ClusterState {
     infrastructure: Infrastructure,
     schedulable_masters: bool,
     cluster_version: String,
+    disruption_policy: DisruptionPolicy,
+    /// The node of each virtual machine.
+    virtual_machines: BTreeMap<(String, String), String>,
 }
 
 impl ClusterState {
@@ -113,6 +151,16 @@ impl ClusterState {
     /// The pools, by name.
     pub fn pools(&self) -> &BTreeMap<String, Pool> {
         &self.pools
+    }
+
+    /// After which changes nodes need no restart.
+    pub fn disruption_policy(&self) -> &DisruptionPolicy {
+        &self.disruption_policy
+    }
+
+    /// How many virtual machines run on these nodes.
+    pub fn virtual_machines_on(&self, nodes: &[String]) -> usize {
+        self.virtual_machines.values().filter(|node| nodes.contains(node)).count()
     }
 
     /// Adds or replaces a part.
@@ -128,6 +176,10 @@ impl ClusterState {
             Part::Infrastructure(infrastructure) => self.infrastructure = infrastructure,
             Part::Scheduler(schedulable) => self.schedulable_masters = schedulable,
             Part::ClusterVersion(version) => self.cluster_version = version,
+            Part::DisruptionPolicy(policy) => self.disruption_policy = policy,
+            Part::VirtualMachine { id, node } => {
+                self.virtual_machines.insert(id, node);
+            }
             Part::Other => {}
         }
     }
@@ -140,6 +192,7 @@ impl ClusterState {
             "Infrastructure" if !is_present("cluster") => self.infrastructure = Infrastructure::default(),
             "Scheduler" if !is_present("cluster") => self.schedulable_masters = false,
             "ClusterVersion" if !is_present("version") => self.cluster_version.clear(),
+            "MachineConfiguration" if !is_present("cluster") => self.disruption_policy = DisruptionPolicy::default(),
             _ => {}
         }
     }
@@ -166,8 +219,11 @@ struct RawObject {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RawMetadata {
     name: String,
+    namespace: Option<String>,
+    creation_timestamp: Option<String>,
     generation: Option<i64>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
@@ -187,6 +243,7 @@ struct RawSpec {
 #[serde(rename_all = "camelCase")]
 struct RawStatus {
     capacity: Option<BTreeMap<String, String>>,
+    node_info: Option<NodeInfo>,
     conditions: Option<Vec<StatusCondition>>,
     machine_count: Option<i64>,
     updated_machine_count: Option<i64>,
@@ -195,18 +252,46 @@ struct RawStatus {
     control_plane_topology: Option<String>,
     platform_status: Option<PlatformStatus>,
     desired: Option<DesiredUpdate>,
+    node_disruption_policy_status: Option<PolicyStatus>,
+    node_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct NodeInfo {
+    #[serde(rename = "bootID")]
+    boot_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PolicyStatus {
+    cluster_policies: Option<DisruptionPolicy>,
 }
 
 #[derive(Deserialize)]
 struct RenderedConfiguration {
     name: Option<String>,
+    source: Option<Vec<RenderedSource>>,
 }
 
 #[derive(Deserialize)]
+struct RenderedSource {
+    name: Option<String>,
+}
+
+impl RenderedConfiguration {
+    fn sources(&self) -> impl Iterator<Item = String> {
+        self.source.iter().flatten().filter_map(|source| source.name.clone())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StatusCondition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
+    last_transition_time: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -255,10 +340,11 @@ mod tests {
     #[test]
     fn pools_and_versions_are_updated_without_affecting_assets() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
-        let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"}]);
+        let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"},
+            {"type": "Updated", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         let selector = json!({"matchLabels": {"role": "worker"}});
         let pool = json!({"metadata": {"name": "worker", "generation": 4, "labels": {"a": "b"}},
-            "spec": {"paused": true, "maxUnavailable": "20%", "machineConfigSelector": selector, "configuration": {"name": "rendered-2"}},
+            "spec": {"paused": true, "maxUnavailable": "20%", "machineConfigSelector": selector, "configuration": {"name": "rendered-2", "source": [{"name": "00-worker"}, {"name": "ours"}]}},
             "status": {"machineCount": 3, "updatedMachineCount": 1, "observedGeneration": 4, "configuration": {"name": "rendered-1"},
                        "conditions": conditions}});
         put(&mut state, "MachineConfigPool", &pool);
@@ -269,6 +355,8 @@ mod tests {
         );
         assert!(!state.update(&mut facts));
         let expected = Pool {
+            sources: vec!["00-worker".into(), "ours".into()],
+            updated_at: Some("2026-01-01T00:00:00Z".parse().unwrap()),
             name: "worker".into(),
             labels: [("a".into(), "b".into())].into(),
             paused: true,

@@ -6,10 +6,13 @@ use change::{Key, Kind, backup};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the operator reads besides its managed objects: (group, resources, verbs).
-const READS: [(&str, &str, &str); 6] = [
+const READS: [(&str, &str, &str); 8] = [
     ("", "nodes", "list, watch"),
     ("config.openshift.io", "clusterversions, infrastructures, schedulers", "list, watch"),
-    ("machineconfiguration.openshift.io", "machineconfigpools", "list, watch"),
+    ("machineconfiguration.openshift.io", "machineconfigpools", "get, list, watch"),
+    // The rendered ones, whose names nobody knows in advance.
+    ("machineconfiguration.openshift.io", "machineconfigs", "get"),
+    ("operator.openshift.io", "machineconfigurations", "list, watch"),
     ("hco.kubevirt.io", "hyperconvergeds", "get, list, watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "get, list, watch"),
     ("events.k8s.io", "events", "create"),

@@ -3,7 +3,7 @@
 use crate::object::digest::Digest;
 use crate::restart::consent::{Consent, Needed};
 use crate::restart::impact::Impact;
-use crate::restart::window::Window;
+use crate::restart::window::{Maintenance, Window};
 use jiff::Timestamp;
 
 /// A write or deletion that asks to go ahead.
@@ -15,8 +15,10 @@ pub struct Request<'a> {
     pub digest: Option<&'a Digest>,
     /// What lets it go ahead.
     pub needed: Needed,
-    /// Whether the nodes run the result already: bringing it back restarts nothing.
-    pub already_running: bool,
+    /// Whether it changes no value, or completes what went ahead before.
+    pub changes_nothing: bool,
+    /// Whether it goes ahead where the nodes run its result already: bringing that back restarts nothing.
+    pub is_free_if_running: bool,
     /// Whether what is wanted as a whole is unclear.
     pub suspended: bool,
 }
@@ -30,15 +32,21 @@ pub struct Conditions<'a> {
     pub pool: PoolState<'a>,
     /// Whether a maintenance window is open.
     pub window: Window,
+    /// All maintenance windows.
+    pub maintenance: &'a Maintenance,
 }
 
-/// Whether a pool of nodes can take a change.
+/// Whether the pools of nodes that a change concerns can take it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PoolState<'a> {
-    /// It can, or there is none.
+    /// That is not known yet.
     #[default]
+    Unknown,
+    /// Their nodes run the result of the change already, so it restarts none.
+    Running,
+    /// They can, or there are none.
     Ready,
-    /// It cannot, for this reason.
+    /// They cannot, for this reason.
     NotReady(&'a str),
 }
 
@@ -47,6 +55,8 @@ pub enum PoolState<'a> {
 pub enum Gate<'a> {
     /// Go ahead.
     Open,
+    /// Find out first what it does to the pools of nodes.
+    PoolUnknown,
     /// Wait until it is clear what is wanted.
     Suspended,
     /// Wait for an approval.
@@ -65,8 +75,11 @@ pub enum Gate<'a> {
 
 /// Whether a request may go ahead. Only what restarts nodes ever waits.
 pub fn gate<'a>(request: &Request<'_>, conditions: &Conditions<'a>) -> Gate<'a> {
-    if request.impact != Impact::High || request.already_running {
+    if request.is_free(conditions) {
         return Gate::Open;
+    }
+    if conditions.pool == PoolState::Unknown {
+        return Gate::PoolUnknown;
     }
     if request.suspended {
         return Gate::Suspended;
@@ -77,15 +90,21 @@ pub fn gate<'a>(request: &Request<'_>, conditions: &Conditions<'a>) -> Gate<'a> 
     }
     match (conditions.pool, conditions.window) {
         (PoolState::NotReady(why), _) => Gate::PoolNotReady { why },
-        (PoolState::Ready, Window::Closed { opens }) => Gate::WindowClosed { opens },
-        (PoolState::Ready, Window::Open) => Gate::Open,
+        (_, Window::Closed { opens }) => Gate::WindowClosed { opens },
+        (_, Window::Open) => Gate::Open,
     }
 }
 
 impl Request<'_> {
+    /// Whether it restarts no node, whatever the conditions.
+    fn is_free(&self, conditions: &Conditions<'_>) -> bool {
+        let is_running = conditions.pool == PoolState::Running && self.is_free_if_running;
+        self.impact != Impact::High || self.changes_nothing || is_running
+    }
+
     /// Whether it can go ahead only because a person approved it, so that it uses up the approval.
     pub fn uses_approval(&self, conditions: &Conditions<'_>) -> bool {
-        self.impact == Impact::High && !self.already_running && !conditions.consent.is_waived(self.needed)
+        !self.is_free(conditions) && !conditions.consent.is_waived(self.needed)
     }
 }
 
@@ -95,7 +114,7 @@ mod tests {
     use crate::object::digest::Digest;
     use crate::restart::consent::{Consent, Needed};
     use crate::restart::impact::Impact;
-    use crate::restart::window::Window;
+    use crate::restart::window::{Maintenance, Window};
     use serde_json::json;
 
     #[test]
@@ -105,7 +124,8 @@ mod tests {
             impact: Impact::High,
             digest: Some(&digest),
             needed: Needed::ApprovalOrPolicy,
-            already_running: false,
+            changes_nothing: false,
+            is_free_if_running: true,
             suspended: false,
         };
         let (no, yes) = (Consent::default(), Consent { approved: [digest].into(), ..Consent::default() });
@@ -123,17 +143,27 @@ mod tests {
             (Request { needed: Needed::ApprovalOnly, ..high }, &waived, ready, Window::Open, Gate::NeedsApproval),
             (Request { needed: Needed::ApprovalOnly, ..high }, &yes, ready, Window::Open, Gate::Open),
             (Request { suspended: true, ..high }, &yes, ready, Window::Open, Gate::Suspended),
-            (Request { already_running: true, suspended: true, ..high }, &no, not_ready, closed, Gate::Open),
+            (Request { changes_nothing: true, suspended: true, ..high }, &no, not_ready, closed, Gate::Open),
+            (Request { suspended: true, ..high }, &no, PoolState::Running, closed, Gate::Open),
+            (Request { is_free_if_running: false, ..high }, &no, PoolState::Running, closed, Gate::NeedsApproval),
+            (Request { is_free_if_running: false, ..high }, &yes, PoolState::Running, Window::Open, Gate::Open),
+            (high, &yes, PoolState::Unknown, Window::Open, Gate::PoolUnknown),
+            (Request { changes_nothing: true, ..high }, &no, PoolState::Unknown, Window::Open, Gate::Open),
             (Request { impact: Impact::Medium, suspended: true, ..high }, &no, not_ready, closed, Gate::Open),
         ] {
-            assert_eq!(gate(&request, &Conditions { consent, pool, window }), expected, "{request:?}");
+            assert_eq!(
+                gate(&request, &Conditions { consent, pool, window, maintenance: &Maintenance::Always }),
+                expected,
+                "{request:?}"
+            );
         }
         let uses = |request: Request<'_>, consent: &Consent| {
-            request.uses_approval(&Conditions { consent, pool: ready, window: Window::Open })
+            let (window, maintenance) = (Window::Open, &Maintenance::Always);
+            request.uses_approval(&Conditions { consent, pool: ready, window, maintenance })
         };
         assert!(uses(high, &yes), "nothing else lets it go ahead");
         assert!(!uses(Request { impact: Impact::Medium, ..high }, &yes) && !uses(high, &waived));
-        assert!(!uses(Request { already_running: true, ..high }, &yes));
+        assert!(!uses(Request { changes_nothing: true, ..high }, &yes));
         assert!(uses(Request { needed: Needed::ApprovalOnly, ..high }, &waived));
     }
 }

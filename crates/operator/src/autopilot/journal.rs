@@ -89,11 +89,22 @@ impl EventJournal {
                 tracing::warn!("could not write ConfigMap {}: {why}; trying again", api::STATE);
                 None
             }
+            Notice::Rollout { rollout, before } => match rollout.event(before) {
+                Some((severity, name)) => Some(Entry { severity, name, about: None, note: rollout.to_string() }),
+                None => {
+                    tracing::debug!("{rollout}");
+                    None
+                }
+            },
+            Notice::NodeRestarted { node, pool } => {
+                tracing::info!("node {node} of pool {pool} has restarted");
+                None
+            }
             Notice::Retry { why, wait } => {
                 tracing::debug!("{why}; next attempt in {wait} ms");
                 None
             }
-            Notice::Subject(..) | Notice::State(..) | Notice::NotNeeded(_) => None,
+            Notice::Subject(..) | Notice::State(..) | Notice::NotNeeded(_) | Notice::PoolGone(_) => None,
         }
     }
 

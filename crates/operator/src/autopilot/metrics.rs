@@ -1,6 +1,6 @@
 //! The Prometheus metrics; names and labels are the predecessor's.
 
-use autopilot::{Cause, Notice, ObjectNotice, State};
+use autopilot::{Cause, Notice, ObjectNotice, Rollout, RolloutState, State};
 use catalog::Need;
 use change::reason::Compliance;
 use change::{Key, Kind, Reason};
@@ -50,6 +50,54 @@ impl Dependency {
     }
 }
 
+/// The label of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PoolName {
+    pool: String,
+}
+
+/// What waits, counted.
+struct Waiting {
+    reason: &'static str,
+    count: Gauge,
+}
+
+/// The rollouts of pools.
+#[derive(Default)]
+struct Rollouts {
+    machines: Family<PoolName, Gauge>,
+    updated: Family<PoolName, Gauge>,
+    degraded: Family<PoolName, Gauge>,
+    restarts: Family<PoolName, Counter>,
+}
+
+impl Rollouts {
+    fn register(registry: &mut Registry) -> Rollouts {
+        let rollouts = Rollouts::default();
+        registry.register("pool_machines", "Number of machines of the pool", rollouts.machines.clone());
+        let help = "Number of machines of the pool that run its configuration";
+        registry.register("pool_updated_machines", help, rollouts.updated.clone());
+        registry.register("pool_degraded", "1 if the pool is degraded, 0 if not", rollouts.degraded.clone());
+        let help = "Number of restarts of nodes of the pool that were seen";
+        registry.register("node_restarts", help, rollouts.restarts.clone());
+        rollouts
+    }
+
+    fn show(&self, rollout: &Rollout) {
+        let pool = PoolName { pool: rollout.pool.clone() };
+        self.machines.get_or_create_owned(&pool).set(rollout.machines);
+        self.updated.get_or_create_owned(&pool).set(rollout.updated);
+        self.degraded.get_or_create_owned(&pool).set(i64::from(rollout.state == RolloutState::Degraded));
+    }
+
+    fn forget(&self, pool: &str) {
+        let pool = PoolName { pool: pool.to_owned() };
+        for family in [&self.machines, &self.updated, &self.degraded] {
+            family.remove(&pool);
+        }
+    }
+}
+
 /// All metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -61,6 +109,8 @@ pub(crate) struct Metrics {
     thrashing: Family<Object, Counter>,
     tombstones: Family<Object, Gauge>,
     missing: Family<Dependency, Gauge>,
+    waiting: [Waiting; 3],
+    rollouts: Rollouts,
 }
 
 impl Metrics {
@@ -91,7 +141,29 @@ impl Metrics {
             "0 if the object is gone, 1 if it still exists, -1 if its deletion failed or is stuck, -2 if it may not be deleted",
             tombstones.clone(),
         );
-        Metrics { registry, compliance, paused, held, reasons: Mutex::default(), thrashing, tombstones, missing }
+        let waiting = [
+            ("ApprovalRequired", "waiting_for_approval", "Number of objects whose write waits for an approval"),
+            ("WindowClosed", "waiting_for_window", "Number of objects whose write waits for a maintenance window"),
+            ("PoolNotReady", "waiting_for_pool", "Number of objects whose write waits until its pool is healthy"),
+        ];
+        let waiting = waiting.map(|(reason, name, help)| {
+            let count = Gauge::default();
+            registry.register(name, help, count.clone());
+            Waiting { reason, count }
+        });
+        let rollouts = Rollouts::register(&mut registry);
+        Metrics {
+            registry,
+            compliance,
+            paused,
+            held,
+            reasons: Mutex::default(),
+            thrashing,
+            tombstones,
+            missing,
+            waiting,
+            rollouts,
+        }
     }
 
     /// Updates the metrics of the object or dependency of a notice.
@@ -106,6 +178,11 @@ impl Metrics {
             }
             Notice::Served(need, _) | Notice::NotNeeded(need) => {
                 self.missing.remove(&Dependency::of(need));
+            }
+            Notice::Rollout { rollout, .. } => self.rollouts.show(rollout),
+            Notice::PoolGone(pool) => self.rollouts.forget(pool),
+            Notice::NodeRestarted { pool, .. } => {
+                self.rollouts.restarts.get_or_create_owned(&PoolName { pool: pool.clone() }).inc();
             }
             _ => {}
         }
@@ -169,6 +246,10 @@ impl Metrics {
             reasons.insert(object.clone(), reason);
             self.held.get_or_create_owned(&Held { object: object.clone(), reason }).set(1);
         }
+        for Waiting { reason, count } in &self.waiting {
+            let waiting = reasons.values().filter(|held| *held == reason).count();
+            count.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        }
     }
 
     fn forget(&self, object: &Object) {
@@ -189,7 +270,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
-    use autopilot::{Notice, ObjectNotice, State};
+    use autopilot::{Notice, ObjectNotice, Rollout, RolloutState, State};
     use catalog::Need;
     use change::{Key, Kind, Reason};
 
@@ -228,15 +309,32 @@ mod tests {
         };
         let object = "{kind=\"Service\",name=\"s\",namespace=\"n\"";
         let held = |reason: &str| format!("kubevirt_autopilot_held_resources{object},reason=\"{reason}\"}} 1");
-        let text = show(State::Held(Reason::WindowClosed { opens: None }));
+        let text = show(State::Held(Reason::WindowClosed { opens: None, restarts: change::Restarts::default() }));
         assert!(text.contains(&held("WindowClosed")) && !text.contains("compliance_status{"), "{text}");
+        assert!(text.contains("waiting_for_window 1") && text.contains("waiting_for_approval 0"), "{text}");
         let text = show(State::Held(Reason::Paused));
         assert!(text.contains(&held("Paused")) && !text.contains("WindowClosed"), "{text}");
+        assert!(text.contains("waiting_for_window 0"), "{text}");
         let text = show(State::Held(Reason::WriteFailed { message: "x".into() }));
         assert!(
             text.contains(&format!("compliance_status{object}}} 0")) && !text.contains("held_resources{"),
             "{text}"
         );
         assert!(show(State::TombstoneFailed).contains(&format!("tombstone_status{object}}} -1")));
+    }
+
+    #[test]
+    fn the_rollout_of_a_pool_is_followed_and_restarts_are_counted() {
+        let metrics = Metrics::new();
+        let (state, updated, machines) = (RolloutState::Degraded, 1, 3);
+        let rollout = Rollout { pool: "worker".into(), state, updated, machines };
+        metrics.record(&Notice::Rollout { rollout, before: None });
+        metrics.record(&Notice::NodeRestarted { node: "w0".into(), pool: "worker".into() });
+        for line in ["pool_machines{} 3", "pool_updated_machines{} 1", "pool_degraded{} 1", "node_restarts_total{} 1"] {
+            let line = format!("kubevirt_autopilot_{}", line.replace("{}", "{pool=\"worker\"}"));
+            assert!(metrics.text().contains(&line), "{line}\n{}", metrics.text());
+        }
+        metrics.record(&Notice::PoolGone("worker".into()));
+        assert!(!metrics.text().contains("pool_machines{") && metrics.text().contains("node_restarts_total{"));
     }
 }

@@ -28,6 +28,7 @@ mod plan;
 mod random_plans;
 mod reconcile;
 mod refused_watches;
+mod restarts;
 mod restored_cluster;
 mod rollback;
 mod scripts;

@@ -3,8 +3,9 @@
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::audit::{AuditLog, Kind, Requests};
+use playground::deployment::objects;
 use playground::fault::Proxy;
-use playground::{Options, Playground, Progress, Scene, deployment};
+use playground::{MachineConfigOperator, Options, Playground, Progress, Scene, Timing, deployment};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,21 @@ pub(crate) const SERVICE: &str = "virt-platform-autopilot-metrics";
 pub(crate) const SWAP: &str = "90-worker-swap-online";
 
 impl Running {
+    /// Starts the stand-in of the machine-config operator, and waits until all workers run this MachineConfig.
+    pub(crate) async fn roll_out(&self, machine_config: &str) -> MachineConfigOperator {
+        // As the real one does, it follows a change after five seconds, so that an edit can be undone before.
+        let timing = Timing { render_delay: Duration::from_secs(5), ..Timing::short() };
+        let operator = self.playground.start_machine_config_operator(timing).await.unwrap();
+        let pools = objects(&self.playground, "machineconfiguration.openshift.io/v1", "MachineConfigPool", None);
+        eventually("all workers run it", async || {
+            let pool = pools.get("worker").await.unwrap();
+            let sources = pool.data["status"]["configuration"]["source"].as_array()?;
+            sources.iter().any(|source| source["name"] == machine_config).then_some(())
+        })
+        .await;
+        operator
+    }
+
     /// Starts playground and operator; `autopilot` is the annotation on the HyperConverged, if any. With `true` nothing waits for an
     /// approval.
     pub(crate) async fn start(autopilot: Option<&str>) -> Running {
@@ -83,6 +99,11 @@ impl Running {
         let playground = playground().await;
         let account = deployment::grant(&playground).await.unwrap_or_else(|error| panic!("{error}"));
         Running { playground, account, arguments: Vec::new(), operator: None }
+    }
+
+    /// The arguments that say which pack is used.
+    pub(crate) fn pack_arguments(&self) -> Vec<String> {
+        self.arguments.clone()
     }
 
     /// Adds an argument of the operator, for the next start.

@@ -23,7 +23,7 @@ async fn an_install_applies_low_impact_objects_and_requires_approval_for_the_res
     let required = eventually("an approval is required", async || running.events("ApprovalRequired").await.pop()).await;
     assert!(
         required
-            .contains("restarts 3 nodes of pool worker: worker-0, worker-1, worker-2; run \"virtpilot approve sha256:"),
+            .contains("restarts 3 nodes of pool worker: worker-0, worker-1, worker-2, one at a time; run \"virtpilot approve sha256:"),
         "{required}"
     );
     assert!(running.machine_configs().get_opt(SWAP).await.unwrap().is_none());

@@ -78,6 +78,7 @@ async fn moving_from_the_predecessor_restarts_and_deletes_nothing_and_reports_di
     // An object without a difference is managed without a write.
     machines.delete(SWAP, &Default::default()).await.unwrap();
     apply_as_us(&machines, &ours).await;
+    let _machine_config_operator = running.roll_out(SWAP).await;
     running.annotate_hco("approved", None).await;
     let before = version(&machines, SWAP).await;
     let _operator = Process::start_as("pod", running.kubeconfig());

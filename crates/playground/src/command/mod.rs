@@ -3,6 +3,7 @@
 pub(crate) mod crds;
 pub(crate) mod prepare;
 pub(crate) mod requests;
+mod rollout;
 mod story;
 pub(crate) mod up;
 

@@ -1,10 +1,10 @@
-//! The demo of the autopilot in twelve steps. Every step is checked, and the first that fails ends the demo with an error.
+//! The demo of the autopilot in thirteen steps. Every step is checked, and the first that fails ends the demo with an error.
 
-use super::print;
+use super::{print, rollout};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use playground::deployment::{self, edit, objects};
 use playground::user_error::refused;
-use playground::{Playground, UserError, poll};
+use playground::{MachineConfigOperator, Playground, UserError, poll};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,11 @@ struct Demo {
 }
 
 /// Starts the operator with its own service account and demonstrates what it does.
-pub(super) async fn run(playground: &mut Playground, hco_version: &str) -> Result<(), UserError> {
+pub(super) async fn run(
+    playground: &mut Playground,
+    hco_version: &str,
+    machine_config_operator: &MachineConfigOperator,
+) -> Result<(), UserError> {
     print("\nThe autopilot on this cluster:\n")?;
     let account = deployment::grant(playground).await?;
     deployment::start(playground, &account)?;
@@ -37,6 +41,7 @@ pub(super) async fn run(playground: &mut Playground, hco_version: &str) -> Resul
     };
     demo.install().await?;
     demo.approve().await?;
+    rollout::show(playground, SWAP, machine_config_operator).await?;
     demo.revert_manual_edit().await?;
     demo.patch().await?;
     demo.ignore_field().await?;
@@ -193,12 +198,12 @@ async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option
 }
 
 /// Polls until there is a result, or fails after the timeout.
-async fn until<T>(what: &str, attempt: impl AsyncFn() -> Option<T>) -> Result<T, UserError> {
+pub(super) async fn until<T>(what: &str, attempt: impl AsyncFn() -> Option<T>) -> Result<T, UserError> {
     let found = poll::with_timeout(Duration::from_millis(2), TIMEOUT, async || Ok(attempt().await)).await?;
     found.ok_or_else(|| step_failed(&format!("timed out after {} s waiting until {what}", TIMEOUT.as_secs())))
 }
 
-fn check(holds: bool, message: &str) -> Result<(), UserError> {
+pub(super) fn check(holds: bool, message: &str) -> Result<(), UserError> {
     if holds { Ok(()) } else { Err(step_failed(message)) }
 }
 
@@ -206,7 +211,7 @@ fn step_failed(message: &str) -> UserError {
     UserError::new(message, "this is a bug, please report it with the log `virtpilot.log` (run with --keep)")
 }
 
-fn print_step(claim: &str, evidence: &str) -> Result<(), UserError> {
+pub(super) fn print_step(claim: &str, evidence: &str) -> Result<(), UserError> {
     print(&format!("  ✓ {claim}\n      {evidence}\n"))
 }
 

@@ -4,7 +4,7 @@ use super::requests::Format;
 use super::{EarlyExit, print, shutdown_requested, story, unless_interrupted};
 use playground::certificates::ADMIN_USER;
 use playground::scene::{PRESETS, Pool};
-use playground::{Options, Playground, Progress, Scene, UserError};
+use playground::{Options, Playground, Progress, Scene, Timing, UserError};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
@@ -44,7 +44,10 @@ pub(crate) struct Arguments {
     /// Run the sample commands and exit even in a terminal
     #[arg(long)]
     once: bool,
-    /// Demonstrate the autopilot step by step and check every step
+    /// Run a stand-in of the machine-config operator: it renders MachineConfigs and restarts nodes, within seconds
+    #[arg(long)]
+    machine_config_operator: bool,
+    /// Demonstrate the autopilot step by step and check every step, with a stand-in of the machine-config operator
     #[arg(long, conflicts_with = "output")]
     story: bool,
     /// Output format
@@ -76,6 +79,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), EarlyExit> {
     };
     let started = Instant::now();
     let mut playground = unless_interrupted(Playground::start(&options, Progress::detect())).await?;
+    let operator = match arguments.machine_config_operator || arguments.story {
+        true => Some(unless_interrupted(playground.start_machine_config_operator(Timing::demo())).await?),
+        false => None,
+    };
     let seconds = started.elapsed().as_secs_f64();
     let version = unless_interrupted(server_version(&playground)).await?;
     match arguments.output {
@@ -85,6 +92,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), EarlyExit> {
                 "folder": playground.folder(),
                 "kubeconfig": playground.kubeconfig(),
                 "kubernetes": version,
+                "machineConfigOperator": operator.is_some(),
                 "scene": scene,
                 "seconds": (seconds * 10.0).round() / 10.0,
             });
@@ -97,6 +105,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), EarlyExit> {
             writeln!(out, "  API server  {} (Kubernetes {version})", playground.address())?;
             writeln!(out, "  kubeconfig  {}", kubeconfig.display())?;
             writeln!(out, "  scene       {}", scene.summary())?;
+            if operator.is_some() {
+                writeln!(out, "  nodes       restarted by a stand-in of the machine-config operator, within seconds")?;
+            }
             writeln!(out, "\nTry:\n")?;
             for command in sample_commands(&playground) {
                 writeln!(out, "  {command}")?;
@@ -104,8 +115,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), EarlyExit> {
             writeln!(out)?;
         }
     }
-    if arguments.story {
-        unless_interrupted(story::run(&mut playground, &scene.hco)).await?;
+    if let (true, Some(operator)) = (arguments.story, &operator) {
+        unless_interrupted(story::run(&mut playground, &scene.hco, operator)).await?;
     }
     if stay {
         eprintln!("The playground runs until Ctrl-C.");
@@ -113,6 +124,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), EarlyExit> {
             () = shutdown_requested() => {}
             error = playground.wait_for_failure() => return Err(error.into()),
         }
+        drop(operator);
         drop(playground);
         eprintln!(
             "\nThe playground has stopped: no process, no port{}.",

@@ -136,8 +136,9 @@ impl Scene {
 
     /// All objects, in the order in which they are created.
     pub fn objects(&self) -> Vec<Value> {
-        [platform::namespaces(), node::nodes(self), platform::cluster_objects(self), machine_config::pools(self)]
-            .concat()
+        let pools = machine_config::Pools::of(self);
+        let nodes = node::nodes(self, &pools);
+        [platform::namespaces(), nodes, platform::cluster_objects(self), pools.objects()].concat()
     }
 
     /// A one-line description.

@@ -1,23 +1,28 @@
 //! The nodes of a scene, with the labels and status of kubelet and node feature discovery.
 
 use super::Scene;
+use super::machine_config::Pools;
 use serde_json::{Map, Value, json};
 
 const ROLE: &str = "node-role.kubernetes.io/";
 const FEATURE: &str = "feature.node.kubernetes.io/";
 
-pub(super) fn nodes(scene: &Scene) -> Vec<Value> {
+pub(super) fn nodes(scene: &Scene, pools: &Pools) -> Vec<Value> {
     let master_roles: &[&str] =
         if scene.schedulable_masters { &["control-plane", "master", "worker"] } else { &["control-plane", "master"] };
-    let masters = (0..scene.masters).map(|index| node(&format!("master-{index}"), master_roles, false));
-    let workers = (0..scene.workers).map(|index| node(&format!("worker-{index}"), &["worker"], false));
-    let pools = scene.pools.iter().flat_map(|pool| {
-        (0..pool.nodes).map(|index| node(&format!("{}-{index}", pool.name), &["worker", &pool.name], pool.gpu))
-    });
-    masters.chain(workers).chain(pools).collect()
+    let node = |pool: &str, index: usize, roles: &[&str], gpu: bool| {
+        node(&format!("{pool}-{index}"), roles, &pools.node_annotations(pool), gpu)
+    };
+    let masters = (0..scene.masters).map(|index| node("master", index, master_roles, false));
+    let workers = (0..scene.workers).map(|index| node("worker", index, &["worker"], false));
+    let custom = scene
+        .pools
+        .iter()
+        .flat_map(|pool| (0..pool.nodes).map(|index| node(&pool.name, index, &["worker", &pool.name], pool.gpu)));
+    masters.chain(workers).chain(custom).collect()
 }
 
-fn node(name: &str, roles: &[&str], gpu: bool) -> Value {
+fn node(name: &str, roles: &[&str], annotations: &Value, gpu: bool) -> Value {
     let mut labels = Map::new();
     labels.insert("kubernetes.io/hostname".into(), json!(name));
     labels.insert("kubernetes.io/os".into(), json!("linux"));
@@ -48,7 +53,7 @@ fn node(name: &str, roles: &[&str], gpu: bool) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
         "spec": {"taints": taints},
         "status": {
             "capacity": resources,

@@ -7,6 +7,7 @@ mod bad_input;
 mod crds;
 mod faults;
 mod isolation;
+mod machine_config_operator;
 mod marked_process;
 mod process_cleanup;
 mod request_counter;

@@ -53,8 +53,16 @@ async fn small_has_masters_workers_and_the_cluster_wide_objects() {
     assert_eq!(version["status"]["desired"]["version"], "4.20.3");
     let hco = get(&playground, "hco.kubevirt.io", "v1", "HyperConverged", "kubevirt-hyperconverged").await;
     assert_eq!(hco["status"]["conditions"][0]["type"], "Available");
-    let rendered = "rendered-worker-9f6bd1c2f0a14d5e8b7c3a2d1e0f9a8b";
-    get(&playground, "machineconfiguration.openshift.io", "v1", "MachineConfig", rendered).await;
+    let group = "machineconfiguration.openshift.io";
+    let pool = get(&playground, group, "v1", "MachineConfigPool", "worker").await;
+    let configuration = &pool["spec"]["configuration"];
+    let rendered = configuration["name"].as_str().unwrap();
+    get(&playground, group, "v1", "MachineConfig", rendered).await;
+    for source in configuration["source"].as_array().unwrap() {
+        get(&playground, group, "v1", "MachineConfig", source["name"].as_str().unwrap()).await;
+    }
+    let worker = Api::<Node>::all(playground.client()).get("worker-0").await.unwrap();
+    assert_eq!(worker.metadata.annotations.unwrap()["machineconfiguration.openshift.io/currentConfig"], rendered);
 }
 
 #[tokio::test(flavor = "multi_thread")]

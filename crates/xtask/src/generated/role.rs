@@ -8,13 +8,14 @@ use catalog::Catalog;
 use std::collections::BTreeMap;
 
 /// The asset packs of this repository and the files of their roles.
-const PACKS: [(&str, &str); 7] = [
+const PACKS: [(&str, &str); 8] = [
     ("assets/", "deploy/rbac/role.yaml"),
     ("crates/operator/tests/packs/adopted/", "crates/operator/tests/packs/adopted.role.yaml"),
     ("crates/operator/tests/packs/documents/", "crates/operator/tests/packs/documents.role.yaml"),
     ("crates/operator/tests/packs/facts/", "crates/operator/tests/packs/facts.role.yaml"),
     ("crates/operator/tests/packs/kinds/", "crates/operator/tests/packs/kinds.role.yaml"),
     ("crates/operator/tests/packs/life/", "crates/operator/tests/packs/life.role.yaml"),
+    ("crates/operator/tests/packs/machines/", "crates/operator/tests/packs/machines.role.yaml"),
     ("crates/operator/tests/packs/scene/", "crates/operator/tests/packs/scene.role.yaml"),
 ];
 

@@ -1,4 +1,4 @@
-//! Pure crates (NOUNS and THINK) have no dependencies that perform I/O.
+//! Pure crates (NOUNS, THINK and the stand-in for simulations) have no dependencies that perform I/O.
 
 use crate::layers;
 use crate::workspace::Workspace;
@@ -9,7 +9,7 @@ const FORBIDDEN: [&str; 9] =
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
     let mut violations = Vec::new();
     for package in workspace.own() {
-        if layers::find(&package.name).is_some_and(|layer| layer.role.is_pure()) {
+        if layers::find(&package.name).is_some_and(layers::Layer::is_pure) {
             let tree = workspace.normal_tree(&package.name)?;
             violations.extend(disabled_rules(workspace, &package.name)?);
             violations.extend(forbidden_in(&tree).map(|found| format!("crate {} depends on {found}", package.name)));

@@ -1,0 +1,89 @@
+//! What restarts nodes waits for a maintenance window.
+
+use super::{HOUR, KERNEL, MINUTE, SECOND, settled_with_kernel, started};
+use crate::testing::bed::HCO;
+use expect_test::expect;
+use serde_json::json;
+
+/// The clock of stories starts on Sunday, 2026-03-01, at midnight in UTC.
+const NIGHT: &str = "maintenance-window=Sat,Sun 01:00-05:00 Europe/Berlin";
+
+#[test]
+fn an_approved_change_waits_for_the_window_and_goes_ahead_when_it_opens() {
+    let mut bed = started(&["kernel"]);
+    bed.advance(HOUR * 8);
+    bed.annotate(HCO, NIGHT);
+    bed.approve(KERNEL);
+    expect![[r#"
+        notice WindowClosed MachineConfig kernel: it restarts one node of pool worker: w0; it waits for the next maintenance window, which opens Sat 2026-03-07 01:00 Europe/Berlin
+    "#]].assert_eq(&bed.settle());
+    // Six days minus eight hours until midnight UTC, which is one o'clock in Berlin.
+    expect![""].assert_eq(&bed.advance(HOUR * (6 * 24 - 8) - MINUTE));
+    expect![[r#"
+        record ConfigMap virt/virt-platform-autopilot-state
+        create MachineConfig kernel
+        notice AssetApplied MachineConfig kernel: applied
+    "#]]
+    .assert_eq(&bed.advance(MINUTE * 2));
+    bed.expect_silence();
+}
+
+#[test]
+fn without_an_approval_no_window_lets_a_change_through() {
+    let mut bed = started(&["kernel"]);
+    bed.annotate(HCO, NIGHT);
+    bed.settle();
+    bed.advance(HOUR * 24 * 14);
+    assert!(bed.stored(KERNEL).is_none());
+}
+
+#[test]
+fn approval_none_waits_for_the_window_too() {
+    let mut bed = started(&["kernel"]);
+    bed.advance(HOUR * 8);
+    bed.annotate(HCO, NIGHT);
+    bed.annotate(HCO, "approval=none");
+    bed.advance(HOUR);
+    assert!(bed.stored(KERNEL).is_none());
+    bed.advance(HOUR * 24 * 7);
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn a_window_that_cannot_be_read_is_closed_and_reported() {
+    let mut bed = started(&["plain", "kernel"]);
+    bed.annotate(HCO, "maintenance-window=Sat 01:00-05:00 Europe/Berlni");
+    bed.approve(KERNEL);
+    expect![[r#"
+        notice Invalid: maintenance-window cannot be read, so nothing that restarts nodes goes ahead: "Sat 01:00-05:00 Europe/Berlni": "Europe/Berlni" is not the name of a time zone; write it like Sat,Sun 01:00-05:00 Europe/Berlin
+        notice WindowClosed MachineConfig kernel: it restarts one node of pool worker: w0; the annotation maintenance-window names no time when they may
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    bed.annotate(HCO, "maintenance-window-");
+    bed.settle();
+    assert!(bed.stored(KERNEL).is_some());
+}
+
+#[test]
+fn what_nodes_run_already_is_brought_back_outside_of_a_window() {
+    let mut bed = settled_with_kernel();
+    bed.advance(HOUR * 8);
+    bed.annotate(HCO, NIGHT);
+    bed.settle();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
+    expect![[r#"
+        apply MachineConfig kernel
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelArguments; the drift was corrected
+    "#]]
+    .assert_eq(&bed.advance(SECOND * 3));
+}
+
+#[test]
+fn a_window_that_closes_does_not_stop_a_rollout() {
+    let mut bed = started(&["kernel"]);
+    bed.annotate(HCO, "maintenance-window=Sun 00:00-00:01 UTC");
+    bed.approve(KERNEL);
+    bed.advance(HOUR);
+    assert_eq!(bed.restarts_of("w0"), 1);
+    bed.expect_silence();
+}
