@@ -11,7 +11,7 @@ use playground::user_error::refused;
 use playground::{UserError, deployment};
 use serde_json::Value;
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// As many as the plan sends concurrently.
 const CONCURRENCY: usize = 8;
@@ -21,6 +21,8 @@ const ROUNDS: usize = 10;
 pub(crate) async fn measure(bench: &mut Bench<'_>, when: &str, measures: &mut Vec<Measure>) -> Result<(), UserError> {
     eprintln!("{}: plan of {when}", bench.name);
     bench.find_objects().await?;
+    // An object that was written a moment ago is read, because times in managedFields are in seconds.
+    tokio::time::sleep(Duration::from_secs(4)).await;
     let rendered = operator_process::render(&bench.playground, bench.pack).await?;
     let manifests: Vec<Value> =
         rendered.as_array().into_iter().flatten().map(|asset| asset["object"].clone()).collect();
