@@ -76,6 +76,7 @@ impl Restarts {
     pub fn with_cost(&self) -> String {
         let time = self.time.map(|time| time.to_string());
         let machines = self.virtual_machines.map(|count| match count {
+            0 => "no VM has to move".to_owned(),
             1 => "1 VM moves".to_owned(),
             count => format!("{count} VMs move"),
         });
@@ -198,6 +199,7 @@ mod tests {
         };
         assert_eq!(cost(25, true, Some(41)), "restarts one node of pool a: w1; about 25 min, 41 VMs move");
         assert_eq!(cost(119, false, Some(1)), "restarts one node of pool a: w1; about 119 min (a guess), 1 VM moves");
+        assert_eq!(cost(25, true, Some(0)), "restarts one node of pool a: w1; about 25 min, no VM has to move");
         assert_eq!(cost(210, false, None), "restarts one node of pool a: w1; about 4 h (a guess)");
         assert_eq!(restarts(&["a"], 1).with_cost(), "restarts one node of pool a: w1");
         let reload = Restarts { virtual_machines: Some(1), effect: NodeEffect::Reload, ..restarts(&["a"], 1) };

@@ -62,7 +62,7 @@ fn node(name: &str, roles: &[&str], annotations: &Value, gpu: bool) -> Value {
             "nodeInfo": {
                 "architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.33.5",
                 "osImage": "Red Hat Enterprise Linux CoreOS 9.6", "kernelVersion": "5.14.0-570.el9.x86_64",
-                "containerRuntimeVersion": "cri-o://1.33.4", "bootID": "", "machineID": "", "systemUUID": "",
+                "containerRuntimeVersion": "cri-o://1.33.4", "bootID": format!("first-boot-of-{name}"), "machineID": "", "systemUUID": "",
                 "kubeProxyVersion": "",
             },
         },
