@@ -120,7 +120,7 @@ impl Core {
         let unread = match self.estimate(object) {
             Progress::NotInspected => return self.inspect(key),
             // The list is an event of its own.
-            Progress::NotListed => return,
+            Progress::NotListed => return self.report_unlisted_pools(key),
             Progress::Done(_) => return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic),
             Progress::Unread(unread) => unread,
         };
@@ -136,6 +136,15 @@ impl Core {
             }
         }
         self.estimates.waiting.insert(key.clone());
+    }
+
+    /// Nothing is known of the pools, so nothing that restarts nodes is written.
+    fn report_unlisted_pools(&mut self, key: &Key) {
+        if self.watches.has_failed(&pools()) {
+            self.show(key, State::Failed);
+            let message = "MachineConfigPools cannot be listed, so it is not known what it does to nodes".to_owned();
+            self.report_held(key, Reason::ReadFailed { message });
+        }
     }
 
     /// Takes a pool or a rendered configuration that was read for an estimate.

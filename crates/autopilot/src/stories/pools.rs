@@ -192,6 +192,20 @@ fn pools_that_cannot_be_read_are_reported_and_nothing_restarts() {
 }
 
 #[test]
+fn pools_that_cannot_be_listed_are_reported_and_nothing_restarts() {
+    let mut bed = settled_with_kernel();
+    bed.lose_watch("MachineConfigPool");
+    bed.settle();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("MachineConfigPools cannot be listed"), "{lines}");
+    assert_eq!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["loud"]), "{lines}");
+    bed.restore_watch("MachineConfigPool");
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("ApprovalRequired"), "nodes run it by then: {lines}");
+}
+
+#[test]
 fn a_rollout_costs_no_request() {
     let mut bed = settled(two());
     for number in 1..100 {

@@ -10,121 +10,149 @@ pub(super) type Entries = BTreeMap<String, Digest>;
 
 /// The group of everything that is rendered into the configuration of nodes.
 const GROUP: &str = "machineconfiguration.openshift.io";
-const KERNEL_ARGUMENT: &str = "kernel argument ";
-const EXTENSION: &str = "extension ";
-/// The names of parts that are appended, also if another MachineConfig brings in the same one.
-pub(super) const APPENDED: [&str; 2] = [KERNEL_ARGUMENT, EXTENSION];
 
 /// The parts that one object brings in, or that a rendered configuration consists of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contents(pub(super) Entries);
+pub struct Contents {
+    pub(super) entries: Entries,
+    /// The names of what has a place in a list, such as files: a later object with the same name replaces it there.
+    pub(super) orders: BTreeMap<String, Vec<String>>,
+    /// What is appended to a list, also if it is there already: kernel arguments and extensions.
+    pub(super) appended: BTreeMap<&'static str, Vec<String>>,
+}
 
 impl Contents {
     /// The parts that an object of this kind brings in; `None` if that cannot be told from its content.
     pub fn of(kind: &Kind, object: &Value) -> Option<Contents> {
-        let mut entries = Entries::new();
+        let mut contents = Contents::default();
         match (kind.group.as_str(), kind.kind.as_str()) {
-            (GROUP, "MachineConfig") => add_machine_config(&mut entries, &object["spec"]),
-            (GROUP, "KubeletConfig") => kubelet::add_spec(&mut entries, &object["spec"]),
+            (GROUP, "MachineConfig") => contents.add_machine_config(&object["spec"]),
+            (GROUP, "KubeletConfig") => kubelet::add_spec(&mut contents.entries, &object["spec"]),
             _ => return None,
         }
-        Some(Contents(entries))
+        Some(contents)
     }
 
     /// The parts of a rendered configuration, with the kubelet's settings read from its files.
     pub(super) fn of_rendered(object: &Value) -> Contents {
-        let mut entries = Entries::new();
-        add_machine_config(&mut entries, &object["spec"]);
+        let mut contents = Contents::default();
+        contents.add_machine_config(&object["spec"]);
         for file in object["spec"]["config"]["storage"]["files"].as_array().into_iter().flatten() {
-            kubelet::add_file(&mut entries, file["path"].as_str().unwrap_or_default(), file);
+            kubelet::add_file(&mut contents.entries, file["path"].as_str().unwrap_or_default(), file);
         }
-        Contents(entries)
+        contents
     }
-}
 
-fn add_machine_config(entries: &mut Entries, spec: &Value) {
-    for (field, value) in spec.as_object().into_iter().flatten() {
-        match field.as_str() {
-            "config" => add_ignition(entries, value),
-            "kernelArguments" => add_each(entries, KERNEL_ARGUMENT, value),
-            "extensions" => add_each(entries, EXTENSION, value),
-            "kernelType" if value == "default" => {}
-            // What is not set is not brought in.
-            other
-                if [json!(false), json!(null), json!("")].contains(value)
-                    || other == "baseOSExtensionsContainerImage" => {}
-            other => {
-                entries.insert(other.to_owned(), Digest::of(value));
+    fn add_machine_config(&mut self, spec: &Value) {
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            match field.as_str() {
+                "config" => self.add_ignition(value),
+                "kernelArguments" => self.append("kernel argument", value),
+                "extensions" => self.append("extension", value),
+                "kernelType" if value == "default" => {}
+                // What is not set is not brought in.
+                _ if [json!(false), json!(null), json!("")].contains(value) => {}
+                other => self.insert(other.to_owned(), value),
             }
         }
     }
-}
 
-fn add_ignition(entries: &mut Entries, config: &Value) {
-    for (section, value) in config.as_object().into_iter().flatten() {
-        match section.as_str() {
-            // The version says only how the rest is written.
-            "ignition" => add_value(entries, "ignition", &without_version(value)),
-            "storage" => {
-                for (list, items) in value.as_object().into_iter().flatten() {
-                    let name = list
-                        .strip_suffix("ies")
-                        .map_or_else(|| list.strip_suffix('s').unwrap_or(list).to_owned(), |stem| format!("{stem}y"));
-                    for item in items.as_array().into_iter().flatten() {
-                        let id = item["path"].as_str().or(item["name"].as_str()).or(item["device"].as_str());
-                        let (id, mut item) = (id.unwrap_or_default().to_owned(), item.clone());
-                        if let Some(fields) =
-                            item.as_object_mut().filter(|fields| fields.get("overwrite") == Some(&json!(true)))
-                        {
+    fn add_ignition(&mut self, config: &Value) {
+        for (section, value) in config.as_object().into_iter().flatten() {
+            match section.as_str() {
+                // The version says only how the rest is written.
+                "ignition" => self.add_value("ignition".to_owned(), &without(value, "version")),
+                "storage" => {
+                    for (list, items) in value.as_object().into_iter().flatten() {
+                        let name = singular(list);
+                        self.add_list(&name, items, |contents, id, item| {
                             // The machine-config operator adds it where it is missing.
-                            fields.remove("overwrite");
-                        }
-                        add_value(entries, &format!("{name} {id}"), &item);
+                            let item = if item["overwrite"] == true { &without(item, "overwrite") } else { item };
+                            contents.add_value(format!("{name} {id}"), item);
+                        });
                     }
                 }
-            }
-            "systemd" => value["units"].as_array().into_iter().flatten().for_each(|unit| add_unit(entries, unit)),
-            other => add_value(entries, other, value),
-        }
-    }
-}
-
-/// Units of several MachineConfigs are merged field by field.
-fn add_unit(entries: &mut Entries, unit: &Value) {
-    let name = unit["name"].as_str().unwrap_or_default();
-    for (field, value) in unit.as_object().into_iter().flatten() {
-        match field.as_str() {
-            "name" => {}
-            "dropins" => {
-                for dropin in value.as_array().into_iter().flatten() {
-                    let file = dropin["name"].as_str().unwrap_or_default();
-                    add_value(entries, &format!("unit {name} {file}"), dropin);
+                "systemd" => {
+                    self.add_value("systemd".to_owned(), &without(value, "units"));
+                    self.add_list("unit", &value["units"], Contents::add_unit);
                 }
+                other => self.add_value(other.to_owned(), value),
             }
-            // This, too, is a statement about the unit.
-            "enabled" | "mask" => {
-                entries.insert(format!("unit {name} {field}"), Digest::of(value));
-            }
-            field => add_value(entries, &format!("unit {name} {field}"), value),
         }
     }
-}
 
-fn add_each(entries: &mut Entries, prefix: &str, list: &Value) {
-    for item in list.as_array().into_iter().flatten().filter_map(Value::as_str) {
-        entries.insert(format!("{prefix}{item}"), Digest::of(&json!(true)));
+    /// Units of several MachineConfigs are merged field by field.
+    fn add_unit(&mut self, name: &str, unit: &Value) {
+        for (field, value) in unit.as_object().into_iter().flatten() {
+            match field.as_str() {
+                "name" => {}
+                "dropins" => self.add_list(&format!("unit {name}"), value, |contents, file, dropin| {
+                    contents.add_value(format!("unit {name} {file}"), dropin);
+                }),
+                // This, too, is a statement about the unit.
+                "enabled" | "mask" => self.insert(format!("unit {name} {field}"), value),
+                field => self.add_value(format!("unit {name} {field}"), value),
+            }
+        }
+    }
+
+    /// Adds the items of a list by their names. What cannot be read counts as something that no node runs.
+    fn add_list(&mut self, list: &str, items: &Value, mut add: impl FnMut(&mut Contents, &str, &Value)) {
+        let Some(items) = items.as_array() else {
+            return self.add_value(format!("{list} (unreadable)"), items);
+        };
+        let mut names: Vec<String> = Vec::new();
+        for item in items {
+            let name = ["path", "name", "device"].iter().find_map(|key| item[key].as_str());
+            match name.filter(|name| !names.iter().any(|known| known == name)) {
+                Some(name) => {
+                    names.push(name.to_owned());
+                    add(self, name, item);
+                }
+                None => self.insert(format!("{list} (unreadable)"), &json!(items)),
+            }
+        }
+        if !names.is_empty() {
+            self.orders.insert(list.to_owned(), names);
+        }
+    }
+
+    fn append(&mut self, list: &'static str, items: &Value) {
+        let texts = items.as_array().and_then(|items| items.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+        match texts {
+            Some(texts) if texts.is_empty() => {}
+            Some(texts) => {
+                self.appended.insert(list, texts.into_iter().map(str::to_owned).collect());
+            }
+            None => self.add_value(format!("{list} (unreadable)"), items),
+        }
+    }
+
+    fn add_value(&mut self, name: String, value: &Value) {
+        if let Some(value) = normalized(value) {
+            self.insert(name, &value);
+        }
+    }
+
+    fn insert(&mut self, name: String, value: &Value) {
+        self.entries.insert(name, Digest::of(value));
     }
 }
 
-fn add_value(entries: &mut Entries, name: &str, value: &Value) {
-    if let Some(value) = normalized(value) {
-        entries.insert(name.to_owned(), Digest::of(&value));
+/// `file` for `files`.
+fn singular(list: &str) -> String {
+    match list.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => list.strip_suffix('s').unwrap_or(list).to_owned(),
     }
 }
 
-fn without_version(ignition: &Value) -> Value {
-    let fields = ignition.as_object().into_iter().flatten().filter(|(name, _)| *name != "version");
-    Value::Object(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
+/// A map without one key.
+fn without(map: &Value, key: &str) -> Value {
+    let Some(fields) = map.as_object() else { return map.clone() };
+    Value::Object(
+        fields.iter().filter(|(name, _)| *name != key).map(|(name, value)| (name.clone(), value.clone())).collect(),
+    )
 }
 
 /// A value without empty parts, which a newer version of Ignition adds; `None` if nothing is left.
@@ -153,8 +181,11 @@ mod tests {
 
     fn names(kind: &str, spec: &Value) -> String {
         let kind = Kind::new("machineconfiguration.openshift.io/v1", kind);
-        let contents = Contents::of(&kind, &json!({"spec": spec})).unwrap();
-        contents.0.into_keys().collect::<Vec<_>>().join("\n")
+        let Contents { entries, orders, appended } = Contents::of(&kind, &json!({"spec": spec})).unwrap();
+        let entries = entries.into_keys();
+        let orders = orders.into_iter().map(|(list, names)| format!("order of {list}: {}", names.join(" ")));
+        let appended = appended.into_iter().map(|(list, items)| format!("{list}: {}", items.join(" ")));
+        entries.chain(orders).chain(appended).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -175,14 +206,18 @@ mod tests {
         expect![[r#"
             directory /var/b
             disk /dev/sda
-            extension usbguard
             file /etc/a
-            kernel argument psi=1
-            kernel argument quiet
             passwd
             unit x.service contents
             unit x.service enabled
-            unit x.service y.conf"#]]
+            unit x.service y.conf
+            order of directory: /var/b
+            order of disk: /dev/sda
+            order of file: /etc/a
+            order of unit: x.service w.service
+            order of unit x.service: y.conf
+            extension: usbguard
+            kernel argument: quiet psi=1"#]]
         .assert_eq(&names("MachineConfig", &spec));
         assert_eq!(names("MachineConfig", &json!({"kernelType": "realtime", "fips": true})), "fips\nkernelType");
     }
@@ -202,6 +237,25 @@ mod tests {
             kubelet maxPods
             kubelet memorySwap.swapBehavior"#]]
         .assert_eq(&names("KubeletConfig", &spec));
+    }
+
+    #[test]
+    fn what_cannot_be_read_counts_as_a_part_of_its_own() {
+        let file = |path: &str| json!({"path": path, "mode": 1});
+        for (spec, expected) in [
+            (json!({"kernelArguments": "quiet"}), "kernel argument (unreadable)"),
+            (json!({"kernelArguments": [1]}), "kernel argument (unreadable)"),
+            (json!({"config": {"storage": {"files": "x"}}}), "file (unreadable)"),
+            (json!({"config": {"storage": {"files": [{"mode": 1}]}}}), "file (unreadable)"),
+            (
+                json!({"config": {"storage": {"files": [file("/a"), file("/a")]}}}),
+                "file (unreadable)\nfile /a\norder of file: /a",
+            ),
+            (json!({"config": {"systemd": {"other": 1}}}), "systemd"),
+            (json!({"baseOSExtensionsContainerImage": "x", "new": {"a": 1}}), "baseOSExtensionsContainerImage\nnew"),
+        ] {
+            assert_eq!(names("MachineConfig", &spec), expected, "{spec}");
+        }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Compares what an object brings in with the rendered configuration of a pool.
 
-use super::contents::{APPENDED, Contents};
+use super::contents::Contents;
 use super::disruption::DisruptionPolicy;
 use crate::cluster::pool::Pool;
-use change::Digest;
 use change::restarts::NodeEffect;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -47,23 +46,45 @@ pub fn pool_change(
     after: Option<&Contents>,
     policy: &DisruptionPolicy,
 ) -> PoolChange {
-    let running = &configuration.contents.0;
-    // What is appended of an object that is not rendered yet is new, also where another object brings in the same.
-    let is_rendered = pool.sources.iter().any(|source| source == name);
-    let is_new = |entry: &str| !is_rendered && APPENDED.iter().any(|prefix| entry.starts_with(prefix));
-    // What it brings in already is not changed now, whether nodes follow it or not.
-    let is_there = |entry: &String, value: &Digest| before.is_some_and(|before| before.0.get(entry) == Some(value));
-    let mut changed: BTreeSet<&str> = BTreeSet::new();
-    for (entry, value) in after.into_iter().flat_map(|contents| &contents.0) {
-        if !is_there(entry, value) && (running.get(entry) != Some(value) || is_new(entry)) {
-            changed.insert(entry);
+    let nothing = Contents::default();
+    let (running, before, after) = (&configuration.contents, before.unwrap_or(&nothing), after.unwrap_or(&nothing));
+    let mut changed: BTreeSet<String> = BTreeSet::new();
+    for (entry, value) in &after.entries {
+        // What it brings in already is not changed now, whether nodes follow it or not.
+        if before.entries.get(entry) != Some(value) && running.entries.get(entry) != Some(value) {
+            changed.insert(entry.clone());
         }
     }
-    let stays = |entry: &String| after.is_some_and(|after| after.0.contains_key(entry));
-    for (entry, value) in before.into_iter().flat_map(|contents| &contents.0) {
+    for (entry, value) in &before.entries {
         // What the pool does not run is not taken away from it.
-        if !stays(entry) && running.get(entry) == Some(value) {
-            changed.insert(entry);
+        if !after.entries.contains_key(entry) && running.entries.get(entry) == Some(value) {
+            changed.insert(entry.clone());
+        }
+    }
+    for (list, names) in &after.orders {
+        let running = running.orders.get(list).map(Vec::as_slice).unwrap_or_default();
+        if before.orders.get(list) != Some(names) && !is_in_order(names, running) {
+            changed.insert(format!("order of {list}"));
+        }
+    }
+    let is_rendered = pool.sources.iter().any(|source| source == name);
+    let lists: BTreeSet<&&str> = before.appended.keys().chain(after.appended.keys()).collect();
+    for list in lists {
+        let items = |contents: &'_ Contents| contents.appended.get(*list).cloned().unwrap_or_default();
+        let (running, before, after) = (items(running), items(before), items(after));
+        // What is appended of an object that is not rendered yet is new, also where another object brings in the same.
+        let runs =
+            (after.is_empty() || (is_rendered && is_block(&after, &running))) && !takes_away(&before, &after, &running);
+        if before != after && !runs {
+            let different = after
+                .iter()
+                .filter(|item| !before.contains(item))
+                .chain(before.iter().filter(|item| !after.contains(item)));
+            let mut names: Vec<String> = different.map(|item| format!("{list} {item}")).collect();
+            if names.is_empty() {
+                names.push(format!("order of {list}"));
+            }
+            changed.extend(names);
         }
     }
     let effect = match changed.is_empty() {
@@ -71,7 +92,24 @@ pub fn pool_change(
         false if changed.iter().any(|entry| policy.restarts_for(entry)) => NodeEffect::Restart,
         false => NodeEffect::Reload,
     };
-    PoolChange { changed: changed.into_iter().map(str::to_owned).collect(), effect }
+    PoolChange { changed: changed.into_iter().collect(), effect }
+}
+
+/// Whether the names that are in a list have the same order there; what is new is a change of its own.
+fn is_in_order(names: &[String], list: &[String]) -> bool {
+    let mut rest = list.iter();
+    names.iter().filter(|name| list.contains(name)).all(|name| rest.any(|other| other == name))
+}
+
+/// Whether a list contains these items one after the other.
+fn is_block(items: &[String], list: &[String]) -> bool {
+    list.windows(items.len().max(1)).any(|window| window == items)
+}
+
+/// Whether something that is running is in the list before and, as often, not after.
+fn takes_away(before: &[String], after: &[String], running: &[String]) -> bool {
+    let count = |list: &[String], item: &String| list.iter().filter(|other| *other == item).count();
+    before.iter().any(|item| count(before, item) > count(after, item) && running.contains(item))
 }
 
 #[cfg(test)]
@@ -138,6 +176,37 @@ mod tests {
         };
         assert_eq!(change(&["theirs"]), NodeEffect::Restart);
         assert_eq!(change(&["ours", "theirs"]), NodeEffect::None);
+    }
+
+    #[test]
+    fn the_order_of_what_is_in_lists_counts() {
+        let arguments = |list: &[&str]| machine_config(&json!({"kernelArguments": list}));
+        let pool = Pool { sources: vec!["ours".to_owned()], ..Pool::default() };
+        let policy = DisruptionPolicy::default();
+        let check = |running: &Configuration, before: &Contents, after: &Contents| {
+            pool_change(running, &pool, "ours", Some(before), Some(after), &policy).changed.join(", ")
+        };
+        let running = Configuration::of(&json!({"spec": {"kernelArguments": ["x", "a", "b", "y"]}}));
+        for (before, after, expected) in [
+            (&["c"][..], &["a", "b"][..], ""),
+            (&["a", "b"], &["b", "a"], "order of kernel argument"),
+            (&["b", "a"], &["a", "b"], ""),
+            (&["a", "b"], &["a"], "kernel argument b"),
+            (&["a", "a", "b"], &["a", "b"], "order of kernel argument"),
+            (&["a", "b"], &["a", "b", "c"], "kernel argument c"),
+            (&["a", "b"], &["a", "b"], ""),
+            (&["c"], &["a", "y"], "kernel argument a, kernel argument c, kernel argument y"),
+        ] {
+            assert_eq!(check(&running, &arguments(before), &arguments(after)), expected, "{before:?} {after:?}");
+        }
+        let units = |names: &[&str]| {
+            let units: Vec<Value> = names.iter().map(|name| json!({"name": name, "enabled": true})).collect();
+            json!({"config": {"systemd": {"units": units}}})
+        };
+        let running = Configuration::of(&json!({"spec": units(&["a", "theirs", "b"])}));
+        let (straight, reversed) = (machine_config(&units(&["a", "b"])), machine_config(&units(&["b", "a"])));
+        assert_eq!(check(&running, &reversed, &straight), "");
+        assert_eq!(check(&running, &straight, &reversed), "order of unit");
     }
 
     #[test]
