@@ -5,3 +5,5 @@ pub mod consent;
 pub mod gate;
 pub mod impact;
 pub mod restarts;
+#[cfg(test)]
+mod tests;
