@@ -337,4 +337,4 @@ impl Managed {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -11,7 +11,7 @@ use change::{Desired, Digest, Impact, Key, Kind, Live};
 use jiff::Timestamp;
 use serde_json::json;
 
-fn managed() -> Managed {
+pub(in crate::core) fn managed() -> Managed {
     let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
     let (desired, source) = (Desired::of(&json!({})), String::new());
     let object = DesiredObject {
