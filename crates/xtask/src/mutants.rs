@@ -26,19 +26,20 @@ use trial::Trial;
 /// them, such as `--package change` or `--file reads.rs`.
 pub(crate) fn run(program: &str, folder: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let workspace = Workspace::load()?;
-    let equivalents = Equivalents::parse(&workspace.read(equivalent::FILE)?)?;
     let packages = think_crates(&workspace);
-    let all = list(program, &workspace.root, &packages, &[])?;
+    // From here on the workspace may change.
+    let copy = Copy::of(&workspace, &Path::new(folder).join("mutants"))?;
+    let equivalents = Equivalents::parse(&copy.read(equivalent::FILE)?)?;
+    let all = list(program, &copy.root, &packages, &[])?;
     equivalents.check(&all)?;
     let is_package = |argument: &&str| ["-p", "--package"].iter().any(|option| argument.starts_with(option));
     let among = if arguments.iter().any(is_package) { &[] } else { packages.as_slice() };
-    let selected = list(program, &workspace.root, among, arguments)?;
-    let copy = Copy::of(&workspace, &Path::new(folder).join("mutants"))?;
+    let selected = list(program, &copy.root, among, arguments)?;
     let mut tested = Vec::new();
     for package in packages {
         let mutants: Vec<&Mutant> = selected.iter().filter(|mutant| mutant.package == package).collect();
         if !mutants.is_empty() {
-            tested.extend(Trial::new(package, &workspace, &copy, mutants).run()?);
+            tested.extend(Trial::new(package, &copy, mutants)?.run()?);
         }
     }
     let report = Report::of(&all, &tested, &equivalents);

@@ -43,6 +43,10 @@ impl Copy {
         Ok(Copy { root, target })
     }
 
+    pub(super) fn read(&self, file: &str) -> anyhow::Result<String> {
+        std::fs::read_to_string(self.root.join(file)).with_context(|| format!("could not read {file} in the copy"))
+    }
+
     pub(super) fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
         std::fs::write(self.root.join(file), text).with_context(|| format!("could not write {file} in the copy"))
     }

@@ -20,6 +20,8 @@ const MEMORY: u64 = 4 * 1024 * 1024;
 const LEAST_TIME: Duration = Duration::from_secs(10);
 /// Tests that take longer run after all others.
 const SLOW: Duration = Duration::from_millis(100);
+/// About what the tests of one run take together: the shorter it is, the sooner a loop is noticed.
+const RUN: Duration = Duration::from_secs(1);
 
 /// A program and its tests.
 pub(super) struct Program {
@@ -78,9 +80,6 @@ impl Program {
     }
 
     fn run(&self, mutant: Number, tests: &[&Test]) -> anyhow::Result<Fate> {
-        if tests.is_empty() {
-            return Ok(Fate::Missed);
-        }
         let limit = LEAST_TIME + 10 * tests.iter().map(|test| test.took).sum::<Duration>();
         let mut command = self.command(limit);
         command.env(CHOSEN, mutant.to_string()).args(["--exact", "--test-threads=1"]);
@@ -136,12 +135,25 @@ fn module(file: &str) -> String {
     path.replace('/', "::")
 }
 
-/// Tests that are likely to fail first, and slow ones last.
-fn in_order<'a>(tests: Vec<&'a Test>, module: &str) -> [Vec<&'a Test>; 3] {
+/// Runs of tests: those that are likely to fail first, and slow ones last.
+fn in_order<'a>(tests: Vec<&'a Test>, module: &str) -> Vec<Vec<&'a Test>> {
     let (slow, quick): (Vec<_>, Vec<_>) = tests.into_iter().partition(|test| test.took > SLOW);
     let is_near = |test: &&Test| test.name.strip_prefix(module).is_some_and(|rest| rest.starts_with("::"));
-    let (near, far) = quick.into_iter().partition(is_near);
-    [near, far, slow]
+    let (near, far): (Vec<_>, Vec<_>) = quick.into_iter().partition(is_near);
+    [near, far, slow].into_iter().flat_map(runs).collect()
+}
+
+fn runs(tests: Vec<&Test>) -> Vec<Vec<&Test>> {
+    let (mut runs, mut time) = (Vec::new(), RUN);
+    for test in tests {
+        if time >= RUN {
+            runs.push(Vec::new());
+            time = Duration::ZERO;
+        }
+        time += test.took;
+        runs.last_mut().into_iter().for_each(|run| run.push(test));
+    }
+    runs
 }
 
 #[cfg(test)]
@@ -173,10 +185,17 @@ mod tests {
     fn tests_beside_the_mutant_run_first_and_slow_ones_last() {
         let test =
             |name: &str, took| Test { name: name.into(), took: Duration::from_millis(took), called: BTreeSet::new() };
-        let tests = [test("a::tests::x", 1), test("a::tests::y", 900), test("ab::tests::z", 1)];
-        let names = in_order(tests.iter().collect(), "a")
-            .map(|tests| tests.into_iter().map(|test| test.name.as_str()).collect::<Vec<_>>());
-        assert_eq!(names, [["a::tests::x"], ["ab::tests::z"], ["a::tests::y"]]);
+        let tests = [
+            test("a::tests::x", 1),
+            test("a::tests::y", 900),
+            test("ab::tests::z", 1),
+            test("b::slow", 200),
+            test("c::slow", 2_000),
+        ];
+        let names = |run: Vec<&Test>| run.into_iter().map(|test| test.name.clone()).collect::<Vec<_>>().join(" ");
+        let runs: Vec<String> = in_order(tests.iter().collect(), "a").into_iter().map(names).collect();
+        assert_eq!(runs, ["a::tests::x", "ab::tests::z", "a::tests::y b::slow", "c::slow"]);
+        assert!(in_order(Vec::new(), "a").is_empty());
     }
 
     #[test]

@@ -4,7 +4,6 @@ use super::build::{Built, CompileError, Copy};
 use super::mutant::{Fate, Mutant};
 use super::program::Program;
 use super::rewrite::{Number, Owner, Rewritten, chooser, rewrite};
-use crate::workspace::Workspace;
 use anyhow::{Context, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,8 +13,9 @@ use std::time::Instant;
 /// The mutants of a crate and what is known of them.
 pub(super) struct Trial<'a> {
     package: &'a str,
-    workspace: &'a Workspace,
     copy: &'a Copy,
+    /// The files that contain mutants, and the root of the crate, as they are without one.
+    sources: BTreeMap<String, String>,
     mutants: BTreeMap<Number, &'a Mutant>,
     fates: BTreeMap<Number, Fate>,
     /// Those that are not part of the common program.
@@ -30,14 +30,11 @@ struct Common {
 }
 
 impl<'a> Trial<'a> {
-    pub(super) fn new(
-        package: &'a str,
-        workspace: &'a Workspace,
-        copy: &'a Copy,
-        mutants: Vec<&'a Mutant>,
-    ) -> Trial<'a> {
+    pub(super) fn new(package: &'a str, copy: &'a Copy, mutants: Vec<&'a Mutant>) -> anyhow::Result<Trial<'a>> {
+        let files = mutants.iter().map(|mutant| mutant.file.clone()).chain([root_of(package)]);
+        let sources = files.map(|file| copy.read(&file).map(|text| (file, text))).collect::<anyhow::Result<_>>()?;
         let (mutants, start) = ((1..).zip(mutants).collect(), Instant::now());
-        Trial { package, workspace, copy, mutants, fates: BTreeMap::new(), alone: BTreeSet::new(), start }
+        Ok(Trial { package, copy, sources, mutants, fates: BTreeMap::new(), alone: BTreeSet::new(), start })
     }
 
     /// Tests them all.
@@ -68,33 +65,27 @@ impl<'a> Trial<'a> {
     }
 
     /// Writes the mutants that are part of the common program.
-    fn write(&mut self) -> anyhow::Result<BTreeMap<&'a str, Rewritten>> {
-        let mut files: BTreeMap<&str, BTreeMap<Number, &Mutant>> = BTreeMap::new();
-        for (number, mutant) in &self.mutants {
-            let mutants = files.entry(&mutant.file).or_default();
-            if !self.fates.contains_key(number) && !self.alone.contains(number) {
-                mutants.insert(*number, mutant);
-            }
-        }
-        let root = format!("crates/{}/src/lib.rs", self.package);
-        self.copy.write(&root, &(self.workspace.read(&root)? + &chooser(self.mutants.len())))?;
+    fn write(&mut self) -> anyhow::Result<BTreeMap<String, Rewritten>> {
         let mut written = BTreeMap::new();
-        for (file, mutants) in files {
-            let rewritten =
-                rewrite(&self.workspace.read(file)?, &mutants).with_context(|| format!("{file}: could not rewrite"))?;
-            let end = if file == root { chooser(self.mutants.len()) } else { String::new() };
+        for (file, text) in &self.sources {
+            let is_part = |(number, mutant): &(&Number, &&Mutant)| {
+                mutant.file == *file && !self.fates.contains_key(number) && !self.alone.contains(number)
+            };
+            let mutants = self.mutants.iter().filter(is_part).map(|(number, mutant)| (*number, *mutant)).collect();
+            let rewritten = rewrite(text, &mutants).with_context(|| format!("{file}: could not rewrite"))?;
+            let end = if *file == root_of(self.package) { chooser(self.mutants.len()) } else { String::new() };
             self.copy.write(file, &format!("{}{end}", rewritten.text))?;
             self.alone.extend(&rewritten.alone);
-            written.insert(file, rewritten);
+            written.insert(file.clone(), rewritten);
         }
         Ok(written)
     }
 
     /// An error in the body of a mutant is due to the mutant. An error in an unchanged or boxed body is due to the choice of bodies.
-    fn drop_refused(&mut self, files: &BTreeMap<&str, Rewritten>, errors: &[CompileError]) -> anyhow::Result<()> {
+    fn drop_refused(&mut self, files: &BTreeMap<String, Rewritten>, errors: &[CompileError]) -> anyhow::Result<()> {
         let mut dropped = 0;
         for error in errors {
-            match error.places.iter().find_map(|(file, line)| owner(files.get(file.as_str())?, *line)) {
+            match error.places.iter().find_map(|(file, line)| owner(files.get(file)?, *line)) {
                 Some(Owner::Mutant(number)) => _ = self.fates.insert(number, Fate::Unviable),
                 Some(Owner::Boxed(number)) => _ = self.alone.insert(number),
                 Some(Owner::Function(first)) => {
@@ -137,19 +128,18 @@ impl<'a> Trial<'a> {
 
     /// Builds and tests the others one by one, with nothing else changed.
     fn test_alone(&mut self, program: &Program) -> anyhow::Result<()> {
-        let files: BTreeSet<&str> = self.mutants.values().map(|mutant| mutant.file.as_str()).collect();
-        for file in files.into_iter().chain([format!("crates/{}/src/lib.rs", self.package).as_str()]) {
-            self.copy.write(file, &self.workspace.read(file)?)?;
+        for (file, text) in &self.sources {
+            self.copy.write(file, text)?;
         }
         for (count, number) in self.alone.clone().into_iter().enumerate() {
             let mutant = self.mutants[&number];
-            let text = self.workspace.read(&mutant.file)?;
-            self.copy.write(&mutant.file, &mutant.apply(&text, 0..text.len()))?;
+            let text = &self.sources[&mutant.file];
+            self.copy.write(&mutant.file, &mutant.apply(text, 0..text.len()))?;
             let fate = match self.copy.build(self.package)? {
                 Built::Program(path) => program.rebuilt(&path).test(number, None, &mutant.file)?,
                 Built::Failed(_) => Fate::Unviable,
             };
-            self.copy.write(&mutant.file, &text)?;
+            self.copy.write(&mutant.file, text)?;
             self.fates.insert(number, fate);
             self.report(mutant, fate, count + 1);
         }
@@ -168,6 +158,10 @@ impl<'a> Trial<'a> {
     fn say(&self, what: &str) {
         println!("{} after {} s: {what}", self.package, self.start.elapsed().as_secs());
     }
+}
+
+fn root_of(package: &str) -> String {
+    format!("crates/{package}/src/lib.rs")
 }
 
 fn owner(file: &Rewritten, line: usize) -> Option<Owner> {
