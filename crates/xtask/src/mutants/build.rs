@@ -31,16 +31,21 @@ pub(super) struct CompileError {
 impl Copy {
     /// Copies the workspace. What an earlier copy has built is used again.
     pub(super) fn of(workspace: &Workspace, folder: &Path) -> anyhow::Result<Copy> {
-        let (root, target) = (folder.join("workspace"), folder.join("target"));
-        if root.exists() {
-            std::fs::remove_dir_all(&root).with_context(|| format!("could not remove {}", root.display()))?;
+        let copy = Copy::below(folder);
+        if copy.root.exists() {
+            std::fs::remove_dir_all(&copy.root).with_context(|| format!("could not remove {}", copy.root.display()))?;
         }
         for file in &workspace.files {
-            let to = root.join(file);
-            std::fs::create_dir_all(to.parent().unwrap_or(&root))?;
+            let to = copy.root.join(file);
+            std::fs::create_dir_all(to.parent().unwrap_or(&copy.root))?;
             std::fs::copy(workspace.root.join(file), &to).with_context(|| format!("could not copy {file}"))?;
         }
-        Ok(Copy { root, target })
+        Ok(copy)
+    }
+
+    /// The one in this folder.
+    pub(super) fn below(folder: &Path) -> Copy {
+        Copy { root: folder.join("workspace"), target: folder.join("target") }
     }
 
     pub(super) fn read(&self, file: &str) -> anyhow::Result<String> {

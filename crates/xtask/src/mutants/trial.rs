@@ -167,3 +167,6 @@ fn root_of(package: &str) -> String {
 fn owner(file: &Rewritten, line: usize) -> Option<Owner> {
     file.lines.iter().find(|(lines, _)| lines.contains(&line)).map(|(_, owner)| *owner)
 }
+
+#[cfg(test)]
+mod tests;
