@@ -117,6 +117,14 @@ fn records_that_somebody_emptied_after_a_restart_are_written_again() {
 }
 
 #[test]
+fn records_that_cannot_be_written_are_tried_again_with_growing_pauses() {
+    let mut bed = super::unstarted(&["kernel"]);
+    bed.fail_all(RECORDS, Fault::Transient);
+    let tries = bed.advance(HOUR).matches("RecordFailed").count();
+    assert!((10..30).contains(&tries), "{tries}");
+}
+
+#[test]
 fn creations_wait_for_the_records_and_go_ahead_as_soon_as_they_are_read() {
     let mut bed = super::unstarted(&["plain"]);
     bed.run_until(|command| matches!(command, Command::Query { .. }));
