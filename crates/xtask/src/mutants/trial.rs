@@ -47,7 +47,11 @@ impl<'a> Trial<'a> {
         let program = Program::learn(&common.path, &folder, &self.copy.root)?;
         self.test_common(&program, &common.functions)?;
         self.test_alone(&program)?;
-        Ok(self.mutants.into_iter().filter_map(|(number, mutant)| Some((mutant, *self.fates.get(&number)?))).collect())
+        let tested = self.mutants.iter().map(|(number, mutant)| match self.fates.get(number) {
+            Some(fate) => Ok((*mutant, *fate)),
+            None => bail!("{} was not tested", mutant.name),
+        });
+        tested.collect()
     }
 
     /// Builds the common program, without the mutants that the compiler refuses.
