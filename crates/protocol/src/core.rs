@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_does_not_tell_needs_no_thread_of_its_own() {
+    fn a_core_is_not_heavy_by_default() {
         assert!(!Idle.is_heavy(&[]));
     }
 }
