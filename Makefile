@@ -14,7 +14,7 @@ help:
 	@echo 'make bench    measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
 	@echo 'make faults   let everything go wrong between operator and server, one thing at a time, and plan for 50 random clusters (fifteen minutes)'
 	@echo 'make fuzz     try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
-	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (hours; MUTANTS="--package change" for one crate)'
+	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (half an hour; MUTANTS="--package change" for one crate)'
 
 demo: needs
 	@$(LOCKED) build

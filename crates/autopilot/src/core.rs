@@ -248,3 +248,32 @@ impl protocol::Core for Core {
         self.objects.backlog()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_large;
+    use change::{Key, Kind, Live, ManagedFields};
+    use protocol::{Body, Event, WatchEvent, WatchTarget, Written};
+    use serde_json::Value;
+
+    #[test]
+    fn an_event_that_brings_a_large_object_is_large() {
+        let key = || Key { kind: Kind::new("v1", "ConfigMap"), namespace: String::new(), name: "x".into() };
+        let live = |bytes: usize| Live { managed_fields: ManagedFields::new(&" ".repeat(bytes)), ..Live::default() };
+        let present = |live: Live| {
+            let (namespace, name, body) = (String::new(), "x".into(), Body::None);
+            let event = WatchEvent::Present { namespace, name, live, generation: 1, body };
+            Event::Watched(WatchTarget::of(&key()), event)
+        };
+        let written = |live: Live| Event::Written(key(), Ok(Written { live: Some(live), before: None }));
+        let events = |bytes: usize| {
+            [
+                present(live(bytes)),
+                Event::Refetched(key(), Ok(Some(live(bytes)))),
+                Event::Inspected(key(), Ok(Some((live(bytes), Value::Null)))),
+                written(live(bytes)),
+            ]
+        };
+        assert!(events(100_000).iter().all(is_large) && !events(100).iter().any(is_large) && !is_large(&Event::Tick));
+    }
+}

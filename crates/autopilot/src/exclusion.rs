@@ -94,7 +94,7 @@ fn options() -> serde_saphyr::Options {
 fn describe(error: &serde_saphyr::Error) -> String {
     let words = error.without_snippet().to_string();
     let words = words.split(", set DuplicateKeyPolicy").next().unwrap_or(&words);
-    match error.location().map(|place| place.line()).filter(|line| *line > 0) {
+    match error.location().map(|place| place.line()) {
         Some(line) => format!("line {line}: {}", words.split(" at line ").next().unwrap_or(words)),
         None => words.to_owned(),
     }

@@ -314,3 +314,17 @@ fn lost(dropped: &[(String, String)]) -> String {
 fn changed(changes: &Changes) -> String {
     if changes.is_empty() { "Nothing was changed".to_owned() } else { format!("Changed: {changes}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Drift, ObjectNotice};
+
+    #[test]
+    fn a_write_that_corrects_a_change_or_a_deletion_names_the_drift() {
+        let (actors, fields) = (vec!["them".to_owned()], vec![".data".to_owned()]);
+        let corrected = ObjectNotice::Corrected { actors: actors.clone(), fields: fields.clone() };
+        assert_eq!(corrected.drift(), Some(Drift::Changed { actors, fields }));
+        assert_eq!(ObjectNotice::Recreated { dropped: Vec::new() }.drift(), Some(Drift::Deleted));
+        assert_eq!(ObjectNotice::Applied.drift(), None);
+    }
+}

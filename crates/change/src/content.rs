@@ -103,7 +103,7 @@ impl Changes {
     pub fn add_whole(&mut self, fields: &[Pointer], wanted: &Value, live: &Value) {
         for field in fields {
             let path = format!(".{}", field.steps().join("."));
-            if !self.0.iter().any(|change| change.path.starts_with(&path)) {
+            if !self.0.iter().any(|change| is_at_or_below(&change.path, &path)) {
                 let pointer = field.to_string();
                 let digest = Digest::of(&json!([wanted.pointer(&pointer), live.pointer(&pointer)]));
                 self.0.push(Change { path, values: None, digest });
@@ -112,11 +112,9 @@ impl Changes {
     }
 }
 
-/// Whether a value is wanted and not so, whatever else is there.
-pub(crate) fn differs(wanted: &Value, live: Option<&Value>) -> bool {
-    let mut comparison = Comparison { lists_whole: false, path: String::new(), changes: Vec::new() };
-    comparison.compare(wanted, live, Place::default());
-    !comparison.changes.is_empty()
+/// Whether a path leads to a field or to a part of it: `.spec.type` is no part of `.spec.t`.
+fn is_at_or_below(path: &str, field: &str) -> bool {
+    path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 struct Comparison {
@@ -193,6 +191,7 @@ pub fn merged(live: &Value, wanted: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::changes;
+    use crate::fields::pointer::Pointer;
     use serde_json::{Value, json};
 
     #[test]
@@ -226,5 +225,25 @@ mod tests {
     fn an_apply_merges_maps_and_replaces_lists() {
         let (live, wanted) = (json!({"a": {"b": 1, "c": [1]}, "d": 1}), json!({"a": {"c": [2], "e": 3}}));
         assert_eq!(super::merged(&live, &wanted), json!({"a": {"b": 1, "c": [2], "e": 3}, "d": 1}));
+    }
+
+    #[test]
+    fn an_empty_list_that_is_not_there_is_no_change_and_any_other_list_is() {
+        let changed = |list: Value| changes(&json!({"spec": {"list": list}}), &json!({"spec": {}}), false).0.len();
+        assert_eq!((changed(json!([])), changed(json!([1]))), (0, 1));
+    }
+
+    #[test]
+    fn a_field_that_changes_as_a_whole_is_added_unless_one_of_its_parts_is_a_change() {
+        let wanted = json!({"spec": {"selector": {"a": 1}, "sel": {"a": 1}, "type": "B", "list": [{"a": 2}]}});
+        let live =
+            json!({"spec": {"selector": {"a": 2, "b": 2}, "sel": {"a": 1, "b": 2}, "type": "A", "list": [{"a": 1}]}});
+        let mut found = changes(&wanted, &live, false);
+        let before = found.clone();
+        found.add_whole(&["selector", "type", "list"].map(|field| Pointer::of(["spec", field])), &wanted, &live);
+        assert_eq!(found, before, "what is below them is a change");
+        found.add_whole(&[Pointer::of(["spec", "sel"])], &wanted, &live);
+        assert_eq!(found.0.len(), before.0.len() + 1);
+        assert_eq!((found.0[3].path.as_str(), &found.0[3].values), (".spec.sel", &None));
     }
 }

@@ -24,3 +24,33 @@ pub trait Core {
     /// How many writes are in flight or due: Kubernetes events are published once there are none.
     fn backlog(&self) -> usize;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Core;
+    use crate::{Command, Event};
+    use change::{Moment, Now};
+
+    struct Idle;
+
+    impl Core for Idle {
+        type Notice = ();
+
+        fn handle(&mut self, _: Vec<Event>, _: Now) -> Vec<Command<()>> {
+            Vec::new()
+        }
+
+        fn wake_at(&self) -> Option<Moment> {
+            None
+        }
+
+        fn backlog(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn a_core_is_not_heavy_by_default() {
+        assert!(!Idle.is_heavy(&[]));
+    }
+}

@@ -20,7 +20,7 @@ const USAGE: &str = "usage: cargo xtask gen            write all generated files
        cargo xtask gen-pack DIR   write an asset pack of realistic size, for benchmarks and tests
        cargo xtask fuzz SECONDS   run every property test of the THINK crates for this long
        cargo xtask mutants PROGRAM DIR [ARGUMENT...]
-                                  run this cargo-mutants over the THINK crates, with its logs in a folder";
+                                  test the mutants of the THINK crates that this cargo-mutants lists, below a folder";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

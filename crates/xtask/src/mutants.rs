@@ -1,55 +1,62 @@
-//! Changes the THINK crates in small ways, one at a time, with cargo-mutants, and reports the changes that no test notices.
+//! Changes the THINK crates in small ways, one at a time, as cargo-mutants proposes, and reports the changes that no test notices.
+//!
+//! cargo-mutants builds the tests once for each mutant, which takes hours. Here one program contains nearly all mutants of a crate.
 
+mod build;
 mod equivalent;
+mod functions;
 mod mutant;
+mod program;
 mod report;
+mod rewrite;
+mod trial;
 
 use crate::layers::{LAYERS, Role};
 use crate::workspace::Workspace;
 use anyhow::{Context, bail};
+use build::Copy;
 use equivalent::Equivalents;
-use mutant::{Mutant, Outcomes};
+use mutant::Mutant;
 use report::Report;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use trial::Trial;
 
-/// Few cases for each property test, and always the same ones: a mutant that only other cases find needs a test of its own.
-const PROPERTY_TESTS: [(&str, &str); 2] = [("PROPTEST_CASES", "16"), ("PROPTEST_RNG_SEED", "1")];
-/// What cargo-mutants exits with if it tested all mutants: all caught, some missed, some with a timeout.
-const TESTED: [i32; 3] = [0, 2, 3];
-
-/// Runs this cargo-mutants with these arguments, writes its logs to a folder, and prints what was found. All THINK crates are tested unless
-/// the arguments name a package.
+/// Tests the mutants that this cargo-mutants lists, builds them below a folder, and prints what was found. The arguments select some of
+/// them, such as `--package change` or `--file reads.rs`.
 pub(crate) fn run(program: &str, folder: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let workspace = Workspace::load()?;
-    let equivalents = Equivalents::parse(&workspace.read(equivalent::FILE)?)?;
-    let all = think_crates(&workspace);
-    let listed = command(program, &workspace.root, &all).args(["--list", "--json"]).stderr(Stdio::inherit()).output();
-    let listed = listed.with_context(|| format!("could not run {program}"))?;
-    let mutants: Vec<Mutant> =
-        serde_json::from_slice(&listed.stdout).context("could not parse the list of cargo-mutants")?;
-    equivalents.check(&mutants)?;
+    let packages = think_crates(&workspace);
+    // From here on the workspace may change.
+    let copy = Copy::of(&workspace, &Path::new(folder).join("mutants"))?;
+    let equivalents = Equivalents::parse(&copy.read(equivalent::FILE)?)?;
+    let all = list(program, &copy.root, &packages, &[])?;
+    equivalents.check(&all)?;
     let is_package = |argument: &&str| ["-p", "--package"].iter().any(|option| argument.starts_with(option));
-    let packages = if arguments.iter().any(is_package) { &[] } else { all.as_slice() };
-    let mut tests = command(program, &workspace.root, packages);
-    let status = tests.args(["--output", folder]).args(arguments).status().context("could not run cargo-mutants")?;
-    if !status.code().is_some_and(|code| TESTED.contains(&code)) {
-        bail!("cargo-mutants failed; its logs are in {folder}/mutants.out");
+    let among = if arguments.iter().any(is_package) { &[] } else { packages.as_slice() };
+    let selected = list(program, &copy.root, among, arguments)?;
+    let mut tested = Vec::new();
+    for package in packages {
+        let mutants: Vec<&Mutant> = selected.iter().filter(|mutant| mutant.package == package).collect();
+        if !mutants.is_empty() {
+            tested.extend(Trial::new(package, &copy, mutants)?.run()?);
+        }
     }
-    let outcomes = Path::new(folder).join("mutants.out/outcomes.json");
-    let outcomes = std::fs::read(&outcomes).with_context(|| format!("could not read {}", outcomes.display()))?;
-    let outcomes: Outcomes = serde_json::from_slice(&outcomes).context("could not parse the outcomes")?;
-    let report = Report::of(&mutants, &outcomes.tested(), &equivalents);
+    let report = Report::of(&all, &tested, &equivalents);
     print!("{report}");
     report.check()
 }
 
-fn command(program: &str, root: &Path, packages: &[&str]) -> Command {
+/// The mutants of these packages, or those that the arguments select.
+fn list(program: &str, root: &Path, packages: &[&str], arguments: &[&str]) -> anyhow::Result<Vec<Mutant>> {
     let mut command = Command::new(program);
-    command.arg("mutants").args(packages.iter().flat_map(|name| ["--package", name])).current_dir(root);
-    // Mutants are built in a copy of the sources, in a target folder of its own.
-    command.envs(PROPERTY_TESTS).env_remove("CARGO_TARGET_DIR");
-    command
+    command.args(["mutants", "--list", "--json"]).args(packages.iter().flat_map(|name| ["--package", name]));
+    let listed = command.args(arguments).current_dir(root).stderr(Stdio::inherit()).output();
+    let listed = listed.with_context(|| format!("could not run {program}"))?;
+    if !listed.status.success() {
+        bail!("{program} failed to list mutants");
+    }
+    serde_json::from_slice(&listed.stdout).context("could not parse the list of cargo-mutants")
 }
 
 fn think_crates(workspace: &Workspace) -> Vec<&'static str> {

@@ -200,25 +200,4 @@ impl Discovery {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{CrdChange, Discovery};
-    use catalog::{Catalog, Files};
-    use std::collections::BTreeMap;
-
-    #[test]
-    fn only_a_change_of_a_crd_that_matters_makes_us_ask() {
-        let assets = "assets: [{name: a, path: active/a.yaml, install: always, gate_crd: gates.needed.io}]";
-        let files = BTreeMap::from([
-            ("active/metadata.yaml".to_owned(), format!("{assets}\nexcluded_assets: [a]\n").into_bytes()),
-            ("active/a.yaml".to_owned(), b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n".to_vec()),
-        ]);
-        let mut discovery = Discovery::new(&Catalog::load(Files::new(files)).unwrap());
-        let mut observe = |name: &str, is_deleting: bool| discovery.observe(name, 1, is_deleting, true);
-        assert_eq!(observe("others.other.io", false), CrdChange::None, "nothing needs its group");
-        assert_eq!(observe("others.other.io", true), CrdChange::None);
-        assert_eq!(observe("gates.needed.io", false), CrdChange::MayBeServed);
-        assert_eq!(observe("gates.needed.io", false), CrdChange::MayBeServed, "it is not served yet");
-        assert_eq!(observe("gates.needed.io", true), CrdChange::Deleted);
-        assert!(discovery.unsure && discovery.present.is_empty(), "a CRD that nothing needs is not remembered");
-    }
-}
+mod tests;

@@ -64,7 +64,7 @@ impl Core {
         for query in self.queries.all() {
             let target = target_of(&query);
             if self.discovery.kinds.find(&target.kind).is_none() {
-                self.is_stale |= self.facts.answers.insert(query, Answer::Absent) != Some(Answer::Absent);
+                self.facts.answers.insert(query, Answer::Absent);
             } else if !self.watches.is_open(&target) {
                 self.watch(&target, Content::Metadata);
             }

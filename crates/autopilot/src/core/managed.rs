@@ -343,46 +343,4 @@ impl Managed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Known, Managed};
-    use crate::evaluate::DesiredObject;
-    use change::{Desired, Impact, Key, Kind, Live};
-    use jiff::Timestamp;
-    use serde_json::json;
-
-    fn managed() -> Managed {
-        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
-        let (desired, source) = (Desired::of(&json!({})), String::new());
-        let object = DesiredObject {
-            key,
-            desired,
-            impact: Impact::Low,
-            source,
-            never_pruned: false,
-            documents: Vec::new(),
-            read: None,
-        };
-        Managed::new("a".into(), 0, object)
-    }
-
-    #[test]
-    fn older_metadata_never_replaces_newer() {
-        let live = |version: &str| Live { uid: "u".into(), resource_version: version.into(), ..Live::default() };
-        let mut object = managed();
-        object.observe(live("10"));
-        object.observe(live("9"));
-        assert!(matches!(&object.live, Known::Present(seen) if seen.resource_version == "10"));
-        object.observe_absent(Some(12), Timestamp::UNIX_EPOCH);
-        object.observe(live("11"));
-        assert!(matches!(&object.live, Known::Absent(_)), "the answer to a write arrives after the deletion");
-        object.observe(live("13"));
-        assert!(matches!(&object.live, Known::Present(_)));
-        object.observe_absent(Some(12), Timestamp::UNIX_EPOCH);
-        assert!(matches!(&object.live, Known::Present(_)), "an old deletion is ignored");
-        object.observe_read(Some(11), Some(live("12")), Timestamp::UNIX_EPOCH);
-        object.observe_read(Some(11), None, Timestamp::UNIX_EPOCH);
-        assert!(matches!(&object.live, Known::Present(seen) if seen.resource_version == "13"), "the watch was faster");
-        object.observe_read(Some(13), Some(live("5")), Timestamp::UNIX_EPOCH);
-        assert!(matches!(&object.live, Known::Present(seen) if seen.resource_version == "5"), "a read counts");
-    }
-}
+pub(super) mod tests;

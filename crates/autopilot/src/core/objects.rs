@@ -132,11 +132,30 @@ impl Objects {
 #[cfg(test)]
 mod tests {
     use super::{Objects, SLOW, WRITES_AT_A_TIME};
+    use crate::budget::Budget;
     use crate::core::managed::Managed;
+    use crate::core::managed::tests::managed;
+    use crate::core::records::Records;
     use crate::evaluate::DesiredObject;
     use change::{Desired, Impact, Key, Kind, Moment};
     use serde_json::json;
     use std::time::Duration;
+
+    #[test]
+    fn recorded_budgets_are_taken_by_objects_without_one_and_all_are_due() {
+        let (mut objects, mut records) = (Objects::default(), Records::new("n"));
+        let object = managed();
+        let (key, now) = (object.object.key.clone(), jiff::Timestamp::UNIX_EPOCH);
+        objects.insert(object);
+        let left = Budget::full(now).spend(now).unwrap();
+        records.spend(&key, left);
+        objects.take_recorded(&records);
+        assert_eq!(objects.get(&key).unwrap().recreation, Some(left));
+        assert_eq!(objects.next_ready(Moment::default()), Some(key.clone()));
+        records.spend(&key, left.spend(now).unwrap());
+        objects.take_recorded(&records);
+        assert_eq!(objects.get(&key).unwrap().recreation, Some(left), "what is known here is newer");
+    }
 
     #[test]
     fn writes_that_hang_keep_no_other_waiting() {

@@ -138,3 +138,6 @@ impl Orphans {
         found.filter_map(|key| Some((key.clone(), self.unwanted.get(key)?.clone()))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,3 +80,21 @@ fn name_of(query: &Query) -> Option<&str> {
         Query::List { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Queries;
+    use catalog::Query;
+
+    #[test]
+    fn a_query_is_in_flight_once_and_repeated_if_it_was_wanted_meanwhile() {
+        let (mut queries, query) = (Queries::default(), Query::Crd { name: "a.io".into() });
+        assert!(!queries.is_asked(&query) && queries.add(&query) && queries.is_asked(&query) && !queries.add(&query));
+        assert!(queries.begin(&query));
+        assert!(!queries.end(&query), "nobody wanted it meanwhile");
+        assert!(queries.begin(&query));
+        assert!(!queries.begin(&query), "it is in flight");
+        assert!(queries.end(&query));
+        assert!(!queries.end(&query), "it is not in flight");
+    }
+}

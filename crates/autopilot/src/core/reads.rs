@@ -61,9 +61,8 @@ impl Core {
         }
         match self.discovery.kinds.find(&query.kind()) {
             Some(served) => self.commands.push(Command::Query { query, served }),
-            // Where nobody can look, nothing is known to be absent.
-            None if query == self.records.query() => self.answered(query, Answer::Unknown),
-            None => self.answered(query, Answer::Absent),
+            // Where nobody can look, no record is known to be absent; what a template asks about is.
+            None => self.answered(query, Answer::Unknown),
         }
     }
 

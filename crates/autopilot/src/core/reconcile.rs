@@ -238,3 +238,6 @@ fn has_all(object: &Managed, effect: &Effect) -> bool {
     let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
     claim.fields().covers(&applied) && ours.into_iter().all(is_same)
 }
+
+#[cfg(test)]
+mod tests;

@@ -269,7 +269,7 @@ fn entry(key: &Key) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Records;
+    use super::{DELETION, Records, entry};
     use crate::budget::Budget;
     use catalog::Answer;
     use change::{Digest, Key, Kind};
@@ -316,6 +316,21 @@ mod tests {
         }
         records.read(&found("u", &used(4)));
         assert_eq!((records.used(&key()), records.changes), (4, 1));
+    }
+
+    #[test]
+    fn an_approved_deletion_is_forgotten_once_it_is_done() {
+        let mut records = Records::new("n");
+        records.approve_deletion(&key(), "u", Digest::of(&json!(1)));
+        assert_eq!(records.approved_deletion(&key(), "u"), Some(&Digest::of(&json!(1))));
+        records.end_deletion(&key());
+        assert_eq!(records.approved_deletion(&key(), "u"), None);
+    }
+
+    #[test]
+    fn the_longest_entry_is_as_long_as_a_configmap_allows() {
+        let long = Key { name: "x".repeat(300), ..key() };
+        assert_eq!(format!("{DELETION}{}", entry(&long)).len(), 253);
     }
 
     #[test]

@@ -110,3 +110,6 @@ fn shown_state(object: &Managed, decision: &Decision) -> Option<State> {
         (None, _, _) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

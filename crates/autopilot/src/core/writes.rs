@@ -121,8 +121,24 @@ impl Writes {
 
 #[cfg(test)]
 mod tests {
-    use super::Writes;
+    use super::{MOST_UNANSWERED, Writes};
+    use crate::budget::Budget;
+    use jiff::Timestamp;
     use std::time::Duration;
+
+    #[test]
+    fn the_last_applies_without_an_answer_are_remembered_each_once() {
+        let budgets: Vec<Budget> =
+            (0..).map_while(|second| Timestamp::from_second(second).ok()).map(Budget::full).take(9).collect();
+        let remembered = |budgets: &[Budget]| {
+            let mut writes = Writes::default();
+            budgets.iter().for_each(|budget| writes.add_unanswered(*budget, None));
+            writes.unanswered.iter().map(|(budget, _)| *budget).collect::<Vec<_>>()
+        };
+        assert_eq!(remembered(&[budgets[0], budgets[1], budgets[0]]), budgets[..2]);
+        assert_eq!(remembered(&budgets[..MOST_UNANSWERED]), budgets[..MOST_UNANSWERED]);
+        assert_eq!(remembered(&budgets[..=MOST_UNANSWERED]), budgets[1..=MOST_UNANSWERED]);
+    }
 
     #[test]
     fn an_object_the_server_refuses_costs_few_requests_in_its_first_minute() {

@@ -106,6 +106,38 @@ fn records_that_somebody_emptied_are_written_again_within_an_hour() {
 }
 
 #[test]
+fn records_that_somebody_emptied_after_a_restart_are_written_again() {
+    let mut bed = started(&["kernel"]);
+    bed.approve(KERNEL);
+    bed.settle();
+    let before = bed.value(RECORDS, "/data");
+    bed.restart();
+    bed.settle();
+    empty_records(&mut bed, |_| true);
+    bed.advance(HOUR + SECOND);
+    assert_eq!(bed.value(RECORDS, "/data"), before);
+}
+
+#[test]
+fn records_that_cannot_be_written_are_tried_again_with_growing_pauses() {
+    let mut bed = super::unstarted(&["kernel"]);
+    bed.fail_all(RECORDS, Fault::Transient);
+    let tries = bed.advance(HOUR).matches("RecordFailed").count();
+    assert!((10..30).contains(&tries), "{tries}");
+}
+
+#[test]
+fn creations_wait_for_the_records_and_go_ahead_as_soon_as_they_are_read() {
+    let mut bed = super::unstarted(&["plain"]);
+    bed.run_until(|command| matches!(command, Command::Query { .. }));
+    bed.fail_reads(1);
+    bed.advance(9 * SECOND);
+    assert!(bed.stored(super::PLAIN).is_none());
+    bed.advance(SECOND);
+    assert!(bed.stored(super::PLAIN).is_some());
+}
+
+#[test]
 fn a_question_that_depends_on_lost_records_is_asked_again() {
     for replaces in [false, true] {
         let mut bed = started(&["kernel"]);
@@ -425,6 +457,19 @@ fn a_watch_that_fails_from_the_start_holds_no_few_deletions() {
     bed.annotate(HCO, "autopilot=plain");
     let lines = bed.advance(HOUR);
     assert_eq!(left(&bed), 1, "{lines}");
+}
+
+#[test]
+fn deletions_are_few_up_to_five_with_those_that_may_still_be_found() {
+    for (config_maps, expected) in [(4, 1), (5, 6)] {
+        let mut bed = many(config_maps, 1, false);
+        bed.restart();
+        bed.silent.insert("Service".into());
+        bed.advance(HOUR);
+        bed.annotate(HCO, "autopilot=plain");
+        let lines = bed.advance(HOUR);
+        assert_eq!(left(&bed), expected, "{lines}");
+    }
 }
 
 #[test]

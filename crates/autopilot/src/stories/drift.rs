@@ -269,6 +269,10 @@ fn an_unseen_change_of_what_restarts_nodes_waits_for_approval() {
     bed.settle();
     assert_ne!(bed.value(KERNEL, ARGUMENTS), json!(["theirs"]));
     bed.expect_silence();
+    apply_unseen(&mut bed, KERNEL, ARGUMENTS, &json!(["theirs"]));
+    bed.verify();
+    bed.settle();
+    assert_eq!(bed.value(KERNEL, ARGUMENTS), json!(["theirs"]), "the approval is used");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use crate::testing::bed::HCO;
 use crate::testing::requests::Fault;
 use crate::testing::watching::OpenWatch;
 use expect_test::expect;
+use protocol::{Event, WatchEvent, WatchTarget};
 use serde_json::json;
+
 #[test]
 fn what_changes_while_a_watch_is_lost_is_found_by_the_next_list() {
     let mut bed = started(&["plain", "asking"]);
@@ -246,4 +248,15 @@ fn an_object_that_is_missing_after_a_restore_was_deleted_by_nobody() {
     let lines = bed.settle();
     assert!(lines.contains("AssetApplied ConfigMap virt/plain") && !lines.contains("somebody deleted it"), "{lines}");
     bed.expect_silence();
+}
+
+#[test]
+fn a_watch_that_is_lost_because_its_kind_is_not_served_asks_what_is_served() {
+    let discoveries = |is_unserved: bool| {
+        let mut bed = started(&["plain"]);
+        let target = WatchTarget { kind: bed.server.kind_called("ConfigMap"), namespace: "virt".into() };
+        bed.handle(vec![Event::Watched(target, WatchEvent::Lost { why: "not found".into(), is_unserved })]);
+        bed.advance_verbosely(HOUR).matches("discover").count()
+    };
+    assert_eq!((discoveries(false), discoveries(true)), (0, 1));
 }

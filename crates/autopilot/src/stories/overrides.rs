@@ -244,3 +244,16 @@ fn overrides_in_other_words_or_without_effect_are_no_reason_for_a_write() {
     bed.settle();
     assert_eq!(bed.moves(), 5, "three were created, one was patched, and the records were written");
 }
+
+#[test]
+fn a_patch_below_a_field_that_the_object_does_not_have_is_refused() {
+    let bare = crate::testing::pack::Pack::default().asset(
+        "bare",
+        "install: always",
+        &crate::testing::pack::config_map("bare", ""),
+    );
+    let mut bed = super::settled(bare);
+    bed.annotate("ConfigMap virt/bare", r#"patch=[{"op": "add", "path": "/data/a", "value": "1"}]"#);
+    let lines = bed.settle();
+    assert!(lines.contains("patch refused") && bed.value("ConfigMap virt/bare", "/data").is_null(), "{lines}");
+}

@@ -461,3 +461,16 @@ fn an_object_whose_creation_had_no_answer_is_pruned() {
         assert!(bed.stored(SERVICE).is_none(), "nobody wants it");
     }
 }
+
+#[test]
+fn the_watch_of_a_kind_is_closed_with_its_last_object() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: virt}\nspec: {clusterIP: None}\n";
+    let mut bed = super::settled(Pack::default().asset("s", &super::on_request("s"), service));
+    bed.annotate(HCO, "enable-s=true");
+    bed.settle();
+    let is_watched = |bed: &TestBed| bed.watches.keys().any(|target| target.kind.kind == "Service");
+    assert!(is_watched(&bed));
+    bed.annotate(HCO, "enable-s-");
+    bed.settle();
+    assert!(bed.stored("Service virt/s").is_none() && !is_watched(&bed));
+}

@@ -130,3 +130,31 @@ fn a_template_that_asks_too_much_is_stopped() {
     .assert_eq(&bed.settle());
     bed.expect_silence();
 }
+
+#[test]
+fn a_template_may_ask_for_our_own_records() {
+    let data = "data: {color: '{{ getConfigMapData \"virt\" \"virt-platform-autopilot-state\" \"color\" }}'}";
+    let mut bed = TestBed::of(Pack::default().asset("one", ALWAYS, &pack::config_map("one", data)));
+    bed.create("person", &config_map("virt-platform-autopilot-state", &json!({"color": "red"})));
+    bed.settle();
+    assert_eq!(bed.value("ConfigMap virt/one", "/data/color"), "red");
+    bed.edit("person", "ConfigMap virt/virt-platform-autopilot-state", &json!({"data": {"color": "blue"}}));
+    bed.settle();
+    assert_eq!(bed.value("ConfigMap virt/one", "/data/color"), "blue");
+    bed.expect_silence();
+}
+
+#[test]
+fn a_crd_is_asked_about_again_when_its_generation_changes() {
+    let name = crate::testing::bed::MACHINE_CONFIGS.name();
+    let data = format!("data: {{has: '{{{{ crdHasEnum {name:?} \"spec.mode\" \"auto\" }}}}'}}");
+    let mut bed = TestBed::of(Pack::default().asset("one", ALWAYS, &pack::config_map("one", &data)));
+    bed.advance(HOUR);
+    let crd = format!("CustomResourceDefinition {name}");
+    let mut asked = |change: &serde_json::Value| {
+        bed.edit("person", &crd, change);
+        bed.advance_verbosely(SECOND).matches("query").count()
+    };
+    assert_eq!(asked(&json!({"metadata": {"labels": {"a": "b"}}})), 0);
+    assert_eq!(asked(&json!({"spec": {"preserveUnknownFields": false}})), 1);
+}

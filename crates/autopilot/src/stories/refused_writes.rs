@@ -323,3 +323,15 @@ fn a_new_object_with_a_key_twice_is_refused_and_not_repaired() {
     "#]]
     .assert_eq(&bed.advance(3 * SECOND));
 }
+
+#[test]
+fn another_desired_state_is_tried_at_once_although_the_last_one_was_refused() {
+    let mut bed = super::started(&["plain"]);
+    bed.fail_next(super::PLAIN, Fault::Refused(403, "forbidden"));
+    bed.edit("kubectl-edit", super::PLAIN, &json!({"data": {"level": "9"}}));
+    bed.settle();
+    assert_eq!(bed.value(super::PLAIN, "/data/level"), "9");
+    bed.annotate(super::PLAIN, r#"patch=[{"op": "replace", "path": "/data/level", "value": "7"}]"#);
+    bed.settle();
+    assert_eq!(bed.value(super::PLAIN, "/data/level"), "7");
+}

@@ -175,3 +175,21 @@ fn only_what_would_be_written_is_tried_and_only_once() {
     observer.restore_watch("ConfigMap");
     assert!(!observer.settle_verbosely().contains("preview"), "it was tried already");
 }
+
+#[test]
+fn a_list_item_with_another_key_is_repaired_in_our_objects_and_refused_in_those_of_others() {
+    let mut bed = unstarted(&["plain"]);
+    bed.fail_all(PLAIN, Fault::KeyChanged);
+    for is_ours in [false, true] {
+        let object = config_map("plain", &json!({"level": "9"}));
+        match is_ours {
+            false => bed.create("person", &object),
+            true => bed.inherit(object),
+        }
+        let expected = match is_ours {
+            false => "plain (ConfigMap virt/plain) failed: the API server refused it: injected\n",
+            true => "plain (ConfigMap virt/plain) to be applied: it differs from what is wanted\n",
+        };
+        assert_eq!(bed.status(), expected);
+    }
+}

@@ -296,3 +296,35 @@ fn a_deletion_that_fails_is_shown_as_failed() {
     });
     assert_eq!(shown, Some(State::TombstoneFailed));
 }
+
+/// The states of an object that were reported for metrics.
+fn states(bed: &TestBed, key: &str) -> Vec<String> {
+    let key = bed.key(key);
+    let states = bed.notices.iter().filter_map(|notice| match notice {
+        Notice::State(of, state) if *of == key => Some(format!("{state:?}")),
+        _ => None,
+    });
+    states.collect()
+}
+
+#[test]
+fn metrics_show_an_absent_tombstone_once_and_a_deleted_one_as_absent() {
+    let mut bed = with_old(|_| {});
+    bed.settle();
+    bed.annotate(HCO, "color=red");
+    bed.settle();
+    assert_eq!(states(&bed, OLD), ["TombstoneAbsent"]);
+    let mut bed = with_old(|bed| bed.create_as_former_release(old()));
+    bed.settle();
+    assert_eq!(states(&bed, OLD), ["TombstoneAbsent", "Forgotten", "TombstoneAbsent"]);
+}
+
+#[test]
+fn metrics_show_an_object_that_was_pruned_as_forgotten() {
+    let mut bed = super::started(&["opted"]);
+    bed.annotate(HCO, "enable-opted=true");
+    bed.settle();
+    bed.annotate(HCO, "enable-opted-");
+    bed.settle();
+    assert_eq!(states(&bed, super::OPTED), ["InSync", "Forgotten"]);
+}

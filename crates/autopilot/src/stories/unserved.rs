@@ -1,7 +1,7 @@
 //! Kinds that the server does not serve, where only a query or a render shows that they are needed.
 
 use super::SECOND;
-use crate::testing::bed::TestBed;
+use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::{ALWAYS, Pack, config_map};
 use crate::testing::serving::Crd;
 use expect_test::expect;
@@ -35,6 +35,22 @@ fn what_is_looked_up_in_a_kind_that_is_not_served_does_not_exist_until_it_is() {
     .assert_eq(&bed.advance(SECOND * 10));
     assert_eq!(bed.value("ConfigMap virt/asking", "/data/x"), "true");
     bed.expect_silence();
+}
+
+#[test]
+fn what_is_looked_up_while_the_server_lags_behind_a_new_crd_does_not_exist() {
+    let data = "data: {x: '{{ with index .HCO.GetAnnotations \"platform.kubevirt.io/ask\" }}\
+        {{ objectExists . \"virt\" \"p\" }}{{ end }}'}";
+    let mut bed = super::settled(Pack::default().asset("asking", ALWAYS, &config_map("asking", data)));
+    let (kind, metadata) = ("CustomResourceDefinition", json!({"name": PROMETHEUSES.name()}));
+    bed.create(
+        "installer",
+        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": {}}),
+    );
+    bed.settle();
+    bed.annotate(HCO, "ask=Prometheus");
+    bed.advance(SECOND);
+    assert_eq!(bed.value("ConfigMap virt/asking", "/data/x"), "false");
 }
 
 #[test]

@@ -148,12 +148,8 @@ impl Editor<'_> {
 
     /// Inserts lines behind the last line of a block that is neither empty nor a comment.
     fn insert(&mut self, block: Block, text: String) {
-        let at = match self.last_content(block.first, block.end) {
-            Some(last) => last + 1,
-            // A map without keys yet: at the top behind the comments, below a key right behind it.
-            None if block.first == 0 => block.end,
-            None => block.first,
-        };
+        // A map without keys yet ends at the top behind the comments, and below a key right behind it.
+        let at = self.last_content(block.first, block.end).map_or(block.end, |last| last + 1);
         if let Some(before) = at.checked_sub(1).and_then(|before| self.lines.get_mut(before))
             && !before.ends_with('\n')
         {

@@ -175,6 +175,74 @@ fn every_comment_of_others_stays() {
 }
 
 #[test]
+fn a_value_is_replaced_with_all_its_lines() {
+    let edits = |text: &str| edited(text, &["k"], &json!(5));
+    for (text, expected) in [
+        ("a: 1\nk: 1\n", "a: 1\nk: 5\n"),
+        ("k:\n- 1\n- 2\nb: 1\n", "k: 5\nb: 1\n"),
+        ("k:\n-\n  a: 1\nb: 1\n", "k: 5\nb: 1\n"),
+        ("k: |\n  x\n\n    y\nb: 1\n", "k: 5\nb: 1\n"),
+        ("k: |\n\n  x\nb: 1\n", "k: 5\nb: 1\n"),
+        ("k: \"a # b\" # why\n", "k: 5 # why\n"),
+        ("k: |\n    x\n  # why\nb: 2\n", "refused: there are comments inside of a value"),
+        ("'k''s': 1\n", "'k''s': 1\nk: 5\n"),
+    ] {
+        assert_eq!(edits(text), expected, "{text:?}");
+    }
+    assert_eq!(edited("\"a: b\": 1\n", &["a: b"], &json!(5)), "\"a: b\": 5\n");
+}
+
+#[test]
+fn what_is_in_the_way_of_a_map_is_replaced_by_it() {
+    let text = "a: 1\nk: 1 # why\n";
+    assert_eq!(edited(text, &["k", "l"], &json!(5)), "a: 1\nk: # why\n  l: 5\n");
+    assert_eq!(edited(text, &["k", "l", "m", "o"], &json!(5)), "a: 1\nk: # why\n  l:\n    m:\n      o: 5\n");
+    let nothing = "a: 1\nk: null # why\n";
+    assert_eq!(edited(nothing, &["k", "l"], &json!(5)), "a: 1\nk: # why\n  l: 5\n");
+    assert_eq!(edited("a: 1\nk:\n# end\n", &["k", "l"], &json!(5)), "a: 1\nk:\n  l: 5\n# end\n");
+}
+
+#[test]
+fn a_map_that_is_wanted_empty_may_have_keys_of_others() {
+    assert_eq!(edited("", &["k"], &json!({})), "k: {}\n");
+    assert_eq!(edited("k: 1\n", &["k"], &json!({})), "k: {}\n");
+    assert_eq!(edited("k:\n  theirs: 1\n", &["k"], &json!({})), "unchanged");
+}
+
+#[test]
+fn a_key_is_quoted_if_it_is_no_word() {
+    for (key, written) in [
+        ("a-b_c./d1", "a-b_c./d1"),
+        ("a b", "\"a b\""),
+        ("true", "\"true\""),
+        ("No", "\"No\""),
+        ("1a", "\"1a\""),
+        ("a#", "\"a#\""),
+    ] {
+        assert_eq!(edited("", &[key], &json!(5)), format!("{written}: 5\n"));
+    }
+}
+
+#[test]
+fn a_new_key_is_behind_the_last_one_and_before_the_comments_at_the_end() {
+    let edits = |text: &str| edited(text, &["k"], &json!(5));
+    assert_eq!(edits("# c\n"), "# c\nk: 5\n");
+    assert_eq!(edits("x: |\n  a\n# end\n"), "x: |\n  a\nk: 5\n# end\n");
+}
+
+#[test]
+fn an_edit_that_changes_the_meaning_of_another_part_is_refused() {
+    let why = "refused: it is written in a way that cannot be edited without changing other parts of it";
+    assert_eq!(edited("a: &v 0\nk:\n  &v 1\nb: *v\n", &["k"], &json!(5)), why);
+}
+
+#[test]
+fn what_is_wanted_of_a_document_is_its_field_and_its_keys() {
+    let (_, documents) = wanted("", &["a", "b"], &json!(1));
+    assert_eq!(documents[0].wanted(), json!(["/data/config.yaml", [[["a", "b"], 1]]]));
+}
+
+#[test]
 fn a_key_is_inserted_behind_a_text_whatever_its_last_lines_are() {
     for text in ["x: |\n  a\n  # no comment\n", "x: |+\n  a\n\n\n", "- |\n  a\n".replace("- ", "x:\n- ").as_str()] {
         assert_eq!(edited(text, &["k"], &json!(5)), format!("{text}k: 5\n"));

@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(nearest("instal", &known), Some("install"));
         assert_eq!(nearest("reconcile-order", &known), Some("reconcile_order"));
         assert_eq!(nearest("Name", &known), Some("name"));
-        assert_eq!(nearest("colour", &known), None);
+        assert_eq!((nearest("colour", &known), nearest("xyzinstall", &known)), (None, None));
         assert_eq!((nearest("instxxl", &known), nearest("insxxxl", &known)), (Some("install"), None), "two characters");
         let short = ["kind", "abc"];
         assert_eq!((nearest("abd", &short), nearest("axy", &short)), (Some("abc"), None), "one of a short word");

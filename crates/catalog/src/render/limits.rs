@@ -44,7 +44,17 @@ fn a_hostile_template_is_stopped() {
     check("{{ join (repeat 1000000 \"x\") (splitList \"\" (repeat 1000 \"x\")) }}", long);
     check("{{ wrapWith 1 (repeat 1000 \"x\") (repeat 100000 \"x\") }}", long);
     check("{{ printf (repeat 1000 \"%[1]65535d\") 1 }}", long);
+    check("{{ printf (repeat 200 \"%1d\") 1 }}", long);
+    check("{{ printf (repeat 200 \"%*d\") 1 1 }}", long);
     check("{{ fromJson (print \"[\" (repeat 5000000 \"1,\") \"1]\") }}", much);
+    check("{{ fromJson (repeat 9000000 \" \") }}", much);
+    check("{{ fromYaml (repeat 9000000 \" \") }}", much);
+    // Decoding is slow, so most of the budget is spent before.
+    let spent = "{{ range 30 }}{{ $_ := repeat 1000000 \"x\" }}{{ end }}{{ $x := repeat 400000 \"//79\" }}";
+    check(&format!("{spent}{{{{ range 5 }}}}{{{{ $_ := b64dec $x }}}}{{{{ end }}}}"), much);
+    check(spent, "empty");
+    check("{{ $x := list }}{{ range 200 }}{{ $x = list $x }}{{ end }}{{ toYaml $x }}", "nests deeper than 100");
+    check("{{ $x := dict }}{{ range 200 }}{{ $x = dict \"a\" $x }}{{ end }}{{ toYaml $x }}", "nests deeper than 100");
     check("{{ define \"t\" }}{{ template \"t\" }}{{ end }}{{ template \"t\" }}", deep);
     let doubling =
         "{{ define \"t\" }}{{ if . }}{{ template \"t\" (rest .) }}{{ template \"t\" (rest .) }}{{ end }}{{ end }}";
@@ -57,6 +67,23 @@ fn a_hostile_template_is_stopped() {
     check(&parentheses, "it renders to a number");
     let blocks = format!("{}{}", "{{ if true }}".repeat(90), "{{ end }}".repeat(90));
     check(&blocks, "empty");
+}
+
+#[test]
+fn a_large_template_is_rendered() {
+    for template in [
+        "{{ printf (repeat 200 \"%d\") 1 | len }}",
+        "{{ fromJson (print \"[\" (repeat 200000 \"1,\") \"1]\") | len }}",
+        "{{ fromYaml (repeat 200000 \"#\") | len }}",
+        "{{ wrap 1000 (repeat 100000 \"x \") | len }}",
+    ] {
+        check(template, "it renders to a number");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_compared_are_named() {
+    check("{{ eq 1 \"a\" }}", "an int and a string cannot be compared");
 }
 
 #[test]

@@ -124,7 +124,12 @@ mod tests {
             "{{range .}}{{break}}{{end}}{{if 1}}{{break}}{{end}}",
             &expect!["1: {{break}} is outside of {{range}}"],
         );
+        outcome("{{range .}}{{break}}{{end}}", &expect!["fine"]);
         outcome("{{range .}}{{with .}}{{break}}{{end}}{{end}}", &expect!["fine"]);
+        outcome("{{/* a long comment */}}", &expect!["fine"]);
+        outcome("{{/* {{if}} */            }}", &expect!["fine"]);
+        outcome("{{ `  }} {{if}}` }}", &expect!["fine"]);
+        outcome("{{ } {{if}}", &expect!["fine"]);
         outcome("{{with .a}}{{else with .b}}{{end}}{{block \"n\" .}}{{end}}{{.if}}{{ $end }}", &expect!["fine"]);
     }
 }

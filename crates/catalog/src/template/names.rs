@@ -125,3 +125,17 @@ impl NameCheck<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::constant_calls;
+    use crate::template::Parsed;
+
+    #[test]
+    fn a_call_is_constant_if_all_its_arguments_are_texts_in_the_template() {
+        let template = "{{ readAsset \"a\" }}\n{{ readAsset .x }}{{ \"b\" | readAsset }}{{ readAsset \"c\" | upper }}";
+        let calls = constant_calls(&Parsed::read(template).unwrap());
+        let call = |line: usize, text: &str| (line, ("readAsset".to_owned(), vec![text.to_owned()]));
+        assert_eq!(calls, [call(1, "a"), call(2, "c")]);
+    }
+}

@@ -258,13 +258,6 @@ impl Interpreter<'_> {
         match first {
             Expr::Identifier(position, name) => self.call(position.line, name, arguments, dot, piped),
             Expr::Nil(_) => Err("nil is not a command".into()),
-            Expr::Chain(position, inner, fields) => match inner.as_ref() {
-                Expr::Identifier(_, name) => {
-                    let value = self.call(position.line, name, arguments, dot, piped)?;
-                    walk(value, fields)
-                }
-                _ => self.plain(first, arguments, dot, piped.as_ref()),
-            },
             _ => self.plain(first, arguments, dot, piped.as_ref()),
         }
     }

@@ -38,7 +38,7 @@ pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
 
 /// Converts an error of the parser, without the position that its text repeats.
 pub fn yaml_error(error: &serde_saphyr::Error) -> YamlError {
-    let line = error.location().and_then(|location| usize::try_from(location.line()).ok()).filter(|line| *line > 0);
+    let line = error.location().and_then(|location| usize::try_from(location.line()).ok());
     let message = error.without_snippet().to_string();
     let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
     let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(&message).to_owned();
@@ -84,5 +84,11 @@ mod tests {
         for more in ["x", "xx"] {
             assert!(documents(&format!("{comment}{more}")).is_err());
         }
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_unless_it_is_too_large() {
+        let read = |text: &str| documents(text).unwrap().remove(0).to_string();
+        assert_eq!(read("[1.0, 1e3, -9.1e18, 9.2e18, 1.5]"), "[1,1000,-9100000000000000000,9.2e+18,1.5]");
     }
 }

@@ -36,24 +36,9 @@ fn is_int(word: &str) -> bool {
     }
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, which is how Rust reads floats but for its words for what is not finite.
 fn is_float(word: &str) -> bool {
-    let word = word.strip_prefix(['-', '+']).unwrap_or(word);
-    let (number, exponent) = match word.find(['e', 'E']) {
-        Some(position) => (&word[..position], Some(&word[position + 1..])),
-        None => (word, None),
-    };
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_number = match number.split_once('.') {
-        Some(("", fraction)) => !fraction.is_empty() && digits(fraction),
-        Some((whole, fraction)) => digits(whole) && digits(fraction),
-        None => !number.is_empty() && digits(number),
-    };
-    let is_exponent = exponent.is_none_or(|exponent| {
-        let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
-        !exponent.is_empty() && digits(exponent)
-    });
-    is_number && is_exponent && word.parse::<f64>().is_ok_and(f64::is_finite)
+    word.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`

@@ -248,7 +248,8 @@ impl Writer<'_> {
         }
         let mut backwards = text.chars().rev();
         match (backwards.next(), backwards.next()) {
-            (Some(last), None) if is_break(last) => self.mark("+", false, false)?,
+            // Nothing but a line break.
+            (Some(_), None) => self.mark("+", false, false)?,
             (Some(last), Some(before)) if is_break(last) && is_break(before) => self.mark("+", false, false)?,
             (Some(last), _) if is_break(last) => {}
             _ => self.mark("-", false, false)?,

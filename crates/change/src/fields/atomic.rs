@@ -54,7 +54,8 @@ mod tests {
     fn told(ours: &Value, theirs: &Value, pointer: &str) -> String {
         let entry = |manager: &str, operation: &str, spec: &Value| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": spec}});
         let entries = Entry::all(&json!([entry("us", "Apply", ours), entry("kubectl", "Update", theirs)]));
-        let wanted = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"type": "A", "selector": {"app": "x"}, "more": {"a/b": 1, "c": 2}}});
+        let wanted = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
+            "spec": {"type": "A", "selector": {"app": "x"}, "labels": {"app": "x"}, "more": {"a/b": 1, "c": 2}}});
         match around(&Pointer::parse(pointer).unwrap(), &wanted, &entries, "us") {
             None => "parts".to_owned(),
             Some(Atomic::Whole(field)) => format!("whole {field}"),
@@ -68,6 +69,8 @@ mod tests {
         assert_eq!(told(&ours, &json!({}), "/spec/selector/app"), "whole /spec/selector");
         assert_eq!(told(&ours, &json!({}), "/spec/selector"), "parts");
         assert_eq!(told(&ours, &json!({}), "/spec/more/a~1b"), "parts");
+        let items = json!({"f:more": {"k:{\"name\":\"a\"}": {}}});
+        assert_eq!(told(&items, &json!({}), "/spec/more/c"), "parts", "a list has items");
     }
 
     #[test]
@@ -78,5 +81,7 @@ mod tests {
         assert_eq!(told(&ours, &json!({}), "/spec/selector/mine"), "unknown /spec/selector", "nobody owns it");
         assert_eq!(told(&ours, &json!({}), "/spec/none/x"), "parts", "it is not written");
         assert_eq!(told(&json!({}), &json!({"f:more": {}}), "/metadata/labels/x"), "parts", "as in every kind");
+        assert_eq!(told(&json!({}), &json!({"f:more": {}}), "/metadata/annotations/x"), "parts", "as in every kind");
+        assert_eq!(told(&ours, &json!({}), "/spec/labels/x"), "unknown /spec/labels", "other labels");
     }
 }

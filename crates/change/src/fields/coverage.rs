@@ -1,6 +1,5 @@
 //! An object compared with a set of fields, item by item in lists.
 
-use crate::content;
 use crate::fields::field_set::{Below, FieldSet};
 use crate::fields::list_items::{items_by_name, name_items};
 use serde_json::{Map, Value};
@@ -86,7 +85,8 @@ impl FieldSet {
                 });
                 FieldSet { items: differing.collect(), ..FieldSet::default() }
             }
-            wanted => FieldSet { itself: self.itself && content::differs(wanted, live), ..FieldSet::default() },
+            // A plain value instead of what has parts.
+            _ => FieldSet { itself: self.itself, ..FieldSet::default() },
         }
     }
 }
@@ -190,5 +190,36 @@ mod tests {
             "f:ports": {r#"k:{"port":1}"#: item, r#"k:{"port":2}"#: {".": {}}}}});
         let beyond: Vec<String> = FieldSet::read(&set).beyond(&object()).paths().collect();
         assert_eq!(beyond, [".spec.gone", ".spec.ports[port=1].gone", ".spec.ports[port=2]", ".spec.selector.gone"]);
+    }
+
+    #[test]
+    fn of_an_object_with_nothing_but_a_name_nothing_is_missing() {
+        assert!(FieldSet::default().covers(&json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}})));
+    }
+
+    #[test]
+    fn a_lost_field_is_held_by_whoever_has_it_or_fields_of_it_but_not_by_owners_of_other_items() {
+        let held = |theirs: Value| {
+            let (lost, theirs) = (FieldSet::read(&json!({"f:a": {}})), FieldSet::read(&json!({"f:a": theirs})));
+            !lost.held_by(&theirs).is_empty()
+        };
+        assert!(held(json!({})) && held(json!({"f:b": {}})) && held(json!({".": {}, "v:1": {}})));
+        assert!(!held(json!({"v:1": {}})));
+    }
+
+    #[test]
+    fn a_plain_value_instead_of_what_has_parts_differs_for_the_owner_of_the_whole() {
+        let differing = |set: Value, wanted: Value, live: Value| {
+            let [wanted, live] = [wanted, live].map(|a| json!({"a": a, "b": a}));
+            let paths: Vec<String> =
+                FieldSet::read(&json!({"f:a": set})).differing(&wanted, Some(&live)).paths().collect();
+            paths
+        };
+        let (whole, part) = (json!({".": {}, "f:c": {}}), json!({"f:c": {}}));
+        assert_eq!(differing(whole.clone(), json!(1), json!({"c": 2})), [".a"]);
+        assert_eq!(differing(part, json!(1), json!({"c": 2})), [""; 0]);
+        let same = json!({"a": 1, "b": 1});
+        let other = json!({"a": 1, "b": 2});
+        assert!(FieldSet::read(&json!({"f:a": whole})).differing(&same, Some(&other)).is_empty());
     }
 }

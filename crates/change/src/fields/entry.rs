@@ -143,8 +143,9 @@ fn first_with_fields(entries: &[Entry], manager: &str, of: impl Fn(&FieldSet) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, applied_by_another, changed_for_another, is_shared, missing, takers};
+    use super::{Entry, applied_by_another, changed_for_another, is_shared, missing, owners, takers};
     use crate::fields::field_set::FieldSet;
+    use crate::fields::pointer::Pointer;
     use serde_json::{Value, json};
 
     fn entry(manager: &str, operation: &str, spec: &Value) -> Value {
@@ -241,6 +242,34 @@ mod tests {
         let by = |manager: &str, time: &str, field: &str| json!({"manager": manager, "operation": "Update", "time": time, "fieldsV1": {"f:spec": {field: {}}}});
         let entries = json!([by("old", "1", "f:selector"), by("new", "2", "f:selector"), by("other", "3", "f:type")]);
         assert_eq!(takers(&lost, &Entry::all(&entries), "us"), ["new", "old"]);
+    }
+
+    #[test]
+    fn an_item_that_we_miss_is_named_as_its_owner_names_it() {
+        let wanted = json!({"spec": {"ports": [{"port": 1}]}});
+        let theirs = json!({"f:ports": {r#"k:{"port":1,"protocol":"TCP"}"#: {".": {}}}});
+        let entries = Entry::all(&json!([entry("us", "Apply", &json!({})), entry("them", "Update", &theirs)]));
+        let item = ".spec.ports[port=1,protocol=\"TCP\"]";
+        assert_eq!(missing(&wanted, &entries, "us").paths().collect::<Vec<_>>(), [item, &format!("{item}.port")]);
+    }
+
+    #[test]
+    fn owners_of_fields_are_those_who_apply_and_those_who_wrote_and_not_we() {
+        let by = |manager: &str, operation: &str, time: &str, field: &str| json!({"manager": manager, "operation": operation, "time": time, "fieldsV1": {"f:spec": {field: {}}}});
+        let entries = Entry::all(&json!([
+            by("us", "Apply", "9", "f:a"),
+            by("gitops", "Apply", "1", "f:a"),
+            by("helm", "Apply", "2", "f:b"),
+            by("kubectl", "Update", "1", "f:a"),
+            by("editor", "Update", "2", "f:a"),
+            by("other", "Update", "3", "f:c"),
+        ]));
+        let fields = ["a", "b"].map(|field| Pointer::of(["spec", field]));
+        let (appliers, writers) = owners(fields.iter(), &entries, "us");
+        assert_eq!(
+            (appliers, writers),
+            (vec!["helm".into(), "gitops".into()], vec!["editor".into(), "kubectl".into()])
+        );
     }
 
     // Findings of a hostile review.

@@ -364,5 +364,47 @@ mod tests {
         let all = one.with(&two);
         assert!(one.without(&all).is_empty() && two.without(&all).is_empty());
         assert_eq!(paths(&all).len(), 6);
+        let parts = set(json!({"f:b": {"f:c": {}}}));
+        assert_eq!(paths(&parts.with(&set(json!({"f:b": {}})))), [".b", ".b.c"], "a field and its parts");
+    }
+
+    #[test]
+    fn a_field_that_is_given_twice_is_in_the_set_once() {
+        assert_eq!(paths(&FieldSet::parse(r#"{"f:a":{},"f:a":{}}"#).unwrap()), [".a"]);
+        assert_eq!(paths(&FieldSet::parse(r#"{"f:b":{},"f:a":{},"f:b":{}}"#).unwrap()), [".a", ".b"]);
+    }
+
+    #[test]
+    fn a_set_that_is_no_map_is_an_error_that_says_what_it_should_be() {
+        let error = FieldSet::parse("[]").unwrap_err();
+        assert!(error.contains("expected a map of fields"), "{error}");
+    }
+
+    #[test]
+    fn an_item_that_is_named_by_a_value_with_parts_is_shown_as_it_is() {
+        assert_eq!(paths(&FieldSet::read(&json!({"f:a": {"v:{\"b\":1}": {}}}))), [".a[{\"b\":1}]"]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_gone_with_the_fields_around_it_that_are_left_empty() {
+        let without = |steps: &[&str]| {
+            let mut set = FieldSet::read(&json!({"f:a": {"f:b": {}}, "f:c": {"f:d": {}, "f:e": {".": {}, "f:f": {}}}}));
+            set.leave_out(&steps.iter().map(|step| (*step).to_owned()).collect::<Vec<_>>());
+            (paths(&set).join(" "), set.at(["a"].into_iter()).is_some())
+        };
+        let all = ".a.b .c.d .c.e .c.e.f";
+        assert_eq!(without(&[]), (all.into(), true));
+        assert_eq!(without(&["x", "b"]), (all.into(), true));
+        assert_eq!(without(&["a", "x"]), (all.into(), true));
+        assert_eq!(without(&["a", "b"]), (".c.d .c.e .c.e.f".into(), false));
+        assert_eq!(without(&["c", "e", "f"]), (".a.b .c.d .c.e".into(), true));
+        assert_eq!(without(&["c"]), (".a.b".into(), true));
+    }
+
+    #[test]
+    fn the_pointers_of_a_set_are_its_fields_outside_of_lists() {
+        let set = FieldSet::read(&json!({"f:a": {"f:b/c": {}, "f:d": {".": {}, "f:e": {}}}, "f:l": {"v:1": {}}}));
+        let pointers: Vec<String> = set.pointers().iter().map(ToString::to_string).collect();
+        assert_eq!(pointers, ["/a/b~1c", "/a/d", "/a/d/e"]);
     }
 }

@@ -146,4 +146,16 @@ mod tests {
         assert_eq!(named(&json!(["b", "a<", 1]), &set), ["-", r#"v:"a\u003c""#, "v:1"]);
         assert_eq!(named(&json!([1]), &json!({})), ["-"]);
     }
+
+    #[test]
+    fn an_item_is_found_by_a_key_with_any_characters() {
+        for name in ["a", "", "\"", "\\", "\n", "a\"b", "a\\b", "a\nb", "ü<"] {
+            let step = format!("k:{}", json!({"name": name}));
+            assert_eq!(
+                named(&json!([{"name": "other"}, {"name": name}]), &json!({&step: {}})),
+                ["-", &step],
+                "{name:?}"
+            );
+        }
+    }
 }

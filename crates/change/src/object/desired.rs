@@ -50,4 +50,11 @@ mod tests {
         assert_eq!(desired.object(), object);
         assert_eq!(*desired.digest(), Digest::of(&object));
     }
+
+    #[test]
+    fn an_object_of_more_than_64_kib_is_large() {
+        // With the quotation marks.
+        let is_large = |bytes: usize| Desired::of(&json!("x".repeat(bytes - 2))).is_large();
+        assert!(!is_large(2) && !is_large(65_536) && is_large(65_537));
+    }
 }

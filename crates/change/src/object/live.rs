@@ -41,11 +41,22 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::Live;
+    use crate::managed_fields::ManagedFields;
 
     #[test]
     fn a_version_is_compared_as_a_number() {
         let version = |text: &str| Live { resource_version: text.into(), ..Live::default() }.version();
         assert!(version("9") < version("10") && version("9").is_some());
         assert_eq!(version("later"), None);
+    }
+
+    #[test]
+    fn metadata_of_more_than_64_kib_is_large() {
+        let is_large = |managed: usize, annotation: usize| {
+            let (managed_fields, value) = (ManagedFields::new(&"x".repeat(managed)), "x".repeat(annotation));
+            Live { managed_fields, annotations: [("a".into(), value)].into(), ..Live::default() }.is_large()
+        };
+        assert!(!is_large(65_536, 0) && !is_large(65_535, 1) && !is_large(300, 300));
+        assert!(is_large(65_537, 0) && is_large(65_535, 2) && is_large(0, 65_537));
     }
 }

@@ -226,7 +226,7 @@ impl Allowed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Allowed, CLASSES, DEFAULT, OURS, PatchableKinds, SENSITIVE, explain};
+    use super::{Allowed, CLASSES, DEFAULT, OURS, PatchableKinds, SENSITIVE, explain, sensitive_kinds};
     use crate::fields::pointer::Pointer;
     use crate::object::key::{Key, Kind};
     use crate::overrides::guards::OverrideGuards;
@@ -244,6 +244,13 @@ mod tests {
 
     fn may(kind: &str, path: &str) -> bool {
         may_with(&named(kind, "x"), path, &PatchableKinds::none())
+    }
+
+    #[test]
+    fn the_sensitive_kinds_are_listed_with_their_reasons() {
+        let of = |kind: &str| sensitive_kinds().find(|(kinds, _)| kinds.contains(&kind)).map(|(_, why)| why);
+        assert_eq!(of("ClusterRole"), Some(explain("ClusterRole", &PatchableKinds::none()).why));
+        assert_eq!((sensitive_kinds().count(), of("Service")), (SENSITIVE.len(), None));
     }
 
     #[test]

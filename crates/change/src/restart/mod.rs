@@ -5,4 +5,6 @@ pub mod consent;
 pub mod gate;
 pub mod impact;
 pub mod restarts;
+#[cfg(test)]
+mod tests;
 pub mod window;

@@ -1,7 +1,8 @@
-//! Mutants and what became of them, as cargo-mutants writes them.
+//! Mutants as cargo-mutants lists them, and what became of each.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// One small change of the sources.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -12,6 +13,24 @@ pub(super) struct Mutant {
     pub(super) package: String,
     /// The file it changes.
     pub(super) file: String,
+    /// The text it replaces.
+    pub(super) span: Span,
+    /// The new text.
+    pub(super) replacement: String,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) struct Span {
+    start: Position,
+    end: Position,
+}
+
+/// Line and column, both counted from one, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+struct Position {
+    line: usize,
+    column: usize,
 }
 
 impl Mutant {
@@ -20,6 +39,24 @@ impl Mutant {
         let change = self.name.strip_prefix(&self.file).and_then(|place| place.splitn(4, ':').nth(3));
         format!("{}:{}", self.file, change.unwrap_or(&self.name))
     }
+
+    /// The bytes of the file that it replaces.
+    pub(super) fn range(&self, text: &str) -> Range<usize> {
+        offset(text, self.span.start)..offset(text, self.span.end)
+    }
+
+    /// The part of the file with this range, which contains the change, with the change.
+    pub(super) fn apply(&self, text: &str, part: Range<usize>) -> String {
+        let changed = self.range(text);
+        format!("{}{}{}", &text[part.start..changed.start], self.replacement, &text[changed.end..part.end])
+    }
+}
+
+fn offset(text: &str, position: Position) -> usize {
+    let lines = text.split_inclusive('\n');
+    let start: usize = lines.clone().take(position.line - 1).map(str::len).sum();
+    let line = lines.clone().nth(position.line - 1).unwrap_or_default();
+    start + line.char_indices().nth(position.column - 1).map_or(line.len(), |(offset, _)| offset)
 }
 
 /// A name for each mutant that survives edits elsewhere in its file. Equal changes are counted: `(2 of 3)`.
@@ -39,60 +76,44 @@ pub(super) fn lasting_names(mutants: &[Mutant]) -> BTreeMap<&str, String> {
 }
 
 /// What the tests said about one mutant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// A test failed.
-    #[serde(rename = "CaughtMutant")]
     Caught,
-    /// No test ended in time.
+    /// A test did not end in time.
     Timeout,
     /// No test failed.
-    #[serde(rename = "MissedMutant")]
     Missed,
     /// It does not compile.
     Unviable,
-    /// A run without a mutant.
-    #[serde(other)]
-    Other,
-}
-
-/// The file with all outcomes.
-#[derive(Debug, Deserialize)]
-pub(super) struct Outcomes {
-    outcomes: Vec<Outcome>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Outcome {
-    scenario: Scenario,
-    summary: Fate,
-}
-
-#[derive(Debug, Deserialize)]
-enum Scenario {
-    /// The sources as they are.
-    Baseline,
-    Mutant(Mutant),
-}
-
-impl Outcomes {
-    /// Every mutant that was tested.
-    pub(super) fn tested(&self) -> Vec<(&Mutant, Fate)> {
-        let tested = self.outcomes.iter().filter_map(|outcome| match &outcome.scenario {
-            Scenario::Mutant(mutant) => Some((mutant, outcome.summary)),
-            Scenario::Baseline => None,
-        });
-        tested.collect()
-    }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{Fate, Mutant, Outcomes, lasting_names};
+    use super::{Mutant, Position, Span, lasting_names};
 
     pub(in crate::mutants) fn mutant(place: &str, change: &str) -> Mutant {
         let file = place.split(':').next().unwrap();
-        Mutant { name: format!("{place}: {change}"), package: "p".into(), file: file.into() }
+        let position = Position { line: 1, column: 1 };
+        Mutant {
+            name: format!("{place}: {change}"),
+            package: "p".into(),
+            file: file.into(),
+            span: Span { start: position, end: position },
+            replacement: String::new(),
+        }
+    }
+
+    /// The mutant that replaces the only occurrence of a text.
+    pub(in crate::mutants) fn replacing(text: &str, old: &str, new: &str) -> Mutant {
+        let position = |offset: usize| {
+            let before = &text[..offset];
+            let line = before.rfind('\n').map_or(0, |newline| newline + 1);
+            Position { line: before.matches('\n').count() + 1, column: before[line..].chars().count() + 1 }
+        };
+        let [(start, _)] = text.match_indices(old).collect::<Vec<_>>()[..] else { panic!("{old:?} is not there once") };
+        let span = Span { start: position(start), end: position(start + old.len()) };
+        Mutant { span, replacement: new.into(), ..mutant("a.rs:1:1", "change") }
     }
 
     #[test]
@@ -114,10 +135,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_outcomes_of_cargo_mutants_are_read() {
-        let text = r#"{"outcomes": [{"scenario": "Baseline", "summary": "Success"},
-            {"scenario": {"Mutant": {"name": "a.rs:1:1: x", "package": "p", "file": "a.rs", "genre": "y"}}, "summary": "MissedMutant"}]}"#;
-        let outcomes: Outcomes = serde_json::from_str(text).unwrap();
-        assert_eq!(outcomes.tested(), [(&mutant("a.rs:1:1", "x"), Fate::Missed)]);
+    fn the_list_of_cargo_mutants_is_read() {
+        let text = r#"{"name": "a.rs:1:2: x", "package": "p", "file": "a.rs", "genre": "y", "replacement": "-",
+            "span": {"start": {"line": 1, "column": 2}, "end": {"line": 1, "column": 3}}}"#;
+        let mutant: Mutant = serde_json::from_str(text).unwrap();
+        assert_eq!(mutant.apply("1+1", 0..3), "1-1");
+    }
+
+    #[test]
+    fn columns_are_counted_in_characters() {
+        let text = "fn f() {\n    'ü' < 'ä'\n}\n";
+        assert_eq!(replacing(text, "<", ">").apply(text, 9..text.len()), "    'ü' > 'ä'\n}\n");
+        assert_eq!(replacing(text, "'ä'\n}", "'a' }").apply(text, 0..text.len()), "fn f() {\n    'ü' < 'a' }\n");
     }
 }

@@ -49,7 +49,7 @@ impl Report {
             let name = names.get(mutant.name.as_str()).unwrap_or(&mutant.name);
             let counts = report.crates.entry(mutant.package.clone()).or_default();
             match (fate, equivalents.contains(name)) {
-                (Fate::Unviable | Fate::Other, _) => {}
+                (Fate::Unviable, _) => {}
                 (Fate::Missed, true) => counts.equivalent += 1,
                 (Fate::Missed, false) => {
                     counts.missed += 1;

@@ -128,9 +128,9 @@ pub fn index(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> 
 pub fn print(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let mut out = String::new();
     let mut after_text = true;
-    for (position, argument) in arguments.iter().enumerate() {
+    for argument in arguments {
         let is_text = matches!(argument, Value::Text(_));
-        if position > 0 && !is_text && !after_text {
+        if !is_text && !after_text {
             out.push(' ');
         }
         out.push_str(&printed(argument, &context.budget)?);
@@ -234,7 +234,6 @@ fn foreign(value: &Value, budget: &RenderBudget, depth: usize) -> Result<Foreign
 
 fn escaped(context: &RenderContext<'_>, arguments: &[Value], with: fn(&str) -> String) -> Result<Value, Stop> {
     let text = match arguments {
-        [Value::Text(text)] => text.to_string(),
         [Value::Nil] => "<no value>".to_owned(),
         _ => match print(context, arguments)? {
             Value::Text(text) => text.to_string(),

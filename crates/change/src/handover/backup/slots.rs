@@ -93,6 +93,7 @@ mod tests {
         let full: Slots = [Some(backup(5)), Some(backup(4)), Some(backup(6))];
         assert_eq!(choose(&full, &version(7), at(7)), over(1, "u4"));
         assert_eq!(choose(&full, &version(3), at(3)), Slot::Outdated, "a backup of the first release may be too old");
+        assert_eq!(choose(&full, &version(3), at(4)), Slot::Outdated, "not later than the oldest");
         let mut foreign = backup(9);
         foreign["data"] = json!({});
         foreign["metadata"]["uid"] = json!("theirs");
