@@ -206,6 +206,19 @@ fn pools_that_cannot_be_listed_are_reported_and_nothing_restarts() {
 }
 
 #[test]
+fn an_edit_of_what_was_approved_and_is_not_rendered_yet_is_undone_at_once() {
+    let mut bed = started(&["kernel"]);
+    bed.approve(KERNEL);
+    bed.settle();
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
+    bed.settle();
+    assert_eq!(bed.value(KERNEL, "/spec/kernelType"), json!("default"));
+    bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("ApprovalRequired"), "the pool does not run what this brings back: {lines}");
+}
+
+#[test]
 fn a_rollout_costs_no_request() {
     let mut bed = settled(two());
     for number in 1..100 {

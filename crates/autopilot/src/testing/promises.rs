@@ -26,6 +26,8 @@ pub(crate) struct Promises {
     used: BTreeSet<Digest>,
     /// What each pool was to run, and why it could take no change, each since when.
     pools: BTreeMap<String, Vec<(Timestamp, PoolPhase)>>,
+    /// What a person agreed that each pool runs, and when.
+    agreed: BTreeMap<String, (Timestamp, String)>,
 }
 
 /// What matters of a pool.
@@ -132,11 +134,13 @@ impl Promises {
         rendered: &BTreeMap<String, String>,
     ) {
         let covered = self.covered.remove(&made.write.key).unwrap_or_default();
-        let runs = |pool: &str, name: &str| self.recently(pool, covered.sent_at).any(|phase| phase.wanted == name);
+        let runs = |pool: &str, name: &str| {
+            self.recently(pool, covered.sent_at).any(|phase| phase.wanted == name) || self.is_about_to_run(pool, name)
+        };
         let changed: Vec<&String> =
             rendered.iter().filter(|(pool, name)| !runs(pool, name)).map(|(pool, _)| pool).collect();
         if before.map(content) != after.map(content) && !changed.is_empty() {
-            for pool in changed {
+            for pool in &changed {
                 let is_ready = self.recently(pool, covered.sent_at).any(|phase| phase.why_not_ready.is_none());
                 assert!(is_ready, "pool {pool} is not healthy: {made}");
             }
@@ -144,7 +148,16 @@ impl Promises {
             if !covered.is_waived {
                 self.used.extend(covered.approved);
             }
+            let agreed = rendered.iter().map(|(pool, name)| (pool.clone(), (covered.sent_at, name.clone())));
+            self.agreed.extend(agreed);
         }
+    }
+
+    /// Whether a person agreed that a pool runs this, and it was to run nothing else since.
+    fn is_about_to_run(&self, pool: &str, name: &str) -> bool {
+        let Some((since, _)) = self.agreed.get(pool).filter(|(_, agreed)| agreed == name) else { return false };
+        let phases = self.pools.get(pool).into_iter().flatten();
+        phases.filter(|(at, _)| at > since).all(|(_, phase)| phase.wanted == name)
     }
 
     /// What a pool was like when a write was sent, or shortly before.
