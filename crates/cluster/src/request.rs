@@ -40,6 +40,12 @@ impl Failure {
         matches!(self, Failure::Answered { code: 404, .. })
     }
 
+    /// Whether the server closed the connection without an error: it does that when it shuts down, and after a login that it refuses.
+    pub(crate) fn is_closed_connection(&self) -> bool {
+        // How HTTP/2 spells its reason NO_ERROR.
+        matches!(self, Failure::Unanswered(message) if message.ends_with("not a result of an error"))
+    }
+
     pub(crate) fn timeout() -> Failure {
         Failure::Unanswered("no answer in time".into())
     }
@@ -167,8 +173,16 @@ pub(crate) async fn send_unless(
 
 #[cfg(test)]
 mod tests {
-    use super::refusal;
+    use super::{Failure, refusal};
     use http::StatusCode;
+
+    #[test]
+    fn a_connection_that_was_closed_without_an_error_is_recognised() {
+        let closed = "client error (SendRequest): http2 error: connection error received: not a result of an error";
+        assert!(Failure::Unanswered(closed.into()).is_closed_connection());
+        assert!(!Failure::Unanswered("connection refused".into()).is_closed_connection());
+        assert!(!Failure::Answered { code: 401, message: "not a result of an error".into() }.is_closed_connection());
+    }
 
     #[test]
     fn a_refusal_is_one_line_whatever_the_server_answers() {

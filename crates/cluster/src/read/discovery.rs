@@ -20,7 +20,13 @@ pub async fn discover(server: &Server) -> Result<Kinds, Failure> {
 
 /// Asks for all groups but the core one; nothing if the answer still has this tag.
 pub async fn discover_groups(server: &Server, tag: &str) -> Result<Option<Groups>, Failure> {
-    match send_unless(server, Request::get("/apis", AGGREGATED), tag).await? {
+    let ask = async || send_unless(server, Request::get("/apis", AGGREGATED), tag).await;
+    let answer = match ask().await {
+        // The answer was lost, not refused.
+        Err(failure) if failure.is_closed_connection() => ask().await,
+        answer => answer,
+    };
+    match answer? {
         Some((text, tag)) => Ok(Some(Groups::read(&text, tag)?)),
         None => Ok(None),
     }
