@@ -133,6 +133,9 @@ impl fmt::Display for Rollout {
             // Its counts may be older than the change.
             RolloutState::Updating if updated == machines => write!(f, "pool {pool} is updating"),
             RolloutState::Updating => write!(f, "pool {pool} is updating: {updated} of {machines} machines are done"),
+            RolloutState::Paused if updated == machines => {
+                write!(f, "pool {pool} is paused, and its machines do not run its configuration; resume it to go on")
+            }
             RolloutState::Paused => {
                 write!(
                     f,

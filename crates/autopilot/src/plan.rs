@@ -51,6 +51,9 @@ pub struct Item {
     /// The same in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub disruption: String,
+    /// How long that takes and how many virtual machines move, as far as it can be estimated.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cost: String,
     /// Stands for what is wanted, what it replaces and the difference: if any of that changes, so does this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
@@ -133,6 +136,15 @@ impl Core {
 }
 
 impl Item {
+    /// What it does to nodes, in words; nothing if it does nothing to them.
+    pub fn disruption_with_cost(&self) -> Option<String> {
+        match (self.disruption.as_str(), self.cost.as_str()) {
+            ("", _) => None,
+            (disruption, "") => Some(disruption.to_owned()),
+            (disruption, cost) => Some(format!("{disruption}; {cost}")),
+        }
+    }
+
     /// An item of which nothing but its state is known.
     pub(crate) fn bare(asset: &str, object: Option<Key>, state: ItemState, why: String) -> Item {
         Item {
@@ -146,6 +158,7 @@ impl Item {
             impact: None,
             restarts: None,
             disruption: String::new(),
+            cost: String::new(),
             digest: None,
             diff: Vec::new(),
             source: Source::None { why: None },

@@ -332,7 +332,10 @@ impl fmt::Display for Reason {
                 write!(f, "it {restarts}; it waits for the next maintenance window, which opens {opens}")
             }
             Reason::WindowClosed { opens: None, restarts } => {
-                write!(f, "it {restarts}; the annotation maintenance-window names no time when they may")
+                write!(
+                    f,
+                    "it {restarts}; no window is open, because the annotation maintenance-window cannot be read; write it like \"Sat,Sun 01:00-05:00 Europe/Berlin\""
+                )
             }
             Reason::LeftBehind { why } => write!(f, "not wanted any more, but kept: {why}"),
             Reason::DeletionStuck { finalizers } => {

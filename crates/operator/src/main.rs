@@ -54,8 +54,16 @@ enum Command {
 fn main() -> ExitCode {
     let in_a_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let words = command_line::compatible(std::env::args_os().collect(), in_a_pod, &flags_of_run());
-    let matches = Arguments::command().get_matches_from(words);
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let parsed = Arguments::command().try_get_matches_from(words);
+    let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+    let (arguments, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let _ = error.print();
+            // The library's 2 means that changes are pending.
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
     let flags = matches.subcommand_matches("run").map(changed_flags).unwrap_or_default();
     run(arguments.command, &flags).unwrap_or_else(|error| {
         for line in failure::lines(&error) {

@@ -81,7 +81,8 @@ impl Core {
         if object.object.impact == Impact::High && restarts && item.operation != Some(Operation::Record) {
             let restarts = self.outlook(&object.object.key).map(|outlook| outlook.restarts);
             item.restarts = restarts.filter(|restarts| restarts.effect != NodeEffect::None);
-            item.disruption = item.restarts.as_ref().map(Restarts::with_cost).unwrap_or_default();
+            item.disruption = item.restarts.as_ref().map(ToString::to_string).unwrap_or_default();
+            item.cost = item.restarts.as_ref().map(Restarts::cost).unwrap_or_default();
         }
         Some(item)
     }

@@ -43,7 +43,7 @@ pub fn moved(saved: &Plan, now: &Plan) -> Vec<Moved> {
 /// Whether exactly the same would be done, and the same is to be approved.
 fn is_same(planned: &Item, now: &Item) -> bool {
     let question = |item: &Item| (item.operation, item.digest, item.needs_approval, item.approval);
-    question(planned) == question(now)
+    question(planned) == question(now) && planned.disruption == now.disruption
 }
 
 impl fmt::Display for Moved {
@@ -56,6 +56,13 @@ impl fmt::Display for Moved {
             Moved::Different { planned, now } => {
                 write!(f, "{}: ", now.name())?;
                 if planned.operation != now.operation {
+                    return write!(f, "planned: {}, and now: {}", words(planned), words(now));
+                }
+                if planned.disruption != now.disruption {
+                    let words = |item: &Item| match item.disruption.as_str() {
+                        "" => "restarts no node".to_owned(),
+                        disruption => disruption.to_owned(),
+                    };
                     return write!(f, "planned: {}, and now: {}", words(planned), words(now));
                 }
                 let differs = |these: &[Difference], others: &[Difference]| {

@@ -270,6 +270,7 @@ fn an_unseen_change_of_what_restarts_nodes_waits_for_approval() {
     assert_ne!(bed.value(KERNEL, ARGUMENTS), json!(["theirs"]));
     bed.expect_silence();
     apply_unseen(&mut bed, KERNEL, ARGUMENTS, &json!(["theirs"]));
+    bed.roll_out();
     bed.verify();
     bed.settle();
     assert_eq!(bed.value(KERNEL, ARGUMENTS), json!(["theirs"]), "the approval is used");

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 fn line(item: &Item) -> String {
     let operation = item.operation.map_or("?".to_owned(), |operation| operation.to_string());
     let mut text = format!("{:?} {}: {operation}", item.state, item.name());
-    if !item.disruption.is_empty() {
-        text = format!("{text}, {}", item.disruption);
+    if let Some(disruption) = item.disruption_with_cost() {
+        text = format!("{text}, {disruption}");
     }
     if item.needs_approval {
         let digest = if item.approval.is_some() { "a digest" } else { "no digest" };

@@ -81,7 +81,7 @@ fn a_degraded_pool_gets_no_change_until_it_is_repaired() {
     bed.advance(HOUR);
     bed.approve(KERNEL);
     expect![[r#"
-        notice PoolNotReady MachineConfig kernel: it restarts one node of pool worker: w0; pool worker is degraded, so it waits until the pool is healthy
+        notice PoolNotReady MachineConfig kernel: it restarts one node of pool worker: w0; pool worker is degraded (Node w0 is reporting: "disk full"), so it waits until the pool is healthy
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     let repaired = json!({"metadata": {"annotations": {control::UPDATE_FAILS: null}}});

@@ -56,7 +56,7 @@ fn a_window_that_cannot_be_read_is_closed_and_reported() {
     bed.approve(KERNEL);
     expect![[r#"
         notice Invalid: maintenance-window cannot be read, so nothing that restarts nodes goes ahead: "Sat 01:00-05:00 Europe/Berlni": "Europe/Berlni" is not the name of a time zone; write it like Sat,Sun 01:00-05:00 Europe/Berlin
-        notice WindowClosed MachineConfig kernel: it restarts one node of pool worker: w0; the annotation maintenance-window names no time when they may
+        notice WindowClosed MachineConfig kernel: it restarts one node of pool worker: w0; no window is open, because the annotation maintenance-window cannot be read; write it like "Sat,Sun 01:00-05:00 Europe/Berlin"
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.annotate(HCO, "maintenance-window-");

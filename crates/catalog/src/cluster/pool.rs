@@ -22,6 +22,9 @@ pub struct Pool {
     pub updating: bool,
     /// Whether the update of a machine, or rendering a new configuration, failed.
     pub degraded: bool,
+    /// Why, as its condition says.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub degraded_because: String,
     /// The number of machines.
     pub machine_count: i64,
     /// The number of machines that run the configuration and are ready.
@@ -80,7 +83,10 @@ impl Pool {
         let Pool { name, machine_count: all, updated_machine_count: updated, .. } = self;
         let is_behind = self.wanted_configuration != self.running_configuration || updated < all || !self.is_observed;
         if self.degraded {
-            Some(format!("pool {name} is degraded"))
+            Some(match self.degraded_because.as_str() {
+                "" => format!("pool {name} is degraded"),
+                why => format!("pool {name} is degraded ({why})"),
+            })
         } else if self.paused {
             None
         } else if self.updating || is_behind {
@@ -113,6 +119,10 @@ mod tests {
             (Pool { wanted_configuration: "rendered-worker-2".into(), ..healthy() }, updating),
             (Pool { degraded: true, ..healthy() }, degraded.clone()),
             (Pool { degraded: true, paused: true, ..healthy() }, degraded),
+            (
+                Pool { degraded: true, degraded_because: "disk full".into(), ..healthy() },
+                Some("pool worker is degraded (disk full)".to_owned()),
+            ),
             (Pool { paused: true, wanted_configuration: "rendered-worker-2".into(), ..healthy() }, None),
         ] {
             assert_eq!(pool.why_not_ready(), expected, "{pool:?}");

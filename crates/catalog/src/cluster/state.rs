@@ -90,7 +90,8 @@ impl Part {
             ("MachineConfigPool", _) => Part::Pool(Box::new(Pool {
                 paused: spec.paused.unwrap_or_default(),
                 updating: is_true("Updating"),
-                degraded: is_true("Degraded") || is_true("NodeDegraded") || is_true("RenderDegraded"),
+                degraded: DEGRADED.iter().any(|condition| is_true(condition)),
+                degraded_because: degraded_because(&status),
                 machine_count: status.machine_count.unwrap_or_default(),
                 updated_machine_count: status.updated_machine_count.unwrap_or_default(),
                 max_unavailable: spec.max_unavailable.map(|most| match most {
@@ -285,6 +286,21 @@ impl RenderedConfiguration {
     }
 }
 
+/// The conditions of a pool that is degraded; the last one sums up the others.
+const DEGRADED: [&str; 3] = ["NodeDegraded", "RenderDegraded", "Degraded"];
+/// A longer message is cut.
+const LONGEST_MESSAGE: usize = 200;
+
+fn degraded_because(status: &RawStatus) -> String {
+    let message = |name: &&str| {
+        let mut conditions = status.conditions.iter().flatten();
+        let found = conditions.find(|found| found.kind == **name && found.status == "True")?;
+        found.message.as_ref().map(|message| message.trim()).filter(|message| !message.is_empty())
+    };
+    let message = DEGRADED.iter().find_map(message).unwrap_or_default();
+    message.chars().take(LONGEST_MESSAGE).collect()
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StatusCondition {
@@ -292,6 +308,7 @@ struct StatusCondition {
     kind: String,
     status: String,
     last_transition_time: Option<String>,
+    message: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -355,6 +372,7 @@ mod tests {
         );
         assert!(!state.update(&mut facts));
         let expected = Pool {
+            degraded_because: String::new(),
             sources: vec!["00-worker".into(), "ours".into()],
             updated_at: Some("2026-01-01T00:00:00Z".parse().unwrap()),
             name: "worker".into(),

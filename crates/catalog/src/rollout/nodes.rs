@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 /// A guess: draining and restarting one node of a virtualization cluster.
 const MINUTES_A_NODE: u64 = 10;
-/// A rollout that took longer waited for somebody, and says nothing about the next.
-const LONGEST_MINUTES: u64 = 24 * 60;
+/// A rollout that took longer for a node waited for somebody, or the pool returned to a configuration that was rendered long ago.
+const LONGEST_MINUTES_A_NODE: u64 = 30;
 
 /// What a change does to one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,8 @@ impl PoolEstimate {
         let seconds = self.pool.updated_at?.duration_since(self.rendered_at?).as_secs();
         let minutes = u64::try_from(seconds).ok()?.div_ceil(60);
         let is_done = self.pool.wanted_configuration == self.pool.running_configuration;
-        (1..=LONGEST_MINUTES).contains(&minutes).then_some(minutes).filter(|_| is_done)
+        let longest = LONGEST_MINUTES_A_NODE * u64::try_from(self.pool.machine_count).unwrap_or_default();
+        (1..=longest).contains(&minutes).then_some(minutes).filter(|_| is_done)
     }
 
     fn time(&self, nodes: usize) -> RolloutTime {
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(time(Some("00:24:00"), "1", 6), "about 24 min");
         assert_eq!(time(Some("00:24:00"), "1", 3), "about 48 min", "there were three machines then");
         assert_eq!(time(Some("00:00:00"), "1", 6), "about 60 min (a guess)", "it is not known");
-        let longer = time(Some("23:59:59"), "1", 3);
-        assert_eq!(longer, "about 48 h", "a day is the longest that counts");
+        assert_eq!(time(Some("01:30:00"), "1", 3), "about 3 h");
+        assert_eq!(time(Some("01:31:00"), "1", 3), "about 60 min (a guess)", "nobody restarts nodes so slowly");
     }
 }

@@ -95,7 +95,7 @@ fn every_reason_has_a_name_a_severity_and_a_message() {
         ApprovalRequired Warning Waiting: approval required: 10 objects would be deleted at once: n1, n2, n3, n4, n5, n6, n7, n8 and 2 more; run "virtpilot approve DIGEST", or take back the last edit of the HyperConverged
         ListIncomplete Warning Waiting: to be deleted, but it waits until n1, n2 can be listed: with the objects that a list may show, so many would be deleted at once that an approval is required
         PoolNotReady Warning Waiting: it restarts one node of pool worker: n1; pool worker is updating, so it waits until the pool is healthy
-        WindowClosed Warning Waiting: it restarts one node of pool worker: n1; the annotation maintenance-window names no time when they may
+        WindowClosed Warning Waiting: it restarts one node of pool worker: n1; no window is open, because the annotation maintenance-window cannot be read; write it like "Sat,Sun 01:00-05:00 Europe/Berlin"
         WindowClosed Warning Waiting: it restarts one node of pool worker: n1; it waits for the next maintenance window, which opens Sat 01:00 UTC
         DeletionStuck Warning Failed: deletion waits for the finalizers n1, n2; check their controllers
         BackupFailed Warning Failed: not adopted, because it could not be backed up: why

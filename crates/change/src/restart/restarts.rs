@@ -72,8 +72,8 @@ impl Restarts {
         self.effect == NodeEffect::Restart && !(self.nodes.is_empty() && matches!(self.scope, Scope::Pools(_)))
     }
 
-    /// The same, with how long it takes and how many virtual machines have to move.
-    pub fn with_cost(&self) -> String {
+    /// How long it takes and how many virtual machines have to move, as far as that is known.
+    pub fn cost(&self) -> String {
         let time = self.time.map(|time| time.to_string());
         let machines = self.virtual_machines.map(|count| match count {
             0 => "no VM has to move".to_owned(),
@@ -81,7 +81,7 @@ impl Restarts {
             count => format!("{count} VMs move"),
         });
         let cost: Vec<String> = [time, machines].into_iter().flatten().filter(|_| self.is_any()).collect();
-        if cost.is_empty() { self.to_string() } else { format!("{self}; {}", cost.join(", ")) }
+        cost.join(", ")
     }
 
     fn nodes(&self) -> String {
@@ -195,14 +195,14 @@ mod tests {
     fn the_time_says_whether_it_is_a_guess() {
         let cost = |minutes: u64, is_measured: bool, virtual_machines: Option<usize>| {
             let time = Some(RolloutTime { minutes, is_measured });
-            Restarts { time, virtual_machines, ..restarts(&["a"], 1) }.with_cost()
+            Restarts { time, virtual_machines, ..restarts(&["a"], 1) }.cost()
         };
-        assert_eq!(cost(25, true, Some(41)), "restarts one node of pool a: w1; about 25 min, 41 VMs move");
-        assert_eq!(cost(119, false, Some(1)), "restarts one node of pool a: w1; about 119 min (a guess), 1 VM moves");
-        assert_eq!(cost(25, true, Some(0)), "restarts one node of pool a: w1; about 25 min, no VM has to move");
-        assert_eq!(cost(210, false, None), "restarts one node of pool a: w1; about 4 h (a guess)");
-        assert_eq!(restarts(&["a"], 1).with_cost(), "restarts one node of pool a: w1");
+        assert_eq!(cost(25, true, Some(41)), "about 25 min, 41 VMs move");
+        assert_eq!(cost(119, false, Some(1)), "about 119 min (a guess), 1 VM moves");
+        assert_eq!(cost(25, true, Some(0)), "about 25 min, no VM has to move");
+        assert_eq!(cost(210, false, None), "about 4 h (a guess)");
+        assert_eq!(restarts(&["a"], 1).cost(), "");
         let reload = Restarts { virtual_machines: Some(1), effect: NodeEffect::Reload, ..restarts(&["a"], 1) };
-        assert_eq!(reload.with_cost(), "reloads, without a restart, one node of pool a: w1");
+        assert_eq!(reload.cost(), "");
     }
 }

@@ -62,7 +62,7 @@ impl Maintenance {
     /// Reads the annotation; a broken one is closed for ever, and the text says why.
     pub fn read(annotation: Option<&str>) -> (Maintenance, Option<String>) {
         match annotation.map(str::trim) {
-            None | Some("") => (Maintenance::Always, None),
+            None => (Maintenance::Always, None),
             Some(text) => match parse(text) {
                 Ok(windows) => (Maintenance::Windows(windows), None),
                 Err(why) => (Maintenance::Unclear, Some(why)),
@@ -328,9 +328,9 @@ mod tests {
 
     #[test]
     fn without_an_annotation_it_is_always_open_and_a_broken_one_is_never() {
-        for none in [None, Some(""), Some("  ")] {
-            assert_eq!(Maintenance::read(none), (Maintenance::Always, None));
-        }
+        assert_eq!(Maintenance::read(None), (Maintenance::Always, None));
+        let why = Some("it names no window".to_owned());
+        assert_eq!(Maintenance::read(Some(" ")), (Maintenance::Unclear, why), "whoever empties it may mean anything");
         assert_eq!(Maintenance::Always.at(Timestamp::UNIX_EPOCH), Window::Open);
         let broken = [
             "always",

@@ -58,7 +58,11 @@ fn approve_digest(evaluation: &Evaluation, text: &str) -> anyhow::Result<()> {
 /// Approves everything that waits to restart nodes of a pool.
 fn approve_pool(evaluation: &Evaluation, pool: &str) -> anyhow::Result<()> {
     let core = evaluation.evaluate(evaluation.catalog()?)?;
-    let waiting = waiting_by_pool(&core.status());
+    let status = core.status();
+    let waiting = waiting_by_pool(&status);
+    if waiting.is_empty() && status.iter().filter_map(asked).any(|(digest, _)| digest.is_none()) {
+        bail!("the digests to approve are not known yet; start the operator, which asks, or wait until it has");
+    }
     let Some(of_pool) = waiting.iter().find(|waiting| waiting.pool == pool) else {
         let pools: Vec<&str> = waiting.iter().map(|waiting| waiting.pool.as_str()).collect();
         match pools.as_slice() {

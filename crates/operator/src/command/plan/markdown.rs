@@ -45,8 +45,8 @@ pub(super) fn print(plan: &Plan, style: Style) -> String {
 
 fn row(item: &Item) -> String {
     let mut notes = Vec::new();
-    if !item.disruption.is_empty() {
-        notes.push(escaped(&item.disruption));
+    if let Some(disruption) = item.disruption_with_cost() {
+        notes.push(escaped(&disruption));
     }
     match (&item.approval, item.needs_approval) {
         (Some(digest), true) => notes.push(format!("needs approval: `virtpilot approve {digest}`")),

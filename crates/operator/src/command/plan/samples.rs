@@ -17,6 +17,7 @@ pub(super) fn item(asset: &str, kind: &str, namespace: &str, name: &str, operati
         impact: Some(Impact::Low),
         restarts: None,
         disruption: String::new(),
+        cost: String::new(),
         digest: Some(digest),
         diff: Vec::new(),
         source: Source::Server,

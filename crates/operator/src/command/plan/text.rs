@@ -58,8 +58,8 @@ fn lines(item: &Item, detail: Detail) -> Vec<String> {
         false => vec![name, format!("    {about}")],
     };
     let mut say = |text: &str| lines.extend(wrapped(text, "    ").lines().map(str::to_owned));
-    if !item.disruption.is_empty() {
-        say(&item.disruption);
+    if let Some(disruption) = item.disruption_with_cost() {
+        say(&disruption);
     }
     match (&item.approval, item.state) {
         (Some(digest), ItemState::Waiting) => lines.push(format!("    needs approval: virtpilot approve {digest}")),
