@@ -117,6 +117,7 @@ impl Rollout {
         match (before, self.state) {
             (None, RolloutState::Done) => None,
             (Some(before), state) if before == state => None,
+            (Some(RolloutState::Degraded), RolloutState::Updating | RolloutState::Paused) => None,
             (_, RolloutState::Done) => Some((Severity::Normal, "RolloutFinished")),
             (_, RolloutState::Updating) => Some((Severity::Normal, "RolloutStarted")),
             (_, RolloutState::Paused) => Some((Severity::Normal, "RolloutPaused")),

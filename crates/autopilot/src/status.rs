@@ -62,7 +62,7 @@ pub enum LineState {
 /// The changes of one pool that wait for an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingForPool {
-    /// The pool.
+    /// The pool, or all pools that these changes concern, separated by commas.
     pub pool: String,
     /// What would have to be approved, each with its object.
     pub changes: Vec<(Digest, String)>,
@@ -70,7 +70,7 @@ pub struct WaitingForPool {
 
 /// What waits for an approval and restarts nodes, by pool: together it is one rollout. What nobody can approve yet is not among it.
 pub fn waiting_by_pool(lines: &[StatusLine]) -> Vec<WaitingForPool> {
-    let mut pools: BTreeMap<&str, Vec<(Digest, String)>> = BTreeMap::new();
+    let mut pools: BTreeMap<String, Vec<(Digest, String)>> = BTreeMap::new();
     for line in lines {
         let LineState::Object(ObjectState::Held(Reason::NeedsApproval { digest: Some(digest), restarts, .. })) =
             &line.state
@@ -79,11 +79,12 @@ pub fn waiting_by_pool(lines: &[StatusLine]) -> Vec<WaitingForPool> {
         };
         let Scope::Pools(of) = &restarts.scope else { continue };
         let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
-        for pool in of {
-            pools.entry(pool).or_default().push((*digest, object.clone()));
+        if !of.is_empty() {
+            // Whoever approves it for one pool would restart the nodes of the others, too.
+            pools.entry(of.join(",")).or_default().push((*digest, object));
         }
     }
-    pools.into_iter().map(|(pool, changes)| WaitingForPool { pool: pool.to_owned(), changes }).collect()
+    pools.into_iter().map(|(pool, changes)| WaitingForPool { pool, changes }).collect()
 }
 
 impl Core {

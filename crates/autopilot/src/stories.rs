@@ -25,6 +25,7 @@ mod reads;
 mod redaction;
 mod refused_writes;
 mod regressions;
+mod review;
 mod settings;
 mod status;
 mod take_over;

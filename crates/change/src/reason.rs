@@ -194,7 +194,8 @@ impl Reason {
     pub fn is_same(&self, other: &Reason) -> bool {
         match (self, other) {
             (Reason::NeedsApproval { digest: one, .. }, Reason::NeedsApproval { digest: two, .. }) => one == two,
-            (Reason::PoolNotReady { why: one, .. }, Reason::PoolNotReady { why: two, .. }) => one == two,
+            // How far the pool is has events of its own.
+            (Reason::PoolNotReady { .. }, Reason::PoolNotReady { .. }) => true,
             (Reason::WindowClosed { opens: one, .. }, Reason::WindowClosed { opens: two, .. }) => one == two,
             (one, two) => one == two,
         }

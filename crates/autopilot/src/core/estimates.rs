@@ -5,7 +5,7 @@ use super::managed::Managed;
 use super::timers::Timer;
 use crate::notice::State;
 use catalog::Part;
-use catalog::rollout::{Change, Configuration, Contribution, Estimate, PoolEstimate, Readings, Unread};
+use catalog::rollout::{Change, Configuration, Contents, Contribution, Estimate, PoolEstimate, Readings, Unread};
 use change::{Backoff, Impact, Key, Kind, Moment, Reason, Restarts};
 use protocol::{Command, WatchTarget};
 use serde_json::Value;
@@ -18,6 +18,8 @@ const FRESH: Duration = Duration::from_secs(4);
 const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 /// A read that has failed so often is reported.
 const REPORT_AFTER: u32 = 4;
+/// Answers that came too late so often in a row are reported.
+const MOST_LATE: u32 = 4;
 
 const GROUP: &str = "machineconfiguration.openshift.io/v1";
 
@@ -29,9 +31,13 @@ pub(crate) struct Estimates {
     read_at: BTreeMap<String, Moment>,
     /// The reads in flight, each with the moment when it was sent.
     in_flight: BTreeMap<Key, Moment>,
+    /// Reads in flight that are older than what a watch has reported since.
+    outdated: BTreeSet<Key>,
     /// The objects that wait for it.
     waiting: BTreeSet<Key>,
     failures: u32,
+    /// How often pools were read again in a row, because the answer came too late.
+    late: u32,
 }
 
 /// What a write does to nodes.
@@ -48,7 +54,8 @@ pub(crate) struct Outlook {
 
 /// How far an estimate is.
 enum Progress {
-    Done(Estimate),
+    /// It is known; these pools were not read just now.
+    Done(Estimate, Vec<String>),
     /// These have to be read first.
     Unread(BTreeSet<Unread>),
     /// The object has to be read first.
@@ -60,20 +67,35 @@ enum Progress {
 impl Core {
     /// What writing or removing an object does to nodes; `None` if that is not known yet.
     pub(super) fn outlook(&self, key: &Key) -> Option<Outlook> {
-        let object = self.objects.get(key).filter(|object| object.object.impact == Impact::High)?;
-        let Progress::Done(estimate) = self.estimate(object) else { return None };
-        let has_reads = estimate.pools.iter().any(|pool| pool.change.is_some());
-        let is_fresh = |pool: &PoolEstimate| self.estimates.is_fresh(&pool.pool.name, self.now.monotonic);
+        let object = self.objects.get(key).filter(|object| object.impact() == Impact::High)?;
+        let Progress::Done(estimate, late) = self.estimate(object) else { return None };
         let mut restarts = estimate.restarts(self.surroundings.nodes());
         if self.watches.is_listed(&WatchTarget::all("kubevirt.io/v1", "VirtualMachineInstance")) {
             restarts.virtual_machines = Some(self.surroundings.virtual_machines_on(&restarts.nodes));
         }
         Some(Outlook {
-            is_fresh: !has_reads || estimate.pools.iter().all(is_fresh),
+            is_fresh: late.is_empty(),
             restarts,
             is_running: estimate.changes_nothing(),
             why_not_ready: estimate.why_not_ready(),
         })
+    }
+
+    /// What the object brings in now, and what it is to bring in; `None` if it has to be read first.
+    fn sides(object: &Managed) -> Option<(Option<&Contribution>, Option<Contribution>)> {
+        let before = match object.live() {
+            Some(live) => {
+                let (version, contribution) = object.contribution.as_ref()?;
+                Some(contribution).filter(|_| *version == live.resource_version).map(Some)?
+            }
+            None => None,
+        };
+        let after = match (&object.removal, before) {
+            (Some(_), _) => None,
+            (None, None) => Some(Contribution::of(&object.object.key.kind, &object.object.desired.object())),
+            (None, Some(_)) => object.inspected.as_ref()?.contribution.clone(),
+        };
+        Some((before, after))
     }
 
     fn estimate(&self, object: &Managed) -> Progress {
@@ -81,61 +103,61 @@ impl Core {
         if self.discovery.kinds.find(&pools.kind).is_some() && !self.watches.is_listed(&pools) {
             return Progress::NotListed;
         }
-        let before = match object.live() {
-            Some(live) => match &object.contribution {
-                Some((version, contribution)) if *version == live.resource_version => Some(contribution),
-                _ => return Progress::NotInspected,
-            },
-            None => None,
-        };
-        let created;
-        let after = match (&object.removal, before, &object.inspected) {
-            (Some(_), _, _) => None,
-            (None, None, _) => {
-                created = Contribution::of(&object.object.key.kind, &object.object.desired.object());
-                Some(&created)
-            }
-            (None, Some(_), Some(inspected)) => inspected.contribution.as_ref(),
-            (None, Some(_), None) => return Progress::NotInspected,
-        };
-        let change = Change { name: &object.object.key.name, before, after };
+        let Some((before, after)) = Core::sides(object) else { return Progress::NotInspected };
+        let change = Change { name: &object.object.key.name, before, after: after.as_ref() };
         let (watched, policy) = (self.surroundings.pools(), self.surroundings.disruption_policy());
         match self.estimates.readings.estimate(&change, watched, policy) {
-            Ok(estimate) => Progress::Done(estimate),
+            Ok(estimate) => {
+                let is_fresh = |pool: &PoolEstimate| self.estimates.is_fresh(&pool.pool.name, self.now.monotonic);
+                let late = estimate.pools.iter().filter(|pool| change.has_contents() && !is_fresh(pool));
+                let late = late.map(|pool| pool.pool.name.clone()).collect();
+                Progress::Done(estimate, late)
+            }
             Err(unread) => Progress::Unread(unread),
         }
     }
 
     /// Reads the pools of an object again, because it is to be written.
     pub(super) fn refresh_estimate(&mut self, key: &Key) {
-        let now = self.now.monotonic;
-        let Estimates { readings, read_at, .. } = &mut self.estimates;
-        readings.pools.retain(|name, _| read_at.get(name).is_some_and(|at| now <= at.after(FRESH)));
-        self.request_estimate(key);
+        let Some(object) = self.objects.get(key) else { return };
+        let Progress::Done(_, late) = self.estimate(object) else { return };
+        self.estimates.late = self.estimates.late.saturating_add(1);
+        if self.estimates.late > MOST_LATE {
+            let message = "pools are read too slowly to say what it does to nodes; it is tried again".to_owned();
+            self.show(key, State::Failed);
+            self.report_held(key, Reason::ReadFailed { message });
+        }
+        // What they were rendered from may have changed, too.
+        self.estimates.readings.sources.clear();
+        self.read(key, late.into_iter().map(|name| key_of("MachineConfigPool", name)));
     }
 
     /// Reads what an estimate needs; then the object is decided about again.
     pub(super) fn request_estimate(&mut self, key: &Key) {
         let Some(object) = self.objects.get(key) else { return };
-        let unread = match self.estimate(object) {
-            Progress::NotInspected => return self.inspect(key),
+        match self.estimate(object) {
+            Progress::NotInspected => self.inspect(key),
             // The list is an event of its own.
-            Progress::NotListed => return self.report_unlisted_pools(key),
-            Progress::Done(_) => return self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic),
-            Progress::Unread(unread) => unread,
-        };
-        for unread in unread {
-            let key = match unread {
-                Unread::Pool(name) => key_of("MachineConfigPool", name),
-                Unread::Configuration(name) => key_of("MachineConfig", name),
-            };
+            Progress::NotListed => self.report_unlisted_pools(key),
+            Progress::Done(..) => self.timers.set(Timer::Reconcile(key.clone()), self.now.monotonic),
+            Progress::Unread(unread) => {
+                let names = unread.into_iter().map(|unread| match unread {
+                    Unread::Configuration(name) | Unread::Source(name) => key_of("MachineConfig", name),
+                });
+                self.read(key, names);
+            }
+        }
+    }
+
+    fn read(&mut self, waiting: &Key, keys: impl Iterator<Item = Key>) {
+        for key in keys {
             let Some(served) = self.discovery.kinds.find(&key.kind) else { continue };
             if !self.estimates.in_flight.contains_key(&key) {
                 self.estimates.in_flight.insert(key.clone(), self.now.monotonic);
                 self.commands.push(Command::Inspect { key, served });
             }
         }
-        self.estimates.waiting.insert(key.clone());
+        self.estimates.waiting.insert(waiting.clone());
     }
 
     /// Nothing is known of the pools, so nothing that restarts nodes is written.
@@ -155,19 +177,26 @@ impl Core {
             Err(why) => return self.estimate_failed(&format!("could not read {key}: {why}")),
         };
         self.estimates.failures = 0;
-        let readings = &mut self.estimates.readings;
+        let is_outdated = self.estimates.outdated.remove(key);
+        let Estimates { readings, read_at, .. } = &mut self.estimates;
         if *key == key_of("MachineConfigPool", key.name.clone()) {
             let pool = found.and_then(|object| match Part::read("MachineConfigPool", &object.to_string()) {
                 Ok(Part::Pool(pool)) => Some(*pool),
                 _ => None,
             });
-            self.estimates.read_at.insert(key.name.clone(), sent_at);
-            readings.pools.insert(key.name.clone(), pool);
-        } else {
+            // The watch was faster, and knows better.
+            if !is_outdated {
+                read_at.insert(key.name.clone(), sent_at);
+                readings.pools.insert(key.name.clone(), pool);
+            }
+        } else if key.name.starts_with("rendered-") {
+            let pools = self.surroundings.pools().values().chain(readings.pools.values().flatten());
+            let named = pools.flat_map(|pool| [&pool.wanted_configuration, &pool.running_configuration]);
+            let named: BTreeSet<&String> = named.collect();
+            readings.configurations.retain(|name, _| named.contains(name));
             readings.configurations.insert(key.name.clone(), found.map(Configuration::of));
-            let wanted: BTreeSet<&str> =
-                readings.pools.values().flatten().map(|pool| pool.wanted_configuration.as_str()).collect();
-            readings.configurations.retain(|name, _| wanted.contains(name.as_str()));
+        } else {
+            readings.sources.insert(key.name.clone(), found.and_then(|object| Contents::of(&key.kind, object)));
         }
         for waiting in std::mem::take(&mut self.estimates.waiting) {
             self.enqueue(&waiting);
@@ -191,8 +220,13 @@ impl Core {
     pub(super) fn pools_changed(&mut self, names: &[String]) {
         for name in names {
             self.estimates.readings.pools.remove(name);
+            self.estimates.read_at.remove(name);
+            let key = key_of("MachineConfigPool", name.clone());
+            if self.estimates.in_flight.contains_key(&key) {
+                self.estimates.outdated.insert(key);
+            }
         }
-        let high = self.objects.iter().filter(|(_, object)| object.object.impact == Impact::High);
+        let high = self.objects.iter().filter(|(_, object)| object.impact() == Impact::High);
         let high: Vec<Key> = high.map(|(key, _)| key.clone()).collect();
         for key in high {
             self.enqueue(&key);
@@ -201,6 +235,11 @@ impl Core {
 }
 
 impl Estimates {
+    /// What was read is not late.
+    pub(crate) fn arrived_in_time(&mut self) {
+        self.late = 0;
+    }
+
     fn is_fresh(&self, pool: &str, now: Moment) -> bool {
         self.read_at.get(pool).is_some_and(|at| now <= at.after(FRESH))
     }

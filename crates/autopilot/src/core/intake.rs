@@ -18,7 +18,7 @@ impl Core {
             return;
         }
         let pools = self.surroundings.observe(target, &event);
-        let is_listed = matches!(event, WatchEvent::Listed { .. });
+        let is_listed = matches!(event, WatchEvent::Listed { .. } | WatchEvent::Lost { .. });
         let is_known_crd = *target == WatchTarget::crds() && !self.crd_watched(&event);
         let key = |namespace: String, name: String| Key { kind: target.kind.clone(), namespace, name };
         match event {

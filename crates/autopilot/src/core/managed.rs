@@ -13,7 +13,7 @@ use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
 use catalog::rollout::Contribution;
-use change::{Consent, Impact, Live, Maintenance, Moment, PatchableKinds, Reason, Restarts};
+use change::{Consent, Impact, Kind, Live, Maintenance, Moment, PatchableKinds, Reason, Restarts};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -152,6 +152,13 @@ impl Managed {
         (self.order, self.object, self.was_desired) = (order, object, true);
     }
 
+    /// What writing it does to the cluster. What an object that exists has may imply more than what is wanted of it.
+    pub(crate) fn impact(&self) -> Impact {
+        let Kind { group, kind, .. } = &self.object.key.kind;
+        let implied = if self.live().is_some() { Impact::implied_by(group, kind) } else { Impact::None };
+        self.object.impact.max(implied)
+    }
+
     /// The live object, if it exists.
     pub(crate) fn live(&self) -> Option<&Live> {
         match &self.live {
@@ -234,7 +241,7 @@ impl Managed {
 
     /// Its changes cannot be seen or undone for a while: what restarts nodes may run on them by then.
     pub(crate) fn lose_sight(&mut self) {
-        if self.object.impact == Impact::High {
+        if self.impact() == Impact::High {
             (self.remembered, self.had_documents) = (None, false);
         }
     }
@@ -282,7 +289,7 @@ impl Managed {
             key: &self.object.key,
             cause,
             live: self.live(),
-            impact: self.object.impact,
+            impact: self.impact(),
             restarts,
             source: (!self.was_desired).then_some(&self.object.source),
             hco_created: policy.hco_created,
@@ -305,7 +312,7 @@ impl Managed {
         Observed {
             key: &self.object.key,
             desired: &self.object.desired,
-            impact: self.object.impact,
+            impact: self.impact(),
             restarts,
             source: &self.object.source,
             live: self.live(),

@@ -66,7 +66,8 @@ impl Core {
             Stage::Done(Findings { diff, source, digest }) => {
                 (item.diff, item.source, item.digest) = (diff.clone(), source.clone(), Some(*digest));
                 let is_shown = *source == Source::Server || matches!(source, Source::Local { .. });
-                if diff.is_empty() && is_shown && item.operation == Some(Operation::Change) {
+                let restarts = self.outlook(&object.object.key).is_some_and(|outlook| !outlook.is_running);
+                if diff.is_empty() && is_shown && item.operation == Some(Operation::Change) && !restarts {
                     item.operation = Some(Operation::Record);
                 }
             }
@@ -78,7 +79,7 @@ impl Core {
         item.digest = item.approval.or(item.digest);
         let is_waived = self.platform.consent.is_waived(Needed::ApprovalOrPolicy);
         let restarts = intent.is_approved || is_waived || item.state == ItemState::Waiting;
-        if object.object.impact == Impact::High && restarts && item.operation != Some(Operation::Record) {
+        if object.impact() == Impact::High && restarts && item.operation != Some(Operation::Record) {
             let restarts = self.outlook(&object.object.key).map(|outlook| outlook.restarts);
             item.restarts = restarts.filter(|restarts| restarts.effect != NodeEffect::None);
             item.disruption = item.restarts.as_ref().map(ToString::to_string).unwrap_or_default();

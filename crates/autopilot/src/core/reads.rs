@@ -180,7 +180,7 @@ impl Core {
                 if let Some(object) = self.objects.get_mut(key) {
                     object.had_documents |= inspected.as_ref().is_some_and(Inspected::has_documents);
                     object.inspected = inspected;
-                    object.contribution = (object.object.impact == Impact::High)
+                    object.contribution = (object.impact() == Impact::High)
                         .then(|| (resource_version, Contribution::of(&key.kind, &content)));
                     object.is_verified |= is_current;
                 }

@@ -52,7 +52,11 @@ impl Core {
             },
         };
         if outlook.as_ref().is_some_and(|outlook| !outlook.is_fresh) && matches!(decision.verdict, Verdict::Write(..)) {
-            return self.refresh_estimate(key);
+            if self.config.writes {
+                return self.refresh_estimate(key);
+            }
+        } else if matches!(decision.verdict, Verdict::Write(..)) {
+            self.estimates.arrived_in_time();
         }
         if object.removal.is_none() {
             self.records.forget_deletion(key);

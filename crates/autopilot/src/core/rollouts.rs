@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Rollouts {
     pools: BTreeMap<String, Rollout>,
+    /// The last state of each pool that has an event.
+    reported: BTreeMap<String, RolloutState>,
     /// By node.
     boots: BTreeMap<String, String>,
 }
@@ -28,8 +30,12 @@ impl Core {
         for (name, rollout) in &now {
             let last = self.rollouts.pools.get(name);
             if last != Some(rollout) {
-                let before = last.map(|last| last.state);
+                let before = self.rollouts.reported.get(name).copied();
                 notices.push(Notice::Rollout { rollout: rollout.clone(), before });
+                // A pool that is degraded again and again is reported once, until it is done.
+                if before != Some(RolloutState::Degraded) || rollout.state == RolloutState::Done {
+                    self.rollouts.reported.insert(name.clone(), rollout.state);
+                }
             }
         }
         let gone = self.rollouts.pools.keys().filter(|name| !now.contains_key(*name));

@@ -15,10 +15,10 @@ fn a_start_creates_what_applies_and_asks_for_an_approval_of_the_rest() {
         create Service virt/service
         notice AssetApplied ConfigMap virt/plain: applied
         notice AssetApplied Service virt/service: applied
-        create ConfigMap virt/asking
         record ConfigMap virt/virt-platform-autopilot-state
-        notice AssetApplied ConfigMap virt/asking: applied
         notice ApprovalRequired MachineConfig kernel: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        create ConfigMap virt/asking
+        notice AssetApplied ConfigMap virt/asking: applied
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.approve("MachineConfig kernel");

@@ -92,7 +92,7 @@ fn a_settled_cluster_has_only_what_waits() {
             Waiting MachineConfig kernel: create, restarts one node of pool worker: w0; about 10 min (a guess), needs approval (a digest)
                 + .metadata.labels.machineconfiguration.openshift.io/role: "worker"
                 + .spec: {"kernelArguments":["quiet"],"kernelType":"default"}
-            Plan: 1 to create; 1 needs approval (7254127a).
+            Plan: 1 to create; 1 needs approval (c1b473d2).
         "#]],
     );
     assert_eq!(planned(&plan), written(&bed));
@@ -227,7 +227,7 @@ fn what_is_not_wanted_any_more_is_deleted_handed_back_or_held() {
             Ready Service virt/service: delete, no diff
             Ready ConfigMap virt/opted: delete, no diff
             Held ConfigMap virt/lasting: ?, not wanted any more, but kept: objects like it are never deleted, no diff
-            Plan: 1 to create, 3 to delete; 1 needs approval (7254127a); 1 held.
+            Plan: 1 to create, 3 to delete; 1 needs approval (c1b473d2); 1 held.
         "#]],
     );
     assert_eq!(planned(&plan), written(&bed));

@@ -87,7 +87,6 @@ fn a_degraded_pool_gets_no_change_until_it_is_repaired() {
     let repaired = json!({"metadata": {"annotations": {control::UPDATE_FAILS: null}}});
     bed.edit("person", "Node w0", &repaired);
     expect![[r#"
-        notice PoolNotReady MachineConfig kernel: it restarts one node of pool worker: w0; pool worker is updating, so it waits until the pool is healthy
         record ConfigMap virt/virt-platform-autopilot-state
         create MachineConfig kernel
         notice AssetApplied MachineConfig kernel: applied

@@ -83,6 +83,7 @@ impl Contents {
 
     /// Units of several MachineConfigs are merged field by field.
     fn add_unit(&mut self, name: &str, unit: &Value) {
+        self.insert(format!("unit {name}"), &json!(true));
         for (field, value) in unit.as_object().into_iter().flatten() {
             match field.as_str() {
                 "name" => {}
@@ -208,6 +209,8 @@ mod tests {
             disk /dev/sda
             file /etc/a
             passwd
+            unit w.service
+            unit x.service
             unit x.service contents
             unit x.service enabled
             unit x.service y.conf

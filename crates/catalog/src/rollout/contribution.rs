@@ -14,6 +14,8 @@ pub struct Contribution {
     /// The parts; `None` if they cannot be told from its content.
     pub contents: Option<Contents>,
     place: Place,
+    /// Whether a new object replaces all of an older one: of the KubeletConfigs of a pool the newest counts alone.
+    replaces_others: bool,
 }
 
 /// The pools whose configuration an object is a part of.
@@ -23,8 +25,6 @@ enum Place {
     Labels(Labels),
     /// Those that this selects.
     Selected(Selector),
-    /// The one of this name.
-    Name(String),
     /// All.
     Everywhere,
     /// It does not say, so it may be all.
@@ -44,13 +44,16 @@ impl Contribution {
                 let selector = object["spec"]["machineConfigPoolSelector"].clone();
                 Place::Selected(serde_json::from_value(selector).unwrap_or_default())
             }
-            (GROUP, "MachineConfigPool") => {
-                Place::Name(object["metadata"]["name"].as_str().unwrap_or_default().to_owned())
-            }
             (group, kind) if Impact::is_everywhere(group, kind) => Place::Everywhere,
             _ => Place::Unknown,
         };
-        Contribution { contents: Contents::of(kind, object), place }
+        let replaces_others = kind.kind == "KubeletConfig";
+        Contribution { contents: Contents::of(kind, object), place, replaces_others }
+    }
+
+    /// Whether its effect as a new object can be told by content.
+    pub(super) fn is_told_by_content(&self, is_new: bool) -> bool {
+        self.contents.is_some() && !(is_new && self.replaces_others)
     }
 
     /// Whether it does not say which pools it is for.
@@ -63,7 +66,6 @@ impl Contribution {
         match &self.place {
             Place::Labels(labels) => pool.takes(labels),
             Place::Selected(selector) => selector.matches(&pool.labels),
-            Place::Name(name) => pool.name == *name,
             Place::Everywhere | Place::Unknown => true,
         }
     }
@@ -104,11 +106,13 @@ mod tests {
             (machines, "KubeletConfig", selecting.clone(), "master"),
             (machines, "ContainerRuntimeConfig", selecting, "master"),
             (machines, "KubeletConfig", json!({}), ""),
-            (machines, "MachineConfigPool", json!({"metadata": {"name": "infra"}}), "infra"),
             ("config.openshift.io/v1", "Proxy", json!({}), "master worker infra"),
         ] {
             assert_eq!(of(api_version, kind, &object), (expected.to_owned(), false), "{kind} {object}");
         }
+        // It may take nodes from any other pool.
+        let pool = of(machines, "MachineConfigPool", &json!({"metadata": {"name": "infra"}}));
+        assert_eq!(pool, ("master worker infra".to_owned(), true));
         let profile = of("performance.openshift.io/v2", "PerformanceProfile", &json!({}));
         assert_eq!(profile, ("master worker infra".to_owned(), true));
     }

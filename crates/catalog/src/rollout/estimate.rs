@@ -6,7 +6,7 @@ use crate::cluster::pool::Pool;
 use change::restarts::NodeEffect;
 use jiff::Timestamp;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A rendered configuration, as far as it is compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,9 +55,9 @@ pub fn pool_change(
             changed.insert(entry.clone());
         }
     }
-    for (entry, value) in &before.entries {
-        // What the pool does not run is not taken away from it.
-        if !after.entries.contains_key(entry) && running.entries.get(entry) == Some(value) {
+    for entry in before.entries.keys() {
+        // What the pool does not run is not taken away from it. What it runs may be merged with the same part of another object.
+        if !after.entries.contains_key(entry) && running.entries.contains_key(entry) {
             changed.insert(entry.clone());
         }
     }
@@ -93,6 +93,33 @@ pub fn pool_change(
         false => NodeEffect::Reload,
     };
     PoolChange { changed: changed.into_iter().collect(), effect }
+}
+
+/// Whether what a change leads to is what a pool runs already, given all other objects by name. What is appended is there in the order of
+/// all objects, as far as the change touches it. Of an object that is created again, nothing else is left in the configuration.
+pub(super) fn is_explained(
+    configuration: &Configuration,
+    name: &str,
+    (before, after): (Option<&Contents>, &Contents),
+    others: &BTreeMap<&str, &Contents>,
+) -> bool {
+    let mut all = others.clone();
+    all.insert(name, after);
+    let running = &configuration.contents;
+    // Settings of the kubelet are a part of a file, and the images are always set.
+    let is_made = |entry: &str| {
+        entry.starts_with("kubelet ") || ["osImageURL", "baseOSExtensionsContainerImage", "kernelType"].contains(&entry)
+    };
+    let is_known = |entry: &String| is_made(entry) || all.values().any(|contents| contents.entries.contains_key(entry));
+    let lists: BTreeSet<&&str> = running.appended.keys().chain(after.appended.keys()).collect();
+    let is_touched =
+        |list: &&&&str| before.and_then(|before| before.appended.get(***list)) != after.appended.get(***list);
+    let is_appended = |list: &&str| {
+        let items = all.values().flat_map(|contents| contents.appended.get(*list).into_iter().flatten());
+        items.eq(running.appended.get(*list).into_iter().flatten())
+    };
+    (before.is_some() || running.entries.keys().all(is_known))
+        && lists.iter().filter(is_touched).all(|list| is_appended(list))
 }
 
 /// Whether the names that are in a list have the same order there; what is new is a change of its own.
@@ -159,7 +186,7 @@ mod tests {
         assert_eq!(changed(Some(&both), Some(&one)), "", "what nodes do not run is not taken away");
         assert_eq!(changed(Some(&one), Some(&both)), "file /etc/b");
         assert_eq!(changed(Some(&one), None), "file /etc/a", "it leaves the pool");
-        assert_eq!(changed(Some(&two), None), "");
+        assert_eq!(changed(Some(&two), None), "file /etc/a", "it may be merged with that of another object");
         let (foreign, edited) =
             (files(&[file("/etc/a", "1"), file("/etc/c", "1")]), files(&[file("/etc/a", "2"), file("/etc/c", "1")]));
         let (foreign, edited) = (machine_config(&foreign), machine_config(&edited));

@@ -1,10 +1,12 @@
 //! What was read of pools and their rendered configurations, and what an estimate still needs.
 
+use super::contents::Contents;
 use super::contribution::Contribution;
 use super::disruption::DisruptionPolicy;
-use super::estimate::{Configuration, pool_change};
+use super::estimate::{Configuration, PoolChange, is_explained, pool_change};
 use super::nodes::{Estimate, PoolEstimate};
 use crate::cluster::pool::Pool;
+use change::restarts::NodeEffect;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A change of one object.
@@ -21,19 +23,21 @@ pub struct Change<'a> {
 /// What was read.
 #[derive(Debug, Clone, Default)]
 pub struct Readings {
-    /// Pools by name; `None` for one that does not exist.
+    /// Pools by name that were read after their watch has reported them; `None` for one that does not exist.
     pub pools: BTreeMap<String, Option<Pool>>,
     /// Rendered configurations by name, whose content never changes; `None` for one that does not exist.
     pub configurations: BTreeMap<String, Option<Configuration>>,
+    /// MachineConfigs by name; `None` for one that does not exist.
+    pub sources: BTreeMap<String, Option<Contents>>,
 }
 
 /// Something that has to be read first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unread {
-    /// A pool.
-    Pool(String),
     /// A rendered configuration.
     Configuration(String),
+    /// A MachineConfig that it was rendered from.
+    Source(String),
 }
 
 impl Change<'_> {
@@ -43,9 +47,10 @@ impl Change<'_> {
     }
 
     /// Whether its effect can be told by content.
-    fn has_contents(&self) -> bool {
-        let is_known = |side: Option<&Contribution>| side.is_none_or(|side| side.contents.is_some());
-        is_known(self.before) && is_known(self.after)
+    pub fn has_contents(&self) -> bool {
+        let is_told =
+            |side: Option<&Contribution>| side.is_none_or(|side| side.is_told_by_content(self.before.is_none()));
+        is_told(self.before) && is_told(self.after)
     }
 
     /// The pools among these that it concerns.
@@ -56,8 +61,7 @@ impl Change<'_> {
 }
 
 impl Readings {
-    /// What a change does to the pools that it concerns, among those that are watched; the error is what has to be read first. A pool is read
-    /// although it is watched, because a watch may be late, and what the nodes run decides whether they restart.
+    /// What a change does to the pools that it concerns, among those that are watched; the error is what has to be read first.
     pub fn estimate(
         &self,
         change: &Change<'_>,
@@ -66,35 +70,85 @@ impl Readings {
     ) -> Result<Estimate, BTreeSet<Unread>> {
         let (mut pools, mut unread) = (Vec::new(), BTreeSet::new());
         for known in change.pools(watched.values()) {
-            if !change.has_contents() {
-                pools.push(PoolEstimate { pool: known.clone(), change: None, rendered_at: None });
-                continue;
-            }
             let pool = match self.pools.get(&known.name) {
                 Some(Some(pool)) => pool,
                 Some(None) => continue,
-                None => {
-                    unread.insert(Unread::Pool(known.name.clone()));
-                    continue;
-                }
+                None => known,
             };
-            let Some(configuration) = self.configurations.get(&pool.wanted_configuration) else {
-                unread.insert(Unread::Configuration(pool.wanted_configuration.clone()));
-                continue;
-            };
-            pools.push(PoolEstimate {
-                change: configuration.as_ref().map(|configuration| {
-                    let side = |side: Option<&'_ Contribution>| {
-                        side.filter(|side| side.is_for(pool)).and_then(|side| side.contents.clone())
-                    };
-                    let (before, after) = (side(change.before), side(change.after));
-                    pool_change(configuration, pool, change.name, before.as_ref(), after.as_ref(), policy)
-                }),
-                rendered_at: configuration.as_ref().and_then(|configuration| configuration.rendered_at),
-                pool: pool.clone(),
-            });
+            match self.pool(change, pool, policy) {
+                Ok(estimate) => pools.push(estimate),
+                Err(needed) => unread.extend(needed),
+            }
         }
         if unread.is_empty() { Ok(Estimate { pools, is_vague: change.is_vague() }) } else { Err(unread) }
+    }
+
+    fn pool(
+        &self,
+        change: &Change<'_>,
+        pool: &Pool,
+        policy: &DisruptionPolicy,
+    ) -> Result<PoolEstimate, BTreeSet<Unread>> {
+        let unknown = |rendered_at| PoolEstimate { pool: pool.clone(), change: None, rendered_at };
+        if !change.has_contents() || pool.wanted_configuration.is_empty() {
+            return Ok(unknown(None));
+        }
+        // The nodes of a paused pool run something older than what was rendered; both count as what they run.
+        let mut names = vec![&pool.wanted_configuration];
+        if pool.paused && !pool.running_configuration.is_empty() {
+            names.insert(0, &pool.running_configuration);
+        }
+        let missing: BTreeSet<Unread> = names
+            .iter()
+            .filter(|name| !self.configurations.contains_key(**name))
+            .map(|name| Unread::Configuration((*name).clone()))
+            .collect();
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        let mut first = None;
+        for name in names {
+            let Some(Some(configuration)) = self.configurations.get(name) else { return Ok(unknown(None)) };
+            let side = |side: Option<&'_ Contribution>| {
+                side.filter(|side| side.is_for(pool)).and_then(|side| side.contents.clone())
+            };
+            let (before, after) = (side(change.before), side(change.after));
+            let mut found = pool_change(configuration, pool, change.name, before.as_ref(), after.as_ref(), policy);
+            if found.effect == NodeEffect::None
+                && !self.is_explained(configuration, pool, change.name, (before.as_ref(), after.as_ref()))?
+            {
+                found =
+                    PoolChange { changed: vec!["what other objects bring in".to_owned()], effect: NodeEffect::Restart };
+            }
+            let rendered_at = configuration.rendered_at;
+            let estimate = PoolEstimate { pool: pool.clone(), change: Some(found), rendered_at };
+            if estimate.change.as_ref().is_some_and(|change| change.effect == NodeEffect::None) {
+                return Ok(estimate);
+            }
+            first.get_or_insert(estimate);
+        }
+        Ok(first.unwrap_or_else(|| unknown(None)))
+    }
+
+    /// Whether a configuration is what an object and all others that the pool takes are rendered into, as far as that can be told.
+    fn is_explained(
+        &self,
+        configuration: &Configuration,
+        pool: &Pool,
+        name: &str,
+        (before, after): (Option<&Contents>, Option<&Contents>),
+    ) -> Result<bool, BTreeSet<Unread>> {
+        let others = || pool.sources.iter().filter(|source| *source != name);
+        let unread: BTreeSet<Unread> =
+            others().filter(|source| !self.sources.contains_key(*source)).cloned().map(Unread::Source).collect();
+        if !unread.is_empty() {
+            return Err(unread);
+        }
+        let known: Option<BTreeMap<&str, &Contents>> =
+            others().map(|source| Some((source.as_str(), self.sources.get(source)?.as_ref()?))).collect();
+        let nothing = Contents::default();
+        let after = after.unwrap_or(&nothing);
+        Ok(known.is_some_and(|others| is_explained(configuration, name, (before, after), &others)))
     }
 }
 
@@ -129,13 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn pools_are_read_first_and_then_what_they_run() {
+    fn what_pools_run_is_read_first() {
         let watched: BTreeMap<String, Pool> = ["worker", "infra"].map(|name| (name.to_owned(), pool(name))).into();
         let (mut readings, policy, after) = (Readings::default(), DisruptionPolicy::default(), ours("worker", "quiet"));
         let change = Change { name: "ours", before: None, after: Some(&after) };
         let missing = |readings: &Readings| readings.estimate(&change, &watched, &policy).unwrap_err();
-        assert_eq!(missing(&readings), [Unread::Pool("worker".into())].into());
-        readings.pools.insert("worker".into(), Some(pool("worker")));
         assert_eq!(missing(&readings), [Unread::Configuration("rendered-worker-1".into())].into());
         readings.configurations.insert("rendered-worker-1".into(), running(&json!({})));
         let estimate = readings.estimate(&change, &watched, &policy).unwrap();
@@ -170,5 +222,34 @@ mod tests {
         let change = Change { name: "p", before: Some(&vague), after: None };
         let estimate = Readings::default().estimate(&change, &watched, &DisruptionPolicy::default()).unwrap();
         assert!(estimate.is_vague && estimate.pools.len() == 1 && estimate.pools[0].change.is_none());
+    }
+
+    #[test]
+    fn a_change_is_free_only_if_all_that_the_pool_runs_is_from_known_objects() {
+        let arguments = |list: &[&str]| {
+            let object = json!({"metadata": {"labels": {ROLE: "worker"}}, "spec": {"kernelArguments": list}});
+            Contribution::of(&Kind::new("machineconfiguration.openshift.io/v1", "MachineConfig"), &object)
+        };
+        let sources = ["a-theirs", "ours"].map(str::to_owned).to_vec();
+        let watched: BTreeMap<String, Pool> = [("worker".to_owned(), Pool { sources, ..pool("worker") })].into();
+        let (before, after) = (arguments(&["loud"]), arguments(&["quiet"]));
+        let change = Change { name: "ours", before: Some(&before), after: Some(&after) };
+        let policy = DisruptionPolicy::default();
+        let changes_nothing = |running: &[&str], theirs: &[&str]| {
+            let mut readings = Readings::default();
+            readings
+                .configurations
+                .insert("rendered-worker-1".into(), self::running(&json!({"kernelArguments": running})));
+            let missing = readings.estimate(&change, &watched, &policy);
+            if let Err(missing) = missing {
+                assert_eq!(missing, [Unread::Source("a-theirs".into())].into());
+                readings.sources.insert("a-theirs".into(), arguments(theirs).contents);
+            }
+            readings.estimate(&change, &watched, &policy).unwrap().changes_nothing()
+        };
+        assert!(changes_nothing(&["x", "quiet"], &["x"]));
+        assert!(!changes_nothing(&["quiet"], &["quiet"]), "it is theirs, and ours is appended");
+        assert!(!changes_nothing(&["quiet", "x"], &["x"]), "another order");
+        assert!(!changes_nothing(&["x", "loud"], &["x"]));
     }
 }

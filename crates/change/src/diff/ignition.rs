@@ -82,7 +82,15 @@ fn file(path: &str, before: Option<&Value>, after: Option<&Value>, walk: &mut Wa
     }
     let [old, new] = [before, after].map(Content::of);
     match (&old, &new) {
-        (old, new) if old == new => {}
+        (old, new) if old == new && before["contents"] == after["contents"] => {}
+        (old, new) if old == new => {
+            // It is another configuration, although it reads the same.
+            let shown = |text: &str| Shown::Summary(text.to_owned());
+            walk.push(Edit::Changed {
+                before: shown("the same content"),
+                after: shown("encoded or verified differently"),
+            });
+        }
         (Content::Text(one), Content::Text(other)) if is_public(path, one) && is_public(path, other) => {
             walk.push(lines::compare(one, other));
         }
@@ -102,10 +110,35 @@ fn file(path: &str, before: Option<&Value>, after: Option<&Value>, walk: &mut Wa
     walk.at(" ", |walk| walk.whole(Some(&rest(before)), Some(&rest(after)), Place::default()));
 }
 
+/// Parts of the paths of files that hold secrets.
+const SECRET_PATHS: [&str; 10] =
+    ["system-connections", "shadow", "netrc", "pgpass", "ipsec", "htpasswd", "snmp", "wpa_supplicant", "krb5", "auth"];
+/// What a file with a secret has in some line: names of secrets, and how hashes and tokens begin.
+const SECRET_TEXTS: [&str; 13] = [
+    "psk",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "community",
+    "createuser",
+    "$1$",
+    "$2",
+    "$5$",
+    "$6$",
+    "$apr1$",
+    "eyj",
+];
+
 /// Whether the text of a file may be shown.
 fn is_public(path: &str, text: &str) -> bool {
     let named = Place::default().field(path).shown(&json!(text));
-    named.is_some() && redact::text(text) == text
+    let (path, lower) = (path.to_lowercase(), text.to_lowercase());
+    let is_secret =
+        SECRET_PATHS.iter().any(|part| path.contains(part)) || SECRET_TEXTS.iter().any(|part| lower.contains(part));
+    let is_hidden =
+        |line: &str| redact::text(line) != line || line.split_whitespace().any(|word| redact::text(word) != word);
+    named.is_some() && !is_secret && redact::text(text) == text && !text.lines().any(is_hidden)
 }
 
 fn unit(before: Option<&Value>, after: Option<&Value>, walk: &mut Walk) {

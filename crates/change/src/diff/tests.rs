@@ -303,3 +303,50 @@ fn differences_survive_a_file() {
     let text = serde_json::to_string(&differences).unwrap();
     assert_eq!(serde_json::from_str::<Vec<Difference>>(&text).unwrap(), differences, "{text}");
 }
+
+fn arguments(list: &Value) -> Value {
+    owned(
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "m"},
+            "spec": {"kernelArguments": list}}),
+        &json!({"f:spec": {"f:kernelArguments": {}}}),
+    )
+}
+
+/// Review: the order of kernel arguments and how often one is given decide what the kernel does.
+#[test]
+fn a_list_that_gets_another_order_and_another_item_shows_both() {
+    let before = arguments(&json!(["hugepagesz=1G", "hugepages=4", "hugepagesz=2M", "hugepages=8"]));
+    let after = arguments(&json!(["hugepagesz=1G", "hugepages=8", "hugepagesz=2M", "hugepages=4", "quiet"]));
+    let text = printed(&of_answer(Some(&before), &after, "us"));
+    assert!(text.contains("hugepages"), "only this is shown: {text}");
+    let after = arguments(&json!(["hugepagesz=1G", "hugepages=4", "hugepagesz=2M", "hugepages=4", "quiet"]));
+    let before = arguments(&json!(["hugepagesz=1G", "hugepages=4", "hugepagesz=2M"]));
+    let text = printed(&of_answer(Some(&before), &after, "us"));
+    assert!(text.contains("hugepages"), "only this is shown: {text}");
+}
+
+fn with_file(path: &str, text: &str) -> Value {
+    let encoded: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let files = json!([{"path": path, "mode": 384, "contents": {"source": format!("data:,{encoded}")}}]);
+    owned(
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "m"},
+            "spec": {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": files}}}}),
+        &json!({"f:spec": {"f:config": {"f:ignition": {"f:version": {}}, "f:storage": {"f:files": {}}}}}),
+    )
+}
+
+/// Review: a secret anywhere in a line is one, and not only at the beginning of the whole text.
+#[test]
+fn no_secret_in_a_line_of_a_file_of_a_machine_config_is_shown() {
+    for (path, text) in [
+        ("/etc/NetworkManager/system-connections/w.nmconnection", "[wifi-security]\npsk=VALUE\n"),
+        ("/etc/shadow-", "root:*:1\ncore:$6$salt$VALUE:1\n"),
+        ("/etc/x.json", "{\n\"id\": \"eyJhbGciOiJIUzI1NiJ9.VALUE.x\"\n}\n"),
+        ("/etc/motd.d/x", "hello\neyJhbGciOiJIUzI1NiJ9.VALUE.x\n"),
+        ("/root/.netrc", "machine a login b password VALUE\n"),
+    ] {
+        let with = |value: &str| with_file(path, &text.replace("VALUE", value));
+        let shown = printed(&of_answer(Some(&with("before")), &with("hunter22"), "us"));
+        assert!(!shown.contains("hunter22"), "{shown}");
+    }
+}

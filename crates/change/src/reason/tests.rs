@@ -173,6 +173,6 @@ fn nodes_that_join_do_not_ask_for_an_approval_again() {
         (not_ready, Reason::WindowClosed { opens: Some(why.to_owned()), restarts })
     };
     let (one, more, other) = (waiting("a", 1), waiting("a", 2), waiting("b", 1));
-    assert!(one.0.is_same(&more.0) && one.1.is_same(&more.1) && !one.0.is_same(&other.0) && !one.1.is_same(&other.1));
+    assert!(one.0.is_same(&more.0) && one.1.is_same(&more.1) && one.0.is_same(&other.0) && !one.1.is_same(&other.1));
     assert!(!needed(1, &["a"]).is_same(&needed(2, &["a"])) && !needed(1, &[]).is_same(&Reason::Paused));
 }

@@ -187,3 +187,26 @@ fn refusal(digest: Digest, waiting: &[(Option<Digest>, String)]) -> String {
         "nobody asks to approve {digest}; waiting for an approval: {waiting}; a digest changes with the change, and is good for one write"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::approvals;
+    use crate::command::plan::Document;
+    use autopilot::plan::Plan;
+    use serde_json::json;
+
+    /// Review: many deletions share one digest, so a plan of one asset that approves it approves deletions that it does not show.
+    #[test]
+    fn a_plan_of_one_asset_approves_nothing_of_another() {
+        let item = |number: usize| {
+            let object = json!({"kind": {"group": "", "version": "v1", "kind": "ConfigMap"}, "namespace": "virt", "name": format!("m{number}")});
+            json!({"asset": format!("m{number}"), "object": object, "operation": "delete", "state": "waiting", "needsApproval": true,
+                "approval": format!("sha256:{}", "ab".repeat(32)), "diff": [], "source": {"from": "none"}})
+        };
+        let items: Vec<_> = (0..7).map(item).collect();
+        let plan: Plan = serde_json::from_value(json!({"items": items, "inSync": 0})).unwrap();
+        let document = Document::new(plan, String::new(), None, Some("m0".to_owned()));
+        let (shown, approved) = (document.plan.items.len(), approvals(&document.plan).len());
+        assert!(shown == 7 || approved == 0, "{shown} of 7 deletions is shown, and all are approved");
+    }
+}
