@@ -25,7 +25,7 @@ mod reads;
 mod redaction;
 mod refused_writes;
 mod regressions;
-mod review;
+mod restarts_by_content;
 mod settings;
 mod status;
 mod take_over;

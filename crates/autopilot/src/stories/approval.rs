@@ -359,3 +359,11 @@ fn a_new_version_that_drops_the_label_of_a_pool_needs_an_approval() {
     bed.settle();
     assert_eq!(bed.value(KERNEL, "/metadata/labels").as_object().unwrap().len(), 1, "only ours is left");
 }
+
+#[test]
+fn an_ignored_field_asks_for_nothing() {
+    let mut bed = settled_with_kernel();
+    bed.annotate(KERNEL, "ignore-fields=/spec/kernelType");
+    let lines = bed.advance(HOUR);
+    assert!(!lines.contains("ApprovalRequired"), "{lines}");
+}

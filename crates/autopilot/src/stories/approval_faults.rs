@@ -593,11 +593,3 @@ fn what_the_predecessor_made_waits_although_nothing_else_does() {
     bed.advance(HOUR);
     assert_eq!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["other"]));
 }
-
-#[test]
-fn an_ignored_field_asks_for_nothing() {
-    let mut bed = settled_with_kernel();
-    bed.annotate(KERNEL, "ignore-fields=/spec/kernelType");
-    let lines = bed.advance(HOUR);
-    assert!(!lines.contains("ApprovalRequired"), "{lines}");
-}

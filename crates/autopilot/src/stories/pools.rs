@@ -90,7 +90,8 @@ fn a_degraded_pool_gets_no_change_until_it_is_repaired() {
         record ConfigMap virt/virt-platform-autopilot-state
         create MachineConfig kernel
         notice AssetApplied MachineConfig kernel: applied
-    "#]].assert_eq(&bed.advance(HOUR));
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
 }
 
 #[test]

@@ -312,7 +312,7 @@ fn arguments(list: &Value) -> Value {
     )
 }
 
-/// Review: the order of kernel arguments and how often one is given decide what the kernel does.
+/// The order of kernel arguments and how often one is given decide what the kernel does.
 #[test]
 fn a_list_that_gets_another_order_and_another_item_shows_both() {
     let before = arguments(&json!(["hugepagesz=1G", "hugepages=4", "hugepagesz=2M", "hugepages=8"]));
@@ -335,7 +335,7 @@ fn with_file(path: &str, text: &str) -> Value {
     )
 }
 
-/// Review: a secret anywhere in a line is one, and not only at the beginning of the whole text.
+/// a secret anywhere in a line is one, and not only at the beginning of the whole text.
 #[test]
 fn no_secret_in_a_line_of_a_file_of_a_machine_config_is_shown() {
     for (path, text) in [

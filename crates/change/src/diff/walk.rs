@@ -96,7 +96,11 @@ impl Walk {
                 these.iter().filter(|item| !others.contains(item)).cloned().collect::<Vec<Value>>()
             };
             let (removed, added) = (differing(before, after), differing(after, before));
-            if removed.is_empty() && added.is_empty() {
+            // What is left has to be the same list: another order, or an item more often, is a change of its own.
+            let rest = |list: &[Value], gone: &[Value]| {
+                list.iter().filter(|item| !gone.contains(item)).cloned().collect::<Vec<Value>>()
+            };
+            if rest(before, &removed) != rest(after, &added) {
                 let [before, after] = [before, after].map(|list| shown(&Value::Array(list.to_vec()), place));
                 return self.push(Edit::Changed { before, after });
             }

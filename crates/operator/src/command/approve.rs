@@ -195,7 +195,7 @@ mod tests {
     use autopilot::plan::Plan;
     use serde_json::json;
 
-    /// Review: many deletions share one digest, so a plan of one asset that approves it approves deletions that it does not show.
+    /// Many deletions share one digest, so a plan of one asset that approves it approves deletions that it does not show.
     #[test]
     fn a_plan_of_one_asset_approves_nothing_of_another() {
         let item = |number: usize| {

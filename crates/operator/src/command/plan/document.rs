@@ -2,8 +2,10 @@
 
 use anyhow::{Context, bail};
 use autopilot::Plan;
+use change::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What the file says it is.
@@ -34,7 +36,11 @@ impl Document {
     /// A plan of this program; with an asset only what is about it.
     pub(crate) fn new(mut plan: Plan, catalogue: String, cluster: Option<String>, asset: Option<String>) -> Document {
         if let Some(asset) = &asset {
-            plan.items.retain(|item| item.asset == *asset);
+            // Many deletions have one approval: whoever sees one of them sees all.
+            let of_asset = plan.items.iter().filter(|item| item.asset == *asset);
+            let approvals: BTreeSet<Digest> = of_asset.filter_map(|item| item.approval).collect();
+            let is_shared = |approval: Option<Digest>| approval.is_some_and(|digest| approvals.contains(&digest));
+            plan.items.retain(|item| item.asset == *asset || is_shared(item.approval));
         }
         Document {
             kind: KIND.to_owned(),

@@ -1,4 +1,4 @@
-//! What a hostile review of restarts, plans and approvals found.
+//! Changes that restart nodes although they look harmless, plans that do not show it, and reads that are too old: each was found by review.
 
 use super::{HOUR, KERNEL, MINUTE, SECOND, kernel, started};
 use crate::plan::moved;
