@@ -29,6 +29,19 @@ fn an_approved_change_waits_for_the_window_and_goes_ahead_when_it_opens() {
 }
 
 #[test]
+fn waiting_for_a_window_costs_no_request() {
+    let mut bed = started(&["kernel"]);
+    bed.advance(HOUR * 8);
+    bed.annotate(HCO, NIGHT);
+    bed.approve(KERNEL);
+    bed.settle();
+    let lines = bed.advance_verbosely(HOUR * 24 * 5);
+    // The records are read once an hour, whatever waits.
+    let others = lines.lines().filter(|line| !line.ends_with("virt-platform-autopilot-state"));
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
+#[test]
 fn without_an_approval_no_window_lets_a_change_through() {
     let mut bed = started(&["kernel"]);
     bed.annotate(HCO, NIGHT);
