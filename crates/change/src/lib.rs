@@ -1,6 +1,7 @@
 //! One object: its desired state, the overrides of its users, its drift, and the write that follows.
 
 pub mod content;
+pub mod data_url;
 pub mod diff;
 mod fields;
 mod handover;

@@ -18,7 +18,7 @@ impl Core {
             return;
         }
         let pools = self.surroundings.observe(target, &event);
-        let is_listed = matches!(event, WatchEvent::Listed { .. } | WatchEvent::Lost { .. });
+        let is_list = matches!(event, WatchEvent::Listed { .. } | WatchEvent::Lost { .. });
         let is_known_crd = *target == WatchTarget::crds() && !self.crd_watched(&event);
         let key = |namespace: String, name: String| Key { kind: target.kind.clone(), namespace, name };
         match event {
@@ -84,7 +84,7 @@ impl Core {
             }
         }
         if *target == estimates::pools() {
-            if is_listed || !pools.is_empty() {
+            if is_list || !pools.is_empty() {
                 self.pools_changed(&pools);
             }
             if self.watches.is_listed(target) {

@@ -55,7 +55,7 @@ impl Core {
             if self.config.writes {
                 return self.refresh_estimate(key);
             }
-        } else if matches!(decision.verdict, Verdict::Write(..)) {
+        } else if outlook.is_some() && matches!(decision.verdict, Verdict::Write(..)) {
             self.estimates.arrived_in_time();
         }
         if object.removal.is_none() {

@@ -1,8 +1,7 @@
 //! What a KubeletConfig sets, and what the kubelet's files in a rendered configuration contain.
 
 use super::contents::{Entries, normalized};
-use super::data_url;
-use change::Digest;
+use change::{Digest, data_url};
 use serde_json::{Value, json};
 
 /// The kubelet's configuration, into which every KubeletConfig of a pool is rendered.
@@ -30,7 +29,7 @@ pub(super) fn add_spec(entries: &mut Entries, spec: &Value) {
 
 /// Adds the settings in a file of a rendered configuration, if it is one of the kubelet's.
 pub(super) fn add_file(entries: &mut Entries, path: &str, file: &Value) {
-    let content = || data_url::text(file["contents"]["source"].as_str()?);
+    let content = || String::from_utf8(data_url::decode(file["contents"]["source"].as_str()?)?).ok();
     match path {
         FILE => {
             let parsed = content().and_then(|text| serde_saphyr::from_str::<Value>(&text).ok());

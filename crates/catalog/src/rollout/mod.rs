@@ -2,7 +2,6 @@
 
 mod contents;
 mod contribution;
-mod data_url;
 mod disruption;
 mod estimate;
 mod kubelet;

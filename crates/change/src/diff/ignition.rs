@@ -3,10 +3,9 @@
 use super::lines;
 use super::walk::Walk;
 use super::{Edit, Shown};
+use crate::data_url;
 use crate::fields::redact::{self, Place};
 use crate::object::digest::Digest;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -219,7 +218,7 @@ impl Content {
             None | Some("") => return Content::None,
             Some(source) => source,
         };
-        let Some(bytes) = decode(source) else { return Content::Remote(Digest::of(&json!(source))) };
+        let Some(bytes) = data_url::decode(source) else { return Content::Remote(Digest::of(&json!(source))) };
         let digest = Digest::of_bytes(&bytes);
         let is_packed = contents["compression"].as_str().is_some_and(|compression| !compression.is_empty());
         let size = bytes.len();
@@ -240,27 +239,4 @@ impl Content {
             Content::None => "empty".to_owned(),
         }
     }
-}
-
-/// The bytes of a data URL; `None` for any other.
-fn decode(source: &str) -> Option<Vec<u8>> {
-    let (head, data) = source.strip_prefix("data:")?.split_once(',')?;
-    if head.ends_with(";base64") {
-        return STANDARD.decode(data.trim()).ok();
-    }
-    let (mut bytes, mut rest) = (Vec::new(), data.as_bytes());
-    while let Some((first, more)) = rest.split_first() {
-        let hex = more.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match (first, hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &more[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    Some(bytes)
 }

@@ -343,7 +343,7 @@ fn no_secret_in_a_line_of_a_file_of_a_machine_config_is_shown() {
         ("/etc/shadow-", "root:*:1\ncore:$6$salt$VALUE:1\n"),
         ("/etc/x.json", "{\n\"id\": \"eyJhbGciOiJIUzI1NiJ9.VALUE.x\"\n}\n"),
         ("/etc/motd.d/x", "hello\neyJhbGciOiJIUzI1NiJ9.VALUE.x\n"),
-        ("/root/.netrc", "machine a login b password VALUE\n"),
+        ("/etc/netrc", "machine a login b password VALUE\n"),
     ] {
         let with = |value: &str| with_file(path, &text.replace("VALUE", value));
         let shown = printed(&of_answer(Some(&with("before")), &with("hunter22"), "us"));

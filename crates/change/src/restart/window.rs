@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// The changes between open and closed, found by asking every five minutes, and every answer about the next opening checked.
-    fn openings(text: &str, from: &str, days: i32) -> String {
+    fn states_over(text: &str, from: &str, days: i32) -> String {
         let (maintenance, mut moment) = (windows(text), from.parse::<Timestamp>().unwrap());
         let end = moment.checked_add((24 * i64::from(days)).hours()).unwrap();
         let (mut was_open, mut announced, mut lines) = (None, None, Vec::new());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn check(text: &str, from: &str, days: i32, expected: &Expect) {
-        expected.assert_eq(&openings(text, from, days));
+        expected.assert_eq(&states_over(text, from, days));
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
             ("02:00-03:00", ""),
             ("02:15-02:45", ""),
         ] {
-            assert_eq!(openings(&format!("Sun {times} {zone}"), eve, 1), expected, "{times}");
+            assert_eq!(states_over(&format!("Sun {times} {zone}"), eve, 1), expected, "{times}");
         }
         let skipped = windows("Sun 02:00-03:00 Europe/Berlin").at(eve.parse().unwrap());
         let week_later: Timestamp = "2027-04-04T00:00:00Z".parse().unwrap();

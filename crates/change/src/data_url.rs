@@ -1,14 +1,13 @@
-//! The text of a file in an Ignition configuration, which is a data URL.
+//! The content of a file in an Ignition configuration, which is a data URL.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-/// Decodes `data:[type][;base64],content`; `None` for anything else, such as an address elsewhere or content that is not text.
-pub(super) fn text(url: &str) -> Option<String> {
+/// Decodes `data:[type][;base64],content`; `None` for anything else, such as an address elsewhere.
+pub fn decode(url: &str) -> Option<Vec<u8>> {
     let (header, content) = url.strip_prefix("data:")?.split_once(',')?;
     let bytes = unescaped(content)?;
-    let bytes = if header.ends_with(";base64") { BASE64_STANDARD.decode(bytes).ok()? } else { bytes };
-    String::from_utf8(bytes).ok()
+    if header.ends_with(";base64") { BASE64_STANDARD.decode(bytes.trim_ascii()).ok() } else { Some(bytes) }
 }
 
 fn unescaped(content: &str) -> Option<Vec<u8>> {
@@ -28,7 +27,7 @@ fn unescaped(content: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::decode;
 
     #[test]
     fn data_urls_are_decoded_and_nothing_else_is() {
@@ -41,11 +40,11 @@ mod tests {
             ("data:;base64,!", None),
             ("data:,%zz", None),
             ("data:,%4", None),
-            ("data:;base64,//8=", None),
             ("https://example.com/x", None),
             ("data:no-comma", None),
         ] {
-            assert_eq!(text(url).as_deref(), expected, "{url}");
+            assert_eq!(decode(url).as_deref(), expected.map(str::as_bytes), "{url}");
         }
+        assert_eq!(decode("data:;base64,//8="), Some(vec![255, 255]), "any bytes");
     }
 }
