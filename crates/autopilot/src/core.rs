@@ -31,6 +31,7 @@ mod written;
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::notice::Notice;
+use crate::status::AssetLine;
 use catalog::{Catalog, Facts};
 use change::{Key, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
@@ -100,6 +101,8 @@ pub struct Core {
     queries: Queries,
     reads: Reads,
     objects: Objects,
+    /// What every asset came to when it was rendered last.
+    assets: Vec<AssetLine>,
     orphans: Orphans,
     deletions: Deletions,
     records: Records,
@@ -128,6 +131,7 @@ impl Core {
             queries: Queries::default(),
             reads: Reads::default(),
             objects: Objects::default(),
+            assets: Vec::new(),
             orphans: Orphans::default(),
             deletions: Deletions::default(),
             records: Records::new(&config.namespace),
@@ -241,7 +245,8 @@ impl protocol::Core for Core {
     }
 
     fn wake_at(&self) -> Option<Moment> {
-        self.timers.next()
+        // Once every list is there, nothing waits for them any more.
+        self.timers.next(|timer| *timer != Timer::FirstLists || self.watches.are_awaited())
     }
 
     fn backlog(&self) -> usize {

@@ -1,7 +1,7 @@
 //! What `status` shows: the state of every asset and object, from the same decisions that the operator carries out.
 
 use crate::core::Core;
-use crate::evaluate::{AssetResult, Exclusion};
+use crate::evaluate::{AssetResult, Exclusion, Outcome};
 use crate::removal::Cause;
 use change::restarts::Scope;
 use change::{Digest, Key, Reason};
@@ -87,35 +87,73 @@ pub fn waiting_by_pool(lines: &[StatusLine]) -> Vec<WaitingForPool> {
     pools.into_iter().map(|(pool, changes)| WaitingForPool { pool, changes }).collect()
 }
 
+/// What an asset came to when it was rendered last, as far as `status` shows it.
+#[derive(Debug)]
+pub(crate) struct AssetLine {
+    asset: String,
+    component: String,
+    key: Option<Key>,
+    state: AssetState,
+}
+
+#[derive(Debug)]
+enum AssetState {
+    /// Its object is wanted.
+    Wanted,
+    /// Its object is not wanted.
+    Unwanted(Exclusion),
+    /// It has no object.
+    Without(LineState),
+}
+
+impl AssetLine {
+    pub(crate) fn of(outcome: &Outcome) -> AssetLine {
+        let without = |key: Option<&Key>, state: LineState| (key.cloned(), AssetState::Without(state));
+        let known = outcome.key.as_ref();
+        let (key, state) = match &outcome.result {
+            AssetResult::Included(object) | AssetResult::Filtered(object) => {
+                (Some(object.key.clone()), AssetState::Wanted)
+            }
+            AssetResult::Unwanted { why, object, .. } => {
+                (object.as_ref().map(|object| object.key.clone()), AssetState::Unwanted(why.clone()))
+            }
+            AssetResult::Excluded(why @ Exclusion::Off) => without(None, LineState::NotWanted(why.clone())),
+            AssetResult::Excluded(why @ Exclusion::Unclear(_)) => without(known, LineState::Unclear(why.clone())),
+            AssetResult::Excluded(why) => without(None, LineState::NotApplicable(why.clone())),
+            AssetResult::Missing { need, .. } => {
+                without(None, LineState::NotApplicable(Exclusion::Missing(need.clone())))
+            }
+            AssetResult::Needs(_) => without(known, LineState::Object(ObjectState::Unknown)),
+            AssetResult::Error(why) => without(None, LineState::Error(why.clone())),
+        };
+        AssetLine { asset: outcome.asset.clone(), component: outcome.component.clone(), key, state }
+    }
+}
+
 impl Core {
     /// The state of every asset in the catalogue's order, then of the objects of former releases that still exist.
     pub fn status(&self) -> Vec<StatusLine> {
-        let mut lines = Vec::new();
-        for outcome in self.evaluation().outcomes {
-            let (key, state) = match outcome.result {
-                AssetResult::Included(object) | AssetResult::Filtered(object) => {
-                    let state = self.state(&object.key).unwrap_or(ObjectState::Unknown);
-                    (Some(object.key), LineState::Object(state))
-                }
-                AssetResult::Unwanted { why, object, .. } => {
-                    let key = object.map(|object| object.key);
-                    let state = key.as_ref().and_then(|key| self.removal_state(key));
-                    (key, state.map_or(LineState::NotWanted(why), LineState::Object))
-                }
-                AssetResult::Excluded(why @ Exclusion::Off) => (None, LineState::NotWanted(why)),
-                AssetResult::Excluded(why @ Exclusion::Unclear(_)) => (outcome.key, LineState::Unclear(why)),
-                AssetResult::Excluded(why) => (None, LineState::NotApplicable(why)),
-                AssetResult::Missing { need, .. } => (None, LineState::NotApplicable(Exclusion::Missing(need))),
-                AssetResult::Needs(_) => (outcome.key, LineState::Object(ObjectState::Unknown)),
-                AssetResult::Error(why) => (None, LineState::Error(why)),
-            };
-            lines.push(StatusLine { asset: outcome.asset, key, component: outcome.component, state });
-        }
+        let mut lines: Vec<StatusLine> = self.assets().iter().map(|asset| self.line(asset)).collect();
         for (key, asset, state) in self.objects_to_remove(Cause::Tombstone) {
             let (key, component) = (Some(key.clone()), key.kind.kind.clone());
             lines.push(StatusLine { asset: asset.to_owned(), key, component, state: LineState::Object(state.clone()) });
         }
         lines
+    }
+
+    fn line(&self, asset: &AssetLine) -> StatusLine {
+        let key = asset.key.as_ref();
+        let state = match &asset.state {
+            AssetState::Wanted => {
+                LineState::Object(key.and_then(|key| self.state(key)).unwrap_or(ObjectState::Unknown))
+            }
+            AssetState::Unwanted(why) => {
+                let state = key.and_then(|key| self.removal_state(key));
+                state.map_or_else(|| LineState::NotWanted(why.clone()), LineState::Object)
+            }
+            AssetState::Without(state) => state.clone(),
+        };
+        StatusLine { asset: asset.asset.clone(), key: key.cloned(), component: asset.component.clone(), state }
     }
 
     /// The state of an object that is to be removed and exists.

@@ -6,6 +6,7 @@ use super::reports::Missing;
 use crate::evaluate::{AssetResult, DesiredObject, Exclusion, Outcome};
 use crate::notice::Notice;
 use crate::removal::Cause;
+use crate::status::AssetLine;
 use catalog::Query;
 use change::{Key, Kind};
 use protocol::{Content, WatchTarget};
@@ -57,6 +58,7 @@ impl Core {
         let kinds = &self.discovery.kinds;
         let unwanted = evaluation.unwanted(&self.catalog.tombstones, |kind| Some(kinds.find(kind)?.namespaced));
         let is_off = evaluation.is_off;
+        self.assets = evaluation.outcomes.iter().map(AssetLine::of).collect();
         for outcome in evaluation.outcomes {
             self.take_outcome(outcome, &mut rendered);
         }

@@ -7,7 +7,7 @@ use crate::decision::{Decision, Verdict};
 use crate::documents;
 use crate::notice::{Drift, Notice, ObjectNotice, State};
 use crate::removal::Cause;
-use crate::status::ObjectState;
+use crate::status::{AssetLine, ObjectState};
 use change::{Key, Reason};
 
 impl Core {
@@ -86,6 +86,11 @@ impl Core {
 impl Core {
     pub(crate) fn state(&self, key: &Key) -> Option<ObjectState> {
         self.objects.get(key).map(|object| object.state.clone())
+    }
+
+    /// What every asset came to when it was rendered last.
+    pub(crate) fn assets(&self) -> &[AssetLine] {
+        &self.assets
     }
 
     pub(crate) fn removal_cause(&self, key: &Key) -> Option<Cause> {

@@ -60,9 +60,9 @@ impl Timers {
         expired
     }
 
-    /// When the next timer expires.
-    pub(crate) fn next(&self) -> Option<Moment> {
-        self.by_time.first().map(|(at, _)| *at)
+    /// When the next of the timers expires that somebody waits for.
+    pub(crate) fn next(&self, is_awaited: impl Fn(&Timer) -> bool) -> Option<Moment> {
+        self.by_time.iter().find(|(_, timer)| is_awaited(timer)).map(|(at, _)| *at)
     }
 }
 
@@ -81,8 +81,9 @@ mod tests {
         timers.set(Timer::Searches, at(25));
         timers.set(Timer::FirstLists, at(40));
         timers.set(Timer::FirstLists, at(10));
-        assert_eq!(timers.next(), Some(at(10)));
+        assert_eq!(timers.next(|_| true), Some(at(10)));
+        assert_eq!(timers.next(|timer| *timer != Timer::FirstLists), Some(at(20)));
         assert_eq!(timers.expired(at(20)), [Timer::FirstLists, Timer::Discover]);
-        assert_eq!((timers.expired(at(99)), timers.next()), (vec![Timer::Searches], None));
+        assert_eq!((timers.expired(at(99)), timers.next(|_| true)), (vec![Timer::Searches], None));
     }
 }

@@ -150,8 +150,8 @@ impl Walk {
     }
 
     fn is_long(&self, value: &Value, place: Place) -> bool {
-        let shown = place.shown(value);
-        shown.is_some_and(|shown| self.path.chars().count() + shown.to_string().chars().count() > LINE)
+        let room = LINE.saturating_sub(self.path.chars().count());
+        !place.is_hidden(value) && room.checked_sub(place.shown_length(value, room)).is_none()
     }
 
     /// Whether the place is a label or annotation that we write beside what is wanted.

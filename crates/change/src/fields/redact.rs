@@ -94,20 +94,56 @@ impl Place {
 
     /// The value as far as it may be shown; `None` if nothing of it may. A truth value is no secret.
     pub fn shown(self, value: &Value) -> Option<Value> {
+        if self.is_hidden(value) {
+            return None;
+        }
         let here = self.of(value);
-        match value {
-            Value::Null | Value::Bool(_) => Some(value.clone()),
-            _ if here.is_hidden => None,
-            Value::Number(_) => (!here.is_env).then(|| value.clone()),
-            Value::String(text) => {
-                let is_secret = here.is_env || (here.is_variable && text.contains('=')) || is_secret_text(text);
-                (!is_secret).then(|| value.clone())
-            }
-            Value::Array(items) => Some(items.iter().map(|item| or_redacted(here.shown(item))).collect()),
+        Some(match value {
+            Value::Array(items) => items.iter().map(|item| or_redacted(here.shown(item))).collect(),
             Value::Object(fields) => {
                 let field = |(key, value): (&String, &Value)| (key.clone(), or_redacted(here.field(key).shown(value)));
-                Some(Value::Object(fields.iter().map(field).collect()))
+                Value::Object(fields.iter().map(field).collect())
             }
+            plain => plain.clone(),
+        })
+    }
+
+    /// Whether nothing of the value may be shown.
+    pub(crate) fn is_hidden(self, value: &Value) -> bool {
+        let here = self.of(value);
+        match value {
+            Value::Null | Value::Bool(_) => false,
+            _ if here.is_hidden => true,
+            Value::Number(_) => here.is_env,
+            Value::String(text) => here.is_env || (here.is_variable && text.contains('=')) || is_secret_text(text),
+            Value::Array(_) | Value::Object(_) => false,
+        }
+    }
+
+    /// How many characters of JSON the value is as far as it may be shown; counting ends once there are more than `enough`.
+    pub(crate) fn shown_length(self, value: &Value, enough: usize) -> usize {
+        if self.is_hidden(value) {
+            return REDACTED.len() + 2;
+        }
+        let here = self.of(value);
+        // Two brackets, and a comma between every two.
+        let sum = |parts: &mut dyn Iterator<Item = usize>| {
+            let mut length = 1;
+            for part in parts {
+                length += part + 1;
+                if length > enough {
+                    break;
+                }
+            }
+            length.max(2)
+        };
+        match value {
+            Value::Array(items) => sum(&mut items.iter().map(|item| here.shown_length(item, enough))),
+            Value::Object(fields) => sum(&mut fields.iter().map(|(key, value)| {
+                let name = key.chars().count() + 3;
+                name + here.field(key).shown_length(value, enough)
+            })),
+            plain => plain.to_string().chars().count(),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Properties of redaction, tested with random objects: a secret value is never shown, and a benign one always is.
 
-use super::{annotation, message};
+use super::{Place, annotation, message};
 use crate::content::{Changes, changes};
 use crate::object::digest::Digest;
 use crate::object::key::Kind;
 use crate::reason::{Planned, Reason};
 use proptest::collection::vec;
-use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
 use serde_json::{Value, json};
 
@@ -149,6 +149,14 @@ proptest! {
         let sent = template.replace("PATH", &path).replace("KEY", key).replace("VALUE", MARKER);
         let shown = message::redact(&Kind::new("v1", "X"), &sent);
         prop_assert!(!shown.contains(MARKER), "{shown}");
+    }
+
+    #[test]
+    fn a_length_is_that_of_what_is_shown(object in secret_part().prop_flat_map(object_with), enough in 0..200_usize) {
+        let place = Place::top(&Kind::new("apps/v1", "DaemonSet"));
+        let length = place.shown(&object).map_or(0, |shown| shown.to_string().chars().count());
+        prop_assert_eq!(place.shown_length(&object, usize::MAX), length);
+        prop_assert_eq!(place.shown_length(&object, enough) > enough, length > enough);
     }
 
     #[test]

@@ -32,11 +32,16 @@ const PUBLIC: [&str; 2] = ["topologykey", "publickey"];
 
 /// Whether a value of this name is secret.
 pub(super) fn is_secret_key(key: &str) -> bool {
-    let plain: String = key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    if PUBLIC.iter().any(|end| plain.ends_with(end)) {
+    let plain: Vec<u8> =
+        key.bytes().filter(u8::is_ascii_alphanumeric).map(|character| character.to_ascii_lowercase()).collect();
+    if PUBLIC.iter().any(|end| plain.ends_with(end.as_bytes())) {
         return false;
     }
-    PARTS.iter().any(|part| plain.contains(part)) || words(key).any(|word| WORDS.contains(&word.as_str()))
+    // Nearly every key has none of them, so they are looked for in one pass before it is split into words.
+    let has_any_of = |parts: &[&str]| {
+        (0..plain.len()).any(|start| parts.iter().any(|part| plain[start..].starts_with(part.as_bytes())))
+    };
+    has_any_of(&PARTS) || (has_any_of(&WORDS) && words(key).any(|word| WORDS.contains(&word.as_str())))
 }
 
 /// The words of a key such as `tls.key`, `api_key`, `apiKey` or `APIKey`, in lower case.
