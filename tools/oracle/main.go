@@ -38,7 +38,7 @@ var sprigs = strings.Fields(`
 	default empty coalesce ternary toString toStrings toJson toPrettyJson toRawJson fromJson
 	list append prepend first rest last initial reverse uniq without compact slice concat chunk splitList join
 	dict set unset hasKey pluck merge mergeOverwrite keys pick omit values
-	add add1 sub div mod mul max min floor ceil round b64enc b64dec b32enc b32dec`)
+	add add1 sub div mod mul max min floor ceil round b64enc b64dec b32enc b32dec fail`)
 
 // functions are sprig's and those that packs have beside them.
 func functions() template.FuncMap {

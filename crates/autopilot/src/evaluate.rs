@@ -74,6 +74,8 @@ pub enum Exclusion {
     NotNamed,
     /// Its template renders nothing.
     RendersNothing,
+    /// Its template says why there is nothing here.
+    NotApplicable(String),
     /// The cluster does not serve what it needs.
     Missing(Need),
 }
@@ -164,7 +166,8 @@ pub struct DesiredObject {
 /// Renders every asset in scope from what is known; `last` are the last rules that could be read.
 pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Rules>) -> Evaluation {
     let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
-    let mut known: BTreeSet<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
+    let mut known: BTreeSet<&str> =
+        catalog.assets.iter().flat_map(|asset| [asset.name.as_str(), asset.entry()]).collect();
     known.extend(catalog.assets.iter().filter_map(|asset| asset.group.as_deref()));
     known.extend(catalog.features.iter().map(|feature| feature.name.as_str()));
     let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in).with_features(&catalog.features);
@@ -185,7 +188,9 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
             AssetResult::Excluded(Exclusion::Unclear(unclear.clone()))
         } else if rules.scope == Scope::Off {
             AssetResult::Excluded(Exclusion::Off)
-        } else if !rules.scope.includes(&asset.name, asset.group.as_deref()) {
+        } else if !rules.scope.includes(&asset.name, Some(asset.entry()))
+            && !rules.scope.includes(asset.entry(), asset.group.as_deref())
+        {
             unwanted(catalog, asset, facts, Cause::NotNamed, Exclusion::NotNamed)
         } else {
             evaluate_asset(catalog, asset, facts, &rules.exclusions, rules.scope.is_explicit())
@@ -274,6 +279,7 @@ fn evaluate_asset(
                 None => AssetResult::Error("it renders an object without a name".into()),
             },
             Rendered::Empty => AssetResult::Excluded(Exclusion::RendersNothing),
+            Rendered::NotApplicable(why) => AssetResult::Excluded(Exclusion::NotApplicable(why)),
             Rendered::Needs(queries) => AssetResult::Needs(queries),
             Rendered::Held(query) => unreadable(&query),
             Rendered::Broken(why) => AssetResult::Error(why),
@@ -347,7 +353,7 @@ fn take_documents(
     let emptied = Answer::Found(Document::emptied(object, live));
     let alone = match render_with(catalog, asset, facts, &query, Some(emptied)) {
         Rendered::Object(alone) => alone,
-        Rendered::Empty => Value::Null,
+        Rendered::Empty | Rendered::NotApplicable(_) => Value::Null,
         Rendered::Broken(why) => return Err(format!("it cannot be rendered with an empty document: {why}")),
         Rendered::Needs(_) | Rendered::Held(_) => {
             return Err("with an empty document it asks for more of the cluster".to_owned());
@@ -408,6 +414,7 @@ impl fmt::Display for Exclusion {
             Exclusion::Unclear(unclear) => unclear.fmt(f),
             Exclusion::Unmet(unmet) => unmet.fmt(f),
             Exclusion::NotNamed => write!(f, "the annotation autopilot does not name it"),
+            Exclusion::NotApplicable(why) => f.write_str(why),
             Exclusion::RendersNothing => write!(f, "its template renders nothing here"),
             Exclusion::Missing(need) => write!(f, "{}", need.why()),
         }

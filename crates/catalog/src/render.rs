@@ -2,7 +2,7 @@
 
 use crate::cluster::facts::Facts;
 use crate::cluster::query::Query;
-use crate::pack::asset::Asset;
+use crate::pack::asset::{Asset, Part};
 use crate::pack::catalog::Catalog;
 use crate::pack::load::is_template;
 use crate::template::budget::RenderBudget;
@@ -18,6 +18,8 @@ pub enum Rendered {
     Object(Value),
     /// The template renders to nothing, so no object is desired.
     Empty,
+    /// The template says why there is no object here.
+    NotApplicable(String),
     /// These queries must be answered first.
     Needs(Vec<Query>),
     /// The cluster could not answer this query, so nothing may change.
@@ -45,6 +47,7 @@ pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
             Ok(text) => text,
             Err((_, Stop::Needs(query))) => return Rendered::Needs(needs(query, &parsed, asset, facts)),
             Err((_, Stop::Held(query))) => return Rendered::Held(query),
+            Err((_, Stop::NotApplicable(why))) => return Rendered::NotApplicable(why),
             Err((line, Stop::Failed(reason))) => return Rendered::Broken(format!("{path}:{line}: {reason}")),
         }
     } else {
@@ -54,7 +57,7 @@ pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
             None => return Rendered::Broken(format!("{path}: the pack has no such file")),
         }
     };
-    match object(&text) {
+    match object(&text, asset.part.as_ref()) {
         Ok(Some(object)) => Rendered::Object(object),
         Ok(None) => Rendered::Empty,
         Err(reason) => Rendered::Broken(format!("{path}: {reason}")),
@@ -78,13 +81,20 @@ fn needs(asked: Query, parsed: &Parsed, asset: &Asset, facts: &Facts) -> Vec<Que
     queries
 }
 
-/// The one object of a document; `None` if it has only white space and comments.
-fn object(text: &str) -> Result<Option<Value>, String> {
+/// The one object of a text, or the one that an asset stands for; `None` if there is none.
+fn object(text: &str, part: Option<&Part>) -> Result<Option<Value>, String> {
     let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
         Some(line) => format!("line {line} of its output: {}", fault.message),
         None => format!("its output: {}", fault.message),
     })?;
     documents.retain(|document| !document.is_null());
+    if let Some(part) = part {
+        let is_part = |document: &Value| {
+            document.pointer("/metadata/name").and_then(Value::as_str) == Some(part.name.as_str())
+                && document["kind"].as_str() == Some(part.kind.kind.as_str())
+        };
+        documents.retain(is_part);
+    }
     let object = match documents.len() {
         0 => return Ok(None),
         1 => documents.remove(0),
@@ -137,6 +147,7 @@ fn data(asset: &Asset, facts: &Facts) -> Item {
                 ("TotalNodeCount", Item::Int(topology.total_node_count)),
             ]),
         ),
+        ("ClusterVersion", Item::text(facts.cluster_version.as_str())),
         ("Images", Item::map_of_text(&facts.images)),
         ("Params", Item::map_of_text(&asset.template_params)),
     ])

@@ -6,6 +6,7 @@ use crate::cluster::need::Need;
 use crate::cluster::query::{Answer, Query};
 use crate::pack::asset::{Asset, Install, Prune};
 use crate::pack::condition::Condition;
+use crate::pack::notes::Notes;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 fn asset(install: Install, conditions: Vec<Condition>) -> Asset {
     Asset {
         name: "a".into(),
+        part: None,
         group: None,
         gate_crd: None,
         kind: None,
@@ -26,6 +28,7 @@ fn asset(install: Install, conditions: Vec<Condition>) -> Asset {
         impact: None,
         reads: None,
         prune: Prune::Default,
+        notes: Notes::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One asset of a pack: the object it renders, and when it applies.
 
 use crate::pack::condition::Condition;
+use crate::pack::notes::Notes;
 use change::{Impact, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,8 +9,10 @@ use std::collections::BTreeMap;
 /// An entry of the catalogue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asset {
-    /// The name, unique in the pack.
+    /// The name, unique in the pack. An object of a file with several is named like `exporter/DaemonSet`.
     pub name: String,
+    /// Which of several objects of its file it is; `None` if the file has one.
+    pub part: Option<Part>,
     /// The group that enables and disables it.
     pub group: Option<String>,
     /// A CRD that must be installed in addition to that of its own kind.
@@ -36,6 +39,19 @@ pub struct Asset {
     pub reads: Option<Vec<Read>>,
     /// Whether the object is pruned when the asset no longer applies.
     pub prune: Prune,
+    /// What people want to know about it.
+    pub notes: Notes,
+}
+
+/// One of several objects of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace, if the file states it literally; else empty.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// Whether an asset applies by default.
@@ -72,6 +88,11 @@ pub struct Read {
 }
 
 impl Asset {
+    /// The name by which the catalogue and users refer to it: that of all objects of its file.
+    pub fn entry(&self) -> &str {
+        self.name.split_once('/').map_or(self.name.as_str(), |(entry, _)| entry)
+    }
+
     /// Whether one of its conditions is set by a user; if such an asset applies, a user has requested it.
     pub fn has_user_condition(&self) -> bool {
         let is_user_condition =

@@ -5,6 +5,7 @@ use crate::pack::fault::Fault;
 use crate::pack::feature::{Feature, Framework};
 use crate::pack::files::Files;
 use crate::pack::load;
+use crate::pack::notes::Notes;
 use crate::pack::requirement;
 use crate::pack::tombstone::Tombstone;
 use change::Key;
@@ -61,8 +62,22 @@ impl Catalog {
         self.assets.iter().find(|asset| asset.name == name)
     }
 
+    /// The features that an asset belongs to.
+    pub fn features_of<'a>(&'a self, asset: &'a Asset) -> impl Iterator<Item = &'a Feature> {
+        self.features.iter().filter(|feature| feature.has(asset))
+    }
+
+    /// What people want to know about an asset: its own notes, completed by those of its feature.
+    pub fn notes(&self, asset: &Asset) -> Notes {
+        self.features_of(asset).fold(asset.notes.clone(), |notes, feature| notes.or(&feature.notes))
+    }
+
     /// The key of an asset's object, if the file states it literally.
     pub fn plain_key(&self, asset: &Asset) -> Option<Key> {
+        if let Some(part) = &asset.part {
+            let (namespace, name) = (part.namespace.clone(), part.name.clone());
+            return (!namespace.contains("{{")).then(|| Key { kind: part.kind.clone(), namespace, name });
+        }
         let text = std::str::from_utf8(self.files.get(&asset.path)?).ok()?;
         let (namespace, name) = requirement::name(text)?;
         Some(Key { kind: asset.kind.clone()?, namespace, name })

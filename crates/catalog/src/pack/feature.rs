@@ -1,5 +1,8 @@
 //! The features of a pack, for its readers.
 
+use crate::pack::asset::Asset;
+use crate::pack::notes::Notes;
+
 /// The maturity of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Maturity {
@@ -28,6 +31,8 @@ pub struct Feature {
     pub requires: Vec<String>,
     /// What is recommended with it.
     pub recommended: Vec<String>,
+    /// What people want to know about it.
+    pub notes: Notes,
 }
 
 /// The framework itself, as a feature.
@@ -37,4 +42,12 @@ pub struct Framework {
     pub maturity: Option<Maturity>,
     /// How users opt in.
     pub opt_in: Option<String>,
+}
+
+impl Feature {
+    /// Whether an asset belongs to it.
+    pub fn has(&self, asset: &Asset) -> bool {
+        let is_in_group = asset.group.as_ref().is_some_and(|group| self.groups.contains(group));
+        is_in_group || self.assets.iter().any(|name| *name == asset.name || *name == asset.entry())
+    }
 }

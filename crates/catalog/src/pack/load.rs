@@ -8,6 +8,8 @@ use crate::pack::condition::Condition;
 use crate::pack::fault::Fault;
 use crate::pack::feature::{Feature, Framework, Maturity};
 use crate::pack::files::Files;
+use crate::pack::notes::Notes;
+use crate::pack::parts;
 use crate::pack::requirement::requirement;
 use crate::pack::strict::{Entries, StrictReader, nearest};
 use crate::pack::tombstone;
@@ -19,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The paths of the catalogue file; that of newer packs comes first.
 const CATALOGUES: [&str; 2] = ["active/metadata.yaml", "metadata.yaml"];
 const ROOT_KEYS: [&str; 4] = ["assets", "features", "framework", "excluded_assets"];
-const ASSET_KEYS: [&str; 13] = [
+const ASSET_KEYS: [&str; 19] = [
     "name",
     "group",
     "gate_crd",
@@ -33,8 +35,26 @@ const ASSET_KEYS: [&str; 13] = [
     "impact",
     "reads",
     "prune",
+    "docs",
+    "why",
+    "source",
+    "verify",
+    "opt_out",
+    "maturity",
 ];
-const FEATURE_KEYS: [&str; 7] = ["name", "description", "maturity", "assets", "groups", "requires", "recommended"];
+const FEATURE_KEYS: [&str; 11] = [
+    "name",
+    "description",
+    "maturity",
+    "assets",
+    "groups",
+    "requires",
+    "recommended",
+    "why",
+    "source",
+    "verify",
+    "opt_out",
+];
 const CONDITION_KEYS: [&str; 6] = ["type", "key", "value", "detector", "path", "field"];
 const CONDITION_TYPES: [&str; 7] = [
     "annotation",
@@ -132,7 +152,14 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
         if let Some(first) = lines.insert(asset.name.clone(), node.line) {
             strict.fault(node.line, format!("asset `{}` is already declared in line {first}", asset.name));
         }
-        catalog.assets.push(asset);
+        if asset.name.contains('/') {
+            strict.fault(node.line, format!("the name `{}` must have no slash", asset.name));
+        }
+        let text = catalog.files.get(&asset.path).and_then(|content| std::str::from_utf8(content).ok());
+        match parts::split(asset, text.unwrap_or_default()) {
+            Ok(assets) => catalog.assets.extend(assets),
+            Err(why) => strict.fault(node.line, why),
+        }
     }
     if let Some(node) = entries.get("framework")
         && let Some(framework) = strict.entries(node, "framework", &["maturity", "opt_in"])
@@ -142,7 +169,7 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
             opt_in: strict.optional(&framework, "opt_in"),
         };
     }
-    let names: Vec<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
+    let names: Vec<&str> = catalog.assets.iter().flat_map(|asset| [asset.name.as_str(), asset.entry()]).collect();
     let groups: BTreeSet<&str> = catalog.assets.iter().filter_map(|asset| asset.group.as_deref()).collect();
     let groups: Vec<&str> = groups.into_iter().collect();
     for node in strict.items(&entries, "features") {
@@ -157,6 +184,7 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
             groups: strict.texts(&entries, "groups"),
             requires: strict.texts(&entries, "requires"),
             recommended: strict.texts(&entries, "recommended"),
+            notes: read_notes(&entries, "description", strict),
         };
         if feature.assets.is_empty() && feature.groups.is_empty() {
             strict.fault(node.line, format!("feature `{}` names neither an asset nor a group", feature.name));
@@ -207,9 +235,26 @@ fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> 
         impact: strict.choice(&entries, "impact", &IMPACTS),
         reads: entries.get("reads").map(|_| read_reads(&entries, strict)),
         prune: prune.unwrap_or_default(),
+        notes: read_notes(&entries, "docs", strict),
+        part: None,
     };
     // An asset without a name cannot be referred to; its fault is already recorded.
     (!asset.name.is_empty()).then_some(asset)
+}
+
+fn read_notes(entries: &Entries<'_>, docs: &str, strict: &mut StrictReader<'_>) -> Notes {
+    let is_list = matches!(entries.get("source").map(|node| &node.content), Some(Content::List(_)));
+    Notes {
+        docs: strict.optional(entries, docs).unwrap_or_default(),
+        why: strict.optional(entries, "why").unwrap_or_default(),
+        sources: match is_list {
+            true => strict.texts(entries, "source"),
+            false => strict.optional(entries, "source").into_iter().collect(),
+        },
+        verify: strict.optional(entries, "verify").unwrap_or_default(),
+        opt_out: strict.optional(entries, "opt_out").unwrap_or_default(),
+        maturity: strict.choice(entries, "maturity", &MATURITIES),
+    }
 }
 
 fn check_file(path: &str, entries: &Entries<'_>, files: &Files, strict: &mut StrictReader<'_>) {

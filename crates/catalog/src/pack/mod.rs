@@ -7,6 +7,8 @@ pub mod fault;
 pub mod feature;
 pub mod files;
 pub(crate) mod load;
+pub mod notes;
+mod parts;
 mod requirement;
 pub mod source;
 mod strict;

@@ -4,6 +4,7 @@ use super::{Rendered, render};
 use crate::applies::{Applicability, applies};
 use crate::cluster::facts::Facts;
 use crate::cluster::node::Node;
+use crate::cluster::pool::Pool;
 use crate::cluster::query::{Answer, Query};
 use crate::cluster::topology::{Infrastructure, Topology};
 use crate::pack::catalog::Catalog;
@@ -108,6 +109,7 @@ pub fn summary(rendered: &Rendered) -> String {
             format!("needs {}", queries.iter().map(Query::to_string).collect::<Vec<_>>().join(", "))
         }
         Rendered::Held(query) => format!("held by {query}"),
+        Rendered::NotApplicable(why) => format!("not applicable: {why}"),
         Rendered::Broken(reason) => reason.clone(),
     }
 }
@@ -216,6 +218,97 @@ fn enumerations_of_a_crd_are_queried() {
         &Facts::default(),
         &expect!["needs CustomResourceDefinition x.y"],
     );
+}
+
+#[test]
+fn fields_of_a_crd_are_queried() {
+    let spec = json!({"properties": {"limits": {"type": "object", "properties": {"total": {}}}, "list": {"items": {"properties": {"kind": {}}}}}});
+    let schema = json!({"openAPIV3Schema": {"properties": {"spec": spec}}});
+    let crd = json!({"spec": {"versions": [{"storage": true, "schema": schema}]}});
+    let query = Query::Crd { name: "x.y".into() };
+    let has = |path: &str| format!("{{{{ crdHasField \"x.y\" \"{path}\" }}}}");
+    let facts = knowing(&[(query.clone(), Answer::Found(crd))]);
+    for (path, expected) in [
+        ("spec.limits.total", expect!["true"]),
+        ("spec.limits.node", expect!["false"]),
+        ("spec.list.kind", expect!["true"]),
+        ("limits", expect!["false"]),
+    ] {
+        check(&has(path), &facts, &expected);
+    }
+    check(&has("spec"), &knowing(&[(query, Answer::Absent)]), &expect!["false"]);
+    check(&has("spec"), &Facts::default(), &expect!["needs CustomResourceDefinition x.y"]);
+}
+
+#[test]
+fn a_kubelet_config_of_somebody_else_is_found_by_the_pools_that_it_selects() {
+    let config = |name: &str, pool: &str, managed_by: &str| {
+        json!({"metadata": {"name": name, "labels": {"platform.kubevirt.io/managed-by": managed_by}},
+            "spec": {"machineConfigPoolSelector": {"matchLabels": {"pool": pool}}}})
+    };
+    let pool =
+        |name: &str| Pool { name: name.into(), labels: [("pool".into(), name.into())].into(), ..Pool::default() };
+    let list = Query::List { api_version: "machineconfiguration.openshift.io/v1".into(), kind: "KubeletConfig".into() };
+    let with = |configs: Value| Facts {
+        pools: vec![pool("master"), pool("worker"), pool("infra")],
+        ..knowing(&[(list.clone(), Answer::Found(configs))])
+    };
+    let of = |role: &str| format!("{{{{ foreignKubeletConfig \"{role}\" | quote }}}}");
+    let ours = config("ours", "worker", "virt-platform-autopilot");
+    let facts = with(json!([ours, config("b", "infra", "x"), config("a", "infra", "x"), config("m", "master", "x")]));
+    check(&of("worker"), &facts, &expect![[r#""a""#]]);
+    check(&of("master"), &facts, &expect![[r#""m""#]]);
+    check(&of("worker"), &with(json!([ours, config("m", "master", "x")])), &expect![[r#""""#]]);
+    let without_selector = json!([{"metadata": {"name": "n"}, "spec": {}}]);
+    check(&of("worker"), &with(without_selector), &expect![[r#""""#]]);
+    check(
+        &of("worker"),
+        &Facts::default(),
+        &expect!["needs the list of machineconfiguration.openshift.io/v1 KubeletConfig"],
+    );
+}
+
+#[test]
+fn a_template_may_end_with_a_message() {
+    let template = |call: &str| format!("{{{{ if true }}}}{{{{ {call} }}}}{{{{ end }}}}");
+    check(
+        &template("notApplicable \"only where it is cold\""),
+        &Facts::default(),
+        &expect!["not applicable: only where it is cold"],
+    );
+    check(
+        &template("fail \"write a number\""),
+        &Facts::default(),
+        &expect!["active/a.yaml.tpl:4: fail: write a number"],
+    );
+}
+
+#[test]
+fn a_file_with_several_documents_is_one_asset_for_each() {
+    let document = |kind: &str, name: &str, x: &str| {
+        format!("apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n  namespace: n\nx: {x}\n")
+    };
+    let text = format!(
+        "# All of it.\n---\n{}---\n{{{{ if .Topology.IsHCP }}}}\n{}{{{{ end }}}}\n---\n{}",
+        document("Service", "s", "1"),
+        document("ConfigMap", "one", "2"),
+        document("ConfigMap", "two", "3")
+    );
+    let catalog = of_template(&text, "  group: g\nfeatures: [{name: f, assets: [a]}]");
+    let names: Vec<&str> = catalog.assets.iter().map(|asset| asset.name.as_str()).collect();
+    assert_eq!(names, ["a/Service", "a/ConfigMap", "a/ConfigMap/two"]);
+    let all = |facts: &Facts| -> Vec<String> {
+        catalog.assets.iter().map(|asset| summary(&render(&catalog, asset, facts))).collect()
+    };
+    assert_eq!(all(&Facts::default()), ["1", "empty", "3"]);
+    let mut hosted = Facts::default();
+    hosted.topology.is_hcp = true;
+    assert_eq!(all(&hosted), ["1", "2", "3"]);
+    for asset in &catalog.assets {
+        assert_eq!((asset.entry(), catalog.features_of(asset).count()), ("a", 1));
+        assert_eq!(catalog.plain_key(asset).map(|key| key.namespace).as_deref(), Some("n"));
+        assert_eq!(Some(&asset.component), asset.kind.as_ref().map(|kind| &kind.kind));
+    }
 }
 
 #[test]

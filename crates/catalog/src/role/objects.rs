@@ -64,7 +64,7 @@ fn rendered(
                 }
             }
             Rendered::Broken(why) => return Err(format!("asset {} cannot be rendered: {why}", asset.name)),
-            Rendered::Empty | Rendered::Held(_) => break,
+            Rendered::Empty | Rendered::NotApplicable(_) | Rendered::Held(_) => break,
         }
     }
     Ok(None)

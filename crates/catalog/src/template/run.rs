@@ -34,6 +34,8 @@ pub enum Stop {
     Needs(Query),
     /// The cluster could not answer this query.
     Held(Query),
+    /// The template says why there is no object here.
+    NotApplicable(String),
 }
 
 impl From<String> for Stop {

@@ -49,6 +49,45 @@ fn an_annotation_condition_without_a_value_is_one_of_presence() {
 }
 
 #[test]
+fn every_document_of_a_file_has_a_literal_kind_and_name_of_its_own() {
+    let faults = |documents: &str| {
+        let metadata = "assets:\n- {name: a, path: active/a.yaml.tpl, install: always}\n";
+        let pack = files(&[("active/metadata.yaml", metadata), ("active/a.yaml.tpl", documents)]);
+        listed(&Catalog::load(pack).unwrap_err())
+    };
+    let document = |name: &str| format!("apiVersion: v1\nkind: X\nmetadata:\n  name: {name}\n");
+    let (one, computed) = (document("one"), document("{{ .Params.name }}"));
+    expect![[r#"
+        active/metadata.yaml:2: the file has several documents, and document 2 does not state apiVersion, kind and metadata.name literally
+    "#]]
+    .assert_eq(&faults(&format!("{one}---\n{computed}")));
+    expect![[r#"
+        active/metadata.yaml:2: the file has two documents for X one
+    "#]]
+    .assert_eq(&faults(&format!("{one}---\n{one}---\n{one}")));
+    let slash = "assets:\n- {name: a/b, path: active/a.yaml.tpl, install: always}\n";
+    refused(
+        slash,
+        &expect![[r#"
+        active/metadata.yaml:2: the name `a/b` must have no slash
+    "#]],
+    );
+}
+
+#[test]
+fn notes_of_an_asset_are_completed_by_those_of_its_feature() {
+    let metadata = "assets:\n- {name: a, path: active/a.yaml, install: always, docs: own, source: [one, two], maturity: dp}\n\
+        features:\n- {name: f, assets: [a], description: all, why: because, source: three, verify: look, opt_out: never, maturity: tp}\n";
+    let catalog = loaded(files(&[("active/metadata.yaml", metadata), ("active/a.yaml", "kind: X\n")]));
+    let notes = catalog.notes(&catalog.assets[0]);
+    let texts = [notes.docs, notes.why, notes.verify, notes.opt_out];
+    assert_eq!(texts, ["own", "because", "look", "never"]);
+    assert_eq!((notes.sources, notes.maturity), (vec!["one".to_owned(), "two".to_owned()], Some(Maturity::Dp)));
+    let feature = &catalog.features[0].notes;
+    assert_eq!((feature.docs.as_str(), feature.sources.as_slice()), ("all", ["three".to_owned()].as_slice()));
+}
+
+#[test]
 fn a_text_that_is_needed_must_not_be_empty() {
     refused(
         "assets:\n- {name: \"\", path: active/a.yaml.tpl, install: always}\n",

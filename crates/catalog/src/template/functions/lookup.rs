@@ -1,7 +1,9 @@
 //! Functions that query the cluster and the pack. Nothing is fetched: the answer is among the facts, or the render stops.
 
 use super::argument::text as take;
+use crate::cluster::pool::Pool;
 use crate::cluster::query::{Answer, Query};
+use crate::cluster::selector::Selector;
 use crate::pack::asset::Read;
 use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
@@ -9,6 +11,11 @@ use serde_json::Value as Json;
 
 /// The API version of objects that `objectExists` queries.
 const MONITORING: &str = "monitoring.coreos.com/v1";
+
+/// The API version of KubeletConfigs.
+const MACHINE_CONFIGURATION: &str = "machineconfiguration.openshift.io/v1";
+/// The pool whose nodes have the role of the control plane; all others inherit the configuration of workers.
+const MASTER: &str = "master";
 
 /// The query of a function call with these arguments; `None` if the function makes no query.
 pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
@@ -19,7 +26,9 @@ pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
         name: name.to_owned(),
     };
     match (function, texts) {
-        ("crdEnum", [name, _]) | ("crdHasEnum", [name, _, _]) => Some(Query::Crd { name: (*name).to_owned() }),
+        ("crdEnum" | "crdHasField", [name, _]) | ("crdHasEnum", [name, _, _]) => {
+            Some(Query::Crd { name: (*name).to_owned() })
+        }
         ("objectExists", [kind, namespace, name]) => Some(object(MONITORING, kind, namespace, name)),
         ("getConfigMapData", [namespace, name, _]) => Some(object("v1", "ConfigMap", namespace, name)),
         ("prometheusRuleHasRecordingRule", [namespace, name, _]) => {
@@ -27,6 +36,9 @@ pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
         }
         ("storageProfileRWXClass", []) => {
             Some(Query::List { api_version: "cdi.kubevirt.io/v1beta1".to_owned(), kind: "StorageProfile".to_owned() })
+        }
+        ("foreignKubeletConfig", [_]) => {
+            Some(Query::List { api_version: MACHINE_CONFIGURATION.to_owned(), kind: "KubeletConfig".to_owned() })
         }
         _ => None,
     }
@@ -87,7 +99,21 @@ pub fn crd_has_enum(context: &RenderContext<'_>, arguments: &[Value]) -> Result<
     Ok(Value::Bool(enum_of(found, texts[1]).contains(&texts[2])))
 }
 
+/// `crdHasField`: whether a CRD has this field.
+pub fn crd_has_field(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let texts = texts(arguments)?;
+    let found = answer(context, "crdHasField", &texts)?;
+    Ok(Value::Bool(field_of(found, texts[1]).is_some()))
+}
+
 fn enum_of<'a>(crd: Option<&'a Json>, path: &str) -> Vec<&'a str> {
+    let schema = field_of(crd, path);
+    let values = schema.and_then(|schema| schema.get("enum").or_else(|| schema.pointer("/items/enum")));
+    values.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
+}
+
+/// The schema of a field in the version that is stored.
+fn field_of<'a>(crd: Option<&'a Json>, path: &str) -> Option<&'a Json> {
     let versions = crd.and_then(|crd| crd.pointer("/spec/versions")).and_then(Json::as_array);
     let is_stored = |version: &&Json| version.get("storage").and_then(Json::as_bool) == Some(true);
     let mut schema = versions
@@ -99,8 +125,7 @@ fn enum_of<'a>(crd: Option<&'a Json>, path: &str) -> Vec<&'a str> {
             schema.get("properties").and_then(|fields| fields.get(step)).or_else(through_items)
         });
     }
-    let values = schema.and_then(|schema| schema.get("enum").or_else(|| schema.pointer("/items/enum")));
-    values.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
+    schema
 }
 
 /// `objectExists`.
@@ -141,6 +166,26 @@ pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Re
         .collect();
     names.sort_unstable();
     Ok(Value::text(names.first().copied().unwrap_or("")))
+}
+
+/// `foreignKubeletConfig`: the first KubeletConfig by name that is not ours and selects a pool of this role; `""` if there is none.
+pub fn foreign_kubelet_config(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let texts = texts(arguments)?;
+    let found = answer(context, "foreignKubeletConfig", &texts)?;
+    let is_of_role = |pool: &&Pool| (pool.name == MASTER) == (texts[0] == MASTER);
+    let pools: Vec<&Pool> = context.facts.pools.iter().filter(is_of_role).collect();
+    let is_foreign = |config: &&Json| {
+        let (label, value) = api::MANAGED_BY;
+        config["metadata"]["labels"][label].as_str() != Some(value)
+    };
+    let selects = |config: &&Json| {
+        let selector: Selector =
+            serde_json::from_value(config["spec"]["machineConfigPoolSelector"].clone()).unwrap_or_default();
+        pools.iter().any(|pool| selector.matches(&pool.labels))
+    };
+    let configs = found.and_then(Json::as_array).into_iter().flatten().filter(is_foreign).filter(selects);
+    let name = configs.filter_map(|config| config.pointer("/metadata/name").and_then(Json::as_str)).min();
+    Ok(Value::text(name.unwrap_or("")))
 }
 
 fn supports_shared_files(profile: &Json) -> bool {

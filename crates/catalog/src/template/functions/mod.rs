@@ -11,6 +11,7 @@ mod list;
 mod lookup;
 mod number;
 mod text;
+mod verdict;
 
 pub use convert::{parse_float, parse_int};
 pub use lookup::{allowed, query};
@@ -70,14 +71,17 @@ pub static ALL: &[Function] = &[
     of("contains", 2, Some(2), text::contains),
     of("crdEnum", 2, Some(2), lookup::crd_enum),
     of("crdHasEnum", 3, Some(3), lookup::crd_has_enum),
+    of("crdHasField", 2, Some(2), lookup::crd_has_field),
     of("default", 1, None, convert::default),
     of("dict", 0, None, dict::dict),
     of("dig", 3, None, dict::dig),
     of("div", 2, Some(2), number::div),
     of("empty", 1, Some(1), convert::empty),
     of("eq", 2, None, go::eq),
+    of("fail", 1, Some(1), verdict::fail),
     of("first", 1, Some(1), list::first),
     of("floor", 1, Some(1), number::floor),
+    of("foreignKubeletConfig", 1, Some(1), lookup::foreign_kubelet_config),
     of("fromJson", 1, Some(1), json::from_json),
     of("fromYaml", 1, Some(1), json::from_yaml),
     of("ge", 2, Some(2), go::ge),
@@ -113,6 +117,7 @@ pub static ALL: &[Function] = &[
     of("nindent", 2, Some(2), text::nindent),
     of("nospace", 1, Some(1), text::nospace),
     of("not", 1, Some(1), go::not),
+    of("notApplicable", 1, Some(1), verdict::not_applicable),
     of("objectExists", 3, Some(3), lookup::object_exists),
     of("omit", 1, None, dict::omit),
     of("or", 1, None, go::and_or),

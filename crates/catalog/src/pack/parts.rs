@@ -1,0 +1,58 @@
+//! Splits an asset whose file has several documents into one asset for each object.
+
+use crate::pack::asset::{Asset, Part};
+use crate::pack::requirement;
+
+/// One asset for each object of its file, in the order of the file. The error says what the file has to state.
+pub(super) fn split(asset: Asset, text: &str) -> Result<Vec<Asset>, String> {
+    let documents: Vec<&str> = documents(text).into_iter().filter(|document| has_kind(document)).collect();
+    if documents.len() < 2 {
+        return Ok(vec![asset]);
+    }
+    let mut assets: Vec<Asset> = Vec::new();
+    for (index, document) in documents.into_iter().enumerate() {
+        let (Some(kind), Some((namespace, name))) = (requirement::requirement(document), requirement::name(document))
+        else {
+            return Err(format!(
+                "the file has several documents, and document {} does not state apiVersion, kind and metadata.name literally",
+                index + 1
+            ));
+        };
+        let is_taken = |taken: &str| assets.iter().any(|other| other.name == taken);
+        let mut part_name = format!("{}/{}", asset.name, kind.kind);
+        if is_taken(&part_name) {
+            part_name = format!("{}/{}/{name}", asset.name, kind.kind);
+        }
+        if is_taken(&part_name) {
+            return Err(format!("the file has two documents for {} {name}", kind.kind));
+        }
+        assets.push(Asset {
+            name: part_name,
+            component: kind.kind.clone(),
+            kind: Some(kind.clone()),
+            part: Some(Part { kind, namespace, name }),
+            ..asset.clone()
+        });
+    }
+    Ok(assets)
+}
+
+/// The documents of a file, which are separated by lines of three dashes.
+fn documents(text: &str) -> Vec<&str> {
+    let mut documents = Vec::new();
+    let mut start = 0;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            documents.push(&text[start..at]);
+            start = at + line.len();
+        }
+        at += line.len();
+    }
+    documents.push(&text[start..]);
+    documents
+}
+
+fn has_kind(document: &str) -> bool {
+    document.lines().any(|line| line.starts_with("kind:"))
+}
