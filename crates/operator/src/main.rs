@@ -38,6 +38,8 @@ enum Command {
     Rollback(command::rollback::Arguments),
     /// Stop managing every object before an uninstall; nothing is deleted, every value stays
     Handback(command::handback::Arguments),
+    /// List the features of the asset pack, or explain one
+    Features(command::features::Arguments),
     /// Explain what users may change with annotations
     Explain(command::explain::Arguments),
     /// Print the role that the operator needs for an asset pack
@@ -84,6 +86,7 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Approve(arguments) => done(command::approve::run(&arguments)),
         Command::Rollback(arguments) => done(command::rollback::run(&arguments)),
         Command::Handback(arguments) => command::handback::run(&arguments),
+        Command::Features(arguments) => done(command::features::run(&arguments)),
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
         Command::Rbac(arguments) => done(command::rbac::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),

@@ -1,6 +1,8 @@
 //! The generated files, which are never edited by hand.
 
 mod crd_table;
+mod features;
+mod golden;
 mod layer_table;
 mod pure_clippy;
 pub(crate) mod role;
@@ -29,6 +31,8 @@ fn markdown_table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];
     files.extend(role::files(workspace)?);
+    files.extend(features::files(workspace)?);
+    files.extend(golden::files(workspace)?);
     let pure = workspace.own().filter(|package| layers::find(&package.name).is_some_and(layers::Layer::is_pure));
     files.extend(
         pure.map(|package| File { path: format!("crates/{}/clippy.toml", package.name), text: pure_clippy::text() }),

@@ -130,6 +130,30 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_stays_the_same_while_nodes_are_updated() {
+        let begun = Pool {
+            wanted_configuration: "rendered-2".into(),
+            running_configuration: "rendered-1".into(),
+            updating: true,
+            updated_machine_count: 0,
+            ..healthy()
+        };
+        let later = Pool { updated_machine_count: 2, updating: false, is_observed: false, ..begun.clone() };
+        assert_eq!(begun.condition(), later.condition());
+        let ended = Pool {
+            running_configuration: "rendered-2".into(),
+            updated_machine_count: 3,
+            updating: false,
+            updated_at: Some(jiff::Timestamp::UNIX_EPOCH),
+            ..begun.clone()
+        };
+        let condition = ended.condition();
+        assert_ne!(condition, begun.condition());
+        assert_eq!((condition.updated_at, condition.running_configuration.as_str()), (None, ""));
+        assert_eq!((condition.name.as_str(), condition.updating, condition.is_observed), ("worker", false, true));
+    }
+
+    #[test]
     fn a_percentage_of_machines_is_rounded_down_and_at_least_one() {
         for (text, machines, expected) in [
             (None, 5, 1),

@@ -4,7 +4,7 @@ use crate::cluster::facts::Facts;
 use crate::cluster::hardware::Hardware;
 use crate::cluster::node::{Node, NodeDescription};
 use crate::cluster::pool::Pool;
-use crate::cluster::selector::Selector;
+use crate::cluster::selector::{Labels, Selector};
 use crate::cluster::topology::{Infrastructure, Topology};
 use crate::rollout::DisruptionPolicy;
 use serde::Deserialize;
@@ -37,7 +37,7 @@ pub const FACT_SOURCES: [FactSource; 7] = [
     first("v1", "Node"),
     first("config.openshift.io/v1", "Infrastructure"),
     first("config.openshift.io/v1", "Scheduler"),
-    later("config.openshift.io/v1", "ClusterVersion"),
+    first("config.openshift.io/v1", "ClusterVersion"),
     later("machineconfiguration.openshift.io/v1", "MachineConfigPool"),
     later("operator.openshift.io/v1", "MachineConfiguration"),
     FactSource { only_for_plans: true, ..later("kubevirt.io/v1", "VirtualMachineInstance") },
@@ -200,13 +200,18 @@ impl ClusterState {
 
     /// Updates the facts; returns whether a fact changed that an asset can depend on.
     pub fn update(&self, facts: &mut Facts) -> bool {
+        let of_pools = |pools: &mut dyn Iterator<Item = &Pool>| -> Vec<(String, Labels)> {
+            pools.map(|pool| (pool.name.clone(), pool.labels.clone())).collect()
+        };
+        let are_pools_changed = of_pools(&mut facts.pools.iter()) != of_pools(&mut self.pools.values());
+        let is_version_changed = facts.cluster_version != self.cluster_version;
         facts.pools = self.pools.values().cloned().collect();
         facts.cluster_version.clone_from(&self.cluster_version);
         let hardware = Hardware::of_any(self.nodes.iter().map(|node| &node.hardware));
         let topology = Topology::of(&self.nodes, &self.infrastructure, self.schedulable_masters);
         let is_changed = (&facts.hardware, &facts.topology) != (&hardware, &topology);
         (facts.hardware, facts.topology) = (hardware, topology);
-        is_changed
+        is_changed || are_pools_changed || is_version_changed
     }
 }
 
@@ -324,10 +329,11 @@ struct DesiredUpdate {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClusterState, Part};
+    use super::{ClusterState, FACT_SOURCES, Part};
     use crate::cluster::facts::Facts;
     use crate::cluster::pool::Pool;
     use crate::cluster::selector::Selector;
+    use crate::rollout::DisruptionPolicy;
     use serde_json::{Value, json};
 
     fn put(state: &mut ClusterState, kind: &str, object: &Value) {
@@ -355,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_and_versions_are_updated_without_affecting_assets() {
+    fn assets_depend_on_versions_and_on_the_labels_of_pools_but_not_on_their_status() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"},
             {"type": "Updated", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
@@ -365,11 +371,18 @@ mod tests {
             "status": {"machineCount": 3, "updatedMachineCount": 1, "observedGeneration": 4, "configuration": {"name": "rendered-1"},
                        "conditions": conditions}});
         put(&mut state, "MachineConfigPool", &pool);
+        assert!(state.update(&mut facts) && !state.update(&mut facts));
         put(
             &mut state,
             "ClusterVersion",
             &json!({"metadata": {"name": "version"}, "status": {"desired": {"version": "4.20.1"}}}),
         );
+        assert!(state.update(&mut facts) && !state.update(&mut facts));
+        let mut later = pool.clone();
+        later["status"]["updatedMachineCount"] = json!(2);
+        put(&mut state, "MachineConfigPool", &later);
+        assert!(!state.update(&mut facts));
+        put(&mut state, "MachineConfigPool", &pool);
         assert!(!state.update(&mut facts));
         let expected = Pool {
             degraded_because: String::new(),
@@ -398,6 +411,66 @@ mod tests {
         state.retain("ClusterVersion", |_| false);
         state.update(&mut facts);
         assert_eq!((facts.pools.len(), facts.cluster_version.as_str()), (0, ""));
+    }
+
+    #[test]
+    fn a_degraded_pool_says_why() {
+        let condition =
+            |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "message": message});
+        let pool = |conditions: Value| {
+            let object = json!({"metadata": {"name": "worker"}, "status": {"conditions": conditions}});
+            match Part::read("MachineConfigPool", &object.to_string()).unwrap() {
+                Part::Pool(pool) => (pool.degraded, pool.degraded_because),
+                other => panic!("{other:?}"),
+            }
+        };
+        let degraded = condition("Degraded", "True", "sum");
+        assert_eq!(
+            pool(json!([degraded, condition("NodeDegraded", "True", " disk full ")])),
+            (true, "disk full".into())
+        );
+        assert_eq!(pool(json!([degraded, condition("NodeDegraded", "False", "was full")])), (true, "sum".into()));
+        assert_eq!(pool(json!([degraded, condition("RenderDegraded", "True", " ")])), (true, "sum".into()));
+        assert_eq!(pool(json!([condition("NodeDegraded", "False", "was full")])), (false, String::new()));
+        let long = condition("NodeDegraded", "True", &"x".repeat(300));
+        assert_eq!(pool(json!([long])), (true, "x".repeat(200)));
+    }
+
+    #[test]
+    fn a_disruption_policy_holds_until_its_object_is_gone() {
+        let mut state = ClusterState::default();
+        let policies = json!({"files": [{"path": "/etc/a", "actions": [{"type": "None"}]}]});
+        let object = |name: &str| json!({"metadata": {"name": name}, "status": {"nodeDisruptionPolicyStatus": {"clusterPolicies": policies}}});
+        put(&mut state, "MachineConfiguration", &object("other"));
+        assert_eq!(*state.disruption_policy(), DisruptionPolicy::default());
+        put(&mut state, "MachineConfiguration", &object("cluster"));
+        let policy: DisruptionPolicy = serde_json::from_value(policies).unwrap();
+        assert_eq!(*state.disruption_policy(), policy);
+        state.retain("MachineConfiguration", |name| name == "cluster");
+        assert_eq!(*state.disruption_policy(), policy);
+        state.retain("MachineConfiguration", |_| false);
+        assert_eq!(*state.disruption_policy(), DisruptionPolicy::default());
+    }
+
+    #[test]
+    fn virtual_machines_are_counted_by_node() {
+        let mut state = ClusterState::default();
+        let machine = |namespace: &str, name: &str, node: &str| json!({"metadata": {"name": name, "namespace": namespace}, "status": {"nodeName": node}});
+        for (namespace, name, node) in
+            [("a", "x", "n1"), ("b", "x", "n1"), ("a", "y", "n2"), ("a", "z", ""), ("a", "y", "n3")]
+        {
+            put(&mut state, "VirtualMachineInstance", &machine(namespace, name, node));
+        }
+        put(&mut state, "VirtualMachineInstance", &json!({"metadata": {"name": "scheduling"}}));
+        let on = |nodes: &[&str]| {
+            state.virtual_machines_on(&nodes.iter().map(|node| (*node).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!((on(&["n1"]), on(&["n2"]), on(&["n1", "n3"]), on(&[""])), (2, 0, 3, 0));
+        let only: Vec<&str> =
+            FACT_SOURCES.iter().filter(|source| source.only_for_plans).map(|source| source.kind).collect();
+        assert_eq!(only, ["VirtualMachineInstance"]);
+        put(&mut state, "MachineConfigPool", &json!({"metadata": {"name": "worker"}}));
+        assert_eq!(state.pools().keys().collect::<Vec<_>>(), ["worker"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The conditions under which an asset applies.
 
+use std::fmt;
+
 /// One condition of an asset; all of them must be met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
@@ -42,4 +44,22 @@ pub enum Condition {
         /// The gate's name.
         value: String,
     },
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Annotation { key, value: None } => write!(f, "the HyperConverged has the annotation {key}"),
+            Condition::Annotation { key, value: Some(value) } => {
+                write!(f, "the HyperConverged has the annotation {key}: {value}")
+            }
+            Condition::FeatureGate { value } => write!(f, "the HyperConverged has the feature gate {value}"),
+            Condition::HardwareDetection { detector } => write!(f, "a node has {detector}"),
+            Condition::Image { key } => write!(f, "the operator has an image {key}"),
+            Condition::HcoFieldUnconfigured { path } => write!(f, "{path} of the HyperConverged is not set"),
+            Condition::Topology { field, value: true } => write!(f, "{field}"),
+            Condition::Topology { field, value: false } => write!(f, "not {field}"),
+            Condition::KubevirtFeatureGate { value } => write!(f, "KubeVirt has the feature gate {value}"),
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod parts;
 mod requirement;
 pub mod source;
 mod strict;
+pub mod summary;
 #[cfg(test)]
 pub(crate) mod test_pack;
 pub mod tombstone;

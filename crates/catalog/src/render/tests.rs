@@ -263,6 +263,12 @@ fn a_kubelet_config_of_somebody_else_is_found_by_the_pools_that_it_selects() {
     check(&of("worker"), &with(without_selector), &expect![[r#""""#]]);
     check(
         &of("worker"),
+        &Facts { pools: Vec::new(), ..facts },
+        &expect!["held by the list of machineconfiguration.openshift.io/v1 MachineConfigPool"],
+    );
+    check(&of("worker"), &knowing(&[(list.clone(), Answer::Absent)]), &expect![[r#""""#]]);
+    check(
+        &of("worker"),
         &Facts::default(),
         &expect!["needs the list of machineconfiguration.openshift.io/v1 KubeletConfig"],
     );

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 mod evaluation;
 pub(crate) mod explain;
 pub(crate) mod facts;
+pub(crate) mod features;
 pub(crate) mod handback;
 mod input;
 mod logging;

@@ -1,6 +1,6 @@
 //! The commands and their output.
 
-use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually, quiet};
+use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually, quiet, with_pack};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams};
 use std::path::Path;
@@ -14,6 +14,11 @@ pub(crate) struct Output {
 
 pub(crate) fn virtpilot(kubeconfig: Option<&Path>, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+    let takes_pack = ["status", "plan", "approve", "render", "facts", "handback", "rbac"];
+    let arguments = match arguments.first() {
+        Some(name) if takes_pack.contains(name) => with_pack(arguments),
+        _ => arguments.to_vec(),
+    };
     command.args(arguments).stdin(Stdio::null()).env_remove("KUBECONFIG").env("HOME", "/missing");
     if let Some(kubeconfig) = kubeconfig {
         command.env("KUBECONFIG", kubeconfig);

@@ -20,6 +20,20 @@ pub(crate) struct Running {
     operator: Option<Process>,
 }
 
+/// A pack of two assets: one that restarts nodes and one that does not.
+pub(crate) const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/small");
+/// Its role.
+pub(crate) const SMALL_ROLE: &str = include_str!("../packs/small.role.yaml");
+
+/// Arguments that name a pack: the small one, unless they name another.
+pub(crate) fn with_pack<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut all = arguments.to_vec();
+    if !arguments.iter().any(|argument| argument.starts_with("--assets-dir")) {
+        all.extend(["--assets-dir", SMALL]);
+    }
+    all
+}
+
 /// The operator's process; it ends with this value.
 pub(crate) struct Process(Child);
 
@@ -37,7 +51,7 @@ impl Process {
         command
             .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"])
             .arg(kubeconfig);
-        command.args(arguments).env("LOG_LEVEL", "info").stdin(Stdio::null());
+        command.args(with_pack(arguments)).env("LOG_LEVEL", "info").stdin(Stdio::null());
         Process(command.spawn().unwrap())
     }
 
@@ -47,7 +61,8 @@ impl Process {
         // The command line of the predecessor's deployment; Go takes one dash or two.
         command.args(["-leader-elect=true", "-metrics-bind-address", "0", "--health-probe-bind-address=0"]);
         command.args(["--debug-bind-address=127.0.0.1:8081", "--enable-debug-server=true", "--development=false"]);
-        command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv", "--kubeconfig"]);
+        command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv"]);
+        command.args(with_pack(&[])).arg("--kubeconfig");
         command.arg(kubeconfig).env("HOSTNAME", pod).stdin(Stdio::null());
         Process(command.spawn().unwrap())
     }
@@ -94,11 +109,12 @@ impl Running {
         running
     }
 
-    /// Starts only the playground, with the role of our own pack.
+    /// Starts only the playground, with the role of the small pack.
     pub(crate) async fn without_operator() -> Running {
         let playground = playground().await;
-        let account = deployment::grant(&playground).await.unwrap_or_else(|error| panic!("{error}"));
-        Running { playground, account, arguments: Vec::new(), operator: None }
+        let account = deployment::grant_for(&playground, SMALL_ROLE).await.unwrap_or_else(|error| panic!("{error}"));
+        let arguments = with_pack(&[]).into_iter().map(str::to_owned).collect();
+        Running { playground, account, arguments, operator: None }
     }
 
     /// The arguments that say which pack is used.

@@ -1,7 +1,7 @@
 //! The restarts that a plan announces are those that the stand-in of the machine-config operator then counts.
 
 use crate::commands::virtpilot;
-use crate::operator::{Running, SWAP, edit, eventually};
+use crate::operator::{Running, SMALL_ROLE, SWAP, edit, eventually, with_pack};
 use crate::plan::plan;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use playground::deployment::objects;
@@ -29,7 +29,7 @@ fn announced(running: &Running) -> (BTreeSet<String>, Vec<Value>) {
 
 impl Cluster {
     async fn start(scene: Scene) -> Cluster {
-        Cluster::with_pack(scene, include_str!("../../../../deploy/rbac/role.yaml"), &[]).await
+        Cluster::with_pack(scene, SMALL_ROLE, &with_pack(&[])).await
     }
 
     async fn with_pack(scene: Scene, role: &str, arguments: &[&str]) -> Cluster {

@@ -1,7 +1,9 @@
 //! Moves from the predecessor and upgrades restart no node without approval, delete nothing and report differences.
 
 use crate::life_cycle_scenario::{LIFE_CYCLE, apply_as_us};
-use crate::operator::{NAMESPACE, Process, Running, SERVICE, SWAP, annotate, digest_in, edit, eventually, quiet};
+use crate::operator::{
+    NAMESPACE, Process, Running, SERVICE, SMALL, SWAP, annotate, digest_in, edit, eventually, quiet,
+};
 use kube::api::{Api, DynamicObject, PostParams};
 use playground::audit::Kind;
 use playground::deployment;
@@ -12,7 +14,7 @@ use std::process::Command;
 /// The object that our pack renders for an asset, with the predecessor's label.
 fn rendered(running: &Running, asset: &str) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_virtpilot"))
-        .args(["render", "--output=json", "--asset", asset, "--kubeconfig"])
+        .args(["render", "--output=json", "--asset", asset, "--assets-dir", SMALL, "--kubeconfig"])
         .arg(running.kubeconfig())
         .output()
         .unwrap();

@@ -8,7 +8,7 @@ use catalog::Catalog;
 use std::collections::BTreeMap;
 
 /// The asset packs of this repository and the files of their roles.
-const PACKS: [(&str, &str); 8] = [
+const PACKS: [(&str, &str); 9] = [
     ("assets/", "deploy/rbac/role.yaml"),
     ("crates/operator/tests/packs/adopted/", "crates/operator/tests/packs/adopted.role.yaml"),
     ("crates/operator/tests/packs/documents/", "crates/operator/tests/packs/documents.role.yaml"),
@@ -17,6 +17,7 @@ const PACKS: [(&str, &str); 8] = [
     ("crates/operator/tests/packs/life/", "crates/operator/tests/packs/life.role.yaml"),
     ("crates/operator/tests/packs/machines/", "crates/operator/tests/packs/machines.role.yaml"),
     ("crates/operator/tests/packs/scene/", "crates/operator/tests/packs/scene.role.yaml"),
+    ("crates/operator/tests/packs/small/", "crates/operator/tests/packs/small.role.yaml"),
 ];
 
 pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
@@ -24,11 +25,16 @@ pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
 }
 
 fn file(workspace: &Workspace, folder: &str, role: &str) -> anyhow::Result<File> {
+    Ok(File { path: role.to_owned(), text: of(&catalog(workspace, folder)?)? })
+}
+
+/// The asset pack in a folder of this repository.
+pub(super) fn catalog(workspace: &Workspace, folder: &str) -> anyhow::Result<Catalog> {
     let mut files = BTreeMap::new();
     for path in workspace.files.iter().filter_map(|path| path.strip_prefix(folder)) {
         files.insert(path.to_owned(), std::fs::read(workspace.root.join(folder).join(path))?);
     }
-    Ok(File { path: role.to_owned(), text: of(&pack::load(files)?)? })
+    pack::load(files)
 }
 
 /// The role of the operator for this catalogue.

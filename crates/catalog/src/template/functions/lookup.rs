@@ -172,6 +172,11 @@ pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Re
 pub fn foreign_kubelet_config(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
     let found = answer(context, "foreignKubeletConfig", &texts)?;
+    if found.is_some() && context.facts.pools.is_empty() {
+        // Where there are KubeletConfigs, there are pools, too.
+        let (api_version, kind) = (MACHINE_CONFIGURATION.to_owned(), "MachineConfigPool".to_owned());
+        return Err(Stop::Held(Query::List { api_version, kind }));
+    }
     let is_of_role = |pool: &&Pool| (pool.name == MASTER) == (texts[0] == MASTER);
     let pools: Vec<&Pool> = context.facts.pools.iter().filter(is_of_role).collect();
     let is_foreign = |config: &&Json| {
