@@ -1,7 +1,12 @@
+{{- if .Topology.IsHCP }}{{ notApplicable "hosted control planes take this through the NodePool: put it into a ConfigMap named in spec.config of the NodePool" }}{{ end -}}
+{{- if .Topology.IsCompact }}{{ notApplicable "every node is a control plane node, and those get no swap: their kubelet does not accept it, and etcd must not wait for a disk" }}{{ end -}}
 # Swap for virtual machines: turned on where the administrator has provided space for it, used by pods within their limits,
-# never by system services. Nodes without that space run as before.
+# never by system services. Space is a partition with the GPT name OCPSWAP, or the file /var/tmp/ocpswap.file, or both, each
+# formatted with mkswap; nothing is ever formatted here. Nodes without that space run as before.
 #
-# Nothing here can keep the kubelet from starting: what comes before it is wanted, not required, and has a time limit.
+# Nothing here can keep the kubelet from starting: what comes before it is wanted, not required, and has a time limit, and
+# virt-swap-on turns swap on only where the kubelet accepts it. There is no variant for masters: their kubelet reads no drop-in
+# directory, so that it would refuse to start.
 apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
 metadata:
@@ -20,6 +25,12 @@ spec:
           overwrite: true
           contents:
             source: data:,apiVersion:%20kubelet.config.k8s.io/v1beta1%0Akind:%20KubeletConfiguration%0AfailSwapOn:%20false%0AmemorySwap:%0A%20%20swapBehavior:%20LimitedSwap%0A
+        - path: /usr/local/bin/virt-swap-on
+          mode: 0755
+          overwrite: true
+          contents:
+            compression: gzip
+            source: data:;base64,{{ readAsset "scripts/virt-swap-on.sh" | gzip | b64enc }}
         - path: /usr/local/bin/virt-swap-watermarks
           mode: 0755
           overwrite: true
@@ -49,7 +60,7 @@ spec:
             Type=oneshot
             RemainAfterExit=yes
             TimeoutStartSec=60
-            ExecStart=/usr/sbin/swapon --priority 100 /dev/disk/by-partlabel/OCPSWAP
+            ExecStart=/usr/local/bin/virt-swap-on /dev/disk/by-partlabel/OCPSWAP 100
 
             [Install]
             WantedBy=kubelet-dependencies.target
@@ -68,7 +79,7 @@ spec:
             Type=oneshot
             RemainAfterExit=yes
             TimeoutStartSec=60
-            ExecStart=/usr/sbin/swapon --priority 10 /var/tmp/ocpswap.file
+            ExecStart=/usr/local/bin/virt-swap-on /var/tmp/ocpswap.file 10
 
             [Install]
             WantedBy=kubelet-dependencies.target

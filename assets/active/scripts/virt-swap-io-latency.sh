@@ -2,9 +2,9 @@
 # Keeps swapping from starving the node: gives system services a short disk latency target and pods a long one.
 #
 # When system.slice misses its target on a disk, the kernel throttles whoever has a longer one there: pods, and with them the
-# swapping done for them. Targets are set per disk, on the whole physical disks behind swap partitions and behind the root
-# file system; which ones these are is known only on the node, so drop-ins for the two slices are written at each boot.
-# Swap files need nothing of their own (their disk is the root file system's, as a rule), compressed RAM has no disk.
+# swapping done for them. Targets are set per disk, on the whole physical disks behind swap partitions, behind the file
+# systems of swap files and behind the root file system; which ones these are is known only on the node, so drop-ins for the
+# two slices are written at each boot. Compressed RAM has no disk.
 #
 # Variable: ROOT (prefix of every path, for tests; with one, systemd is not told).
 set -eu
@@ -35,28 +35,54 @@ swap_partitions() {
     done
 }
 
+# Prints the sysfs name of the device that is mounted at a place; fails when nothing is mounted there, prints nothing when it
+# has no device.
+mounted_at() {
+    # The last mount of a place is the one that is seen. Its source stands after the lone dash.
+    mount=$(PLACE=$1 awk '
+        $5 == ENVIRON["PLACE"] {
+            found = 1; number = $3; source = ""
+            for (i = 7; i <= NF; i++) if ($i == "-") { source = $(i + 2); break }
+        }
+        END { if (found) print number, source }
+    ' "$ROOT/proc/self/mountinfo")
+    [ -n "$mount" ] || return 1
+    number=${mount%% *}
+    source=${mount#* }
+    if [ -e "$ROOT/sys/dev/block/$number" ]; then
+        basename "$(readlink -f "$ROOT/sys/dev/block/$number")"
+        return 0
+    fi
+    # Some file systems (btrfs) have a device number that no block device has.
+    case $source in
+        /dev/*) name_of_node "$source" ;;
+    esac
+}
+
 # Prints the sysfs name of the device under the root file system. Where / itself has none (an overlay, as on image-based
 # systems), /sysroot and /var show the disk that holds it.
 root_device() {
     for place in / /sysroot /var; do
-        # The last mount of a place is the one that is seen. Its source stands after the lone dash.
-        mount=$(awk -v place="$place" '
-            $5 == place { number = $3; source = ""; for (i = 7; i <= NF; i++) if ($i == "-") { source = $(i + 2); break } }
-            END { print number, source }
-        ' "$ROOT/proc/self/mountinfo")
-        number=${mount%% *}
-        source=${mount#* }
-        if [ -n "$number" ] && [ -e "$ROOT/sys/dev/block/$number" ]; then
-            basename "$(readlink -f "$ROOT/sys/dev/block/$number")"
+        name=$(mounted_at "$place") || continue
+        if [ -n "$name" ]; then
+            printf '%s\n' "$name"
             return 0
         fi
-        # Some file systems (btrfs) have a device number that no block device has.
-        case $source in
-            /dev/*)
-                name_of_node "$source"
-                return 0
-                ;;
-        esac
+    done
+}
+
+# Prints the sysfs names of the devices under the file systems of all swap files in use; for those on the root file system,
+# nothing.
+swap_files() {
+    [ -r "$ROOT/proc/swaps" ] || return 0
+    # Blanks stay written as \040: they are in the table of mounts, too.
+    awk '$2 == "file" { print $1 }' "$ROOT/proc/swaps" | while IFS= read -r place; do
+        while place=${place%/*} && [ -n "$place" ]; do
+            if name=$(mounted_at "$place"); then
+                [ -z "$name" ] || printf '%s\n' "$name"
+                break
+            fi
+        done
     done
 }
 
@@ -120,13 +146,13 @@ put() {
     say "wrote $file"
 }
 
-swaps=$(swap_partitions)
+swaps="$(swap_partitions) $(swap_files)"
 root=$(root_device)
 # The names are single words: this joins them with blanks.
 # shellcheck disable=SC2086
 disks=$(disks_under $swaps $root | sort -u)
 if [ -z "$disks" ]; then
-    warn "found no physical disk behind a swap partition or /; no latency target is set"
+    warn "found no physical disk behind swap space or /; no latency target is set"
     exit 0
 fi
 

@@ -41,12 +41,18 @@ pub enum Unmet {
         /// The actual value.
         actual: String,
     },
+    /// None of several conditions is met, one of which would be enough.
+    NoneOf(Vec<Unmet>),
 }
 
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unmet::NeverAskedFor => write!(f, "it is opt-in and has no condition to opt in with"),
+            Unmet::NoneOf(all) => {
+                let texts: Vec<String> = all.iter().map(Unmet::to_string).collect();
+                f.write_str(&texts.join(", or "))
+            }
             Unmet::Condition { what, expected, actual } => write!(f, "{what} should be {expected} and is {actual}"),
         }
     }
@@ -111,7 +117,7 @@ fn conditions_met(asset: &Asset, facts: &Facts) -> Applicability {
 
 /// Whether only a user can change the outcome of a condition; feature gates also change with the version of their operator.
 fn is_user_condition(condition: &Condition) -> bool {
-    matches!(condition, Condition::Annotation { .. })
+    condition.leaves().iter().any(|leaf| matches!(leaf, Condition::Annotation { .. }))
 }
 
 /// Shortens a value for a message.
@@ -175,7 +181,21 @@ fn met(condition: &Condition, facts: &Facts) -> Met {
             }
         },
         Condition::KubevirtFeatureGate { value } => kubevirt_gate(value, facts),
+        Condition::Any { of } => any_met(of, facts),
     }
+}
+
+/// One condition that is met decides; else one that is unclear does.
+fn any_met(conditions: &[Condition], facts: &Facts) -> Met {
+    let (mut unmet, mut unclear) = (Vec::new(), None);
+    for condition in conditions {
+        match met(condition, facts) {
+            Met::Yes => return Met::Yes,
+            Met::No(why) => unmet.push(why),
+            other => unclear = unclear.or(Some(other)),
+        }
+    }
+    unclear.unwrap_or(Met::No(Unmet::NoneOf(unmet)))
 }
 
 fn yes_or(holds: bool, otherwise: impl FnOnce() -> (String, String, String)) -> Met {

@@ -102,6 +102,36 @@ fn an_annotation_condition_checks_the_value_or_the_presence() {
 }
 
 #[test]
+fn of_several_conditions_one_may_be_enough() {
+    let annotation = |key: &str| Condition::Annotation { key: key.into(), value: Some("true".into()) };
+    let gate = |name: &str| Condition::FeatureGate { value: name.into() };
+    let any = |of: Vec<Condition>| Condition::Any { of };
+    let facts = hco(json!({"metadata": {"annotations": {"a": "true", "typo": "treu"}}}));
+    check(any(vec![gate("g"), annotation("a")]), &facts, &expect!["applies"]);
+    check(any(vec![annotation("typo"), annotation("a")]), &facts, &expect!["applies"]);
+    check(
+        any(vec![annotation("b"), gate("g")]),
+        &facts,
+        &expect![
+            "not asked for: annotation `b` of the HyperConverged object should be `true` and is not set, or feature gate `g` of the HyperConverged object should be enabled and is not set"
+        ],
+    );
+    check(
+        any(vec![gate("g"), gate("h")]),
+        &facts,
+        &expect![
+            "feature gate `g` of the HyperConverged object should be enabled and is not set, or feature gate `h` of the HyperConverged object should be enabled and is not set"
+        ],
+    );
+    check(
+        any(vec![annotation("b"), annotation("typo")]),
+        &facts,
+        &expect!["broken: annotation `typo` is `treu`; write true or false"],
+    );
+    check(any(vec![gate("g"), Condition::KubevirtFeatureGate { value: "k".into() }]), &facts, &expect!["needs 1"]);
+}
+
+#[test]
 fn a_feature_gate_is_read_from_both_versions_of_hyperconverged() {
     let gate = |value: &str| Condition::FeatureGate { value: value.into() };
     let list = hco(json!({"spec": {"featureGates": [

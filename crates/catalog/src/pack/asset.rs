@@ -97,6 +97,6 @@ impl Asset {
     pub fn has_user_condition(&self) -> bool {
         let is_user_condition =
             |condition: &Condition| matches!(condition, Condition::Annotation { .. } | Condition::FeatureGate { .. });
-        self.conditions.iter().any(is_user_condition)
+        self.conditions.iter().flat_map(Condition::leaves).any(is_user_condition)
     }
 }

@@ -44,6 +44,21 @@ pub enum Condition {
         /// The gate's name.
         value: String,
     },
+    /// At least one of these is met.
+    Any {
+        /// The conditions.
+        of: Vec<Condition>,
+    },
+}
+
+impl Condition {
+    /// The condition, or those that it consists of.
+    pub fn leaves(&self) -> Vec<&Condition> {
+        match self {
+            Condition::Any { of } => of.iter().flat_map(Condition::leaves).collect(),
+            leaf => vec![leaf],
+        }
+    }
 }
 
 impl fmt::Display for Condition {
@@ -59,6 +74,10 @@ impl fmt::Display for Condition {
             Condition::HcoFieldUnconfigured { path } => write!(f, "{path} of the HyperConverged is not set"),
             Condition::Topology { field, value: true } => write!(f, "{field}"),
             Condition::Topology { field, value: false } => write!(f, "not {field}"),
+            Condition::Any { of } => {
+                let texts: Vec<String> = of.iter().map(Condition::to_string).collect();
+                f.write_str(&texts.join(", or "))
+            }
             Condition::KubevirtFeatureGate { value } => write!(f, "KubeVirt has the feature gate {value}"),
         }
     }

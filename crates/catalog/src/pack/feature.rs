@@ -33,6 +33,8 @@ pub struct Feature {
     pub recommended: Vec<String>,
     /// What people want to know about it.
     pub notes: Notes,
+    /// What switches it on, if that is not in the conditions of its assets.
+    pub opt_in: Option<String>,
 }
 
 /// The framework itself, as a feature.

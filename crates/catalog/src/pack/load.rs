@@ -42,7 +42,7 @@ const ASSET_KEYS: [&str; 19] = [
     "opt_out",
     "maturity",
 ];
-const FEATURE_KEYS: [&str; 11] = [
+const FEATURE_KEYS: [&str; 12] = [
     "name",
     "description",
     "maturity",
@@ -54,9 +54,10 @@ const FEATURE_KEYS: [&str; 11] = [
     "source",
     "verify",
     "opt_out",
+    "opt_in",
 ];
-const CONDITION_KEYS: [&str; 6] = ["type", "key", "value", "detector", "path", "field"];
-const CONDITION_TYPES: [&str; 7] = [
+const CONDITION_KEYS: [&str; 7] = ["type", "key", "value", "detector", "path", "field", "of"];
+const CONDITION_TYPES: [&str; 8] = [
     "annotation",
     "feature-gate",
     "hardware-detection",
@@ -64,6 +65,7 @@ const CONDITION_TYPES: [&str; 7] = [
     "hco-field-unconfigured",
     "topology",
     "kubevirt-feature-gate",
+    "any",
 ];
 const MATURITIES: [(&str, Maturity); 3] = [("ga", Maturity::Ga), ("tp", Maturity::Tp), ("dp", Maturity::Dp)];
 const IMPACTS: [(&str, Impact); 4] =
@@ -185,6 +187,7 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
             requires: strict.texts(&entries, "requires"),
             recommended: strict.texts(&entries, "recommended"),
             notes: read_notes(&entries, "description", strict),
+            opt_in: strict.optional(&entries, "opt_in"),
         };
         if feature.assets.is_empty() && feature.groups.is_empty() {
             strict.fault(node.line, format!("feature `{}` names neither an asset nor a group", feature.name));
@@ -305,6 +308,16 @@ fn read_condition(node: &YamlNode, strict: &mut StrictReader<'_>) -> Option<Cond
         }),
         "feature-gate" => Some(Condition::FeatureGate { value: strict.required(&entries, "value")? }),
         "kubevirt-feature-gate" => Some(Condition::KubevirtFeatureGate { value: strict.required(&entries, "value")? }),
+        "any" => {
+            let mut of = Vec::new();
+            for item in strict.items(&entries, "of") {
+                of.extend(read_condition(item, strict));
+            }
+            if of.is_empty() {
+                strict.fault(entries.line, "a condition of type `any` needs `of`, a list of conditions");
+            }
+            Some(Condition::Any { of })
+        }
         "image" => Some(Condition::Image { key: strict.required(&entries, "key")? }),
         "hco-field-unconfigured" => Some(Condition::HcoFieldUnconfigured { path: strict.required(&entries, "path")? }),
         "hardware-detection" => {

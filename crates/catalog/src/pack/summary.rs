@@ -34,13 +34,13 @@ pub fn summaries(catalog: &Catalog) -> Vec<Summary<'_>> {
 }
 
 fn summary<'a>(catalog: &'a Catalog, feature: &'a Feature, maturity: Maturity) -> Summary<'a> {
-    let is_opt_in = assets(catalog, feature).any(|asset| asset.install == Install::OptIn);
+    let is_opt_in = feature.opt_in.is_some() || assets(catalog, feature).any(|asset| asset.install == Install::OptIn);
     Summary {
         name: &feature.name,
         description: &feature.description,
         maturity: maturity.short(),
         install: if is_opt_in { "opt-in" } else { "always" },
-        opt_in: opt_in(catalog, feature),
+        opt_in: feature.opt_in.clone().unwrap_or_else(|| opt_in(catalog, feature)),
         requires: &feature.requires,
         recommended: &feature.recommended,
     }
@@ -60,7 +60,7 @@ fn maturity(catalog: &Catalog, feature: &Feature) -> Maturity {
 /// The settings of the HyperConverged that switch a feature on.
 fn opt_in(catalog: &Catalog, feature: &Feature) -> String {
     let mut settings: Vec<String> = Vec::new();
-    for condition in assets(catalog, feature).flat_map(|asset| &asset.conditions) {
+    for condition in assets(catalog, feature).flat_map(|asset| &asset.conditions).flat_map(Condition::leaves) {
         let setting = match condition {
             Condition::Annotation { key, value } => {
                 let key = key.strip_prefix(api::annotation::PREFIX).unwrap_or(key);
@@ -71,7 +71,8 @@ fn opt_in(catalog: &Catalog, feature: &Feature) -> String {
             Condition::HardwareDetection { .. }
             | Condition::Image { .. }
             | Condition::HcoFieldUnconfigured { .. }
-            | Condition::Topology { .. } => continue,
+            | Condition::Topology { .. }
+            | Condition::Any { .. } => continue,
         };
         if !settings.contains(&setting) {
             settings.push(setting);
@@ -113,7 +114,7 @@ mod tests {
 - {name: c, group: g, path: active/a.yaml, install: opt-in, conditions: [{type: annotation, key: platform.kubevirt.io/enable-b, value: \"true\"}, {type: feature-gate, value: C}, {type: annotation, key: x}, {type: kubevirt-feature-gate, value: K}]}
 features:
 - {name: later, description: Two., groups: [g], requires: [r], recommended: [s]}
-- {name: z, assets: [a], maturity: tp}
+- {name: z, assets: [a], maturity: tp, opt_in: \"enable-z: true\"}
 - {name: yet, assets: [a, b], maturity: ga}
 - {name: basic, assets: [a]}
 ";
@@ -127,7 +128,7 @@ features:
             [
                 "basic GA always []",
                 "yet GA opt-in [enable-b: true]",
-                "z TP always []",
+                "z TP opt-in [enable-z: true]",
                 "later DP opt-in [enable-b: true, feature gate C, x, KubeVirt feature gate K]",
             ]
         );

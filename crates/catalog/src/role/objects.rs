@@ -18,7 +18,8 @@ const ROUNDS: usize = 8;
 /// the template queries. A name that depends on anything else cannot be granted by name.
 pub(super) fn key(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) -> Result<Key, String> {
     reads.extend(asset.reads.iter().flatten().map(|read| Kind::new(&read.api_version, &read.kind)));
-    if asset.conditions.iter().any(|condition| matches!(condition, Condition::KubevirtFeatureGate { .. })) {
+    let mut leaves = asset.conditions.iter().flat_map(Condition::leaves);
+    if leaves.any(|condition| matches!(condition, Condition::KubevirtFeatureGate { .. })) {
         reads.insert(Kind::new("kubevirt.io/v1", "KubeVirt"));
     }
     let key = match rendered(catalog, asset, assume(asset, "image", "true"), reads)? {
@@ -88,7 +89,7 @@ fn assume(asset: &Asset, image: &str, value: &str) -> Facts {
     let (usb_devices_present, gpu_present) = (true, true);
     facts.hardware =
         Hardware { pci_devices_present, numa_nodes_present, vfio_capable, usb_devices_present, gpu_present };
-    for condition in &asset.conditions {
+    for condition in asset.conditions.iter().flat_map(Condition::leaves) {
         match condition {
             Condition::Annotation { key, value: wanted } => {
                 annotations.insert(key.clone(), json!(wanted.as_deref().unwrap_or(value)));
@@ -100,7 +101,8 @@ fn assume(asset: &Asset, image: &str, value: &str) -> Facts {
             Condition::HardwareDetection { .. }
             | Condition::HcoFieldUnconfigured { .. }
             | Condition::Topology { .. }
-            | Condition::KubevirtFeatureGate { .. } => {}
+            | Condition::KubevirtFeatureGate { .. }
+            | Condition::Any { .. } => {}
         }
     }
     let metadata =

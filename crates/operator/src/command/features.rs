@@ -43,10 +43,10 @@ fn list(all: &[Summary<'_>]) -> String {
         .iter()
         .map(|summary| {
             let switch = if summary.install == "always" { "on" } else { summary.opt_in.as_str() };
-            [summary.name.into(), summary.maturity.into(), switch.to_owned(), summary.description.into()]
+            [summary.name.into(), summary.maturity.into(), summary.description.into(), switch.to_owned()]
         })
         .collect();
-    let table = table::table(["FEATURE", "MATURITY", "SWITCH", "WHAT IT DOES"], &rows);
+    let table = table::table(["FEATURE", "MATURITY", "WHAT IT DOES", "SWITCH"], &rows);
     format!(
         "{table}\nA switch such as `enable-mtv: true` is the annotation {}enable-mtv of the HyperConverged.\n\
          `virtpilot features NAME` says why a feature exists, how to verify it and how to leave it out.\n",

@@ -80,7 +80,7 @@ pub(super) fn all(catalog: &Catalog) -> Vec<Cluster> {
 fn cluster(catalog: &Catalog, shape: &Shape) -> Cluster {
     let mut annotations = Map::new();
     let mut facts = Facts::default();
-    for condition in catalog.assets.iter().flat_map(|asset| &asset.conditions) {
+    for condition in catalog.assets.iter().flat_map(|asset| &asset.conditions).flat_map(Condition::leaves) {
         match condition {
             Condition::Annotation { key, value } => {
                 annotations.insert(key.clone(), json!(value.as_deref().unwrap_or("true")));

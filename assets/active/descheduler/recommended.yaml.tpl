@@ -1,0 +1,70 @@
+# Load-aware rebalancing of virtual machines. The releases of the descheduler operator differ in profiles and fields, so each is used only
+# if the installed CRD has it: an unknown field or value would make the API server refuse the object.
+{{- $crd := "kubedeschedulers.operator.openshift.io" }}
+{{- $namespace := "openshift-kube-descheduler-operator" }}
+{{- if eq .Topology.TotalNodeCount 1 }}
+{{- notApplicable "the cluster has one node: there is no other node to move virtual machines to" }}
+{{- end }}
+{{- $profile := "" }}
+{{- range list "LongLifecycle" "DevKubeVirtRelieveAndMigrate" "KubeVirtRelieveAndMigrate" }}
+{{- if crdHasEnum $crd "spec.profiles" . }}{{ $profile = . }}{{ end }}
+{{- end }}
+{{- if not $profile }}
+{{- notApplicable "the installed descheduler operator has no profile that live-migrates virtual machines; update it to 5.1 or later" }}
+{{- end }}
+{{- /* Customizations of the chosen profile. */}}
+{{- $custom := dict }}
+{{- if eq $profile "LongLifecycle" }}
+{{- /* Without it, the descheduler does not know that an evicted virtual machine is still being migrated. */}}
+{{- if not (crdHasField $crd "spec.profileCustomizations.devEnableEvictionsInBackground") }}
+{{- notApplicable "the installed descheduler operator does not wait for live migrations (it has no devEnableEvictionsInBackground); update it to 5.1 or later" }}
+{{- end }}
+{{- $custom = set $custom "devEnableEvictionsInBackground" true }}
+{{- else }}
+{{- /* Compare nodes with the average of the cluster, not with fixed percentages. */}}
+{{- if crdHasEnum $crd "spec.profileCustomizations.devDeviationThresholds" "AsymmetricLow" }}
+{{- $custom = set $custom "devDeviationThresholds" "AsymmetricLow" }}
+{{- end }}
+{{- /* Keep the scheduler from moving virtual machines back to busy nodes. */}}
+{{- if crdHasField $crd "spec.profileCustomizations.devEnableSoftTainter" }}
+{{- $custom = set $custom "devEnableSoftTainter" true }}
+{{- end }}
+{{- /* Measured load instead of requests; the query of a utilization profile needs its recording rule. */}}
+{{- if crdHasField $crd "spec.profileCustomizations.devActualUtilizationProfile" }}
+{{- if prometheusRuleHasRecordingRule $namespace "descheduler-rules" "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m" }}
+{{- $custom = set $custom "devActualUtilizationProfile" "PrometheusCPUMemoryCombinedProfile" }}
+{{- else if objectExists "PrometheusRule" $namespace "descheduler-rules" }}
+{{- $custom = set $custom "devActualUtilizationProfile" "PrometheusCPUCombined" }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- /* Not more evictions at a time than KubeVirt migrates; the HCO of version v1 has the limits at another place. */}}
+{{- $limits := dig "spec" "virtualization" "liveMigrationConfig" (dict) .HCO.Object }}
+{{- if hasSuffix "/v1beta1" .HCO.GetAPIVersion }}
+{{- $limits = dig "spec" "liveMigrationConfig" (dict) .HCO.Object }}
+{{- end }}
+{{- $total := dig "parallelMigrationsPerCluster" 5 $limits | toInt }}
+{{- $node := dig "parallelOutboundMigrationsPerNode" 2 $limits | toInt }}
+apiVersion: operator.openshift.io/v1
+kind: KubeDescheduler
+metadata:
+  name: cluster
+  namespace: openshift-kube-descheduler-operator
+spec:
+  managementState: Managed
+  # Predictive, the default, only simulates evictions.
+  mode: Automatic
+  deschedulingIntervalSeconds: 60
+  profiles:
+    - {{ $profile }}
+{{- if $custom }}
+  profileCustomizations:
+{{ toYaml $custom | indent 4 }}
+{{- end }}
+{{- if crdHasField $crd "spec.evictionLimits.total" }}
+  evictionLimits:
+    total: {{ $total }}
+{{- if crdHasField $crd "spec.evictionLimits.node" }}
+    node: {{ min $node $total }}
+{{- end }}
+{{- end }}

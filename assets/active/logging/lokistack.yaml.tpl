@@ -1,0 +1,35 @@
+# The store of logs. The namespace openshift-logging and the Secret logging-loki-storage, with the access to an object store, must exist.
+{{- $nodes := .Topology.TotalNodeCount }}
+{{- /* By the documented volume per day: 100 GB for 1x.extra-small, 500 GB for 1x.small, 2 TB for 1x.medium, at 10 GB per node. */}}
+{{- $size := "1x.medium" }}
+{{- if le $nodes 50 }}{{ $size = "1x.small" }}{{ end }}
+{{- if le $nodes 10 }}{{ $size = "1x.extra-small" }}{{ end }}
+{{- if and (le $nodes 3) (not .Topology.IsHCP) (crdHasEnum "lokistacks.loki.grafana.com" "spec.size" "1x.pico") }}{{ $size = "1x.pico" }}{{ end }}
+{{- /* The storage classes that the installer creates on clouds. Elsewhere the administrator names one. */}}
+{{- $class := dig .Topology.CloudProvider "" (dict "AWS" "gp3-csi" "Azure" "managed-csi" "GCP" "standard-csi" "VSphere" "thin-csi" "OpenStack" "standard-csi") }}
+{{- $class = dig "platform.kubevirt.io/logging-storage-class" "" .HCO.GetAnnotations | trim | default $class }}
+{{- if not $class }}
+{{- notApplicable "no storage class is known for logs on this platform; name one in the annotation platform.kubevirt.io/logging-storage-class of the HyperConverged" }}
+{{- end }}
+apiVersion: loki.grafana.com/v1
+kind: LokiStack
+metadata:
+  name: logging-loki
+  namespace: openshift-logging
+spec:
+  managementState: Managed
+  size: {{ $size }}
+  storageClassName: {{ $class | quote }}
+  storage:
+    schemas:
+      - version: v13
+        effectiveDate: "2024-10-01"
+    secret:
+      name: logging-loki-storage
+      type: {{ dig .Topology.CloudProvider "s3" (dict "Azure" "azure" "GCP" "gcs") }}
+  limits:
+    global:
+      retention:
+        days: 7
+  tenants:
+    mode: openshift-logging

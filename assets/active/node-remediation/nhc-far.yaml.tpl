@@ -1,0 +1,35 @@
+# Unhealthy workers are power-cycled by their management controller, so that their virtual machines can start elsewhere without running
+# twice. The FenceAgentsRemediationTemplate holds credentials and is made by the administrator; until it exists, nothing is remediated.
+{{- if eq (dig "platform.kubevirt.io/enable-self-node-remediation" "" .HCO.GetAnnotations | trim | lower) "true" }}
+{{- fail "enable-node-remediation and enable-self-node-remediation are both set: two health checks would remediate the same nodes; remove one of the annotations" }}
+{{- end }}
+{{- if eq .Topology.TotalNodeCount 1 }}
+{{- notApplicable "the cluster has one node: nothing could remediate it" }}
+{{- end }}
+apiVersion: remediation.medik8s.io/v1alpha1
+kind: NodeHealthCheck
+metadata:
+  name: far
+spec:
+  # With fewer healthy nodes the fault is likely that of the network or of the control plane, and restarts would make it worse.
+  minHealthy: 51%
+  remediationTemplate:
+    apiVersion: fence-agents-remediation.medik8s.io/v1alpha1
+    kind: FenceAgentsRemediationTemplate
+    name: fenceagentsremediationtemplate-default
+    namespace: openshift-workload-availability
+  selector:
+    matchExpressions:
+      - key: node-role.kubernetes.io/worker
+        operator: Exists
+  unhealthyConditions:
+    - type: Ready
+      status: "False"
+      duration: 300s
+    - type: Ready
+      status: Unknown
+      duration: 300s
+    # Set by storage-based remediation in its detection-only mode.
+    - type: SBRStorageUnhealthy
+      status: "True"
+      duration: 300s

@@ -1,0 +1,36 @@
+# Unhealthy workers restart themselves, by watchdog or software, so that their virtual machines can start elsewhere. It needs no
+# management controllers and no credentials. The template is the one that the Self Node Remediation operator creates.
+{{- if eq (dig "platform.kubevirt.io/enable-node-remediation" "" .HCO.GetAnnotations | trim | lower) "true" }}
+{{- fail "enable-node-remediation and enable-self-node-remediation are both set: two health checks would remediate the same nodes; remove one of the annotations" }}
+{{- end }}
+{{- if eq .Topology.TotalNodeCount 1 }}
+{{- notApplicable "the cluster has one node: nothing could remediate it" }}
+{{- end }}
+apiVersion: remediation.medik8s.io/v1alpha1
+kind: NodeHealthCheck
+metadata:
+  name: snr
+spec:
+  # With fewer healthy nodes the fault is likely that of the network or of the control plane, and restarts would make it worse.
+  minHealthy: 51%
+  remediationTemplate:
+    apiVersion: self-node-remediation.medik8s.io/v1alpha1
+    kind: SelfNodeRemediationTemplate
+    name: self-node-remediation-automatic-strategy-template
+    namespace: openshift-workload-availability
+  selector:
+    matchExpressions:
+      - key: node-role.kubernetes.io/worker
+        operator: Exists
+{{- if not .Topology.IsCompact }}
+      # One health check should not select both workers and the control plane.
+      - key: node-role.kubernetes.io/control-plane
+        operator: DoesNotExist
+{{- end }}
+  unhealthyConditions:
+    - type: Ready
+      status: "False"
+      duration: 300s
+    - type: Ready
+      status: Unknown
+      duration: 300s
