@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod activation;
+mod adding_an_opinion;
 mod agreement;
 mod broken_assets;
+mod catalogue;
 mod commands;
 mod corpus;
 mod crash;

@@ -263,7 +263,7 @@ pub(crate) async fn playground() -> Playground {
     playground_of(Scene::preset("small").unwrap()).await
 }
 
-async fn playground_of(scene: Scene) -> Playground {
+pub(crate) async fn playground_of(scene: Scene) -> Playground {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = Options::for_test(scene);
     Playground::start(&options, Progress::Silent).await.unwrap_or_else(|error| panic!("{error}"))

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests the node scripts of the asset pack on made-up /proc, /sys, /etc and /dev trees, under dash and bash, and their template.
+# Tests the node scripts of the asset pack on made-up /proc, /sys, /etc and /dev trees, under dash and bash, and their templates.
 #
-# Usage: run.sh [FOLDER OF THE PACK]. Needs python3 for the template. The last line is "N passed, N failed".
+# Usage: run.sh [FOLDER OF THE PACK]. Needs python3 for the templates. The last line is "N passed, N failed".
 set -eu
 export LC_ALL=C
 
@@ -17,7 +17,10 @@ failed=0
 # A program that must never be called on a made-up tree; it leaves a trace.
 mkdir "$work/bin"
 printf '#!/bin/sh\necho "$*" >>"%s/systemctl-was-called"\n' "$work" >"$work/bin/systemctl"
-chmod 755 "$work/bin/systemctl"
+# One that stands for swapon: it notes what it was told, and does what SWAPON_STATUS says.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\necho "$*" >>"$ROOT.swapon"\nexit "${SWAPON_STATUS:-0}"\n' >"$work/bin/swapon"
+chmod 755 "$work/bin/systemctl" "$work/bin/swapon"
 
 # --- asserting -------------------------------------------------------------------------------------------------------------
 
@@ -43,10 +46,15 @@ says() { grep -q -e "$1" "$T.out" || fault "expected to be told: $1"; }
 silent_about() { ! grep -q -e "$1" "$T.out" || fault "expected not to be told: $1"; }
 content() { [ ! -e "$1" ] || cat "$1"; }
 
-# run SCRIPT: output goes to $T.out, the exit status to $status.
+# frozen FILE: from now on, nothing can be written to it, not even by root; reading gives some other text.
+frozen() { ln -sf /proc/version "$1"; }
+
+# run SCRIPT ARGUMENT...: output goes to $T.out, the exit status to $status.
 run() {
+    script=$scripts/$1.sh
+    shift
     status=0
-    env PATH="$work/bin:$PATH" ROOT="$T" PAGE_SIZE=4096 TRIES="${TRIES:-2}" WAIT=0 timeout 30 "$shell" "$scripts/$1.sh" >"$T.out" 2>&1 || status=$?
+    env PATH="$work/bin:$PATH" ROOT="$T" PAGE_SIZE=4096 TRIES="${TRIES:-2}" WAIT=0 SWAPON="$work/bin/swapon" timeout 30 "$shell" "$script" "$@" >"$T.out" 2>&1 || status=$?
 }
 
 # --- watermarks ------------------------------------------------------------------------------------------------------------
@@ -361,6 +369,379 @@ a_threshold_that_makes_no_sense_is_an_error() {
     done
 }
 
+a_machine_with_one_gibibyte() {
+    machine 1048576
+    # What the kernel makes of a factor of 1000 there: LOW is MIN and a tenth of all pages.
+    zones 11264 36264 61264 250000
+    yaml_config
+    run virt-swap-watermarks
+    is "exit status" 0 "$status"
+    is factor 1000 "$(content "$(knob)")"
+    says 'warning: a factor of .* is wanted, but the kernel takes 1000 at most: LOW stays 214 MiB short'
+}
+
+a_machine_with_two_tebibytes() {
+    machine 2147483648
+    zones 22528 700000 800000 536870912
+    yaml_config
+    run virt-swap-watermarks
+    is "exit status" 0 "$status"
+    # One percent and the threshold are 21071 MiB; MIN is 88 MiB of that.
+    is factor 101 "$(content "$(knob)")"
+    silent_about 'at most'
+}
+
+# Node numbers with gaps, a node without memory, a node without CPUs (memory on an expansion card), 64 KiB pages on one of them.
+numa_nodes_with_gaps_and_without_memory() {
+    machine 16777216
+    {
+        printf 'Node 0, zone   Normal\n  per-node stats\n      nr_low 9\n  pages free     0\n        min      0\n        low      0\n        high     0\n        managed  0\n'
+        printf 'Node 2, zone   Normal\n  pages free     1\n        min      4000\n        low      60000\n        high     70000\n        managed  1000000\n'
+        printf 'Node 255, zone  Movable\n  pages free     1\n        min      6000\n        low      70000\n        high     80000\n        managed  3000000\n'
+    } >"$T/proc/zoneinfo"
+    yaml_config "evictionHard:" "  memory.available: 500Mi"
+    run virt-swap-watermarks
+    is "exit status" 0 "$status"
+    is factor 459 "$(content "$(knob)")"
+}
+
+a_second_run_of_watermarks_changes_nothing() {
+    machine 16777216
+    zones 10000 130000 140000 4000000
+    yaml_config "evictionHard:" "  memory.available: 500Mi"
+    run virt-swap-watermarks
+    is factor 459 "$(content "$(knob)")"
+    # What the kernel made of it.
+    zones 10000 193600 377200 4000000
+    echo untouched >"$(knob)"
+    run virt-swap-watermarks
+    is "exit status" 0 "$status"
+    is "factor after the second run" untouched "$(content "$(knob)")"
+}
+
+missing_or_read_only_kernel_files_are_errors() {
+    machine 16777216
+    zones 10000 130000 140000 4000000
+    yaml_config "evictionHard:" "  memory.available: 500Mi"
+    frozen "$(knob)"
+    run virt-swap-watermarks
+    is "exit status with a read-only knob" 1 "$status"
+    says 'could not write'
+    rm "$T/proc/zoneinfo"
+    run virt-swap-watermarks
+    is "exit status without zoneinfo" 1 "$status"
+    says 'could not read'
+    : >"$T/proc/meminfo"
+    run virt-swap-watermarks
+    is "exit status without MemTotal" 1 "$status"
+    says 'has no MemTotal'
+}
+
+# --- swap-on ---------------------------------------------------------------------------------------------------------------
+
+SPACE=/dev/disk/by-partlabel/OCPSWAP
+# host: a node with a swap partition and a kubelet; kubelet OPTION: its command line.
+host() {
+    mkdir -p "$T/proc" "$T/dev/disk/by-partlabel" "$T/etc/systemd/system/kubelet.service.d" "$T/etc/kubernetes" "$T/etc/openshift/kubelet.conf.d" "$T/var/tmp"
+    printf 'Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n' >"$T/proc/swaps"
+    : >"$T/dev/sda5"
+    ln -s ../../sda5 "$T$SPACE"
+    printf 'kind: KubeletConfiguration\nfailSwapOn: false\n' >"$T/etc/openshift/kubelet.conf.d/90-swap.conf"
+    printf 'kind: KubeletConfiguration\nmaxPods: 250\n' >"$T/etc/kubernetes/kubelet.conf"
+    kubelet --config-dir=/etc/openshift/kubelet.conf.d
+}
+kubelet() { printf '[Service]\n# --config-dir=/etc/openshift/kubelet.conf.d --fail-swap-on=false\nExecStart=/usr/bin/kubelet \\\n    --config=/etc/kubernetes/kubelet.conf \\\n    %s \\\n    --v=2\n' "$*" >"$T/etc/systemd/system/kubelet.service"; }
+# swapped PATH PRIORITY, or nothing: what swapon was told.
+swapped() { is "what swapon was told" "${1:+--priority $2 $1}" "$(content "$T.swapon")"; }
+
+a_worker_of_openshift_gets_swap() {
+    host
+    run virt-swap-on "$SPACE" 100
+    is "exit status" 0 "$status"
+    swapped "$SPACE" 100
+}
+
+a_swap_file_is_used_like_a_partition() {
+    host
+    : >"$T/var/tmp/ocpswap.file"
+    run virt-swap-on /var/tmp/ocpswap.file 10
+    is "exit status" 0 "$status"
+    swapped /var/tmp/ocpswap.file 10
+}
+
+a_kubelet_that_reads_no_drop_ins_gets_no_swap() {
+    for option in --node-ip=1 --config-dir=/etc/kubernetes/other --config-dir=/etc/openshift/kubelet.conf.d.old; do
+        host
+        kubelet "$option"
+        run virt-swap-on "$SPACE" 100
+        is "exit status with $option" 0 "$status"
+        swapped
+        says 'warning: the kubelet of this node does not read'
+        rm -r "$T"
+    done
+}
+
+a_drop_in_that_is_missing_or_empty_is_none() {
+    host
+    : >"$T/etc/openshift/kubelet.conf.d/90-swap.conf"
+    run virt-swap-on "$SPACE" 100
+    swapped
+    rm "$T/etc/openshift/kubelet.conf.d/90-swap.conf"
+    run virt-swap-on "$SPACE" 100
+    swapped
+    is "exit status" 0 "$status"
+}
+
+a_kubelet_that_accepts_swap_otherwise_gets_it() {
+    host
+    kubelet --node-ip=1
+    printf 'kind: KubeletConfiguration\nfailSwapOn: false\n' >"$T/etc/kubernetes/kubelet.conf"
+    run virt-swap-on "$SPACE" 100
+    swapped "$SPACE" 100
+    rm "$T.swapon"
+    printf '{"kind":"KubeletConfiguration",\n  "failSwapOn": false}\n' >"$T/etc/kubernetes/kubelet.conf"
+    run virt-swap-on "$SPACE" 100
+    swapped "$SPACE" 100
+    rm "$T.swapon"
+    printf 'kind: KubeletConfiguration\nfailSwapOn: true\n' >"$T/etc/kubernetes/kubelet.conf"
+    run virt-swap-on "$SPACE" 100
+    swapped
+    printf '[Service]\nEnvironment="EXTRA=--fail-swap-on=false"\n' >"$T/etc/systemd/system/kubelet.service.d/50-swap.conf"
+    run virt-swap-on "$SPACE" 100
+    swapped "$SPACE" 100
+}
+
+without_a_swap_partition_nothing_happens() {
+    host
+    rm "$T$SPACE"
+    run virt-swap-on "$SPACE" 100
+    is "exit status" 0 "$status"
+    swapped
+    says 'does not exist; nothing to do'
+}
+
+a_second_run_of_swap_on_changes_nothing() {
+    host
+    printf '/dev/sda5\tpartition\t8388604\t\t0\t\t100\n' >>"$T/proc/swaps"
+    run virt-swap-on "$SPACE" 100
+    is "exit status" 0 "$status"
+    swapped
+    says 'is in use already'
+    # Another space in use is no reason.
+    printf 'Filename Type Size Used Priority\n/dev/sdb1\tpartition\t8388604\t\t0\t\t100\n' >"$T/proc/swaps"
+    run virt-swap-on "$SPACE" 100
+    swapped "$SPACE" 100
+}
+
+a_space_that_is_not_formatted_is_an_error() {
+    host
+    export SWAPON_STATUS=255
+    run virt-swap-on "$SPACE" 100
+    unset SWAPON_STATUS
+    is "exit status" 1 "$status"
+    says 'is it formatted with mkswap'
+}
+
+missing_kernel_and_kubelet_files_mean_no_swap() {
+    host
+    rm -r "${T:?}/etc" "${T:?}/proc"
+    run virt-swap-on "$SPACE" 100
+    is "exit status" 0 "$status"
+    swapped
+}
+
+# --- ksm -------------------------------------------------------------------------------------------------------------------
+
+KSM=sys/kernel/mm/ksm
+# merging KIB: a kernel that can merge zero pages only, on a machine with that much memory.
+merging() {
+    mkdir -p "$T/proc" "$T/$KSM" "$T/sys/kernel/mm/transparent_hugepage/khugepaged"
+    printf 'MemTotal:       %s kB\nMemFree:        1 kB\n' "$1" >"$T/proc/meminfo"
+    echo 0 >"$T/$KSM/run"
+    echo 0 >"$T/$KSM/redhat_only_zero_pages"
+    echo 100 >"$T/$KSM/pages_to_scan"
+    echo 20 >"$T/$KSM/sleep_millisecs"
+    echo 511 >"$T/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"
+}
+# merges RUN SWITCH PAGES PAUSE NONE
+merges() {
+    is run "$1" "$(content "$T/$KSM/run")"
+    is switch "$2" "$(content "$T/$KSM/redhat_only_zero_pages")"
+    is pages_to_scan "$3" "$(content "$T/$KSM/pages_to_scan")"
+    is sleep_millisecs "$4" "$(content "$T/$KSM/sleep_millisecs")"
+    is max_ptes_none "$5" "$(content "$T/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none")"
+}
+
+zero_pages_are_merged_at_a_pace_that_fits_the_memory() {
+    # KiB, ms: one gibibyte, 64 and 512 GiB as the kernel shows them, 768 GiB, one and two tebibytes, four.
+    for size in 1006000:50 65800000:50 528000000:50 805306368:33 1073741824:25 2147483648:12 4294967296:10; do
+        merging "${size%:*}"
+        run virt-ksm-zero-only
+        is "exit status for $size" 0 "$status"
+        merges 1 1 1000 "${size#*:}" 0
+        silent_about 'warning\|error'
+    done
+}
+
+without_the_switch_ksm_is_never_started() {
+    merging 65800000
+    rm "$T/$KSM/redhat_only_zero_pages"
+    run virt-ksm-zero-only
+    is "exit status" 0 "$status"
+    merges 0 "" 100 20 511
+    says 'cannot restrict KSM to zero pages .* KSM is not started'
+    silent_about warning
+    # Running already, by somebody else: left alone, and told.
+    echo 1 >"$T/$KSM/run"
+    run virt-ksm-zero-only
+    is "exit status" 0 "$status"
+    merges 1 "" 100 20 511
+    says 'warning: KSM runs already'
+}
+
+a_switch_that_does_not_take_means_no_ksm() {
+    merging 65800000
+    frozen "$T/$KSM/redhat_only_zero_pages"
+    run virt-ksm-zero-only
+    is "exit status" 1 "$status"
+    is run 0 "$(content "$T/$KSM/run")"
+    says 'error: could not restrict KSM'
+}
+
+# A pipe in place of a file; this end of it takes the switch back while the script is at work.
+a_switch_that_is_taken_back_means_no_ksm() {
+    merging 65800000
+    rm "$T/$KSM/pages_to_scan"
+    mkfifo "$T/$KSM/pages_to_scan"
+    (
+        read -r pages <"$T/$KSM/pages_to_scan"
+        echo 0 >"$T/$KSM/redhat_only_zero_pages"
+        echo "$pages" >"$T/$KSM/pages_to_scan"
+    ) &
+    other=$!
+    run virt-ksm-zero-only
+    kill "$other" 2>/dev/null || :
+    wait "$other" || :
+    is "exit status" 1 "$status"
+    is run 0 "$(content "$T/$KSM/run")"
+    says 'was taken back; KSM is not started'
+}
+
+a_kernel_without_ksm_is_left_alone() {
+    mkdir -p "$T/proc"
+    run virt-ksm-zero-only
+    is "exit status" 0 "$status"
+    says 'has no KSM'
+    is "files written" "" "$(find "$T" -type f)"
+}
+
+full_merging_that_went_on_before_is_restricted_and_told() {
+    merging 65800000
+    echo 1 >"$T/$KSM/run"
+    run virt-ksm-zero-only
+    is "exit status" 0 "$status"
+    merges 1 1 1000 50 0
+    says 'warning: KSM ran before'
+}
+
+a_second_run_of_ksm_changes_nothing() {
+    merging 65800000
+    run virt-ksm-zero-only
+    run virt-ksm-zero-only
+    is "exit status" 0 "$status"
+    merges 1 1 1000 50 0
+    silent_about 'warning\|error'
+}
+
+lesser_ksm_files_that_are_missing_or_read_only_are_told() {
+    merging 65800000
+    frozen "$T/$KSM/pages_to_scan"
+    rm "$T/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"
+    : >"$T/proc/meminfo"
+    run virt-ksm-zero-only
+    is "exit status" 0 "$status"
+    is run 1 "$(content "$T/$KSM/run")"
+    is sleep_millisecs 50 "$(content "$T/$KSM/sleep_millisecs")"
+    says 'warning: could not set .*pages_to_scan'
+    says 'warning: .*no MemTotal'
+}
+
+ksm_that_cannot_be_started_is_an_error() {
+    merging 65800000
+    frozen "$T/$KSM/run"
+    run virt-ksm-zero-only
+    is "exit status" 1 "$status"
+    says 'error: could not start KSM'
+}
+
+# --- thp -------------------------------------------------------------------------------------------------------------------
+
+THP=sys/kernel/mm/transparent_hugepage
+# huge KIB CHOICES
+huge() {
+    mkdir -p "$T/proc" "$T/$THP/khugepaged"
+    printf 'MemTotal:       %s kB\n' "$1" >"$T/proc/meminfo"
+    echo "$2" >"$T/$THP/enabled"
+    echo 4096 >"$T/$THP/khugepaged/pages_to_scan"
+    echo 10000 >"$T/$THP/khugepaged/scan_sleep_millisecs"
+    echo 511 >"$T/$THP/khugepaged/max_ptes_none"
+}
+
+huge_pages_at_a_pace_that_fits_the_memory() {
+    for size in 1006000:65000 65800000:2015 528000000:1126 1073741824:1062 2147483648:1031; do
+        huge "${size%:*}" '[always] madvise never'
+        run virt-thp-tuning
+        is "exit status for $size" 0 "$status"
+        is enabled madvise "$(content "$T/$THP/enabled")"
+        is pages_to_scan 130000 "$(content "$T/$THP/khugepaged/pages_to_scan")"
+        is "pause for $size" "${size#*:}" "$(content "$T/$THP/khugepaged/scan_sleep_millisecs")"
+        # That one belongs to virt-ksm-zero-only.
+        is max_ptes_none 511 "$(content "$T/$THP/khugepaged/max_ptes_none")"
+        silent_about 'warning\|error'
+    done
+}
+
+madvise_that_is_chosen_already_is_not_written_again() {
+    huge 65800000 'always [madvise] never'
+    run virt-thp-tuning
+    is "exit status" 0 "$status"
+    is enabled 'always [madvise] never' "$(content "$T/$THP/enabled")"
+    run virt-thp-tuning
+    is "exit status of the second run" 0 "$status"
+    is "pause after the second run" 2015 "$(content "$T/$THP/khugepaged/scan_sleep_millisecs")"
+}
+
+a_kernel_without_huge_pages_is_left_alone() {
+    mkdir -p "$T/proc"
+    run virt-thp-tuning
+    is "exit status" 0 "$status"
+    says 'has no transparent huge pages'
+}
+
+huge_page_files_that_are_missing_are_passed_over() {
+    huge 65800000 'always [madvise] never'
+    rm "$T/$THP/khugepaged/pages_to_scan"
+    run virt-thp-tuning
+    is "exit status" 0 "$status"
+    says 'warning: .*pages_to_scan does not exist'
+    is pause 2015 "$(content "$T/$THP/khugepaged/scan_sleep_millisecs")"
+    rm "$T/proc/meminfo"
+    run virt-thp-tuning
+    is "exit status without meminfo" 1 "$status"
+    says 'no MemTotal'
+}
+
+huge_page_files_that_are_read_only_are_told() {
+    huge 65800000 'always [madvise] never'
+    frozen "$T/$THP/enabled"
+    frozen "$T/$THP/khugepaged/pages_to_scan"
+    run virt-thp-tuning
+    is "exit status" 1 "$status"
+    says 'warning: could not set .*enabled to madvise'
+    says 'warning: could not set .*pages_to_scan'
+    is pause 2015 "$(content "$T/$THP/khugepaged/scan_sleep_millisecs")"
+}
+
 # --- io-latency ------------------------------------------------------------------------------------------------------------
 
 # A tree without block devices.
@@ -491,7 +872,7 @@ nvme_behind_a_virtual_subsystem_is_physical() {
     targets /dev/nvme0n1
 }
 
-swap_files_are_passed_over() {
+the_disk_of_a_swap_file_counts() {
     computer
     disk sda 8:0
     partition sda sda4 8:4
@@ -500,10 +881,38 @@ swap_files_are_passed_over() {
     mounted 8:4 / xfs /dev/sda4
     mounted 8:17 /var/tmp xfs /dev/sdb1
     swap_on /var/tmp/ocpswap.file file
+    run virt-swap-io-latency
+    targets /dev/sda /dev/sdb
+}
+
+a_swap_file_on_the_root_file_system_adds_nothing() {
+    computer
+    disk sda 8:0
+    partition sda sda4 8:4
+    disk sdb 8:16
+    partition sdb sdb1 8:17
+    mounted 8:4 / xfs /dev/sda4
+    # Neither its parent nor what begins like it is the place of the file.
+    mounted 8:17 /var/tmp/deeper xfs /dev/sdb1
+    mounted 8:17 /var/tmpfiles xfs /dev/sdb1
+    swap_on /var/tmp/ocpswap.file file
     # A file of that type whose name is a device's must be passed over for its type.
     swap_on /dev/sdb1 file
     run virt-swap-io-latency
     targets /dev/sda
+}
+
+a_swap_file_on_encrypted_lvm_in_a_place_with_a_blank() {
+    computer
+    disk sda 8:0
+    partition sda sda4 8:4
+    disk nvme0n1 259:0
+    mapped dm-3 253:3 nvme0n1
+    mounted 8:4 / xfs /dev/sda4
+    mounted 253:3 '/var/my\040disk' xfs /dev/mapper/x
+    swap_on '/var/my\040disk/swap\040file' file
+    run virt-swap-io-latency
+    targets /dev/nvme0n1 /dev/sda
 }
 
 compressed_ram_and_loops_are_passed_over() {
@@ -635,7 +1044,7 @@ conf = files.pop("/etc/openshift/kubelet.conf.d/90-swap.conf", {})
 must(conf.get("mode") == "0644", "mode of 90-swap.conf")
 must(unquote(conf.get("source", "")) == "data:,apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
      "failSwapOn: false\nmemorySwap:\n  swapBehavior: LimitedSwap\n", "content of 90-swap.conf")
-must(sorted(files) == ["/usr/local/bin/virt-swap-io-latency", "/usr/local/bin/virt-swap-watermarks"], f"files: {sorted(files)}")
+must(sorted(files) == ["/usr/local/bin/virt-swap-io-latency", "/usr/local/bin/virt-swap-on", "/usr/local/bin/virt-swap-watermarks"], f"files: {sorted(files)}")
 for path, file in files.items():
     script = f"scripts/{os.path.basename(path)}.sh"
     must(file.get("mode") == "0755" and file.get("compression") == "gzip", f"mode and compression of {path}")
@@ -667,12 +1076,45 @@ for name, path, priority in (("partition", "/dev/disk/by-partlabel/OCPSWAP", 100
     unit = units[f"virt-swap-{name}.service"]
     must(first[f"virt-swap-{name}.service"], f"swap {name} before the kubelet")
     must(unit["Unit"].get("ConditionPathExists") == path and unit["Unit"].get("ConditionFirstBoot") == "no", f"conditions of {name}")
-    must(unit["Service"]["ExecStart"] == f"/usr/sbin/swapon --priority {priority} {path}", f"command of {name}")
+    must(unit["Service"]["ExecStart"] == f"/usr/local/bin/virt-swap-on {path} {priority}", f"command of {name}")
 for name in ("watermarks", "io-latency"):
     must(units[f"virt-swap-{name}.service"]["Service"]["ExecStart"] in files, f"{name} runs a file that is there")
 must("kubelet.service" in units["virt-swap-watermarks.service"]["Unit"]["After"].split(), "watermarks after the kubelet")
 must({"local-fs.target", "swap.target", "virt-swap-partition.service"} <= set(units["virt-swap-io-latency.service"]["Unit"]["After"].split()), "io-latency after swap")
 must("version: 3.2.0\n" in text, "Ignition 3.2.0")
+print("\n".join(wrong))
+sys.exit(bool(wrong))
+END
+}
+
+every_template_is_safe_for_the_kubelet() {
+    python3 - "$pack/active" >"$T.out" 2>&1 <<'END' || fault "a template is not as it must be"
+import glob, os, re, sys
+
+pack, wrong, scripts = sys.argv[1], [], set()
+for path in sorted(glob.glob(f"{pack}/machine-config/*.tpl")):
+    text, name = open(path).read(), os.path.basename(path)
+    def must(truth, what):
+        if not truth:
+            wrong.append(f"{name}: {what}")
+    must(text.startswith("{{- if .Topology.IsHCP }}{{ notApplicable "), "hosted control planes come first")
+    must(re.findall(r"version: (\S+)", text) == ["3.2.0"], "Ignition 3.2.0")
+    must("RequiredBy" not in text, "RequiredBy")
+    must(all(mode in ("0644", "0755") for mode in re.findall(r"mode: (\S+)", text)), "modes")
+    must(text.count("mode: ") == text.count("- path: ") == text.count("overwrite: true"), "every file has a mode and overwrites")
+    # A daemon does not end, but stopping it must.
+    once, daemons = text.count("Type=oneshot"), text.count("Type=simple")
+    must(once == text.count("TimeoutStartSec=") and daemons == text.count("TimeoutStopSec="), "every unit has a time limit")
+    must(once + daemons == text.count("ExecStart="), "every unit has a type")
+    found = re.findall(r'readAsset "(scripts/\S+)"', text)
+    scripts |= set(found)
+    for script in found:
+        must(f"- path: /usr/local/bin/{os.path.basename(script)[:-3]}\n" in text, f"place of {script}")
+unused = {f"scripts/{os.path.basename(path)}" for path in glob.glob(f"{pack}/scripts/*.sh")} - scripts
+# Scripts of other assets may lie there; those of this pack begin like this.
+for script in sorted(unused):
+    if re.match(r"scripts/virt-(swap|ksm|thp)", script):
+        wrong.append(f"{script} is in no template")
 print("\n".join(wrong))
 sys.exit(bool(wrong))
 END

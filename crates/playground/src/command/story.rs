@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 const SERVICE: &str = "virt-platform-autopilot-metrics";
 const SWAP: &str = "90-worker-swap-online";
+/// What stays enabled while the asset of the Service is not: deleting more than a few objects by one edit would need an approval.
+const OTHERS: &str = "swap, hco-golden-config, load-aware-descheduler, console-monitoring, metrics-servicemonitor, prometheus-alerts, autopilot-dashboard";
 /// The length of `sha256:` and 64 hexadecimal digits.
 const DIGEST: usize = 71;
 /// Long enough for a very busy machine.
@@ -60,7 +62,7 @@ impl Demo {
     }
 
     async fn approve(&self) -> Result<(), UserError> {
-        let message = until("an approval is requested", async || self.event("ApprovalRequired").await).await?;
+        let message = until("an approval is requested", async || self.event("ApprovalRequired", SWAP).await).await?;
         print_step("What restarts nodes waits for approval.", &message)?;
         check(exists(&self.machine_configs, SWAP).await.is_none(), "the MachineConfig was applied without approval")?;
         let digest = message.find("sha256:").and_then(|at| message.get(at..at + DIGEST)).unwrap_or_default();
@@ -75,7 +77,7 @@ impl Demo {
         edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": "manual-edit"}}})).await?;
         until("the manual edit is reverted", async || self.selector_is_managed().await).await?;
         let took = started.elapsed();
-        let message = until("the correction is reported", async || self.event("DriftCorrected").await).await?;
+        let message = until("the correction is reported", async || self.event("DriftCorrected", SERVICE).await).await?;
         let times =
             format!("{:.0} ms from edit to correction; a single PATCH takes {:.0} ms", millis(took), millis(baseline));
         print_step("A manual edit is reverted.", &format!("{message} ({times})"))
@@ -87,7 +89,7 @@ impl Demo {
         until("the patch is applied", async || self.affinity_is("ClientIP").await).await?;
         print_step("A user's JSON patch on the Service is applied.", "spec.sessionAffinity is ClientIP")?;
         annotate(&self.machine_configs, SWAP, "patch", Some(patch)).await?;
-        let refused = until("the patch is refused", async || self.event("InvalidPatch").await).await?;
+        let refused = until("the patch is refused", async || self.event("InvalidPatch", SWAP).await).await?;
         print_step("A JSON patch on the MachineConfig is refused.", &refused)?;
         annotate(&self.machine_configs, SWAP, "patch", None).await
     }
@@ -118,7 +120,7 @@ impl Demo {
         for round in 0..200 {
             edit(&self.services, SERVICE, &json!({"spec": {"selector": {"app": format!("rogue-{round}")}}})).await?;
             tokio::time::sleep(Duration::from_millis(100)).await;
-            if let Some(paused) = self.event("ThrashingDetected").await {
+            if let Some(paused) = self.event("ThrashingDetected", SERVICE).await {
                 print_step("In an edit war the object is paused and the other writer is named.", &paused)?;
                 annotate(&self.services, SERVICE, "reconcile-paused", None).await?;
                 until("the Service is managed again", async || self.selector_is_managed().await).await?;
@@ -132,23 +134,26 @@ impl Demo {
     }
 
     async fn prune_adopt_and_hand_back(&self) -> Result<(), UserError> {
-        annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable")).await?;
-        let pruned = until("the Service is pruned", async || self.event("Pruned").await).await?;
-        print_step("Only another asset stays enabled: an object that the autopilot created is pruned.", &pruned)?;
+        annotate(&self.hco, api::hco::NAME, "autopilot", Some(OTHERS)).await?;
+        let pruned = until("the Service is pruned", async || self.event("Pruned", SERVICE).await).await?;
+        print_step(
+            "All other assets stay enabled: the object of this one, which the autopilot created, is pruned.",
+            &pruned,
+        )?;
         let users_service =
             json!({"metadata": {"name": SERVICE}, "spec": {"selector": {"app": "users"}, "ports": [{"port": 8080}]}});
         let users_service = serde_json::from_value(users_service).map_err(|error| {
             UserError::new("an object of the demo is invalid", "this is a bug, please report it").with_source(error)
         })?;
         self.services.create(&PostParams::default(), &users_service).await.map_err(|error| refused(&error))?;
-        annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable, metrics-service")).await?;
-        let adopted = until("the Service is adopted", async || self.event("Adopted").await).await?;
+        annotate(&self.hco, api::hco::NAME, "autopilot", Some(&format!("{OTHERS}, metrics-service"))).await?;
+        let adopted = until("the Service is adopted", async || self.event("Adopted", SERVICE).await).await?;
         print_step(
             "The asset is enabled again, but a user has created the object: it is backed up and adopted.",
             &adopted,
         )?;
-        annotate(&self.hco, api::hco::NAME, "autopilot", Some("swap-enable")).await?;
-        let handed_back = until("the Service is handed back", async || self.event("HandedBack").await).await?;
+        annotate(&self.hco, api::hco::NAME, "autopilot", Some(OTHERS)).await?;
+        let handed_back = until("the Service is handed back", async || self.event("HandedBack", SERVICE).await).await?;
         check(exists(&self.services, SERVICE).await.is_some(), "a user's Service was deleted")?;
         print_step("The asset is disabled: an adopted object is handed back and never deleted.", &handed_back)
     }
@@ -181,11 +186,12 @@ impl Demo {
         (service.data["spec"]["sessionAffinity"] == expected).then_some(())
     }
 
-    /// The last event with this reason.
-    async fn event(&self, reason: &str) -> Option<String> {
+    /// The last event with this reason about an object.
+    async fn event(&self, reason: &str, object: &str) -> Option<String> {
         let list = self.events.list(&ListParams::default()).await.ok()?;
         let matching = list.items.iter().filter(|event| event.data["reason"] == reason);
-        matching.filter_map(|event| event.data["note"].as_str()).next_back().map(str::to_owned)
+        let notes = matching.filter_map(|event| event.data["note"].as_str());
+        notes.filter(|note| note.contains(object)).next_back().map(str::to_owned)
     }
 }
 

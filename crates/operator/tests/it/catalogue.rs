@@ -1,0 +1,368 @@
+//! Our own catalogue on real API servers: every distinct object that it renders is accepted, and every feature can be switched on and off.
+
+use crate::commands::virtpilot;
+use crate::operator::{NAMESPACE, Running, playground_of};
+use catalog::{Answer, Applicability, Asset, Catalog, Condition, Facts, Files, Query, Rendered, applies, render};
+use futures::{StreamExt, stream};
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
+};
+use playground::deployment::{self, objects};
+use playground::{Playground, Scene};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The role of the operator, and the roles that are installed together with an opt-in.
+const ROLES: [&str; 3] = [
+    include_str!("../../../../deploy/rbac/role.yaml"),
+    include_str!("../../../../deploy/rbac/logging.yaml"),
+    include_str!("../../../../deploy/rbac/kubevirt-metrics-exporter.yaml"),
+];
+/// Platforms, control planes, masters and workers.
+const PLATFORMS: [&str; 8] = ["BareMetal", "AWS", "Azure", "GCP", "VSphere", "OpenStack", "None", ""];
+const SHAPES: [(&str, i64, i64); 6] = [
+    ("HighlyAvailable", 3, 3),
+    ("HighlyAvailable", 3, 9),
+    ("HighlyAvailable", 3, 60),
+    ("HighlyAvailable", 3, 0),
+    ("SingleReplica", 1, 0),
+    ("External", 0, 3),
+];
+const ROUNDS: usize = 8;
+
+fn catalogue() -> Catalog {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets");
+    let (mut files, mut folders) = (BTreeMap::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+                files.insert(name, std::fs::read(path).unwrap());
+            }
+        }
+    }
+    Catalog::load(Files::new(files)).unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+/// The annotations that the conditions of the catalogue ask for.
+fn switches(catalog: &Catalog) -> BTreeMap<String, String> {
+    let conditions = catalog.assets.iter().flat_map(|asset| &asset.conditions).flat_map(Condition::leaves);
+    let annotation = |condition: &Condition| match condition {
+        Condition::Annotation { key, value } => Some((key.clone(), value.clone().unwrap_or_else(|| "true".into()))),
+        _ => None,
+    };
+    conditions.filter_map(annotation).collect()
+}
+
+/// What users set: nothing, everything, or everything and settings beside it; a health check has one remediation.
+fn settings(catalog: &Catalog) -> Vec<BTreeMap<String, String>> {
+    let key = |name: &str| format!("{}{name}", api::annotation::PREFIX);
+    let mut fencing = switches(catalog);
+    fencing.remove(&key("enable-self-node-remediation"));
+    let mut restarting = switches(catalog);
+    restarting.remove(&key("enable-node-remediation"));
+    restarting.extend([
+        (key("enable-aaq"), "true".to_owned()),
+        (key("enable-incident-detection"), "true".to_owned()),
+        (key("logging-storage-class"), "fast".to_owned()),
+        (key("numa-reserved-memory"), "8Gi".to_owned()),
+        (key("vfio-pci-ids"), "10de:1eb8,8086:1572".to_owned()),
+    ]);
+    vec![BTreeMap::new(), fencing, restarting]
+}
+
+fn facts(
+    catalog: &Catalog,
+    api_version: &str,
+    annotations: &BTreeMap<String, String>,
+    platform: &str,
+    shape: (&str, i64, i64),
+) -> Facts {
+    let (control_plane, masters, workers) = shape;
+    let is = |name: &str| platform == name;
+    let images = catalog.assets.iter().flat_map(|asset| &asset.conditions).filter_map(|condition| match condition {
+        Condition::Image { key } => Some((key.clone(), json!(format!("registry.example/{key}:1")))),
+        _ => None,
+    });
+    let pool = |name: &str| json!({"name": name, "labels": {format!("pools.operator.machineconfiguration.openshift.io/{name}"): ""}});
+    let facts = json!({
+        "hco": {"apiVersion": api_version, "kind": api::hco::KIND, "spec": {},
+            "metadata": {"name": api::hco::NAME, "namespace": NAMESPACE, "annotations": annotations, "labels": {}}},
+        "hardware": {"pciDevicesPresent": true, "numaNodesPresent": true, "vfioCapable": true, "usbDevicesPresent": true, "gpuPresent": workers > 9},
+        "topology": {"isHCP": control_plane == "External", "isCompact": workers == 0, "hasSchedulableMasters": workers == 0,
+            "isAWS": is("AWS"), "isAzure": is("Azure"), "isGCP": is("GCP"), "isBareMetal": is("BareMetal"),
+            "isVSphere": is("VSphere"), "isOpenStack": is("OpenStack"), "controlPlaneTopology": control_plane,
+            "cloudProvider": platform, "masterCount": masters, "workerCount": workers, "totalNodeCount": masters + workers},
+        "pools": [pool("master"), pool("worker")],
+        "clusterVersion": "4.20.4",
+        "images": images.collect::<Map<String, Value>>(),
+    });
+    serde_json::from_value(facts).unwrap()
+}
+
+/// What a cluster answers: its own CRDs, a shared storage class, with and without the rules of the descheduler.
+struct Cluster {
+    crds: BTreeMap<String, Value>,
+    /// Of kinds that have a CRD.
+    plurals: BTreeMap<String, String>,
+    has_rules: bool,
+}
+
+impl Cluster {
+    async fn of(playground: &Playground) -> Cluster {
+        let api = objects(playground, "apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
+        let list = api.list(&ListParams::default()).await.unwrap();
+        let plural = |crd: &DynamicObject| {
+            let names = &crd.data["spec"]["names"];
+            Some((names["kind"].as_str()?.to_owned(), names["plural"].as_str()?.to_owned()))
+        };
+        let plurals = list.items.iter().filter_map(plural).collect();
+        let crd = |object: DynamicObject| {
+            let name = object.metadata.name.clone().unwrap();
+            (name, catalog::crd::read(&serde_json::to_string(&object).unwrap()).unwrap())
+        };
+        Cluster { crds: list.items.into_iter().map(crd).collect(), plurals, has_rules: false }
+    }
+
+    fn answer(&self, query: &Query) -> Answer {
+        let shared = json!({"metadata": {"name": "shared"}, "status": {"claimPropertySets": [{"volumeMode": "Filesystem", "accessModes": ["ReadWriteMany"]}]}});
+        match query {
+            Query::Crd { name } => self.crds.get(name).cloned().map_or(Answer::Absent, Answer::Found),
+            Query::List { kind, .. } if kind == "StorageProfile" => Answer::Found(json!([shared])),
+            Query::List { .. } => Answer::Found(json!([])),
+            Query::Object { kind, .. } if kind == "PrometheusRule" && self.has_rules => {
+                let rule =
+                    json!({"record": "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m"});
+                Answer::Found(json!({"spec": {"groups": [{"rules": [rule]}]}}))
+            }
+            Query::Object { .. } => Answer::Absent,
+        }
+    }
+
+    fn render(&self, catalog: &Catalog, asset: &Asset, facts: &Facts) -> Option<Value> {
+        let mut facts = facts.clone();
+        for _ in 0..ROUNDS {
+            let needed = match applies(asset, &facts) {
+                Applicability::Applies => match render(catalog, asset, &facts) {
+                    Rendered::Object(object) => return Some(object),
+                    Rendered::Empty | Rendered::NotApplicable(_) => return None,
+                    Rendered::Needs(queries) => queries,
+                    other => panic!("{}: {other:?}", asset.name),
+                },
+                Applicability::Not(_) | Applicability::NotAskedFor(_) => return None,
+                Applicability::Needs(queries) => queries,
+                other => panic!("{}: {other:?}", asset.name),
+            };
+            for query in needed {
+                let answer = self.answer(&query);
+                facts.answers.insert(query, answer);
+            }
+        }
+        panic!("{} asks for more and more", asset.name);
+    }
+}
+
+async fn create_namespaces(playground: &Playground, objects: impl Iterator<Item = &Value>) {
+    let api = deployment::objects(playground, "v1", "Namespace", None);
+    let names: BTreeSet<&str> = objects.filter_map(|object| object["metadata"]["namespace"].as_str()).collect();
+    for name in names {
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        let namespace = DynamicObject { types: None, metadata, data: Value::Null };
+        let _ = api.create(&PostParams::default(), &namespace).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_distinct_object_is_accepted_by_the_server_under_the_roles_that_are_installed() {
+    let catalog = catalogue();
+    let settings = settings(&catalog);
+    let (mut renders, mut accepted) = (0, BTreeSet::new());
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for (descheduler, hco) in [("5.3", "v1"), ("5.2", "v1"), ("5.1", "v1beta1")] {
+        let mut scene = Scene::preset("small").unwrap();
+        (scene.descheduler, scene.hco) = (descheduler.into(), hco.into());
+        let playground = playground_of(scene).await;
+        let mut cluster = Cluster::of(&playground).await;
+        let mut distinct: BTreeMap<String, Value> = BTreeMap::new();
+        for has_rules in [false, true] {
+            cluster.has_rules = has_rules;
+            for annotations in &settings {
+                for platform in PLATFORMS {
+                    for shape in SHAPES {
+                        let api_version = format!("{}/{hco}", api::hco::GROUP);
+                        let facts = facts(&catalog, &api_version, annotations, platform, shape);
+                        for asset in &catalog.assets {
+                            renders += 1;
+                            if let Some(object) = cluster.render(&catalog, asset, &facts) {
+                                seen.insert(&asset.name);
+                                distinct.insert(object.to_string(), object);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        distinct.retain(|text, _| !accepted.contains(text));
+        create_namespaces(&playground, distinct.values()).await;
+        let mut account = None;
+        for role in ROLES {
+            account = Some(deployment::grant_for(&playground, role).await.unwrap_or_else(|error| panic!("{error}")));
+        }
+        let client = account.unwrap().client;
+        let refused: Vec<String> = stream::iter(distinct.values())
+            .map(|object| dry_run(client.clone(), &cluster.plurals, object))
+            .buffer_unordered(8)
+            .filter_map(async |refused| refused)
+            .collect()
+            .await;
+        assert!(
+            refused.is_empty(),
+            "{} of {} are refused on {descheduler}:\n{}",
+            refused.len(),
+            distinct.len(),
+            refused.join("\n")
+        );
+        accepted.extend(distinct.into_keys());
+    }
+    println!("{renders} renders, {} distinct objects, all accepted", accepted.len());
+    let never: Vec<&str> =
+        catalog.assets.iter().map(|asset| asset.name.as_str()).filter(|name| !seen.contains(name)).collect();
+    assert_eq!(never, Vec::<&str>::new(), "these were never rendered");
+}
+
+/// Why the server refuses an object.
+async fn dry_run(client: kube::Client, plurals: &BTreeMap<String, String>, object: &Value) -> Option<String> {
+    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let (name, namespace) = (object["metadata"]["name"].as_str()?, object["metadata"]["namespace"].as_str());
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    if let Some(plural) = plurals.get(kind) {
+        resource.plural.clone_from(plural);
+    }
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let strict = Some(kube::api::ValidationDirective::Strict);
+    let params =
+        PatchParams { dry_run: true, field_validation: strict, ..PatchParams::apply(api::FIELD_MANAGER).force() };
+    let refused = api.patch(name, &params, &Patch::Apply(object)).await.err()?;
+    Some(format!("{kind} {name}: {refused}"))
+}
+
+#[test]
+fn no_two_assets_write_the_same_object() {
+    let catalog = catalogue();
+    let cluster = Cluster { crds: BTreeMap::new(), plurals: BTreeMap::new(), has_rules: false };
+    for annotations in settings(&catalog) {
+        for shape in SHAPES {
+            let facts = facts(&catalog, "hco.kubevirt.io/v1", &annotations, "BareMetal", shape);
+            let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+            for asset in &catalog.assets {
+                let Some(object) = cluster.render(&catalog, asset, &facts) else { continue };
+                let metadata = &object["metadata"];
+                let id = format!("{} {} {}", object["kind"], metadata["namespace"], metadata["name"]);
+                if let Some(other) = owners.insert(id.clone(), &asset.name) {
+                    panic!("{other} and {} both write {id}", asset.name);
+                }
+            }
+        }
+    }
+}
+
+/// Every object with our label: kind, namespace and name.
+async fn managed(playground: &Playground, kinds: &BTreeSet<(String, String, String)>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (api_version, kind, plural) in kinds {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        resource.plural.clone_from(plural);
+        let api: Api<DynamicObject> = Api::all_with(playground.client(), &resource);
+        let (label, value) = api::MANAGED_BY;
+        let list = api.list(&ListParams::default().labels(&format!("{label}={value}"))).await.unwrap();
+        for object in list.items {
+            let metadata = object.metadata;
+            found.insert(format!(
+                "{kind} {}/{}",
+                metadata.namespace.unwrap_or_default(),
+                metadata.name.unwrap_or_default()
+            ));
+        }
+    }
+    found
+}
+
+/// What is not as it should be, by `status`.
+fn pending(running: &Running) -> Vec<String> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets");
+    let output = virtpilot(Some(&running.playground.kubeconfig()), &["status", "--output=json", "--assets-dir", own]);
+    let lines: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
+    let is_done = |line: &&Value| {
+        ["in sync", "not wanted", "not applicable", "gone"].contains(&line["state"].as_str().unwrap_or_default())
+    };
+    let lines = lines.as_array().unwrap().iter().filter(|line| !is_done(line));
+    lines.map(|line| format!("{}: {} {}", line["asset"], line["state"], line["why"])).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before() {
+    let catalog = catalogue();
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets");
+    let mut running = Running::on(Scene::preset("gpu").unwrap(), ROLES[0], &["--assets-dir", own]).await;
+    for role in &ROLES[1..] {
+        deployment::grant_for(&running.playground, role).await.unwrap_or_else(|error| panic!("{error}"));
+    }
+    let cluster = Cluster::of(&running.playground).await;
+    let kinds: BTreeSet<(String, String, String)> = catalog
+        .assets
+        .iter()
+        .filter_map(|asset| asset.kind.as_ref())
+        .map(|kind| {
+            let guess = ApiResource::from_gvk(&GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind)).plural;
+            let plural = cluster.plurals.get(&kind.kind).cloned().unwrap_or(guess);
+            (kind.api_version(), kind.kind.clone(), plural)
+        })
+        .collect();
+    let rendered: Vec<Value> = settings(&catalog)
+        .iter()
+        .flat_map(|annotations| {
+            let facts = facts(&catalog, "hco.kubevirt.io/v1", annotations, "BareMetal", SHAPES[1]);
+            catalog.assets.iter().filter_map(|asset| cluster.render(&catalog, asset, &facts)).collect::<Vec<_>>()
+        })
+        .filter(|object| object["metadata"]["namespace"] != "kubevirt-metrics-exporter")
+        .collect();
+    create_namespaces(&running.playground, rendered.iter()).await;
+    running.annotate_hco("approval", Some("none")).await;
+    running.annotate_hco("logging-storage-class", Some("fast")).await;
+    running.restart();
+    let settled = async |running: &Running, what: &str| {
+        let begun = std::time::Instant::now();
+        loop {
+            let pending = pending(running);
+            if pending.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{what}: {}", pending.join("\n"));
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    };
+    settled(&running, "with default settings").await;
+    let before = managed(&running.playground, &kinds).await;
+    assert!(before.len() > 8, "{before:?}");
+    // These are never deleted: a namespace may contain what others made, and a LokiStack holds logs.
+    let is_kept = |object: &String| object.starts_with("Namespace ") || object.starts_with("LokiStack ");
+    for (key, value) in switches(&catalog) {
+        let name = key.strip_prefix(api::annotation::PREFIX).unwrap();
+        running.annotate_hco(name, Some(&value)).await;
+        settled(&running, &format!("with {name}")).await;
+        running.annotate_hco(name, None).await;
+        settled(&running, &format!("without {name}")).await;
+        let mut after = managed(&running.playground, &kinds).await;
+        after.retain(|object| before.contains(object) || !is_kept(object));
+        assert_eq!(after, before, "after {name}");
+    }
+}
