@@ -103,8 +103,6 @@ pub struct Inspected {
     pub digest: Digest,
     /// What an apply would change.
     pub changes: Changes,
-    /// Whether a field that we own differs: then somebody changed it in a way that metadata does not show.
-    pub has_hidden: bool,
     /// The other manager who applies some of that, and those fields.
     pub changed_for_another: Option<(String, FieldSet)>,
     /// The documents in it that have to be edited.
@@ -195,11 +193,11 @@ pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let (digest, wanted) = (effective.digest, effective.take_object(observed.desired));
     let mut changes = content::changes(&wanted, content, observed.impact == Impact::High);
     let entries = live.managed_fields.entries();
-    let hidden = owned(&entries, api::FIELD_MANAGER).differing(&wanted, Some(content));
     if observed.impact == Impact::High {
+        // Somebody changed what we own in a way that metadata does not show.
+        let hidden = owned(&entries, api::FIELD_MANAGER).differing(&wanted, Some(content));
         changes.add_whole(&hidden.pointers(), &wanted, content);
     }
-    let has_hidden = !hidden.is_empty();
     let changed_for_another = changed_for_another(&wanted, content, &entries, api::FIELD_MANAGER);
     let resource_version = content["metadata"]["resourceVersion"].as_str()?.to_owned();
     let documents = DocumentEdits::of(observed.documents, effective.overrides.ignored(), &wanted, content);
@@ -212,7 +210,7 @@ pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
         }
         contribution
     });
-    Some(Inspected { resource_version, digest, changes, has_hidden, changed_for_another, documents, contribution })
+    Some(Inspected { resource_version, digest, changes, changed_for_another, documents, contribution })
 }
 
 /// Keeps an existing object at its effective desired state.
@@ -323,6 +321,7 @@ fn keep(
             return Decision { drift: drift.filter(|_| matches!(held.verdict, Verdict::Hold(_))), ..*held };
         }
     };
+    let approved = |decision: Decision| Decision { approval, ..decision };
     if let Some(release) = release().filter(|_| is_new) {
         return release;
     }
@@ -353,14 +352,14 @@ fn keep(
             },
             None => apply.decision(stamp(kept), None, adopts, notice),
         };
-        return Decision { approval, ..decision };
+        return approved(decision);
     }
     if is_hidden_drift {
         // It costs no budget: it is found once a day, and an apply that changes nothing must not change a budget either.
         let fields = changes.0.iter().map(|change| change.path.clone()).collect();
         let notice = ObjectNotice::Corrected { actors: vec![api::FIELD_MANAGER.to_owned()], fields };
         let kept = Budget::parse(written).unwrap_or(budget);
-        return Decision { approval, ..apply.decision(stamp(kept), None, false, Some(notice)) };
+        return approved(apply.decision(stamp(kept), None, false, Some(notice)));
     }
     // What a pause or a repair of ours took is nobody's drift.
     let by_us = entries.iter().find(|entry| entry.manager == api::FIELD_MANAGER && !entry.applied);
@@ -368,7 +367,7 @@ fn keep(
     if by_others.as_ref().is_some_and(FieldSet::is_empty) && lost.paths().all(|path| is_stamp(&path)) {
         // The answer to an edit of a document was lost, which wrote the budget, too.
         let kept = Budget::parse(written).unwrap_or(budget);
-        return Decision { approval, ..apply.decision(stamp(kept), None, false, None) };
+        return approved(apply.decision(stamp(kept), None, false, None));
     }
     let lost = by_others.filter(|fields| !fields.is_empty()).unwrap_or(lost);
     let fields: Vec<String> = lost.paths().collect();
@@ -376,7 +375,7 @@ fn keep(
     match budget.spend(now.wall) {
         Some(left) => {
             let notice = ObjectNotice::Corrected { actors, fields };
-            Decision { approval, ..apply.decision(stamp(left), None, false, Some(notice)) }
+            approved(apply.decision(stamp(left), None, false, Some(notice)))
         }
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }

@@ -321,7 +321,7 @@ fn changed(changes: &Changes) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Drift, ObjectNotice};
+    use super::{Drift, ObjectNotice, Rollout, RolloutState};
 
     #[test]
     fn a_write_that_corrects_a_change_or_a_deletion_names_the_drift() {
@@ -330,5 +330,22 @@ mod tests {
         assert_eq!(corrected.drift(), Some(Drift::Changed { actors, fields }));
         assert_eq!(ObjectNotice::Recreated { dropped: Vec::new() }.drift(), Some(Drift::Deleted));
         assert_eq!(ObjectNotice::Applied.drift(), None);
+    }
+
+    #[test]
+    fn a_rollout_says_how_many_machines_are_done_unless_its_counts_are_older_than_the_change() {
+        let said = |state: RolloutState, updated: i64| {
+            Rollout { pool: "worker".to_owned(), state, updated, machines: 3 }.to_string()
+        };
+        assert_eq!(said(RolloutState::Updating, 3), "pool worker is updating");
+        assert_eq!(said(RolloutState::Updating, 1), "pool worker is updating: 1 of 3 machines are done");
+        assert_eq!(
+            said(RolloutState::Paused, 3),
+            "pool worker is paused, and its machines do not run its configuration; resume it to go on"
+        );
+        assert_eq!(
+            said(RolloutState::Paused, 1),
+            "pool worker is paused: 1 of 3 machines run its configuration; resume it to go on"
+        );
     }
 }

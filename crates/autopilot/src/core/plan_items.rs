@@ -7,7 +7,7 @@ use crate::plan::{Item, ItemState, Operation, Source, state_of};
 use crate::status::{LineState, ObjectState, StatusLine};
 use change::consent::Needed;
 use change::restarts::NodeEffect;
-use change::{Impact, Key, Reason, Restarts};
+use change::{Key, Reason, Restarts};
 
 impl Core {
     /// The place of an object in the order of writes: what is removed comes last.
@@ -53,6 +53,10 @@ impl Core {
             item.approval = reason.asked().copied().filter(|_| item.state == ItemState::Waiting);
             item.needs_approval = matches!(reason, Reason::NeedsApproval { .. } | Reason::ManyDeletions { .. });
         }
+        // What nobody has to agree to restarts no node.
+        let is_waived = self.platform.consent.is_waived(Needed::ApprovalOrPolicy);
+        let is_gated = intent.is_approved || is_waived || item.state == ItemState::Waiting;
+        let outlook = self.outlook(&object.object.key).filter(|_| is_gated);
         match &intent.stage {
             // It is as it should be, apart from what is refused.
             Stage::Unchanged if !intent.is_held => {
@@ -66,7 +70,7 @@ impl Core {
             Stage::Done(Findings { diff, source, digest }) => {
                 (item.diff, item.source, item.digest) = (diff.clone(), source.clone(), Some(*digest));
                 let is_shown = *source == Source::Server || matches!(source, Source::Local { .. });
-                let restarts = self.outlook(&object.object.key).is_some_and(|outlook| !outlook.is_running);
+                let restarts = outlook.as_ref().is_some_and(|outlook| !outlook.is_running);
                 if diff.is_empty() && is_shown && item.operation == Some(Operation::Change) && !restarts {
                     item.operation = Some(Operation::Record);
                 }
@@ -77,10 +81,8 @@ impl Core {
             }
         }
         item.digest = item.approval.or(item.digest);
-        let is_waived = self.platform.consent.is_waived(Needed::ApprovalOrPolicy);
-        let restarts = intent.is_approved || is_waived || item.state == ItemState::Waiting;
-        if object.impact() == Impact::High && restarts && item.operation != Some(Operation::Record) {
-            let restarts = self.outlook(&object.object.key).map(|outlook| outlook.restarts);
+        if item.operation != Some(Operation::Record) {
+            let restarts = outlook.map(|outlook| outlook.restarts);
             item.restarts = restarts.filter(|restarts| restarts.effect != NodeEffect::None);
             item.disruption = item.restarts.as_ref().map(ToString::to_string).unwrap_or_default();
             item.cost = item.restarts.as_ref().map(Restarts::cost).unwrap_or_default();

@@ -83,16 +83,25 @@ struct Intended {
     notice: Option<ObjectNotice>,
     approval: Option<u32>,
     released: Option<ManagedFields>,
+    /// What has to be known before it can be told what is written after that.
+    missing: Option<Verdict>,
 }
 
 impl Core {
     /// Takes what was decided about an object, and finds out what difference it makes.
     pub(super) fn intend(&mut self, key: &Key, decision: &Decision) {
-        let intended = self.intended(key, decision);
+        let mut intended = self.intended(key, decision);
+        match intended.as_mut().and_then(|intended| intended.missing.take()) {
+            Some(Verdict::Inspect) => self.inspect(key),
+            Some(Verdict::Estimate) => self.request_estimate(key),
+            _ => {}
+        }
         let served = self.watches.served(&WatchTarget::of(key));
         let Some(object) = self.objects.get_mut(key) else { return };
-        let Some(Intended { effect, write, notice, approval, released }) = intended else {
-            object.intent = None;
+        let Some(Intended { effect, write, notice, approval, released, .. }) = intended else {
+            // An apply that only records something is made, although nothing follows it.
+            let is_recorded = decision.verdict == Verdict::InSync && object.remembered.is_some();
+            object.intent = object.intent.take().filter(|_| is_recorded);
             return;
         };
         let operation = operation_of(&effect, &write, notice.as_ref());
@@ -160,12 +169,18 @@ impl Core {
             notice: decision.notice.clone(),
             approval: decision.approval,
             released: None,
+            missing: None,
         };
         if let (PendingWrite::Release, Effect::JsonPatch { patch }) = (write, effect)
             && let Some((after, released)) = self.after_release(key, patch)
-            && let Verdict::Write(effect, write) = after.verdict
         {
-            intended = Intended { effect, write, notice: after.notice, released: Some(released), ..intended };
+            match after.verdict {
+                Verdict::Write(effect, write) => {
+                    let (notice, approval) = (after.notice, after.approval);
+                    intended = Intended { effect, write, notice, approval, released: Some(released), missing: None };
+                }
+                verdict => intended.missing = Some(verdict),
+            }
         }
         Some(intended)
     }
@@ -176,9 +191,7 @@ impl Core {
         let policy = self.policy(key);
         // The digest does not matter here, so it can be made of anything.
         let state = policy.approvals.state.or(Some("none"));
-        let outlook = self.outlook(key);
-        let approvals = Approvals { state, ..policy.approvals };
-        let policy = Policy { approvals, outlook: outlook.as_ref(), ..policy };
+        let policy = Policy { approvals: Approvals { state, ..policy.approvals }, ..policy };
         // They are shown elsewhere.
         let restarts = Restarts::default();
         let mut consent: Consent = policy.consent.clone();
@@ -287,12 +300,19 @@ impl Core {
             Stage::Sent | Stage::Refused(_) | Stage::Unchanged | Stage::Done(_) => return,
         };
         // What follows an apply that changes nothing is decided as if it had been made.
-        let follows = matches!(stage, Stage::Unchanged) && !intent.is_held && !object.object.documents.is_empty();
+        let changes_nothing = match &stage {
+            Stage::Unchanged => true,
+            Stage::Done(found) => {
+                intent.operation == Operation::Change && found.diff.is_empty() && unreadable.is_none()
+            }
+            _ => false,
+        };
+        let follows = changes_nothing && !intent.is_held && !object.object.documents.is_empty();
         let remembered = follows.then(|| remembered(object, intent)).flatten();
         if let Some(intent) = &mut object.intent {
             intent.stage = stage;
         }
-        if remembered.is_some() && object.remembered.is_none() {
+        if remembered.is_some() {
             object.remembered = remembered;
             self.enqueue(key);
         }

@@ -67,8 +67,7 @@ impl Core {
                 // The server says that nothing differs, so what was read holds with that.
                 let same = object.inspected.take().filter(|_| is_unchanged);
                 let notice = succeed(object, pending, notice, written.live, adopted, now);
-                object.inspected =
-                    same.map(|same| Inspected { changes: Changes::default(), has_hidden: false, ..same });
+                object.inspected = same.map(|same| Inspected { changes: Changes::default(), ..same });
                 match notice {
                     Some(notice @ ObjectNotice::Held(_)) => self.report_throttled(key, notice),
                     Some(notice) => self.report(key, notice),

@@ -1,13 +1,15 @@
 //! What restarts nodes waits for an approval.
 
 use super::{
-    HOUR, KERNEL, PLAIN, SECOND, kernel, kernel_template, on_request, settled, settled_with_kernel, started, unstarted,
+    HOUR, KERNEL, MINUTE, PLAIN, SECOND, kernel, kernel_template, on_request, settled, settled_with_kernel, started,
+    unstarted,
 };
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::Pack;
 use crate::testing::requests::Fault;
 use crate::testing::serving::Crd;
 use expect_test::expect;
+use protocol::Command;
 use serde_json::json;
 /// A MachineConfig for which somebody asks.
 fn requested_kernel() -> TestBed {
@@ -366,4 +368,30 @@ fn an_ignored_field_asks_for_nothing() {
     bed.annotate(KERNEL, "ignore-fields=/spec/kernelType");
     let lines = bed.advance(HOUR);
     assert!(!lines.contains("ApprovalRequired"), "{lines}");
+}
+
+#[test]
+fn an_approval_that_an_earlier_process_used_after_the_records_were_read_is_used() {
+    let mut bed = started(&["kernel"]);
+    let digest = bed.asked_digest(KERNEL).unwrap();
+    // What the process before this one recorded last.
+    let mut earlier = bed.fork(bed.config.clone());
+    earlier.advance(SECOND);
+    earlier.approve(KERNEL);
+    earlier.settle();
+    let state = format!("ConfigMap virt/{}", api::STATE);
+    bed.edit(api::FIELD_MANAGER, &state, &json!({"data": earlier.value(&state, "/data")}));
+    let lines = bed.advance(2 * HOUR);
+    assert_ne!(bed.asked_digest(KERNEL), Some(digest), "the question is another one: {lines}");
+}
+
+#[test]
+fn a_question_that_cannot_be_asked_because_the_records_cannot_be_read_is_reported() {
+    let mut bed = unstarted(&["kernel"]);
+    bed.run_until(|command| matches!(command, Command::Query { query, .. } if query.to_string().ends_with(api::STATE)));
+    bed.fail_reads(1);
+    let lines = bed.settle();
+    assert!(lines.contains("the digest to approve is not known"), "{lines}");
+    let lines = bed.advance(MINUTE);
+    assert!(lines.contains("run \"virtpilot approve"), "{lines}");
 }

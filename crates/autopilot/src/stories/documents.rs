@@ -3,6 +3,7 @@
 use super::settled;
 use crate::testing::bed::TestBed;
 use crate::testing::pack::{ALWAYS, Pack, config_map};
+use crate::testing::requests::Fault;
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -434,4 +435,57 @@ fn a_document_that_restarts_nodes_is_approved_and_then_silent() {
     write(&mut bed, THEIRS);
     lines.push_str(&bed.advance(super::SECOND * 10));
     assert!(text(&bed).contains("ksmd"), "{lines}");
+}
+
+#[test]
+fn a_document_that_restarts_nodes_and_changed_while_nobody_saw_it_waits_for_approval() {
+    let mut bed = restarting();
+    bed.approve(SHARED);
+    bed.advance(super::SECOND * 10);
+    bed.approve(SHARED);
+    bed.advance(super::SECOND * 10);
+    assert!(text(&bed).contains("ksmd"));
+    bed.silent.insert("ConfigMap".into());
+    write(&mut bed, THEIRS);
+    bed.advance(super::MINUTE);
+    bed.silent.clear();
+    bed.restore_watch("ConfigMap");
+    let lines = bed.advance(super::SECOND * 10);
+    assert!(!text(&bed).contains("ksmd") && lines.contains("ApprovalRequired"), "{lines}");
+}
+
+#[test]
+fn a_document_that_is_as_wanted_after_a_start_drifts_later() {
+    let mut bed = with_document(THEIRS);
+    bed.advance(super::SECOND * 10);
+    bed.restart();
+    bed.advance(super::SECOND * 10);
+    write(&mut bed, THEIRS);
+    expect![[r#"
+        edit ConfigMap virt/shared
+        notice DriftCorrected ConfigMap virt/shared: kubectl-edit changed nodeExporter.ksmd in /data/config.yaml; the drift was corrected
+    "#]]
+    .assert_eq(&bed.advance(super::SECOND * 10));
+}
+
+/// Whether our key is put back without an approval after these writes of it have failed.
+fn is_put_back_after(faults: &[Fault]) -> bool {
+    let mut bed = restarting();
+    bed.approve(SHARED);
+    bed.advance(super::SECOND * 10);
+    bed.approve(SHARED);
+    bed.advance(super::SECOND * 10);
+    faults.iter().for_each(|fault| bed.fail_next(SHARED, *fault));
+    write(&mut bed, THEIRS);
+    let lines = bed.advance(super::MINUTE);
+    let is_back = text(&bed).contains("ksmd");
+    assert_ne!(lines.contains("ApprovalRequired"), is_back, "{lines}");
+    is_back
+}
+
+#[test]
+fn what_restarts_nodes_and_could_not_be_undone_for_a_while_waits_for_approval() {
+    assert!(is_put_back_after(&[Fault::Transient; 3]));
+    assert!(!is_put_back_after(&[Fault::Transient; 4]));
+    assert!(!is_put_back_after(&[Fault::Refused(403, "forbidden")]));
 }

@@ -55,6 +55,29 @@ fn six_deletions_wait_and_one_approval_covers_them_all() {
 }
 
 #[test]
+fn objects_that_are_kept_anyway_are_not_counted() {
+    let mut bed = with(6);
+    bed.annotate("ConfigMap virt/x0", "mode=unmanaged");
+    bed.annotate(HCO, "autopilot=plain");
+    bed.settle();
+    assert_eq!(left(&bed, 6), 1, "five are few");
+    assert!(bed.stored("ConfigMap virt/x0").is_some());
+}
+
+#[test]
+fn objects_that_were_kept_while_others_were_deleted_are_asked_about_later() {
+    let mut bed = with(9);
+    let kept = [0, 1, 3, 4, 6, 7].map(|number| format!("ConfigMap virt/x{number}"));
+    kept.iter().for_each(|key| bed.annotate(key, "mode=unmanaged"));
+    bed.annotate(HCO, "autopilot=plain");
+    bed.settle();
+    assert_eq!(left(&bed, 9), 6);
+    kept.iter().for_each(|key| bed.annotate(key, "mode-"));
+    let lines = bed.settle();
+    assert_eq!((left(&bed, 9), lines.matches("ApprovalRequired").count()), (6, 6), "{lines}");
+}
+
+#[test]
 fn an_edit_that_is_taken_back_deletes_nothing() {
     let mut bed = with(7);
     bed.annotate(HCO, "autopilot=plain");

@@ -257,3 +257,16 @@ fn a_patch_below_a_field_that_the_object_does_not_have_is_refused() {
     let lines = bed.settle();
     assert!(lines.contains("patch refused") && bed.value("ConfigMap virt/bare", "/data").is_null(), "{lines}");
 }
+
+#[test]
+fn a_patch_that_is_refused_again_is_reported_again() {
+    let mut bed = started(&["service"]);
+    let refused = r#"patch=[{"op": "replace", "path": "/spec/selector", "value": {}}]"#;
+    for _ in 0..2 {
+        bed.annotate(SERVICE, refused);
+        let lines = bed.settle();
+        assert_eq!(lines.matches("InvalidPatch").count(), 1, "{lines}");
+        bed.annotate(SERVICE, "patch-");
+        expect![""].assert_eq(&bed.settle());
+    }
+}

@@ -31,7 +31,7 @@ fn line(item: &Item) -> String {
     format!("{text}{}\n", diff.collect::<String>())
 }
 
-fn check(bed: &TestBed, expected: &Expect) -> Plan {
+pub(super) fn check(bed: &TestBed, expected: &Expect) -> Plan {
     let plan = bed.plan();
     let lines: String = plan.items.iter().map(line).collect();
     expected.assert_eq(&format!("{lines}{plan}\n"));
@@ -39,7 +39,7 @@ fn check(bed: &TestBed, expected: &Expect) -> Plan {
 }
 
 /// The objects that are written by a core that starts, as far as that changes them.
-fn written(bed: &TestBed) -> BTreeSet<String> {
+pub(super) fn written(bed: &TestBed) -> BTreeSet<String> {
     let mut operator = bed.fork(bed.config.clone());
     operator.refusals = bed.refusals.clone();
     operator.advance(SECOND);
@@ -49,7 +49,7 @@ fn written(bed: &TestBed) -> BTreeSet<String> {
 }
 
 /// The objects that a plan says are written at once.
-fn planned(plan: &Plan) -> BTreeSet<String> {
+pub(super) fn planned(plan: &Plan) -> BTreeSet<String> {
     let ready = plan.items.iter().filter(|item| item.state == crate::plan::ItemState::Ready);
     ready.map(Item::name).collect()
 }

@@ -271,3 +271,46 @@ fn no_write_that_restarts_nodes_is_made_on_an_estimate_that_is_old() {
     assert!(lines.contains("ApprovalRequired"), "{lines}");
     assert_eq!(bed.value(KERNEL, "/spec/kernelArguments"), json!(["loud"]), "{lines}");
 }
+
+#[test]
+fn rollouts_that_are_not_done_are_shown_until_they_are() {
+    let mut bed = started(&["kernel"]);
+    bed.node_joins("w1", false);
+    bed.advance(HOUR);
+    let unfinished = |bed: &TestBed| {
+        let all = bed.core.unfinished_rollouts().map(|rollout| rollout.to_string());
+        all.collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(unfinished(&bed), "");
+    bed.approve(KERNEL);
+    bed.advance(MINUTE * 5);
+    expect!["pool worker is updating: 0 of 2 machines are done"].assert_eq(&unfinished(&bed));
+    bed.edit("person", WORKER, &json!({"spec": {"paused": true}}));
+    bed.advance(MINUTE);
+    expect!["pool worker is paused: 0 of 2 machines run its configuration; resume it to go on"]
+        .assert_eq(&unfinished(&bed));
+    bed.edit("person", WORKER, &json!({"spec": {"paused": false}}));
+    bed.advance(HOUR);
+    assert_eq!(unfinished(&bed), "");
+}
+
+#[test]
+fn what_waits_for_an_approval_is_listed_by_pool() {
+    let bed = settled(two());
+    let waiting = crate::status::waiting_by_pool(&bed.observe());
+    let named: Vec<(&str, Vec<&str>)> = waiting
+        .iter()
+        .map(|waiting| (waiting.pool.as_str(), waiting.changes.iter().map(|(_, object)| object.as_str()).collect()))
+        .collect();
+    assert_eq!(named, [("worker", vec![KERNEL, OTHER])]);
+    let digests: Vec<String> = waiting[0].changes.iter().map(|(digest, _)| digest.to_string()).collect();
+    assert_eq!(digests, [KERNEL, OTHER].map(|key| bed.asked_digest(key).unwrap()));
+}
+
+#[test]
+fn what_no_pool_takes_is_listed_for_none() {
+    let object = kernel_template("quiet").replace("\"worker\"", "\"gpu\"");
+    let bed = settled(Pack::default().asset("kernel", ALWAYS, &object));
+    assert!(bed.asked_digest(KERNEL).is_some());
+    assert_eq!(crate::status::waiting_by_pool(&bed.observe()), []);
+}

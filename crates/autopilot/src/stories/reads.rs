@@ -80,6 +80,28 @@ fn a_query_that_cannot_be_answered_keeps_its_last_answer_and_is_repeated_after_t
 }
 
 #[test]
+fn what_is_asked_and_not_answered_yet_is_not_absent() {
+    let mut bed = asking();
+    bed.create("person", &source("red"));
+    let is_asked = |command: &Command<crate::Notice>| matches!(command, Command::Query { query, .. } if query.to_string().ends_with("source"));
+    bed.run_until(is_asked);
+    let (asked, others) = std::mem::take(&mut bed.requests).into_iter().partition(is_asked);
+    bed.requests = others;
+    // What is served is asked again meanwhile.
+    bed.install_crd(&crate::testing::bed::DESCHEDULERS);
+    expect![""].assert_eq(&bed.advance(SECOND));
+    bed.requests = asked;
+    expect![[r#"
+        create ConfigMap virt/one
+        create ConfigMap virt/two
+        notice AssetApplied ConfigMap virt/one: applied
+        notice AssetApplied ConfigMap virt/two: applied
+    "#]]
+    .assert_eq(&bed.settle());
+    assert_eq!(bed.value("ConfigMap virt/one", "/data/color"), "red");
+}
+
+#[test]
 fn an_asset_whose_first_query_cannot_be_answered_waits_and_says_so() {
     let mut bed = asking();
     bed.create("person", &source("red"));

@@ -193,6 +193,23 @@ fn a_list_item_with_another_key_is_repaired() {
 }
 
 #[test]
+fn a_repair_that_does_not_arrive_is_repeated() {
+    let mut bed = started(&["service"]);
+    bed.edit("kubectl-edit", SERVICE, &json!({"spec": {"ports": [{"name": "metrics", "port": 9999}]}}));
+    bed.fail_next(SERVICE, Fault::KeyChanged);
+    bed.fail_next(SERVICE, Fault::Transient);
+    expect![[r#"
+        apply Service virt/service: refused: the key of a list item has changed
+        repair Service virt/service: failed
+        notice Retry in 200 ms
+        repair Service virt/service
+        apply Service virt/service
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected
+    "#]]
+    .assert_eq(&bed.advance(SECOND));
+}
+
+#[test]
 fn a_repair_that_does_not_help_is_reported() {
     let mut bed = started(&["service"]);
     bed.edit("kubectl-edit", SERVICE, &json!({"spec": {"ports": [{"name": "metrics", "port": 9999}]}}));

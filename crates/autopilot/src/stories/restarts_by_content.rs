@@ -8,7 +8,7 @@ use crate::testing::serving::Crd;
 use protocol::Command;
 use serde_json::{Value, json};
 
-const OURS: &str = "MachineConfig ours";
+pub(super) const OURS: &str = "MachineConfig ours";
 const WORKER: &str = "MachineConfigPool worker";
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 const KUBELET_CONFIGS: Crd = Crd {
@@ -18,21 +18,21 @@ const KUBELET_CONFIGS: Crd = Crd {
     namespaced: false,
 };
 
-fn machine_config(name: &str, spec: &Value) -> Value {
+pub(super) fn machine_config(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": name, "labels": {ROLE: "worker"}}, "spec": spec})
 }
 
-fn with_files(files: &Value) -> Value {
+pub(super) fn with_files(files: &Value) -> Value {
     json!({"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": files}}})
 }
 
-fn with_units(units: &Value) -> Value {
+pub(super) fn with_units(units: &Value) -> Value {
     json!({"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": units}}})
 }
 
 /// A cluster whose nodes run our MachineConfig with this spec, and on which a person has created these.
-fn running(spec: &Value, theirs: &[Value]) -> TestBed {
+pub(super) fn running(spec: &Value, theirs: &[Value]) -> TestBed {
     let mut bed = TestBed::of(Pack::default().asset("ours", ALWAYS, &machine_config("ours", spec).to_string()));
     theirs.iter().for_each(|object| bed.create("person", object));
     bed.roll_out();
@@ -45,10 +45,15 @@ fn running(spec: &Value, theirs: &[Value]) -> TestBed {
     bed
 }
 
+/// Another release wants this spec.
+pub(super) fn release_to(bed: &mut TestBed, spec: &Value) {
+    bed.upgrade(|pack| pack.with_template("ours", &machine_config("ours", spec).to_string()));
+}
+
 /// Another release wants this spec; nobody approves it.
 fn release(bed: &mut TestBed, spec: &Value) -> String {
     let before = bed.restarts_of("w0");
-    bed.upgrade(|pack| pack.with_template("ours", &machine_config("ours", spec).to_string()));
+    release_to(bed, spec);
     let lines = bed.advance(HOUR);
     assert_eq!(bed.restarts_of("w0"), before, "nodes restart without an approval: {lines}");
     assert!(lines.contains("ApprovalRequired"), "{lines}");

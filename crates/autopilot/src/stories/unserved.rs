@@ -54,12 +54,34 @@ fn what_is_looked_up_while_the_server_lags_behind_a_new_crd_does_not_exist() {
 }
 
 #[test]
+fn a_kind_that_must_be_known_first_and_is_removed_before_it_is_listed_keeps_nothing_waiting() {
+    let infrastructures = Crd {
+        api_version: "config.openshift.io/v1",
+        kind: "Infrastructure",
+        plural: "infrastructures",
+        namespaced: false,
+    };
+    let mut bed = super::unstarted(&["plain"]);
+    bed.install_crd(&infrastructures);
+    bed.silent.insert(infrastructures.kind.into());
+    expect![""].assert_eq(&bed.advance(SECOND));
+    bed.remove_crd(&infrastructures);
+    expect![[r#"
+        create ConfigMap virt/plain
+        notice AssetApplied ConfigMap virt/plain: applied
+    "#]]
+    .assert_eq(&bed.advance(SECOND * 10));
+}
+
+#[test]
 fn an_object_whose_kind_only_the_render_shows_waits_until_it_is_served() {
     let template =
         "apiVersion: example.com/v1\nkind: {{ \"Widget\" }}\nmetadata: {name: w, namespace: virt}\nspec: {a: 1}\n";
     let mut bed = TestBed::of(Pack::default().asset("widget", ALWAYS, template));
     expect![[""]].assert_eq(&bed.advance(SECOND));
     bed.expect_silence();
+    let status = bed.observe().iter().map(|line| format!("{}: {}", line.state.name(), line.state)).collect::<String>();
+    expect!["not applicable: the cluster does not serve Widget of example.com/v1; install the operator that provides the API group example.com"].assert_eq(&status);
     bed.install_crd(&WIDGETS);
     expect![[r#"
         create Widget virt/w

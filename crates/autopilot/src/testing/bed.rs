@@ -262,11 +262,17 @@ impl TestBed {
 
     /// The plan of a new core that writes nothing and sees this cluster once.
     pub(crate) fn plan(&self) -> Plan {
-        let mut observer = self.fork(Config { writes: false, previews: Previews::Diff, ..self.config.clone() });
-        observer.refusals = self.refusals.clone();
+        let mut observer = self.planner();
         observer.run();
         assert_eq!(observer.made.len(), 0, "a plan writes nothing");
         observer.core.plan()
+    }
+
+    /// A new core that plans on a copy of this cluster and has not run yet.
+    pub(crate) fn planner(&self) -> TestBed {
+        let mut observer = self.fork(Config { writes: false, previews: Previews::Diff, ..self.config.clone() });
+        (observer.refusals, observer.unreadable) = (self.refusals.clone(), self.unreadable.clone());
+        observer
     }
 
     /// A new core with this configuration on a copy of the cluster.

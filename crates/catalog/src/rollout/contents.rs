@@ -226,6 +226,23 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_list_brings_nothing_in() {
+        assert_eq!(names("MachineConfig", &json!({"kernelArguments": [], "extensions": []})), "");
+    }
+
+    #[test]
+    fn a_file_that_replaces_another_one_is_the_same_whether_that_is_said_or_not() {
+        let kind = Kind::new("machineconfiguration.openshift.io/v1", "MachineConfig");
+        let of = |file: Value| {
+            let spec = json!({"config": {"storage": {"files": [file]}}});
+            Contents::of(&kind, &json!({"spec": spec})).unwrap()
+        };
+        let unsaid = of(json!({"path": "/etc/a", "mode": 420}));
+        assert_eq!(of(json!({"path": "/etc/a", "mode": 420, "overwrite": true})), unsaid);
+        assert_ne!(of(json!({"path": "/etc/a", "mode": 420, "overwrite": false})), unsaid);
+    }
+
+    #[test]
     fn every_setting_of_a_kubelet_config_has_a_name() {
         let spec = json!({
             "machineConfigPoolSelector": {"matchLabels": {"a": "b"}},

@@ -141,7 +141,7 @@ fn takes_away(before: &[String], after: &[String], running: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Configuration, pool_change};
+    use super::{Configuration, is_explained, pool_change};
     use crate::cluster::pool::Pool;
     use crate::rollout::{Contents, DisruptionPolicy};
     use change::Kind;
@@ -220,6 +220,8 @@ mod tests {
             (&["b", "a"], &["a", "b"], ""),
             (&["a", "b"], &["a"], "kernel argument b"),
             (&["a", "a", "b"], &["a", "b"], "order of kernel argument"),
+            (&["c", "c", "a"], &["a", "b"], ""),
+            (&["a", "b", "c"], &["a", "b"], ""),
             (&["a", "b"], &["a", "b", "c"], "kernel argument c"),
             (&["a", "b"], &["a", "b"], ""),
             (&["c"], &["a", "y"], "kernel argument a, kernel argument c, kernel argument y"),
@@ -257,12 +259,13 @@ mod tests {
             file("/etc/kubernetes/kubelet.conf", "maxPods:%20500%0AmemorySwap:%20{swapBehavior:%20LimitedSwap}%0Aother:%201"),
             file("/etc/node-sizing-enabled.env", "NODE_SIZING_ENABLED=true%0ASYSTEM_RESERVED_MEMORY=1Gi"),
         ])}));
-        let effect = |spec: &Value| {
+        let change = |running: &Configuration, spec: &Value| {
             let pool = Pool::default();
-            pool_change(&running, &pool, "ours", None, Some(&ours(spec)), &DisruptionPolicy::default())
+            pool_change(running, &pool, "ours", None, Some(&ours(spec)), &DisruptionPolicy::default())
                 .changed
                 .join(", ")
         };
+        let effect = |spec: &Value| change(&running, spec);
         let swap = json!({"memorySwap": {"swapBehavior": "LimitedSwap"}});
         assert_eq!(effect(&json!({"kubeletConfig": swap, "autoSizingReserved": true})), "");
         assert_eq!(
@@ -270,5 +273,35 @@ mod tests {
             "kubelet autoSizingReserved, kubelet maxPods"
         );
         assert_eq!(effect(&json!({"logLevel": 4})), "kubelet logLevel (not compared)");
+        let fixed = Configuration::of(&json!({"spec": files(&[
+            file("/etc/node-sizing-enabled.env", "NODE_SIZING_ENABLED=false%0ASYSTEM_RESERVED_MEMORY=1Gi"),
+        ])}));
+        assert_eq!(change(&fixed, &json!({"autoSizingReserved": false})), "");
+        assert_eq!(change(&fixed, &json!({"autoSizingReserved": true})), "kubelet autoSizingReserved");
+    }
+
+    #[test]
+    fn an_object_that_is_created_again_is_free_only_if_everything_else_is_from_known_objects() {
+        let ours = machine_config(&files(&[file("/etc/a", "1")]));
+        let theirs = machine_config(&files(&[file("/etc/b", "1")]));
+        let others = [("theirs", &theirs)].into();
+        let is_free = |before: Option<&Contents>, more: &Value| {
+            let mut spec = files(&[file("/etc/a", "1"), file("/etc/b", "1")]);
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            is_explained(&Configuration::of(&json!({"spec": spec})), "ours", (before, &ours), &others)
+        };
+        assert!(is_free(None, &json!({})));
+        assert!(is_free(None, &json!({"osImageURL": "registry/a", "kernelType": "realtime"})), "they are always set");
+        assert!(!is_free(None, &json!({"fips": true})), "the object may have brought it in before");
+        assert!(is_free(Some(&ours), &json!({"fips": true})), "what it brings in is known");
+        let sized = files(&[
+            file("/etc/a", "1"),
+            file("/etc/b", "1"),
+            file("/etc/node-sizing-enabled.env", "NODE_SIZING_ENABLED=true"),
+        ]);
+        let sizing = machine_config(&files(&[file("/etc/node-sizing-enabled.env", "NODE_SIZING_ENABLED=true")]));
+        let others = [("theirs", &theirs), ("sizing", &sizing)].into();
+        let configuration = Configuration::of(&json!({"spec": sized}));
+        assert!(is_explained(&configuration, "ours", (None, &ours), &others), "a setting is a part of a file");
     }
 }

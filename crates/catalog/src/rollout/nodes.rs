@@ -49,7 +49,7 @@ impl PoolEstimate {
     fn time(&self, nodes: usize) -> RolloutTime {
         let rounds = |machines: usize| machines.div_ceil(self.pool.at_a_time(machines)) as u64;
         let machines = usize::try_from(self.pool.machine_count).unwrap_or_default();
-        match self.last_minutes().filter(|_| machines > 0) {
+        match self.last_minutes() {
             Some(minutes) => {
                 RolloutTime { minutes: (minutes * rounds(nodes)).div_ceil(rounds(machines)), is_measured: true }
             }
@@ -72,13 +72,13 @@ impl Estimate {
 
     /// The nodes that restart, in the order of their pools.
     pub fn restarts(&self, nodes: &[Node]) -> Restarts {
+        if self.is_vague {
+            return Restarts::default();
+        }
         let concerned: Vec<&PoolEstimate> =
             self.pools.iter().filter(|estimate| estimate.effect() != NodeEffect::None).collect();
         let effect = concerned.iter().map(|estimate| estimate.effect()).max();
         let effect = effect.unwrap_or(if self.pools.is_empty() { NodeEffect::Restart } else { NodeEffect::None });
-        if self.is_vague {
-            return Restarts { effect, ..Restarts::default() };
-        }
         let mut restarts = Restarts { effect, ..Restarts::default() };
         let mut pools = Vec::new();
         for estimate in concerned {
@@ -156,6 +156,8 @@ mod tests {
             (&["worker"][..], None, Some("worker")),
             (&["worker", "infra"], None, Some("infra")),
             (&["control-plane", "master", "worker"], None, Some("master")),
+            (&["control-plane"], None, Some("master")),
+            (&["master"], None, Some("master")),
             (&["worker"], Some("infra"), Some("infra")),
             (&[], None, None),
         ] {
@@ -193,6 +195,17 @@ mod tests {
             printed(vec![paused]),
             "restarts one node of pool infra: i0 (pool infra is paused: not before it is resumed)"
         );
+    }
+
+    #[test]
+    fn pools_are_updated_at_the_same_time_so_the_longest_counts() {
+        let nodes =
+            [node("i0", &["worker", "infra"], None), node("w0", &["worker"], None), node("w1", &["worker"], None)];
+        let (worker, infra) = (|| estimate(pool("worker", 2), None), || estimate(pool("infra", 1), None));
+        for pools in [vec![worker(), infra()], vec![infra(), worker()]] {
+            let time = of(pools).restarts(&nodes).time.unwrap();
+            assert_eq!(time.to_string(), "about 20 min (a guess)");
+        }
     }
 
     #[test]

@@ -192,6 +192,7 @@ mod tests {
         readings.configurations.insert("rendered-worker-1".into(), running(&json!({})));
         let estimate = readings.estimate(&change, &watched, &policy).unwrap();
         assert_eq!(estimate.pools[0].change.as_ref().unwrap().changed, ["kernel argument quiet"]);
+        assert!(!estimate.is_vague, "it says which pools it is for");
         readings.configurations.insert("rendered-worker-1".into(), None);
         assert_eq!(readings.estimate(&change, &watched, &policy).unwrap().pools[0].change, None, "it is gone");
         readings.pools.insert("worker".into(), None);
@@ -251,5 +252,34 @@ mod tests {
         assert!(!changes_nothing(&["quiet"], &["quiet"]), "it is theirs, and ours is appended");
         assert!(!changes_nothing(&["quiet", "x"], &["x"]), "another order");
         assert!(!changes_nothing(&["x", "loud"], &["x"]));
+    }
+
+    #[test]
+    fn what_a_paused_pool_runs_and_what_was_rendered_for_it_both_count() {
+        let file = json!({"path": "/etc/a", "mode": 420, "contents": {"source": "data:,a"}});
+        let spec = json!({"config": {"storage": {"files": [file]}}});
+        let object = json!({"metadata": {"labels": {ROLE: "worker"}}, "spec": spec});
+        let after = Contribution::of(&Kind::new("machineconfiguration.openshift.io/v1", "MachineConfig"), &object);
+        let change = Change { name: "ours", before: None, after: Some(&after) };
+        let estimate = |paused: bool, running: &str, configurations: &[(&str, &Value)]| {
+            let (wanted_configuration, running_configuration) = ("new".to_owned(), running.to_owned());
+            let pool = Pool { paused, wanted_configuration, running_configuration, ..pool("worker") };
+            let mut readings = Readings::default();
+            for (name, spec) in configurations {
+                readings.configurations.insert((*name).to_owned(), self::running(spec));
+            }
+            let estimate =
+                readings.estimate(&change, &[("worker".to_owned(), pool)].into(), &DisruptionPolicy::default());
+            estimate.map(|estimate| estimate.changes_nothing())
+        };
+        let (with, without) = (&spec, &json!({}));
+        let unread = |names: &[&str]| Err(names.iter().map(|name| Unread::Configuration((*name).to_owned())).collect());
+        assert_eq!(estimate(true, "old", &[]), unread(&["new", "old"]));
+        assert_eq!(estimate(false, "old", &[]), unread(&["new"]), "its nodes follow");
+        assert_eq!(estimate(true, "", &[]), unread(&["new"]), "it runs nothing yet");
+        assert_eq!(estimate(true, "old", &[("old", with), ("new", without)]), Ok(true));
+        assert_eq!(estimate(true, "old", &[("old", without), ("new", with)]), Ok(true));
+        assert_eq!(estimate(true, "old", &[("old", without), ("new", without)]), Ok(false));
+        assert_eq!(estimate(false, "old", &[("old", with), ("new", without)]), Ok(false));
     }
 }

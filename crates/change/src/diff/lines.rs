@@ -91,6 +91,32 @@ mod tests {
         assert!(shown("a", "a\n").contains("without a line break at the end"));
         let long = |word: &str| format!("{word}\n").repeat(3_000);
         assert!(shown(&long("a"), &long("b")).contains("3000 lines"));
+        let all = |word: &str| format!("{word}\n").repeat(2_000);
+        assert_eq!(shown(&all("a"), &all("b")).split('|').count(), 4_000, "as many as are compared");
+    }
+
+    /// How many lines two texts have in common, one after the other.
+    fn common(old: &[&str], new: &[&str]) -> usize {
+        match (old, new) {
+            ([one, old @ ..], [other, new @ ..]) if one == other => 1 + common(old, new),
+            ([_, rest @ ..], [_, others @ ..]) => common(rest, new).max(common(old, others)),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn as_few_lines_as_possible_are_shown() {
+        let mut texts: Vec<Vec<&str>> = vec![Vec::new()];
+        for length in 0..4 {
+            let longest: Vec<_> = texts.iter().filter(|text| text.len() == length).cloned().collect();
+            texts.extend(longest.iter().flat_map(|text| ["a", "b", "c"].map(|line| [&text[..], &[line]].concat())));
+        }
+        for old in &texts {
+            for new in &texts {
+                let shown = edits(old, new).iter().filter(|line| *line != "...").count();
+                assert_eq!(shown, old.len() + new.len() - 2 * common(old, new), "{old:?} {new:?}");
+            }
+        }
     }
 
     #[test]

@@ -344,9 +344,177 @@ fn no_secret_in_a_line_of_a_file_of_a_machine_config_is_shown() {
         ("/etc/x.json", "{\n\"id\": \"eyJhbGciOiJIUzI1NiJ9.VALUE.x\"\n}\n"),
         ("/etc/motd.d/x", "hello\neyJhbGciOiJIUzI1NiJ9.VALUE.x\n"),
         ("/etc/netrc", "machine a login b password VALUE\n"),
+        ("/etc/motd", "hello\nhash $y$j9T$VALUE\n"),
     ] {
         let with = |value: &str| with_file(path, &text.replace("VALUE", value));
         let shown = printed(&of_answer(Some(&with("before")), &with("hunter22"), "us"));
         assert!(!shown.contains("hunter22"), "{shown}");
+    }
+}
+
+#[test]
+fn a_difference_is_one_line_with_a_sign() {
+    let value = |value: &str| Shown::Value(json!(value));
+    let about = |text: &str| Shown::Summary(text.to_owned());
+    let lines = ["-a", "+b", "+c", "...", "+d"].map(str::to_owned).to_vec();
+    for (edit, expected) in [
+        (Edit::Added { after: value("a") }, r#"+ .x: "a""#),
+        (Edit::Added { after: about("2 lines") }, "+ .x (2 lines)"),
+        (Edit::Added { after: about("") }, "+ .x"),
+        (Edit::Added { after: Shown::Redacted }, "+ .x: (redacted)"),
+        (Edit::Removed { before: value("a") }, r#"- .x: "a""#),
+        (Edit::Removed { before: about("2 lines") }, "- .x (2 lines)"),
+        (Edit::Removed { before: Shown::Unknown }, "- .x"),
+        (Edit::Changed { before: value("a"), after: about("2 lines") }, r#"~ .x: "a" -> (2 lines)"#),
+        (Edit::Changed { before: Shown::Unknown, after: Shown::Redacted }, "~ .x: its value -> (redacted)"),
+        (Edit::Changed { before: Shown::Redacted, after: Shown::Redacted }, "~ .x: (redacted)"),
+        (Edit::Lines { lines }, "~ .x: 1 lines removed, 3 added"),
+    ] {
+        let difference = Difference { path: ".x".to_owned(), edit };
+        assert_eq!(format!("{} {difference}", difference.edit.sign()), expected);
+    }
+}
+
+#[test]
+fn without_the_server_our_own_label_and_annotations_are_no_difference_either() {
+    let map = |stamp: &str, text: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": text},
+            "metadata": {"name": "m", "annotations": {"platform.kubevirt.io/budget": stamp}}})
+    };
+    expect![[r#"
+        ~ .data.a: "x" -> "y"
+    "#]]
+    .assert_eq(&printed(&of_wanted(Some(&map("1", "x")), &map("2", "y"), &[])));
+}
+
+#[test]
+fn only_a_machine_config_has_files_that_are_decoded() {
+    for (api_version, kind) in
+        [("machineconfiguration.openshift.io/v1", "MachineConfigNode"), ("example.com/v1", "MachineConfig")]
+    {
+        let mut other = machine_config(&json!([file("/etc/a", 0o644, "data:,x")]), &json!([]), &[]);
+        (other["apiVersion"], other["kind"]) = (json!(api_version), json!(kind));
+        let shown = printed(&of_answer(None, &other, "us"));
+        assert!(!shown.contains("file /etc/a") && shown.contains("storage"), "{kind}: {shown}");
+    }
+}
+
+#[test]
+fn a_file_that_reads_the_same_differs_only_if_it_is_written_differently() {
+    let of = |mode: u32, source: &str| machine_config(&json!([file("/etc/a", mode, source)]), &json!([]), &[]);
+    let before = of(0o644, "data:,x");
+    check_answer(
+        Some(&before),
+        &of(0o600, "data:,x"),
+        &expect![[r#"
+            ~ file /etc/a mode: (0644) -> (0600)
+        "#]],
+    );
+    check_answer(
+        Some(&before),
+        &of(0o644, "data:;base64,eA=="),
+        &expect![[r#"
+            ~ file /etc/a: (the same content) -> (encoded or verified differently)
+        "#]],
+    );
+    check_answer(
+        Some(&before),
+        &of(0o644, "data:,x%00"),
+        &expect![[r#"
+            ~ file /etc/a: redacted -> (binary, 2 bytes, sha256 14f825b2)
+        "#]],
+    );
+}
+
+#[test]
+fn a_text_that_gets_or_loses_a_secret_is_not_shown() {
+    let [plain, secret] = ["one=1\n", "password=hunter22\n"];
+    for (before, after) in [(plain, secret), (secret, plain)] {
+        check_answer(
+            Some(&with_file("/etc/a", before)),
+            &with_file("/etc/a", after),
+            &expect![[r#"
+                ~ file /etc/a: redacted -> redacted
+            "#]],
+        );
+        let unit = |text: &str| machine_config(&json!([]), &json!([{"name": "a.service", "contents": text}]), &[]);
+        check_answer(
+            Some(&unit(before)),
+            &unit(after),
+            &expect![[r#"
+                ~ unit a.service: redacted -> redacted
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn the_drop_ins_of_a_new_unit_are_counted() {
+    let dropins = |count: usize| (0..count).map(|number| json!({"name": number.to_string(), "contents": "x\n"}));
+    let unit = |count: usize| json!({"name": format!("{count}.service"), "dropins": dropins(count).collect::<Value>()});
+    check_answer(
+        None,
+        &machine_config(&json!([]), &json!([unit(0), unit(1), unit(2)]), &[]),
+        &expect![[r#"
+            + .spec: {"config":{"ignition":{"version":"3.2.0"}},"kernelArguments":[]}
+            + unit 0.service: ()
+            + unit 1.service: (1 drop-in)
+            + unit 2.service: (2 drop-ins)
+        "#]],
+    );
+}
+
+#[test]
+fn what_an_object_gets_that_had_none_of_it_is_one_difference() {
+    let map = |data: Value| {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data});
+        owned(object, &json!({"f:data": {"f:a": {}, "f:b": {}}}))
+    };
+    let mut before = map(json!({}));
+    before.as_object_mut().unwrap().remove("data");
+    check_answer(
+        Some(&before),
+        &map(json!({"a": "1", "b": "2", "theirs": "3"})),
+        &expect![[r#"
+            + .data: {"a":"1","b":"2"}
+        "#]],
+    );
+}
+
+#[test]
+fn a_text_of_one_line_that_gets_a_second_one_is_compared_by_lines() {
+    let map = |text: &str| {
+        owned(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": text}}),
+            &json!({"f:data": {}}),
+        )
+    };
+    for (before, after, expected) in [("a", "a\nb", "+b"), ("a\nb", "a", "-b")] {
+        let shown = printed(&of_answer(Some(&map(before)), &map(after), "us"));
+        assert_eq!(shown, format!("~ .data.a\n    {expected}\n"));
+    }
+}
+
+#[test]
+fn a_short_list_in_a_large_object_is_one_difference() {
+    let wanted = json!({"apiVersion": "v1", "kind": "X", "metadata": {},
+        "spec": {"few": ["a", "b"], "named": [{"name": "a"}], "text": "x".repeat(70)}});
+    let shown = printed(&of_wanted(None, &wanted, &[])).replace(&"x".repeat(70), "LONG");
+    expect![[r#"
+        + .spec.few: ["a","b"]
+        + .spec.named: [{"name":"a"}]
+        + .spec.text: "LONG"
+    "#]]
+    .assert_eq(&shown);
+}
+
+#[test]
+fn a_list_is_shown_in_one_line_as_long_as_it_fits() {
+    for length in 1..80 {
+        let list = json!(["x".repeat(length), "y"]);
+        let wanted = json!({"apiVersion": "v1", "kind": "X", "metadata": {}, "list": list});
+        let differences = of_wanted(None, &wanted, &[]);
+        let is_short = ".list".len() + list.to_string().len() <= 72;
+        assert_eq!(differences.len(), if is_short { 1 } else { 2 }, "{length}");
     }
 }
