@@ -102,7 +102,7 @@ fn cluster(catalog: &Catalog, shape: &Shape) -> Cluster {
     }
     facts.hco = json!({"apiVersion": shape.api_version, "kind": api::hco::KIND,
         "metadata": {"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": annotations, "labels": {}},
-        "spec": {}});
+        "spec": {"virtualization": {"permittedHostDevices": {"usbHostDevices": [{"resourceName": "example.com/stick", "selectors": [{"vendor": "46f4", "product": "0001"}]}]}}}});
     facts.hardware = Hardware {
         pci_devices_present: true,
         numa_nodes_present: true,
