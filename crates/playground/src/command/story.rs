@@ -190,8 +190,8 @@ impl Demo {
     async fn event(&self, reason: &str, object: &str) -> Option<String> {
         let list = self.events.list(&ListParams::default()).await.ok()?;
         let matching = list.items.iter().filter(|event| event.data["reason"] == reason);
-        let notes = matching.filter_map(|event| event.data["note"].as_str());
-        notes.filter(|note| note.contains(object)).next_back().map(str::to_owned)
+        let mut notes = matching.filter_map(|event| event.data["note"].as_str());
+        notes.rfind(|note| note.contains(object)).map(str::to_owned)
     }
 }
 
