@@ -22,6 +22,7 @@ mod hanging_webhook;
 mod kinds;
 mod leader_election;
 mod life_cycle_scenario;
+mod operation_rules;
 mod operator;
 mod override_scenario;
 mod overrides;
