@@ -11,16 +11,10 @@
 {{- $performance := index $enabled "kubelet-performance-settings" }}
 {{- $pinning := index $enabled "cpu-manager" }}
 {{- $numa := and (index $enabled "numa") .Hardware.NUMANodesPresent }}
-{{- $gated := false }}
-{{- /* A list of names and states in v1; a map in v1beta1, which has no such gate. */}}
-{{- range (dig "spec" "featureGates" (list) .HCO.Object) }}
-{{- $gate := toJson . }}
-{{- if and (contains "\"name\":\"CPUManager\"" $gate) (not (contains "\"state\":\"Disabled\"" $gate)) }}{{ $gated = true }}{{ end }}
-{{- end }}
-{{- if not (or $performance $pinning $numa $gated) }}
+{{- if not (or $performance $pinning $numa) }}
 {{- notApplicable "no node has several NUMA nodes, and nothing else is asked for" }}
 {{- end }}
-{{- $cpus := or $pinning $numa $gated }}
+{{- $cpus := or $pinning $numa }}
 
 {{- $mib := 0 }}
 {{- if and $numa (hasKey $annotations "platform.kubevirt.io/numa-reserved-memory") }}
@@ -61,7 +55,7 @@
 
 {{- /* Not on masters: there the larger reservation has starved etcd and the API server. Not beside memory reserved by hand. */}}
 {{- $sizes := and $performance (not $mib) (eq .Params.role "worker") }}
-{{- $foreign := foreignKubeletConfig .Params.role }}
+{{- $foreign := foreignKubeletConfig .Params.role .Params.name }}
 {{- if $foreign }}
 {{- notApplicable (printf "KubeletConfig %s already selects these nodes, and only the newest one counts: add to its spec.kubeletConfig %s%s" $foreign (toRawJson $settings) (ternary ", and to its spec autoSizingReserved: true" "" $sizes)) }}
 {{- end }}

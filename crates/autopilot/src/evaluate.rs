@@ -199,7 +199,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
             asset: asset.name.clone(),
             path: asset.path.clone(),
             component: asset.component.clone(),
-            order: asset.reconcile_order,
+            order: asset.order(),
             key: key(catalog, asset, facts, &result),
             kind: asset.kind.clone(),
             result,

@@ -117,7 +117,7 @@ fn conditions_met(asset: &Asset, facts: &Facts) -> Applicability {
 
 /// Whether only a user can change the outcome of a condition; feature gates also change with the version of their operator.
 fn is_user_condition(condition: &Condition) -> bool {
-    condition.leaves().iter().any(|leaf| matches!(leaf, Condition::Annotation { .. }))
+    condition.leaves().iter().all(|leaf| matches!(leaf, Condition::Annotation { .. }))
 }
 
 /// Shortens a value for a message.

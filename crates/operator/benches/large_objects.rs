@@ -15,7 +15,8 @@ const BYTES: usize = 1024 * 1024;
 const VALUES: usize = 2_500;
 
 fn main() {
-    println!("{:<46} {:>9} {:>9} {:>9} {:>9}", "one decision", "bytes", "leaves", "decide", "inspect");
+    println!("{:<46} {:>9} {:>9} {:>9} {:>9} {:>9}", "one decision", "bytes", "leaves", "decide", "inspect", "parse");
+    println!("parse: what is wanted, what is there and its managedFields, only parsed into trees");
     println!("as large as an override may make it");
     for (name, spec, fields) in [one_text(), map(VALUES), list_by_key(VALUES / 14), list_of_one_owner(VALUES)] {
         measure(name, &spec, &fields);
@@ -107,8 +108,12 @@ fn measure(name: &str, spec: &Value, fields: &Value) {
     content["metadata"]["resourceVersion"] = json!("1");
     let decided = mean(|| drop(std::hint::black_box(decide(&observed, now))));
     let inspected = mean(|| drop(std::hint::black_box(inspect(&observed, &content))));
-    let bytes = object.to_string().len() + entries.to_string().len();
-    println!("  {name:<44} {bytes:>9} {:>9} {decided:>9.1?} {inspected:>9.1?}", leaves(&object));
+    let texts = [object.to_string(), entries.to_string()];
+    let bytes = texts[0].len() + texts[1].len();
+    let parse = |text: &String| drop(std::hint::black_box(serde_json::from_str::<Value>(text)));
+    // What was wanted and what is there.
+    let parsed = mean(|| texts.iter().chain(&texts[..1]).for_each(parse));
+    println!("  {name:<44} {bytes:>9} {:>9} {decided:>9.1?} {inspected:>9.1?} {parsed:>9.1?}", leaves(&object));
 }
 
 fn leaves(value: &Value) -> usize {

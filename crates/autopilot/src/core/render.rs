@@ -109,13 +109,20 @@ impl Core {
             }
             AssetResult::Needs(queries) => {
                 rendered.queries.extend(queries);
-                rendered.kept.extend(self.objects.keys_of_asset(&asset));
+                rendered.kept.extend(self.wanted_keys_of(&asset));
             }
             AssetResult::Error(why) => {
                 rendered.complaints.insert(format!("asset {asset}: {why}"));
-                rendered.kept.extend(self.objects.keys_of_asset(&asset));
+                rendered.kept.extend(self.wanted_keys_of(&asset));
             }
         }
+    }
+
+    /// The objects of an asset that are not to be removed: whoever asks for an asset again does not want them removed, although it is not
+    /// known what is wanted of them.
+    fn wanted_keys_of(&self, asset: &str) -> Vec<Key> {
+        let is_wanted = |key: &Key| self.objects.get(key).is_some_and(|object| object.removal.is_none());
+        self.objects.keys_of_asset(asset).into_iter().filter(is_wanted).collect()
     }
 
     /// Manages an object as its asset renders it now.

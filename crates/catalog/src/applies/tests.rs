@@ -110,10 +110,17 @@ fn of_several_conditions_one_may_be_enough() {
     check(any(vec![gate("g"), annotation("a")]), &facts, &expect!["applies"]);
     check(any(vec![annotation("typo"), annotation("a")]), &facts, &expect!["applies"]);
     check(
+        any(vec![annotation("b"), annotation("c")]),
+        &facts,
+        &expect![
+            "not asked for: annotation `b` of the HyperConverged object should be `true` and is not set, or annotation `c` of the HyperConverged object should be `true` and is not set"
+        ],
+    );
+    check(
         any(vec![annotation("b"), gate("g")]),
         &facts,
         &expect![
-            "not asked for: annotation `b` of the HyperConverged object should be `true` and is not set, or feature gate `g` of the HyperConverged object should be enabled and is not set"
+            "annotation `b` of the HyperConverged object should be `true` and is not set, or feature gate `g` of the HyperConverged object should be enabled and is not set"
         ],
     );
     check(

@@ -37,7 +37,7 @@ pub const FACT_SOURCES: [FactSource; 7] = [
     first("v1", "Node"),
     first("config.openshift.io/v1", "Infrastructure"),
     first("config.openshift.io/v1", "Scheduler"),
-    first("config.openshift.io/v1", "ClusterVersion"),
+    later("config.openshift.io/v1", "ClusterVersion"),
     later("machineconfiguration.openshift.io/v1", "MachineConfigPool"),
     later("operator.openshift.io/v1", "MachineConfiguration"),
     FactSource { only_for_plans: true, ..later("kubevirt.io/v1", "VirtualMachineInstance") },

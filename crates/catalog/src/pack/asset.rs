@@ -6,6 +6,9 @@ use change::{Impact, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// More documents than a file has.
+const PARTS: i64 = 1000;
+
 /// An entry of the catalogue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asset {
@@ -46,6 +49,8 @@ pub struct Asset {
 /// One of several objects of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
+    /// Its place in the file.
+    pub index: usize,
     /// Its kind.
     pub kind: Kind,
     /// Its namespace, if the file states it literally; else empty.
@@ -88,6 +93,12 @@ pub struct Read {
 }
 
 impl Asset {
+    /// Its place in the order of writes: that of its entry, and of its document in the file.
+    pub fn order(&self) -> i64 {
+        let index = self.part.as_ref().map_or(0, |part| part.index);
+        self.reconcile_order.saturating_mul(PARTS).saturating_add(i64::try_from(index).unwrap_or(PARTS - 1))
+    }
+
     /// The name by which the catalogue and users refer to it: that of all objects of its file.
     pub fn entry(&self) -> &str {
         self.name.split_once('/').map_or(self.name.as_str(), |(entry, _)| entry)

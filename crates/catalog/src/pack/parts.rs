@@ -5,9 +5,13 @@ use crate::pack::requirement;
 
 /// One asset for each object of its file, in the order of the file. The error says what the file has to state.
 pub(super) fn split(asset: Asset, text: &str) -> Result<Vec<Asset>, String> {
-    let documents: Vec<&str> = documents(text).into_iter().filter(|document| has_kind(document)).collect();
+    let all = documents(text);
+    let documents: Vec<&str> = all.iter().copied().filter(|document| has_kind(document)).collect();
     if documents.len() < 2 {
         return Ok(vec![asset]);
+    }
+    if all.iter().any(|document| !has_kind(document) && has_content(document)) {
+        return Err("the file has several documents, and one of them has no line that begins with `kind:`".to_owned());
     }
     let mut assets: Vec<Asset> = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
@@ -30,7 +34,7 @@ pub(super) fn split(asset: Asset, text: &str) -> Result<Vec<Asset>, String> {
             name: part_name,
             component: kind.kind.clone(),
             kind: Some(kind.clone()),
-            part: Some(Part { kind, namespace, name }),
+            part: Some(Part { index, kind, namespace, name }),
             ..asset.clone()
         });
     }
@@ -51,6 +55,11 @@ fn documents(text: &str) -> Vec<&str> {
     }
     documents.push(&text[start..]);
     documents
+}
+
+/// Whether there is anything beside comments and lines of template code.
+fn has_content(document: &str) -> bool {
+    document.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#') && !line.starts_with("{{"))
 }
 
 fn has_kind(document: &str) -> bool {

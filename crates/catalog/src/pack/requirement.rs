@@ -14,6 +14,7 @@ pub(crate) fn name(text: &str) -> Option<(String, String)> {
     let mut lines = text.lines().skip_while(|line| line.trim_end() != "metadata:").skip(1);
     let (mut name, mut namespace) = (None, String::new());
     for line in lines.by_ref().take_while(|line| line.starts_with("  ") || line.trim().is_empty()) {
+        let line = line.split(" #").next().unwrap_or(line);
         let plain = |key: &str| Some(line.strip_prefix(key)?.trim().trim_matches(['"', '\'']).to_owned());
         name = name.or_else(|| plain("  name:"));
         namespace = plain("  namespace:").unwrap_or(namespace);

@@ -7,6 +7,7 @@ use crate::cluster::node::Node;
 use crate::cluster::pool::Pool;
 use crate::cluster::query::{Answer, Query};
 use crate::cluster::topology::{Infrastructure, Topology};
+use crate::pack::asset::Asset;
 use crate::pack::catalog::Catalog;
 use crate::pack::test_pack::{files, loaded, of_template, of_template_and, sample};
 use change::Kind;
@@ -250,15 +251,17 @@ fn a_kubelet_config_of_somebody_else_is_found_by_the_pools_that_it_selects() {
         |name: &str| Pool { name: name.into(), labels: [("pool".into(), name.into())].into(), ..Pool::default() };
     let list = Query::List { api_version: "machineconfiguration.openshift.io/v1".into(), kind: "KubeletConfig".into() };
     let with = |configs: Value| Facts {
-        pools: vec![pool("master"), pool("worker"), pool("infra")],
+        pools: vec![pool("master"), pool("arbiter"), pool("worker"), pool("infra")],
         ..knowing(&[(list.clone(), Answer::Found(configs))])
     };
-    let of = |role: &str| format!("{{{{ foreignKubeletConfig \"{role}\" | quote }}}}");
+    let of = |role: &str| format!("{{{{ foreignKubeletConfig \"{role}\" \"mine\" | quote }}}}");
     let ours = config("ours", "worker", "virt-platform-autopilot");
     let facts = with(json!([ours, config("b", "infra", "x"), config("a", "infra", "x"), config("m", "master", "x")]));
     check(&of("worker"), &facts, &expect![[r#""a""#]]);
     check(&of("master"), &facts, &expect![[r#""m""#]]);
-    check(&of("worker"), &with(json!([ours, config("m", "master", "x")])), &expect![[r#""""#]]);
+    let elsewhere =
+        json!([ours, config("m", "master", "x"), config("n", "arbiter", "x"), config("mine", "worker", "x")]);
+    check(&of("worker"), &with(elsewhere), &expect![[r#""""#]]);
     let without_selector = json!([{"metadata": {"name": "n"}, "spec": {}}]);
     check(&of("worker"), &with(without_selector), &expect![[r#""""#]]);
     check(
@@ -312,6 +315,9 @@ fn a_file_with_several_documents_is_one_asset_for_each() {
     assert_eq!(all(&hosted), ["1", "2", "3"]);
     for asset in &catalog.assets {
         assert_eq!((asset.entry(), catalog.features_of(asset).count()), ("a", 1));
+    }
+    assert!(catalog.assets.is_sorted_by_key(Asset::order), "they are applied in the order of the file");
+    for asset in &catalog.assets {
         assert_eq!(catalog.plain_key(asset).map(|key| key.namespace).as_deref(), Some("n"));
         assert_eq!(Some(&asset.component), asset.kind.as_ref().map(|kind| &kind.kind));
     }

@@ -380,3 +380,15 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
         assert_eq!(after, before, "after {name}");
     }
 }
+
+#[test]
+fn the_object_of_an_asset_that_is_switched_off_is_known() {
+    let catalog = catalogue();
+    for shape in SHAPES {
+        let facts = facts(&catalog, "hco.kubevirt.io/v1", &BTreeMap::new(), "BareMetal", shape);
+        for asset in &catalog.assets {
+            let is_rendered = matches!(render(&catalog, asset, &facts), Rendered::Object(_));
+            assert!(is_rendered || catalog.plain_key(asset).is_some(), "{} could not be pruned", asset.name);
+        }
+    }
+}

@@ -62,6 +62,10 @@ fn every_document_of_a_file_has_a_literal_kind_and_name_of_its_own() {
     "#]]
     .assert_eq(&faults(&format!("{one}---\n{computed}")));
     expect![[r#"
+        active/metadata.yaml:2: the file has several documents, and one of them has no line that begins with `kind:`
+    "#]]
+    .assert_eq(&faults(&format!("{one}---\n{}---\n{{apiVersion: v1, kind: Y}}\n", document("two # why"))));
+    expect![[r#"
         active/metadata.yaml:2: the file has two documents for X one
     "#]]
     .assert_eq(&faults(&format!("{one}---\n{one}---\n{one}")));

@@ -14,8 +14,10 @@ const MONITORING: &str = "monitoring.coreos.com/v1";
 
 /// The API version of KubeletConfigs.
 const MACHINE_CONFIGURATION: &str = "machineconfiguration.openshift.io/v1";
-/// The pool whose nodes have the role of the control plane; all others inherit the configuration of workers.
+/// The pool of the control plane.
 const MASTER: &str = "master";
+/// Pools that do not inherit the configuration of workers.
+const CONTROL_PLANE: [&str; 2] = [MASTER, "arbiter"];
 
 /// The query of a function call with these arguments; `None` if the function makes no query.
 pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
@@ -37,7 +39,7 @@ pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
         ("storageProfileRWXClass", []) => {
             Some(Query::List { api_version: "cdi.kubevirt.io/v1beta1".to_owned(), kind: "StorageProfile".to_owned() })
         }
-        ("foreignKubeletConfig", [_]) => {
+        ("foreignKubeletConfig", [_, _]) => {
             Some(Query::List { api_version: MACHINE_CONFIGURATION.to_owned(), kind: "KubeletConfig".to_owned() })
         }
         _ => None,
@@ -168,7 +170,8 @@ pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Re
     Ok(Value::text(names.first().copied().unwrap_or("")))
 }
 
-/// `foreignKubeletConfig`: the first KubeletConfig by name that is not ours and selects a pool of this role; `""` if there is none.
+/// `foreignKubeletConfig`: the first KubeletConfig by name that is not ours, has not this name and selects a pool of this role; `""` if
+/// there is none.
 pub fn foreign_kubelet_config(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let texts = texts(arguments)?;
     let found = answer(context, "foreignKubeletConfig", &texts)?;
@@ -177,11 +180,15 @@ pub fn foreign_kubelet_config(context: &RenderContext<'_>, arguments: &[Value]) 
         let (api_version, kind) = (MACHINE_CONFIGURATION.to_owned(), "MachineConfigPool".to_owned());
         return Err(Stop::Held(Query::List { api_version, kind }));
     }
-    let is_of_role = |pool: &&Pool| (pool.name == MASTER) == (texts[0] == MASTER);
+    let is_of_role = |pool: &&Pool| match texts[0] {
+        MASTER => pool.name == MASTER,
+        _ => !CONTROL_PLANE.contains(&pool.name.as_str()),
+    };
     let pools: Vec<&Pool> = context.facts.pools.iter().filter(is_of_role).collect();
     let is_foreign = |config: &&Json| {
         let (label, value) = api::MANAGED_BY;
-        config["metadata"]["labels"][label].as_str() != Some(value)
+        let metadata = &config["metadata"];
+        metadata["labels"][label].as_str() != Some(value) && metadata["name"].as_str() != Some(texts[1])
     };
     let selects = |config: &&Json| {
         let selector: Selector =

@@ -81,7 +81,7 @@ pub static ALL: &[Function] = &[
     of("fail", 1, Some(1), verdict::fail),
     of("first", 1, Some(1), list::first),
     of("floor", 1, Some(1), number::floor),
-    of("foreignKubeletConfig", 1, Some(1), lookup::foreign_kubelet_config),
+    of("foreignKubeletConfig", 2, Some(2), lookup::foreign_kubelet_config),
     of("fromJson", 1, Some(1), json::from_json),
     of("fromYaml", 1, Some(1), json::from_yaml),
     of("ge", 2, Some(2), go::ge),
