@@ -166,9 +166,7 @@ pub struct DesiredObject {
 /// Renders every asset in scope from what is known; `last` are the last rules that could be read.
 pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Rules>) -> Evaluation {
     let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
-    let mut known: BTreeSet<&str> =
-        catalog.assets.iter().flat_map(|asset| [asset.name.as_str(), asset.entry()]).collect();
-    known.extend(catalog.assets.iter().filter_map(|asset| asset.group.as_deref()));
+    let mut known: BTreeSet<&str> = catalog.assets.iter().flat_map(Asset::names).collect();
     known.extend(catalog.features.iter().map(|feature| feature.name.as_str()));
     let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in).with_features(&catalog.features);
     let exclusions = Exclusions::read(annotation(api::annotation::DISABLED_RESOURCES));
@@ -188,9 +186,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
             AssetResult::Excluded(Exclusion::Unclear(unclear.clone()))
         } else if rules.scope == Scope::Off {
             AssetResult::Excluded(Exclusion::Off)
-        } else if !rules.scope.includes(&asset.name, Some(asset.entry()))
-            && !rules.scope.includes(asset.entry(), asset.group.as_deref())
-        {
+        } else if !rules.scope.includes(asset.names()) {
             unwanted(catalog, asset, facts, Cause::NotNamed, Exclusion::NotNamed)
         } else {
             evaluate_asset(catalog, asset, facts, &rules.exclusions, rules.scope.is_explicit())

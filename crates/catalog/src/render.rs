@@ -2,12 +2,13 @@
 
 use crate::cluster::facts::Facts;
 use crate::cluster::query::Query;
-use crate::pack::asset::{Asset, Part};
+use crate::pack::asset::Asset;
 use crate::pack::catalog::Catalog;
 use crate::pack::load::is_template;
 use crate::template::budget::RenderBudget;
 use crate::template::{Parsed, RenderContext, Stop, Value as Item, functions, names, run};
 use crate::yaml;
+use change::Key;
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -57,7 +58,7 @@ pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
             None => return Rendered::Broken(format!("{path}: the pack has no such file")),
         }
     };
-    match object(&text, asset.part.as_ref()) {
+    match object(&text, asset.document.as_ref().map(|document| &document.key)) {
         Ok(Some(object)) => Rendered::Object(object),
         Ok(None) => Rendered::Empty,
         Err(reason) => Rendered::Broken(format!("{path}: {reason}")),
@@ -82,18 +83,17 @@ fn needs(asked: Query, parsed: &Parsed, asset: &Asset, facts: &Facts) -> Vec<Que
 }
 
 /// The one object of a text, or the one that an asset stands for; `None` if there is none.
-fn object(text: &str, part: Option<&Part>) -> Result<Option<Value>, String> {
+fn object(text: &str, of: Option<&Key>) -> Result<Option<Value>, String> {
     let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
         Some(line) => format!("line {line} of its output: {}", fault.message),
         None => format!("its output: {}", fault.message),
     })?;
     documents.retain(|document| !document.is_null());
-    if let Some(part) = part {
-        let is_part = |document: &Value| {
-            document.pointer("/metadata/name").and_then(Value::as_str) == Some(part.name.as_str())
-                && document["kind"].as_str() == Some(part.kind.kind.as_str())
+    if let Some(key) = of {
+        let is_of = |document: &Value| {
+            Key::of(document).is_some_and(|other| (other.kind, other.name) == (key.kind.clone(), key.name.clone()))
         };
-        documents.retain(is_part);
+        documents.retain(is_of);
     }
     let object = match documents.len() {
         0 => return Ok(None),

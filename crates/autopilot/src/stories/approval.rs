@@ -101,6 +101,21 @@ fn a_deletion_waits() {
 }
 
 #[test]
+fn an_approved_deletion_is_not_made_once_the_asset_is_asked_for_again_with_a_mistake() {
+    let mut bed = requested_kernel();
+    bed.advance(HOUR * 8);
+    bed.annotate(HCO, "maintenance-window=Sat 01:00-05:00 UTC");
+    bed.annotate(HCO, "enable-kernel-");
+    bed.settle();
+    bed.approve(KERNEL);
+    bed.settle();
+    bed.annotate(HCO, "enable-kernel=ture");
+    bed.advance(HOUR * 24 * 7);
+    assert!(bed.stored(KERNEL).is_some(), "a typing error is no opt-out");
+    assert_eq!(bed.restarts_of("w0"), 1, "for the creation");
+}
+
+#[test]
 fn the_approval_of_a_creation_does_not_approve_the_deletion() {
     let mut bed = requested_kernel();
     assert!(!bed.value(HCO, "/metadata/annotations")["platform.kubevirt.io/approved"].is_null());

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 fn asset(install: Install, conditions: Vec<Condition>) -> Asset {
     Asset {
         name: "a".into(),
-        part: None,
+        document: None,
         group: None,
         gate_crd: None,
         kind: None,

@@ -200,10 +200,10 @@ impl ClusterState {
 
     /// Updates the facts; returns whether a fact changed that an asset can depend on.
     pub fn update(&self, facts: &mut Facts) -> bool {
-        let of_pools = |pools: &mut dyn Iterator<Item = &Pool>| -> Vec<(String, Labels)> {
-            pools.map(|pool| (pool.name.clone(), pool.labels.clone())).collect()
-        };
-        let are_pools_changed = of_pools(&mut facts.pools.iter()) != of_pools(&mut self.pools.values());
+        fn labels(pool: &Pool) -> (&String, &Labels) {
+            (&pool.name, &pool.labels)
+        }
+        let are_pools_changed = facts.pools.iter().map(labels).ne(self.pools.values().map(labels));
         let is_version_changed = facts.cluster_version != self.cluster_version;
         facts.pools = self.pools.values().cloned().collect();
         facts.cluster_version.clone_from(&self.cluster_version);

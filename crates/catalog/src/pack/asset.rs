@@ -2,20 +2,20 @@
 
 use crate::pack::condition::Condition;
 use crate::pack::notes::Notes;
-use change::{Impact, Kind};
+use change::{Impact, Key, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// More documents than a file has.
-const PARTS: i64 = 1000;
+const DOCUMENTS: i64 = 1000;
 
 /// An entry of the catalogue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asset {
     /// The name, unique in the pack. An object of a file with several is named like `exporter/DaemonSet`.
     pub name: String,
-    /// Which of several objects of its file it is; `None` if the file has one.
-    pub part: Option<Part>,
+    /// Which of several documents of its file it is; `None` if the file has one.
+    pub document: Option<DocumentInFile>,
     /// The group that enables and disables it.
     pub group: Option<String>,
     /// A CRD that must be installed in addition to that of its own kind.
@@ -46,21 +46,18 @@ pub struct Asset {
     pub notes: Notes,
 }
 
-/// One of several objects of a file.
+/// One of several documents of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct DocumentInFile {
     /// Its place in the file.
     pub index: usize,
-    /// Its kind.
-    pub kind: Kind,
-    /// Its namespace, if the file states it literally; else empty.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+    /// Its object; the namespace is as the file states it, and may be template code.
+    pub key: Key,
 }
 
 /// Whether an asset applies by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Install {
     /// It applies unless a condition is not met.
     Always,
@@ -95,13 +92,18 @@ pub struct Read {
 impl Asset {
     /// Its place in the order of writes: that of its entry, and of its document in the file.
     pub fn order(&self) -> i64 {
-        let index = self.part.as_ref().map_or(0, |part| part.index);
-        self.reconcile_order.saturating_mul(PARTS).saturating_add(i64::try_from(index).unwrap_or(PARTS - 1))
+        let index = self.document.as_ref().map_or(0, |document| document.index);
+        self.reconcile_order.saturating_mul(DOCUMENTS).saturating_add(i64::try_from(index).unwrap_or(DOCUMENTS - 1))
     }
 
     /// The name by which the catalogue and users refer to it: that of all objects of its file.
     pub fn entry(&self) -> &str {
         self.name.split_once('/').map_or(self.name.as_str(), |(entry, _)| entry)
+    }
+
+    /// All names that select it: its own, that of its entry and that of its group.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        [self.name.as_str(), self.entry()].into_iter().chain(self.group.as_deref())
     }
 
     /// Whether one of its conditions is set by a user; if such an asset applies, a user has requested it.

@@ -74,15 +74,18 @@ impl Catalog {
 
     /// The key of an asset's object, if the file states it literally, or with parameters of the asset.
     pub fn plain_key(&self, asset: &Asset) -> Option<Key> {
-        if let Some(part) = &asset.part {
-            let (namespace, name) = (part.namespace.clone(), part.name.clone());
-            return (!namespace.contains("{{")).then(|| Key { kind: part.kind.clone(), namespace, name });
-        }
-        let text = std::str::from_utf8(self.files.get(&asset.path)?).ok()?;
-        let with_parameter =
-            |text: String, (key, value): (&String, &String)| text.replace(&format!("{{{{ .Params.{key} }}}}"), value);
-        let text = asset.template_params.iter().fold(text.to_owned(), with_parameter);
-        let (namespace, name) = requirement::name(&text)?;
-        (!namespace.contains("{{")).then(|| asset.kind.clone()).flatten().map(|kind| Key { kind, namespace, name })
+        let key = match &asset.document {
+            Some(document) => document.key.clone(),
+            None => {
+                let text = std::str::from_utf8(self.files.get(&asset.path)?).ok()?.to_owned();
+                let with_parameter = |text: String, (key, value): (&String, &String)| {
+                    text.replace(&format!("{{{{ .Params.{key} }}}}"), value)
+                };
+                let text = asset.template_params.iter().fold(text, with_parameter);
+                let (namespace, name) = requirement::name(&text)?;
+                Key { kind: asset.kind.clone()?, namespace, name }
+            }
+        };
+        Some(key).filter(|key| !key.namespace.contains("{{"))
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::pack::asset::Asset;
 use crate::pack::notes::Notes;
+use serde::Serialize;
 
 /// The maturity of a feature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Maturity {
     /// Generally available.
     Ga,

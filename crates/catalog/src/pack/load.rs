@@ -5,11 +5,11 @@ use crate::cluster::topology::BOOLEANS;
 use crate::pack::asset::{Asset, Install, Prune, Read};
 use crate::pack::catalog::Catalog;
 use crate::pack::condition::Condition;
+use crate::pack::documents;
 use crate::pack::fault::Fault;
 use crate::pack::feature::{Feature, Framework, Maturity};
 use crate::pack::files::Files;
 use crate::pack::notes::Notes;
-use crate::pack::parts;
 use crate::pack::requirement::requirement;
 use crate::pack::strict::{Entries, StrictReader, nearest};
 use crate::pack::tombstone;
@@ -158,7 +158,7 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
             strict.fault(node.line, format!("the name `{}` must have no slash", asset.name));
         }
         let text = catalog.files.get(&asset.path).and_then(|content| std::str::from_utf8(content).ok());
-        match parts::split(asset, text.unwrap_or_default()) {
+        match documents::split(asset, text.unwrap_or_default()) {
             Ok(assets) => catalog.assets.extend(assets),
             Err(why) => strict.fault(node.line, why),
         }
@@ -239,7 +239,7 @@ fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> 
         reads: entries.get("reads").map(|_| read_reads(&entries, strict)),
         prune: prune.unwrap_or_default(),
         notes: read_notes(&entries, "docs", strict),
-        part: None,
+        document: None,
     };
     // An asset without a name cannot be referred to; its fault is already recorded.
     (!asset.name.is_empty()).then_some(asset)

@@ -3,12 +3,12 @@
 pub mod asset;
 pub mod catalog;
 pub mod condition;
+mod documents;
 pub mod fault;
 pub mod feature;
 pub mod files;
 pub(crate) mod load;
 pub mod notes;
-mod parts;
 mod requirement;
 pub mod source;
 mod strict;

@@ -13,10 +13,10 @@ pub struct Summary<'a> {
     pub name: &'a str,
     /// What it provides, in one sentence.
     pub description: &'a str,
-    /// The maturity: `GA`, `TP` or `DP`.
-    pub maturity: &'static str,
-    /// `always` or `opt-in`.
-    pub install: &'static str,
+    /// The maturity.
+    pub maturity: Maturity,
+    /// Whether it is on by default.
+    pub install: Install,
     /// What switches it on, if it is not on by itself.
     pub opt_in: String,
     /// What it requires.
@@ -38,8 +38,8 @@ fn summary<'a>(catalog: &'a Catalog, feature: &'a Feature, maturity: Maturity) -
     Summary {
         name: &feature.name,
         description: &feature.description,
-        maturity: maturity.short(),
-        install: if is_opt_in { "opt-in" } else { "always" },
+        maturity,
+        install: if is_opt_in { Install::OptIn } else { Install::Always },
         opt_in: feature.opt_in.clone().unwrap_or_else(|| opt_in(catalog, feature)),
         requires: &feature.requires,
         recommended: &feature.recommended,
@@ -82,7 +82,7 @@ fn opt_in(catalog: &Catalog, feature: &Feature) -> String {
 }
 
 impl Maturity {
-    /// Its two letters.
+    /// Its abbreviation.
     pub fn short(self) -> &'static str {
         match self {
             Maturity::Ga => "GA",
@@ -121,17 +121,19 @@ features:
         let catalog = loaded(files(&[("active/metadata.yaml", metadata), ("active/a.yaml", "kind: X\n")]));
         let all = summaries(&catalog);
         let row = |summary: &Summary<'_>| {
-            format!("{} {} {} [{}]", summary.name, summary.maturity, summary.install, summary.opt_in)
+            format!("{} {:?} {:?} [{}]", summary.name, summary.maturity, summary.install, summary.opt_in)
         };
         assert_eq!(
             all.iter().map(row).collect::<Vec<_>>(),
             [
-                "basic GA always []",
-                "yet GA opt-in [enable-b: true]",
-                "z TP opt-in [enable-z: true]",
-                "later DP opt-in [enable-b: true, feature gate C, x, KubeVirt feature gate K]",
+                "basic Ga Always []",
+                "yet Ga OptIn [enable-b: true]",
+                "z Tp OptIn [enable-z: true]",
+                "later Dp OptIn [enable-b: true, feature gate C, x, KubeVirt feature gate K]",
             ]
         );
+        let listed = serde_json::to_value(&all[1]).unwrap();
+        assert_eq!((&listed["maturity"], &listed["install"]), (&"GA".into(), &"opt-in".into()));
         let later = &all[3];
         assert_eq!(
             (later.description, later.requires, later.recommended),

@@ -151,7 +151,7 @@ impl Walk {
 
     fn is_long(&self, value: &Value, place: Place) -> bool {
         let room = LINE.saturating_sub(self.path.chars().count());
-        !place.is_hidden(value) && room.checked_sub(place.shown_length(value, room)).is_none()
+        !place.is_hidden(value) && place.shown_length(value, room) > room
     }
 
     /// Whether the place is a label or annotation that we write beside what is wanted.

@@ -42,8 +42,8 @@ fn list(all: &[Summary<'_>]) -> String {
     let rows: Vec<[String; 4]> = all
         .iter()
         .map(|summary| {
-            let switch = if summary.install == "always" { "on" } else { summary.opt_in.as_str() };
-            [summary.name.into(), summary.maturity.into(), summary.description.into(), switch.to_owned()]
+            let switch = if summary.install == Install::Always { "on" } else { summary.opt_in.as_str() };
+            [summary.name.into(), summary.maturity.short().into(), summary.description.into(), switch.to_owned()]
         })
         .collect();
     let table = table::table(["FEATURE", "MATURITY", "WHAT IT DOES", "SWITCH"], &rows);
@@ -70,9 +70,8 @@ fn explain(catalog: &Catalog, feature: &Feature, summary: &Summary<'_>) -> Strin
             text.push_str(&format!("{name:<10} {value}\n"));
         }
     };
-    let maturity = [Maturity::Ga, Maturity::Tp, Maturity::Dp].into_iter().find(|one| one.short() == summary.maturity);
-    line("maturity", maturity.map_or("", Maturity::long));
-    line("install", if summary.install == "always" { "on by itself" } else { "only when it is switched on" });
+    line("maturity", summary.maturity.long());
+    line("install", if summary.install == Install::Always { "on by default" } else { "only when it is switched on" });
     line("switch", &summary.opt_in);
     line("requires", &feature.requires.join(", "));
     line("recommends", &feature.recommended.join(", "));

@@ -2,7 +2,7 @@
 
 use crate::commands::virtpilot;
 use crate::operator::{NAMESPACE, Running, playground_of};
-use catalog::{Answer, Applicability, Asset, Catalog, Condition, Facts, Files, Query, Rendered, applies, render};
+use catalog::{Answer, Asset, Catalog, Condition, Facts, Files, Query, Rendered, Resolved, render, resolve};
 use futures::{StreamExt, stream};
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
@@ -29,7 +29,6 @@ const SHAPES: [(&str, i64, i64); 6] = [
     ("SingleReplica", 1, 0),
     ("External", 0, 3),
 ];
-const ROUNDS: usize = 8;
 
 fn catalogue() -> Catalog {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets");
@@ -145,25 +144,11 @@ impl Cluster {
     }
 
     fn render(&self, catalog: &Catalog, asset: &Asset, facts: &Facts) -> Option<Value> {
-        let mut facts = facts.clone();
-        for _ in 0..ROUNDS {
-            let needed = match applies(asset, &facts) {
-                Applicability::Applies => match render(catalog, asset, &facts) {
-                    Rendered::Object(object) => return Some(object),
-                    Rendered::Empty | Rendered::NotApplicable(_) => return None,
-                    Rendered::Needs(queries) => queries,
-                    other => panic!("{}: {other:?}", asset.name),
-                },
-                Applicability::Not(_) | Applicability::NotAskedFor(_) => return None,
-                Applicability::Needs(queries) => queries,
-                other => panic!("{}: {other:?}", asset.name),
-            };
-            for query in needed {
-                let answer = self.answer(&query);
-                facts.answers.insert(query, answer);
-            }
+        match resolve(catalog, asset, facts, |query| self.answer(query)) {
+            Resolved::Object(object) => Some(object),
+            Resolved::None(_) => None,
+            Resolved::Broken(why) => panic!("{}: {why}", asset.name),
         }
-        panic!("{} asks for more and more", asset.name);
     }
 }
 

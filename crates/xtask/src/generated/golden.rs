@@ -7,13 +7,11 @@ mod clusters;
 use super::{File, role};
 use crate::workspace::Workspace;
 use anyhow::bail;
-use catalog::{Applicability, Asset, Catalog, Facts, Need, Rendered, applies, render};
+use catalog::{Asset, Catalog, Resolved, resolve};
 use clusters::Cluster;
 use std::collections::BTreeMap;
 
 const FOLDER: &str = "crates/catalog/tests-data/golden";
-/// Templates that keep asking for more are broken.
-const ROUNDS: usize = 8;
 
 pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let catalog = role::catalog(workspace, "assets/")?;
@@ -50,30 +48,9 @@ pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
 
 /// The object of an asset on a cluster as YAML, or why there is none.
 fn outcome(catalog: &Catalog, asset: &Asset, cluster: &Cluster) -> anyhow::Result<Result<String, String>> {
-    let mut facts: Facts = cluster.facts.clone();
-    if let Some(need) = Need::all_of(asset).find(|need| facts.absent.contains(need)) {
-        return Ok(Err(need.why()));
+    match resolve(catalog, asset, &cluster.facts, |query| cluster.answer(query)) {
+        Resolved::Object(object) => Ok(Ok(catalog::yaml_text(&object))),
+        Resolved::None(why) => Ok(Err(why)),
+        Resolved::Broken(why) => bail!("asset {} on {}: {why}", asset.name, cluster.name),
     }
-    for _ in 0..ROUNDS {
-        let needed = match applies(asset, &facts) {
-            Applicability::Applies => match render(catalog, asset, &facts) {
-                Rendered::Object(object) => return Ok(Ok(catalog::yaml_text(&object))),
-                Rendered::Empty => return Ok(Err("its template renders nothing".to_owned())),
-                Rendered::NotApplicable(why) => return Ok(Err(why)),
-                Rendered::Needs(queries) => queries,
-                Rendered::Held(query) => bail!("asset {} on {}: {query} is unknown", asset.name, cluster.name),
-                Rendered::Broken(why) => bail!("asset {} on {}: {why}", asset.name, cluster.name),
-            },
-            Applicability::Not(unmet) | Applicability::NotAskedFor(unmet) => return Ok(Err(unmet.to_string())),
-            Applicability::Missing(need) => return Ok(Err(need.why())),
-            Applicability::Needs(queries) => queries,
-            Applicability::Held(query) => bail!("asset {} on {}: {query} is unknown", asset.name, cluster.name),
-            Applicability::Broken(why) => bail!("asset {} on {}: {why}", asset.name, cluster.name),
-        };
-        for query in needed {
-            let answer = cluster.answer(&query);
-            facts.answers.insert(query, answer);
-        }
-    }
-    bail!("asset {} asks for more and more on {}", asset.name, cluster.name)
 }

@@ -10,8 +10,8 @@ mod json;
 mod list;
 mod lookup;
 mod number;
+mod stop;
 mod text;
-mod verdict;
 
 pub use convert::{parse_float, parse_int};
 pub use lookup::{allowed, query};
@@ -78,7 +78,7 @@ pub static ALL: &[Function] = &[
     of("div", 2, Some(2), number::div),
     of("empty", 1, Some(1), convert::empty),
     of("eq", 2, None, go::eq),
-    of("fail", 1, Some(1), verdict::fail),
+    of("fail", 1, Some(1), stop::fail),
     of("first", 1, Some(1), list::first),
     of("floor", 1, Some(1), number::floor),
     of("foreignKubeletConfig", 2, Some(2), lookup::foreign_kubelet_config),
@@ -117,7 +117,7 @@ pub static ALL: &[Function] = &[
     of("nindent", 2, Some(2), text::nindent),
     of("nospace", 1, Some(1), text::nospace),
     of("not", 1, Some(1), go::not),
-    of("notApplicable", 1, Some(1), verdict::not_applicable),
+    of("notApplicable", 1, Some(1), stop::not_applicable),
     of("objectExists", 3, Some(3), lookup::object_exists),
     of("omit", 1, None, dict::omit),
     of("or", 1, None, go::and_or),

@@ -1,7 +1,8 @@
 //! Splits an asset whose file has several documents into one asset for each object.
 
-use crate::pack::asset::{Asset, Part};
+use crate::pack::asset::{Asset, DocumentInFile};
 use crate::pack::requirement;
+use change::Key;
 
 /// One asset for each object of its file, in the order of the file. The error says what the file has to state.
 pub(super) fn split(asset: Asset, text: &str) -> Result<Vec<Asset>, String> {
@@ -23,18 +24,18 @@ pub(super) fn split(asset: Asset, text: &str) -> Result<Vec<Asset>, String> {
             ));
         };
         let is_taken = |taken: &str| assets.iter().any(|other| other.name == taken);
-        let mut part_name = format!("{}/{}", asset.name, kind.kind);
-        if is_taken(&part_name) {
-            part_name = format!("{}/{}/{name}", asset.name, kind.kind);
+        let mut asset_name = format!("{}/{}", asset.name, kind.kind);
+        if is_taken(&asset_name) {
+            asset_name = format!("{}/{}/{name}", asset.name, kind.kind);
         }
-        if is_taken(&part_name) {
+        if is_taken(&asset_name) {
             return Err(format!("the file has two documents for {} {name}", kind.kind));
         }
         assets.push(Asset {
-            name: part_name,
+            name: asset_name,
             component: kind.kind.clone(),
             kind: Some(kind.clone()),
-            part: Some(Part { index, kind, namespace, name }),
+            document: Some(DocumentInFile { index, key: Key { kind, namespace, name } }),
             ..asset.clone()
         });
     }
