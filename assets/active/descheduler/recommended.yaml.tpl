@@ -12,6 +12,26 @@
 {{- if not $profile }}
 {{- notApplicable "the installed descheduler operator has no profile that live-migrates virtual machines; update it to 5.1 or later" }}
 {{- end }}
+{{- $profiles := list $profile }}
+{{- $live := lookup "operator.openshift.io/v1" "KubeDescheduler" $namespace "cluster" }}
+{{- $isOurs := eq (dig "metadata" "labels" "platform.kubevirt.io/managed-by" "" $live) "virt-platform-autopilot" }}
+{{- $others := list }}
+{{- range dig "spec" "profiles" (list) $live }}
+{{- if not (hasSuffix "KubeVirtRelieveAndMigrate" .) }}{{ $others = append $others . }}{{ end }}
+{{- end }}
+{{- if and $others (not $isOurs) }}
+{{- notApplicable (printf "KubeDescheduler cluster is somebody else's and has the profiles %s, which this would replace; to have it managed, remove them from it" (join ", " $others)) }}
+{{- end }}
+{{- if and (ne $profile "LongLifecycle") (not $isOurs) (ne (dig "platform.kubevirt.io/psi-enabled" "" .HCO.GetAnnotations | trim | lower) "true") }}
+{{- $pool := ternary "master" "worker" (eq .Topology.WorkerCount 0) }}
+{{- $psi := printf "99-openshift-machineconfig-%s-psi-karg" $pool }}
+{{- if .Topology.IsHCP }}
+{{- notApplicable "the descheduler judges nodes by pressure (PSI): turn it on through the NodePool (kernel argument psi=1), then set the annotation platform.kubevirt.io/psi-enabled of the HyperConverged to true" }}
+{{- else if not (poolRuns $pool $psi) }}
+{{- /* Without it, the descheduler operator stops a descheduler that works. */}}
+{{- notApplicable (printf "the descheduler judges nodes by pressure (PSI), and the nodes of pool %s do not run the MachineConfig %s yet; if they have PSI without it, set the annotation platform.kubevirt.io/psi-enabled of the HyperConverged to true" $pool $psi) }}
+{{- end }}
+{{- end }}
 {{- /* Customizations of the chosen profile. */}}
 {{- $custom := dict }}
 {{- if eq $profile "LongLifecycle" }}
@@ -20,9 +40,13 @@
 {{- notApplicable "the installed descheduler operator does not wait for live migrations (it has no devEnableEvictionsInBackground); update it to 5.1 or later" }}
 {{- end }}
 {{- $custom = set $custom "devEnableEvictionsInBackground" true }}
+{{- /* The pods of virtual machines have local storage and claims, and are left alone otherwise. */}}
+{{- $profiles = list "LongLifecycle" "EvictPodsWithPVC" "EvictPodsWithLocalStorage" }}
 {{- else }}
 {{- /* Compare nodes with the average of the cluster, not with fixed percentages. */}}
-{{- if crdHasEnum $crd "spec.profileCustomizations.devDeviationThresholds" "AsymmetricLow" }}
+{{- /* The operator refuses it together with fixed percentages. */}}
+{{- $fixed := dig "spec" "profileCustomizations" "devLowNodeUtilizationThresholds" "" $live }}
+{{- if and (not $fixed) (crdHasEnum $crd "spec.profileCustomizations.devDeviationThresholds" "AsymmetricLow") }}
 {{- $custom = set $custom "devDeviationThresholds" "AsymmetricLow" }}
 {{- end }}
 {{- /* Keep the scheduler from moving virtual machines back to busy nodes. */}}
@@ -44,7 +68,7 @@
 {{- $limits = dig "spec" "liveMigrationConfig" (dict) .HCO.Object }}
 {{- end }}
 {{- $total := dig "parallelMigrationsPerCluster" 5 $limits | toInt }}
-{{- $node := dig "parallelOutboundMigrationsPerNode" 2 $limits | toInt }}
+{{- $node := dig "parallelOutboundMigrationsPerNode" 1 $limits | toInt }}
 apiVersion: operator.openshift.io/v1
 kind: KubeDescheduler
 metadata:
@@ -56,7 +80,9 @@ spec:
   mode: Automatic
   deschedulingIntervalSeconds: 60
   profiles:
-    - {{ $profile }}
+{{- range $profiles }}
+    - {{ . }}
+{{- end }}
 {{- if $custom }}
   profileCustomizations:
 {{ toYaml $custom | indent 4 }}

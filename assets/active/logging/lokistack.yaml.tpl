@@ -1,10 +1,10 @@
 # The store of logs. The namespace openshift-logging and the Secret logging-loki-storage, with the access to an object store, must exist.
-{{- $nodes := .Topology.TotalNodeCount }}
-{{- /* By the documented volume per day: 100 GB for 1x.extra-small, 500 GB for 1x.small, 2 TB for 1x.medium, at 10 GB per node. */}}
-{{- $size := "1x.medium" }}
-{{- if le $nodes 50 }}{{ $size = "1x.small" }}{{ end }}
-{{- if le $nodes 10 }}{{ $size = "1x.extra-small" }}{{ end }}
-{{- if and (le $nodes 3) (not .Topology.IsHCP) (crdHasEnum "lokistacks.loki.grafana.com" "spec.size" "1x.pico") }}{{ $size = "1x.pico" }}{{ end }}
+{{- /* Not by the number of nodes: an autoscaler would resize every component of the store again and again. */}}
+{{- $size := dig "platform.kubevirt.io/logging-size" "" .HCO.GetAnnotations | trim | default "1x.extra-small" }}
+{{- $sizes := crdEnum "lokistacks.loki.grafana.com" "spec.size" }}
+{{- if and $sizes (not (has $size $sizes)) }}
+{{- fail (printf "annotation platform.kubevirt.io/logging-size of the HyperConverged: write one of %s" (join ", " $sizes)) }}
+{{- end }}
 {{- /* The storage classes that the installer creates on clouds. Elsewhere the administrator names one. */}}
 {{- $class := dig .Topology.CloudProvider "" (dict "AWS" "gp3-csi" "Azure" "managed-csi" "GCP" "standard-csi" "VSphere" "thin-csi" "OpenStack" "standard-csi") }}
 {{- $class = dig "platform.kubevirt.io/logging-storage-class" "" .HCO.GetAnnotations | trim | default $class }}

@@ -22,6 +22,11 @@ spec:
     matchExpressions:
       - key: node-role.kubernetes.io/worker
         operator: Exists
+{{- if not .Topology.IsCompact }}
+      # One health check should not select both workers and the control plane.
+      - key: node-role.kubernetes.io/control-plane
+        operator: DoesNotExist
+{{- end }}
   unhealthyConditions:
     - type: Ready
       status: "False"

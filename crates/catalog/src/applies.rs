@@ -73,10 +73,13 @@ enum Met {
 /// assets that otherwise apply report a missing kind.
 pub fn applies(asset: &Asset, facts: &Facts) -> Applicability {
     match conditions_met(asset, facts) {
-        Applicability::Applies => match Need::all_of(asset).find(|need| facts.absent.contains(need)) {
-            Some(need) => Applicability::Missing(need),
-            None => Applicability::Applies,
-        },
+        Applicability::Applies => {
+            // Hosted control planes never serve these; the template says what to do instead.
+            let is_elsewhere =
+                |need: &Need| facts.topology.is_hcp && need.labels().group == "machineconfiguration.openshift.io";
+            let is_missing = |need: &Need| facts.absent.contains(need) && !is_elsewhere(need);
+            Need::all_of(asset).find(is_missing).map_or(Applicability::Applies, Applicability::Missing)
+        }
         other => other,
     }
 }

@@ -32,14 +32,22 @@ impl Hardware {
     /// The hardware of one node. A resource with a capacity of zero is not a device.
     pub(crate) fn of(node: &NodeDescription) -> Hardware {
         let has_label = |label: &str| node.labels.contains_key(&format!("{FEATURE}/{label}"));
+        // Node Feature Discovery names devices by class and vendor: `pci-0302_10de.present`.
+        let has_device = |bus: &str| {
+            let features = node.labels.keys().filter_map(|key| key.strip_prefix(FEATURE)?.strip_prefix('/'));
+            features.filter_map(|feature| feature.strip_prefix(bus)).any(|device| device.ends_with(".present"))
+        };
         let mut resources = node.capacity.iter().filter(|(_, amount)| !is_zero(amount)).map(|(name, _)| name.as_str());
         let gpu_present = resources.clone().any(|resource| GPUS.contains(&resource));
         Hardware {
-            pci_devices_present: has_label("pci-present") || resources.any(|resource| !ORDINARY.contains(&resource)),
-            numa_nodes_present: has_label("cpu-hardware_multithreading")
+            pci_devices_present: has_label("pci-present")
+                || has_device("pci-")
+                || resources.any(|resource| !ORDINARY.contains(&resource)),
+            numa_nodes_present: has_label("memory-numa")
+                || has_label("cpu-hardware_multithreading")
                 || node.annotations.contains_key("kubevirt.io/topology-manager-policy"),
             vfio_capable: node.labels.get(&format!("{FEATURE}/iommu-enabled")).is_some_and(|value| value == "true"),
-            usb_devices_present: has_label("usb-present"),
+            usb_devices_present: has_label("usb-present") || has_device("usb-"),
             gpu_present,
         }
     }
@@ -92,11 +100,15 @@ mod tests {
         let label = |key: &str, value: &str| {
             NodeDescription::with(&[(&format!("feature.node.kubernetes.io/{key}"), value)], &[], &["cpu"])
         };
-        let cases: [(NodeDescription, &[&str]); 7] = [
+        let cases: [(NodeDescription, &[&str]); 11] = [
             (label("pci-present", ""), &["pciDevicesPresent"]),
             (NodeDescription::with(&[], &[], &["devices.kubevirt.io/kvm"]), &["pciDevicesPresent"]),
             (label("cpu-hardware_multithreading", "true"), &["numaNodesPresent"]),
             (NodeDescription::with(&[], &[("kubevirt.io/topology-manager-policy", "x")], &[]), &["numaNodesPresent"]),
+            (label("pci-0302_10de.present", "true"), &["pciDevicesPresent"]),
+            (label("usb-ff_1050_0407.present", "true"), &["usbDevicesPresent"]),
+            (label("pci-0302_10de.sriov.capable", "true"), &[]),
+            (label("memory-numa", "true"), &["numaNodesPresent"]),
             (label("iommu-enabled", "true"), &["vfioCapable"]),
             (label("iommu-enabled", "false"), &[]),
             (NodeDescription::with(&[], &[], &["nvidia.com/gpu"]), &["pciDevicesPresent", "gpuPresent"]),

@@ -55,6 +55,11 @@ impl Pool {
         self.machine_config_selector.matches(labels)
     }
 
+    /// The names of the MachineConfigs that all its machines run, if they run what they should.
+    pub fn running(&self) -> Option<&[String]> {
+        (self.wanted_configuration == self.running_configuration).then_some(self.sources.as_slice())
+    }
+
     /// How many of this number of machines are unavailable at a time, at most: a percentage is rounded down, and it is at least one.
     pub fn at_a_time(&self, machines: usize) -> usize {
         let text = self.max_unavailable.as_deref().unwrap_or("1");

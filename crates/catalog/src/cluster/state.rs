@@ -200,10 +200,10 @@ impl ClusterState {
 
     /// Updates the facts; returns whether a fact changed that an asset can depend on.
     pub fn update(&self, facts: &mut Facts) -> bool {
-        fn labels(pool: &Pool) -> (&String, &Labels) {
-            (&pool.name, &pool.labels)
+        fn known(pool: &Pool) -> (&String, &Labels, Option<&[String]>) {
+            (&pool.name, &pool.labels, pool.running())
         }
-        let are_pools_changed = facts.pools.iter().map(labels).ne(self.pools.values().map(labels));
+        let are_pools_changed = facts.pools.iter().map(known).ne(self.pools.values().map(known));
         let is_version_changed = facts.cluster_version != self.cluster_version;
         facts.pools = self.pools.values().cloned().collect();
         facts.cluster_version.clone_from(&self.cluster_version);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn assets_depend_on_versions_and_on_the_labels_of_pools_but_not_on_their_status() {
+    fn assets_depend_on_versions_and_on_what_pools_run_but_not_on_the_rest_of_their_status() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"},
             {"type": "Updated", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
@@ -382,8 +382,11 @@ mod tests {
         later["status"]["updatedMachineCount"] = json!(2);
         put(&mut state, "MachineConfigPool", &later);
         assert!(!state.update(&mut facts));
+        later["status"]["configuration"]["name"] = json!("rendered-2");
+        put(&mut state, "MachineConfigPool", &later);
+        assert!(state.update(&mut facts), "all machines run other MachineConfigs");
         put(&mut state, "MachineConfigPool", &pool);
-        assert!(!state.update(&mut facts));
+        assert!(state.update(&mut facts) && !state.update(&mut facts));
         let expected = Pool {
             degraded_because: String::new(),
             sources: vec!["00-worker".into(), "ours".into()],

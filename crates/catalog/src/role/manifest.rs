@@ -1,8 +1,8 @@
 //! The YAML of a role.
 
-use super::Granted;
+use super::{Granted, LookedUp};
 use api::{LEASE, STATE};
-use change::{Key, Kind, backup};
+use change::{Key, backup};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the operator reads besides its managed objects: (group, resources, verbs).
@@ -19,7 +19,7 @@ const READS: [(&str, &str, &str); 8] = [
 ];
 
 /// The manifests.
-pub(super) fn text(objects: &[Granted], reads: &BTreeSet<Kind>, namespace: &str) -> String {
+pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &str) -> String {
     // By kind, then by verbs.
     let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
     for granted in objects {
@@ -32,20 +32,11 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<Kind>, namespace: &str)
         "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n---\n\
          apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\nrules:\n"
     );
-    for (group, resources, verbs) in READS {
+    for ((group, verbs), resources) in &unnamed(kinds.keys(), reads) {
+        let resources = resources.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         text.push_str(&format!("  - apiGroups: [\"{group}\"]\n    resources: [{resources}]\n    verbs: [{verbs}]\n"));
     }
-    for kind in reads {
-        text.push_str(&format!(
-            "  - apiGroups: [\"{}\"]\n    resources: [{}]\n    verbs: [get, list, watch]\n",
-            kind.group,
-            plural(&kind.kind)
-        ));
-    }
     for ((group, resource), by_verbs) in &kinds {
-        text.push_str(&format!(
-            "  - apiGroups: [\"{group}\"]\n    resources: [{resource}]\n    verbs: [list, watch]\n"
-        ));
         for (verbs, names) in by_verbs {
             let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
             text.push_str(&format!(
@@ -75,6 +66,30 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<Kind>, namespace: &str)
          roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {name}\n{subject}"
     ));
     text
+}
+
+/// The resources that the operator reads whatever their names are, by group and verbs.
+fn unnamed<'a>(
+    managed: impl Iterator<Item = &'a (String, String)>,
+    reads: &BTreeSet<LookedUp>,
+) -> BTreeMap<(String, String), BTreeSet<String>> {
+    let fixed = READS.iter().flat_map(|(group, resources, verbs)| {
+        resources.split(", ").map(move |resource| ((*group).to_owned(), resource.to_owned(), *verbs))
+    });
+    let looked_up = reads.iter().map(|LookedUp { kind, by_name }| {
+        (kind.group.clone(), plural(&kind.kind), if *by_name { "get, list, watch" } else { "list, watch" })
+    });
+    let managed = managed.map(|(group, resource)| (group.clone(), resource.clone(), "list, watch"));
+    let mut verbs_of: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
+    for (group, resource, verbs) in fixed.chain(looked_up).chain(managed) {
+        verbs_of.entry((group, resource)).or_default().extend(verbs.split(", "));
+    }
+    let mut rules: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    for ((group, resource), verbs) in verbs_of {
+        let verbs = verbs.into_iter().collect::<Vec<_>>().join(", ");
+        rules.entry((group, verbs)).or_default().insert(resource);
+    }
+    rules
 }
 
 /// The plural resource name of a kind, as its CRD spells it; some kinds are plural already.

@@ -22,14 +22,25 @@ struct Granted {
     may_delete: bool,
 }
 
+/// A kind whose objects a template looks up.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct LookedUp {
+    kind: Kind,
+    /// Whether it looks up single objects, and not all of them.
+    by_name: bool,
+}
+
 impl Granted {
     fn verbs(&self) -> &'static str {
-        let may_delete = self.may_delete && !api::NEVER_REMOVED.contains(&self.key.kind.kind.as_str());
-        match (self.is_tombstone, may_delete) {
-            (false, true) => "create, get, patch, delete",
-            (false, false) => "create, get, patch",
-            (true, true) => "get, patch, delete",
-            (true, false) => "get, patch",
+        let kind = self.key.kind.kind.as_str();
+        let may_delete = self.may_delete && !api::NEVER_REMOVED.contains(&kind);
+        // Without a HyperConverged there is nothing to reconcile.
+        let may_create = !self.is_tombstone && kind != api::hco::KIND;
+        match (may_create, may_delete) {
+            (true, true) => "create, get, patch, delete",
+            (true, false) => "create, get, patch",
+            (false, true) => "get, patch, delete",
+            (false, false) => "get, patch",
         }
     }
 }
@@ -52,7 +63,7 @@ pub fn role(catalog: &Catalog, namespace: &str) -> Result<String, Vec<String>> {
         objects.push(Granted { key, is_tombstone: true, may_delete: true });
     }
     problems.extend(objects.iter().filter_map(|granted| unsafe_grant(&granted.key.kind, &granted.key.name)));
-    problems.extend(reads.iter().filter_map(|kind| unsafe_grant(kind, "")));
+    problems.extend(reads.iter().filter_map(|read| unsafe_grant(&read.kind, "")));
     if problems.is_empty() { Ok(manifest::text(&objects, &reads, namespace)) } else { Err(problems) }
 }
 

@@ -1,5 +1,6 @@
 //! The object of an asset and the kinds that its template looks up, found without a cluster.
 
+use super::LookedUp;
 use crate::cluster::facts::Facts;
 use crate::cluster::hardware::Hardware;
 use crate::cluster::query::{Answer, Query};
@@ -16,11 +17,12 @@ const ROUNDS: usize = 8;
 
 /// The key of an asset's object, rendered for a cluster in which all conditions of the asset hold. Also collects the kinds that
 /// the template queries. A name that depends on anything else cannot be granted by name.
-pub(super) fn key(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) -> Result<Key, String> {
-    reads.extend(asset.reads.iter().flatten().map(|read| Kind::new(&read.api_version, &read.kind)));
+pub(super) fn key(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<LookedUp>) -> Result<Key, String> {
+    let declared = asset.reads.iter().flatten();
+    reads.extend(declared.map(|read| looked_up(&read.api_version, &read.kind, read.name.is_some())));
     let mut leaves = asset.conditions.iter().flat_map(Condition::leaves);
     if leaves.any(|condition| matches!(condition, Condition::KubevirtFeatureGate { .. })) {
-        reads.insert(Kind::new("kubevirt.io/v1", "KubeVirt"));
+        reads.insert(looked_up("kubevirt.io/v1", "KubeVirt", false));
     }
     let key = match rendered(catalog, asset, assume(asset, "image", "true"), reads)? {
         Some(key) => key,
@@ -44,12 +46,16 @@ pub(super) fn key(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<Kind>) 
     }
 }
 
+fn looked_up(api_version: &str, kind: &str, by_name: bool) -> LookedUp {
+    LookedUp { kind: Kind::new(api_version, kind), by_name }
+}
+
 /// The key of the object that an asset renders from these facts, if it renders any; queries find nothing.
 fn rendered(
     catalog: &Catalog,
     asset: &Asset,
     mut facts: Facts,
-    reads: &mut BTreeSet<Kind>,
+    reads: &mut BTreeSet<LookedUp>,
 ) -> Result<Option<Key>, String> {
     for _ in 0..ROUNDS {
         match render(catalog, asset, &facts) {
@@ -58,9 +64,11 @@ fn rendered(
             }
             Rendered::Needs(queries) => {
                 for query in queries {
-                    if let Query::Object { api_version, kind, .. } | Query::List { api_version, kind } = &query {
-                        reads.insert(Kind::new(api_version, kind));
-                    }
+                    reads.extend(match &query {
+                        Query::Object { api_version, kind, .. } => Some(looked_up(api_version, kind, true)),
+                        Query::List { api_version, kind } => Some(looked_up(api_version, kind, false)),
+                        Query::Crd { .. } => None,
+                    });
                     facts.answers.insert(query, Answer::Absent);
                 }
             }

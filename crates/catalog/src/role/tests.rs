@@ -1,7 +1,7 @@
 //! What a role grants, and what it never grants.
 
 use super::manifest::{plural, text};
-use super::{Granted, role};
+use super::{Granted, LookedUp, role};
 use crate::pack::catalog::Catalog;
 use crate::pack::test_pack::files;
 use change::{Key, Kind};
@@ -84,14 +84,19 @@ fn the_role_grants_writes_by_name_and_nothing_that_escalates() {
         granted("Service", "kept", false, false),
         granted("Service", "former", true, true),
         granted("Namespace", "home", false, true),
+        granted("HyperConverged", "hco", false, true),
     ];
-    let role = text(&objects, &BTreeSet::from([Kind::new("v1", "ConfigMap")]), "home");
+    let looked_up = |kind: &str, by_name: bool| LookedUp { kind: Kind::new("v1", kind), by_name };
+    let role = text(&objects, &BTreeSet::from([looked_up("ConfigMap", true), looked_up("Pod", false)]), "home");
     assert!(role.contains("    resources: [configmaps]\n    verbs: [get, list, watch]\n"), "{role}");
+    let listed = "    resources: [hyperconvergeds, namespaces, nodes, pods, services]\n    verbs: [list, watch]\n";
+    assert!(role.contains(listed), "{role}");
     for (resource, name, verbs) in [
         ("services", "metrics", "create, get, patch, delete"),
         ("services", "kept", "create, get, patch"),
         ("services", "former", "get, patch, delete"),
         ("namespaces", "home", "create, get, patch"),
+        ("hyperconvergeds", "hco", "get, patch"),
     ] {
         let rule = format!("    resources: [{resource}]\n    resourceNames: [\"{name}\"]\n    verbs: [{verbs}]\n");
         assert!(role.contains(&rule), "{rule} is not in\n{role}");

@@ -13,17 +13,20 @@ const CASES: &str = include_str!("../../tests-data/functions.yaml");
 const ANSWERS: &str = include_str!("../../tests-data/functions.go.json");
 
 /// Functions that query the cluster or the pack, or end the render, which Go's templates do not have; the tests of `render` cover them.
-const OWN_FUNCTIONS: [&str; 10] = [
+const OWN_FUNCTIONS: [&str; 13] = [
     "crdEnum",
     "crdHasEnum",
     "crdHasField",
     "foreignKubeletConfig",
     "getConfigMapData",
+    "lookup",
     "notApplicable",
     "objectExists",
+    "poolRuns",
     "prometheusRuleHasRecordingRule",
     "readAsset",
     "storageProfileRWXClass",
+    "storageProfileRWXClasses",
 ];
 
 /// The output of a case, or `None` for an error.

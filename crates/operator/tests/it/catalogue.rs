@@ -1,7 +1,6 @@
-//! Our own catalogue on real API servers: every distinct object that it renders is accepted, and every feature can be switched on and off.
+//! Our own catalogue on real API servers: every distinct object that it renders is accepted.
 
-use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, Running, playground_of};
+use crate::operator::{NAMESPACE, playground_of};
 use catalog::{Answer, Asset, Catalog, Condition, Facts, Files, Query, Rendered, Resolved, render, resolve};
 use futures::{StreamExt, stream};
 use kube::api::{
@@ -14,14 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The role of the operator, and the roles that are installed together with an opt-in.
-const ROLES: [&str; 3] = [
+pub(crate) const ROLES: [&str; 3] = [
     include_str!("../../../../deploy/rbac/role.yaml"),
     include_str!("../../../../deploy/rbac/logging.yaml"),
     include_str!("../../../../deploy/rbac/kubevirt-metrics-exporter.yaml"),
 ];
 /// Platforms, control planes, masters and workers.
-const PLATFORMS: [&str; 8] = ["BareMetal", "AWS", "Azure", "GCP", "VSphere", "OpenStack", "None", ""];
-const SHAPES: [(&str, i64, i64); 6] = [
+pub(crate) const PLATFORMS: [&str; 8] = ["BareMetal", "AWS", "Azure", "GCP", "VSphere", "OpenStack", "None", ""];
+pub(crate) const SHAPES: [(&str, i64, i64); 6] = [
     ("HighlyAvailable", 3, 3),
     ("HighlyAvailable", 3, 9),
     ("HighlyAvailable", 3, 60),
@@ -30,7 +29,7 @@ const SHAPES: [(&str, i64, i64); 6] = [
     ("External", 0, 3),
 ];
 
-fn catalogue() -> Catalog {
+pub(crate) fn catalogue() -> Catalog {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets");
     let (mut files, mut folders) = (BTreeMap::new(), vec![root.clone()]);
     while let Some(folder) = folders.pop() {
@@ -48,7 +47,7 @@ fn catalogue() -> Catalog {
 }
 
 /// The annotations that the conditions of the catalogue ask for.
-fn switches(catalog: &Catalog) -> BTreeMap<String, String> {
+pub(crate) fn switches(catalog: &Catalog) -> BTreeMap<String, String> {
     let conditions = catalog.assets.iter().flat_map(|asset| &asset.conditions).flat_map(Condition::leaves);
     let annotation = |condition: &Condition| match condition {
         Condition::Annotation { key, value } => Some((key.clone(), value.clone().unwrap_or_else(|| "true".into()))),
@@ -58,7 +57,7 @@ fn switches(catalog: &Catalog) -> BTreeMap<String, String> {
 }
 
 /// What users set: nothing, everything, or everything and settings beside it; a health check has one remediation.
-fn settings(catalog: &Catalog) -> Vec<BTreeMap<String, String>> {
+pub(crate) fn settings(catalog: &Catalog) -> Vec<BTreeMap<String, String>> {
     let key = |name: &str| format!("{}{name}", api::annotation::PREFIX);
     let mut fencing = switches(catalog);
     fencing.remove(&key("enable-self-node-remediation"));
@@ -74,7 +73,7 @@ fn settings(catalog: &Catalog) -> Vec<BTreeMap<String, String>> {
     vec![BTreeMap::new(), fencing, restarting]
 }
 
-fn facts(
+pub(crate) fn facts(
     catalog: &Catalog,
     api_version: &str,
     annotations: &BTreeMap<String, String>,
@@ -87,7 +86,10 @@ fn facts(
         Condition::Image { key } => Some((key.clone(), json!(format!("registry.example/{key}:1")))),
         _ => None,
     });
-    let pool = |name: &str| json!({"name": name, "labels": {format!("pools.operator.machineconfiguration.openshift.io/{name}"): ""}});
+    let pool = |name: &str| {
+        let labels = json!({format!("pools.operator.machineconfiguration.openshift.io/{name}"): ""});
+        json!({"name": name, "labels": labels, "sources": [format!("99-openshift-machineconfig-{name}-psi-karg")]})
+    };
     let devices = json!({"usbHostDevices": [{"resourceName": "example.com/stick", "selectors": [{"vendor": "46f4", "product": "0001"}]}]});
     let facts = json!({
         "hco": {"apiVersion": api_version, "kind": api::hco::KIND, "spec": {"virtualization": {"permittedHostDevices": devices}},
@@ -105,15 +107,15 @@ fn facts(
 }
 
 /// What a cluster answers: its own CRDs, a shared storage class, with and without the rules of the descheduler.
-struct Cluster {
+pub(crate) struct Cluster {
     crds: BTreeMap<String, Value>,
     /// Of kinds that have a CRD.
-    plurals: BTreeMap<String, String>,
+    pub(crate) plurals: BTreeMap<String, String>,
     has_rules: bool,
 }
 
 impl Cluster {
-    async fn of(playground: &Playground) -> Cluster {
+    pub(crate) async fn of(playground: &Playground) -> Cluster {
         let api = objects(playground, "apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
         let list = api.list(&ListParams::default()).await.unwrap();
         let plural = |crd: &DynamicObject| {
@@ -143,7 +145,7 @@ impl Cluster {
         }
     }
 
-    fn render(&self, catalog: &Catalog, asset: &Asset, facts: &Facts) -> Option<Value> {
+    pub(crate) fn render(&self, catalog: &Catalog, asset: &Asset, facts: &Facts) -> Option<Value> {
         match resolve(catalog, asset, facts, |query| self.answer(query)) {
             Resolved::Object(object) => Some(object),
             Resolved::None(_) => None,
@@ -152,7 +154,7 @@ impl Cluster {
     }
 }
 
-async fn create_namespaces(playground: &Playground, objects: impl Iterator<Item = &Value>) {
+pub(crate) async fn create_namespaces(playground: &Playground, objects: impl Iterator<Item = &Value>) {
     let api = deployment::objects(playground, "v1", "Namespace", None);
     let names: BTreeSet<&str> = objects.filter_map(|object| object["metadata"]["namespace"].as_str()).collect();
     for name in names {
@@ -268,101 +270,6 @@ fn no_two_assets_write_the_same_object() {
                 }
             }
         }
-    }
-}
-
-/// Every object with our label: kind, namespace and name.
-async fn managed(playground: &Playground, kinds: &BTreeSet<(String, String, String)>) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (api_version, kind, plural) in kinds {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        resource.plural.clone_from(plural);
-        let api: Api<DynamicObject> = Api::all_with(playground.client(), &resource);
-        let (label, value) = api::MANAGED_BY;
-        let list = api.list(&ListParams::default().labels(&format!("{label}={value}"))).await.unwrap();
-        for object in list.items {
-            let metadata = object.metadata;
-            found.insert(format!(
-                "{kind} {}/{}",
-                metadata.namespace.unwrap_or_default(),
-                metadata.name.unwrap_or_default()
-            ));
-        }
-    }
-    found
-}
-
-/// What is not as it should be, by `status`.
-fn pending(running: &Running) -> Vec<String> {
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets");
-    let output = virtpilot(Some(&running.playground.kubeconfig()), &["status", "--output=json", "--assets-dir", own]);
-    let lines: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
-    let is_done = |line: &&Value| {
-        let is_kept = line["why"].as_str().unwrap_or_default().contains("never deleted");
-        let done = ["in sync", "not wanted", "not applicable", "gone"];
-        is_kept || done.contains(&line["state"].as_str().unwrap_or_default())
-    };
-    let lines = lines.as_array().unwrap().iter().filter(|line| !is_done(line));
-    lines.map(|line| format!("{}: {} {}", line["asset"], line["state"], line["why"])).collect()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before() {
-    let catalog = catalogue();
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets");
-    let mut running = Running::on(Scene::preset("gpu").unwrap(), ROLES[0], &["--assets-dir", own]).await;
-    for role in &ROLES[1..] {
-        deployment::grant_for(&running.playground, role).await.unwrap_or_else(|error| panic!("{error}"));
-    }
-    let cluster = Cluster::of(&running.playground).await;
-    let kinds: BTreeSet<(String, String, String)> = catalog
-        .assets
-        .iter()
-        .filter_map(|asset| asset.kind.as_ref())
-        .map(|kind| {
-            let guess = ApiResource::from_gvk(&GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind)).plural;
-            let plural = cluster.plurals.get(&kind.kind).cloned().unwrap_or(guess);
-            (kind.api_version(), kind.kind.clone(), plural)
-        })
-        .collect();
-    let rendered: Vec<Value> = settings(&catalog)
-        .iter()
-        .flat_map(|annotations| {
-            let facts = facts(&catalog, "hco.kubevirt.io/v1", annotations, "BareMetal", SHAPES[1]);
-            catalog.assets.iter().filter_map(|asset| cluster.render(&catalog, asset, &facts)).collect::<Vec<_>>()
-        })
-        .filter(|object| object["metadata"]["namespace"] != "kubevirt-metrics-exporter")
-        .collect();
-    create_namespaces(&running.playground, rendered.iter()).await;
-    running.annotate_hco("approval", Some("none")).await;
-    running.annotate_hco("logging-storage-class", Some("fast")).await;
-    running.restart();
-    let settled = async |running: &Running, what: &str| {
-        let begun = std::time::Instant::now();
-        loop {
-            let pending = pending(running);
-            if pending.is_empty() {
-                return;
-            }
-            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{what}: {}", pending.join("\n"));
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        }
-    };
-    settled(&running, "with default settings").await;
-    let before = managed(&running.playground, &kinds).await;
-    assert!(before.len() > 8, "{before:?}");
-    // These are never deleted: a namespace may contain what others made, and a LokiStack holds logs.
-    let is_kept = |object: &String| object.starts_with("Namespace ") || object.starts_with("LokiStack ");
-    for (key, value) in switches(&catalog) {
-        let name = key.strip_prefix(api::annotation::PREFIX).unwrap();
-        running.annotate_hco(name, Some(&value)).await;
-        settled(&running, &format!("with {name}")).await;
-        running.annotate_hco(name, None).await;
-        settled(&running, &format!("without {name}")).await;
-        let mut after = managed(&running.playground, &kinds).await;
-        after.retain(|object| before.contains(object) || !is_kept(object));
-        assert_eq!(after, before, "after {name}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The commands and their output.
 
-use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually, quiet, with_pack};
+use crate::operator::{IMAGE, NAMESPACE, Process, Running, digest_in, eventually, quiet, with_pack};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) fn virtpilot(kubeconfig: Option<&Path>, arguments: &[&str]) -> Output
         Some(name) if takes_pack.contains(name) => with_pack(arguments),
         _ => arguments.to_vec(),
     };
-    command.args(arguments).stdin(Stdio::null()).env_remove("KUBECONFIG").env("HOME", "/missing");
+    command.args(arguments).stdin(Stdio::null()).env_remove("KUBECONFIG").env("HOME", "/missing").env(IMAGE.0, IMAGE.1);
     if let Some(kubeconfig) = kubeconfig {
         command.env("KUBECONFIG", kubeconfig);
     }

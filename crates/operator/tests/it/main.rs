@@ -37,4 +37,5 @@ mod rollback;
 mod scripts;
 mod secrets;
 mod status_failures;
+mod switches;
 mod upgrades;

@@ -25,6 +25,9 @@ pub(crate) const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs
 /// Its role.
 pub(crate) const SMALL_ROLE: &str = include_str!("../packs/small.role.yaml");
 
+/// The image of the exporter, as the operator's deployment names it.
+pub(crate) const IMAGE: (&str, &str) = ("RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "registry.example/exporter:1");
+
 /// Arguments that name a pack: the small one, unless they name another.
 pub(crate) fn with_pack<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let mut all = arguments.to_vec();
@@ -52,7 +55,7 @@ impl Process {
             .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig"])
             .arg(kubeconfig);
         command.args(with_pack(arguments)).env("LOG_LEVEL", "info").stdin(Stdio::null());
-        Process(command.spawn().unwrap())
+        Process(command.env("POD_NAME", "virt-platform-autopilot-0").env(IMAGE.0, IMAGE.1).spawn().unwrap())
     }
 
     /// Starts it with leader election as the pod of this name.

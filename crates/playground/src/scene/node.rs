@@ -36,9 +36,9 @@ fn node(name: &str, roles: &[&str], annotations: &Value, gpu: bool) -> Value {
     });
     if gpu {
         for (feature, value) in [
-            ("pci-present", "true"),
-            ("pci-10de.present", "true"),
-            ("iommu-enabled", "true"),
+            ("pci-0302_10de.present", "true"),
+            ("usb-ff_1050_0407.present", "true"),
+            ("memory-numa", "true"),
             ("cpu-hardware_multithreading", "true"),
         ] {
             labels.insert(format!("{FEATURE}{feature}"), json!(value));

@@ -99,7 +99,7 @@ async fn big_has_a_hundred_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gpu_nodes_report_their_devices() {
     let playground = start("gpu").await;
-    assert_eq!(nodes(&playground, "feature.node.kubernetes.io/iommu-enabled=true").await, 2);
+    assert_eq!(nodes(&playground, "feature.node.kubernetes.io/memory-numa=true").await, 2);
     let api: Api<Node> = Api::all(playground.client());
     let capacity = api.get("gpu-0").await.unwrap().status.unwrap().capacity.unwrap();
     assert_eq!(capacity["nvidia.com/gpu"].0, "2");

@@ -7,7 +7,7 @@ use crate::cluster::selector::Selector;
 use crate::pack::asset::Read;
 use crate::template::run::{RenderContext, Stop};
 use crate::template::value::Value;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 /// The API version of objects that `objectExists` queries.
 const MONITORING: &str = "monitoring.coreos.com/v1";
@@ -36,7 +36,8 @@ pub fn query(function: &str, texts: &[&str]) -> Option<Query> {
         ("prometheusRuleHasRecordingRule", [namespace, name, _]) => {
             Some(object(MONITORING, "PrometheusRule", namespace, name))
         }
-        ("storageProfileRWXClass", []) => {
+        ("lookup", [api_version, kind, namespace, name]) => Some(object(api_version, kind, namespace, name)),
+        ("storageProfileRWXClass" | "storageProfileRWXClasses", []) => {
             Some(Query::List { api_version: "cdi.kubevirt.io/v1beta1".to_owned(), kind: "StorageProfile".to_owned() })
         }
         ("foreignKubeletConfig", [_, _]) => {
@@ -156,8 +157,31 @@ pub fn has_recording_rule(context: &RenderContext<'_>, arguments: &[Value]) -> R
     Ok(Value::Bool(has_rule))
 }
 
+/// `lookup`: an object; an empty one if it is absent.
+pub fn lookup(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let found = answer(context, "lookup", &texts(arguments)?)?;
+    Ok(Value::from_json(found.unwrap_or(&json!({}))))
+}
+
+/// `poolRuns`: whether all machines of a pool run a MachineConfig of this name.
+pub fn pool_runs(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+    let (pool, machine_config) = (take(&arguments[0])?, take(&arguments[1])?);
+    let mut pools = context.facts.pools.iter().filter(|candidate| candidate.name == pool);
+    let runs = |pool: &Pool| pool.running().is_some_and(|names| names.iter().any(|name| name == machine_config));
+    Ok(Value::Bool(pools.any(runs)))
+}
+
 /// `storageProfileRWXClass`: the first storage class by name that supports shared file systems.
 pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::text(shared_classes(context)?.first().copied().unwrap_or("")))
+}
+
+/// `storageProfileRWXClasses`: all of them, by name.
+pub fn storage_profile_rwx_classes(context: &RenderContext<'_>, _: &[Value]) -> Result<Value, Stop> {
+    Ok(Value::texts(shared_classes(context)?))
+}
+
+fn shared_classes<'a>(context: &RenderContext<'a>) -> Result<Vec<&'a str>, Stop> {
     let found = answer(context, "storageProfileRWXClass", &[])?;
     let mut names: Vec<&str> = found
         .and_then(Json::as_array)
@@ -167,7 +191,7 @@ pub fn storage_profile_rwx_class(context: &RenderContext<'_>, _: &[Value]) -> Re
         .filter_map(|profile| profile.pointer("/metadata/name").and_then(Json::as_str))
         .collect();
     names.sort_unstable();
-    Ok(Value::text(names.first().copied().unwrap_or("")))
+    Ok(names)
 }
 
 /// `foreignKubeletConfig`: the first KubeletConfig by name that is not ours, has not this name and selects a pool of this role; `""` if

@@ -21,6 +21,7 @@ struct Shape {
     version: &'static str,
     descheduler: &'static str,
     has_gpu: bool,
+    has_psi: bool,
     has_openshift: bool,
     api_version: &'static str,
 }
@@ -34,6 +35,7 @@ const BARE_METAL: Shape = Shape {
     version: "4.20.4",
     descheduler: "5.3",
     has_gpu: false,
+    has_psi: true,
     has_openshift: true,
     api_version: "hco.kubevirt.io/v1",
 };
@@ -59,7 +61,7 @@ const SHAPES: [Shape; 8] = [
         api_version: "hco.kubevirt.io/v1beta1",
         ..BARE_METAL
     },
-    Shape { name: "gpu", workers: 60, has_gpu: true, ..BARE_METAL },
+    Shape { name: "gpu", workers: 60, has_gpu: true, has_psi: false, ..BARE_METAL },
     Shape {
         name: "plain-kubernetes",
         platform: "",
@@ -113,7 +115,7 @@ fn cluster(catalog: &Catalog, shape: &Shape) -> Cluster {
     facts.topology = topology(shape);
     facts.cluster_version = shape.version.to_owned();
     if shape.has_openshift && shape.control_plane != "External" {
-        facts.pools = ["master", "worker"].map(pool).into();
+        facts.pools = ["master", "worker"].map(|name| pool(name, shape.has_psi)).into();
     }
     let needs = catalog.assets.iter().flat_map(Need::all_of);
     facts.absent = needs.filter(|need| is_absent(need, shape)).collect();
@@ -141,9 +143,10 @@ fn topology(shape: &Shape) -> Topology {
     }
 }
 
-fn pool(name: &str) -> Pool {
+fn pool(name: &str, has_psi: bool) -> Pool {
     let label = format!("pools.operator.machineconfiguration.openshift.io/{name}");
-    Pool { name: name.to_owned(), labels: [(label, String::new())].into(), ..Pool::default() }
+    let sources = if has_psi { vec![format!("99-openshift-machineconfig-{name}-psi-karg")] } else { Vec::new() };
+    Pool { name: name.to_owned(), labels: [(label, String::new())].into(), sources, ..Pool::default() }
 }
 
 fn is_absent(need: &Need, shape: &Shape) -> bool {
