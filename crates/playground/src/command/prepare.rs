@@ -1,6 +1,7 @@
 //! `prepare`: fills the cache without starting a playground.
 
 use super::{EarlyExit, unless_interrupted};
+use playground::cache::Cache;
 use playground::tools::Tools;
 use playground::{Playground, Progress, promtool, shellcheck};
 use std::io::Write;
@@ -14,12 +15,12 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), EarlyExit> {
     let progress = Progress::detect();
-    let (cache, ..) = unless_interrupted(Playground::prepare(None, progress)).await?;
     if arguments.tests {
-        let tools = Tools::load()?;
+        let (tools, cache) = (Tools::load()?, Cache::open()?);
         unless_interrupted(shellcheck::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(promtool::ensure(&tools, &cache, progress)).await?;
     }
+    let (cache, ..) = unless_interrupted(Playground::prepare(None, progress)).await?;
     writeln!(std::io::stdout().lock(), "ready in {}", cache.folder().display())?;
     Ok(())
 }
