@@ -212,9 +212,9 @@ fn write(root: &Path, path: &str, text: &str, mode: u32) {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// Says something that is seen without `--nocapture`.
+/// Says something that is seen without `--nocapture`, unlike what macros print.
 fn say(text: &str) {
-    writeln!(std::io::stderr(), "{text}").unwrap();
+    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
 #[test]
