@@ -1,7 +1,7 @@
 # Start with `make demo` and `make test`. Both download and build what they need; later runs are fast.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench faults fuzz mutants rules needs
+.PHONY: help demo test lint bench faults fuzz mutants needs
 
 # Outside the clone, so that all clones on this machine share it.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -9,12 +9,11 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 
 help:
 	@echo 'make demo     start the playground and let the autopilot show what it does on it'
-	@echo 'make test     lint, tidy, unit and integration tests'
+	@echo 'make test     lint, tidy, unit and integration tests; alerts, dashboards, scripts and units of nodes'
 	@echo 'make lint     formatting, clippy and doc links alone'
 	@echo 'make bench    measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
 	@echo 'make faults   let everything go wrong between operator and server, one thing at a time, and plan for 50 random clusters (fifteen minutes)'
 	@echo 'make fuzz     try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
-	@echo 'make rules    test alerts, dashboards and operation rules (needs promtool, in PROMTOOL or on the PATH)'
 	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (half an hour; MUTANTS="--package change" for one crate)'
 
 demo: needs
@@ -39,16 +38,13 @@ fuzz: needs
 mutants: needs
 	@$(LOCKED) locked-mutants
 
-rules: needs
-	@$(LOCKED) locked-rules
-
 # Cargo does not distinguish two clones that share a target folder and would use the other's newer build. So only one clone at a
 # time uses it, and the workspace crates are rebuilt when the clone has changed; dependencies are kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
 
-.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants locked-rules
+.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -67,7 +63,7 @@ locked-lint: own
 	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --document-private-items --locked
 
 locked-test: locked-lint build
-	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare --tests
 	cargo test --workspace --locked
 
 locked-bench: own
@@ -82,12 +78,6 @@ locked-faults: build
 
 locked-fuzz: build
 	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'
-
-locked-rules: build
-	@command -v "$${PROMTOOL:-promtool}" >/dev/null || { echo 'error: promtool is not installed'; echo '  fix: install it (Debian: package prometheus), or set PROMTOOL to it'; exit 1; }
-	@for script in promtool dashboards operations; do \
-	  VIRTPILOT='$(CARGO_TARGET_DIR)/debug/virtpilot' sh "tools/observability/$$script.sh" || exit 1; \
-	done
 
 # Its version is part of the path, so that another one is built when it changes.
 CARGO_MUTANTS := 27.1.0

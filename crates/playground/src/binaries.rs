@@ -1,13 +1,12 @@
 //! The programs of the control plane, from `KUBEBUILDER_ASSETS`, from the cache or built from source.
 
 use crate::cache::{Cache, Key};
-use crate::files;
-use crate::go::{Go, OutputLine};
+use crate::go_build::GoBuild;
 use crate::progress::Progress;
 use crate::tools::{Tools, required_version};
 use crate::user_error::{self, UserError};
 use std::path::PathBuf;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 /// Part of the cache key; increase it when the build changes.
 const FORMAT_VERSION: &str = "1";
@@ -117,48 +116,18 @@ async fn build(
 ) -> Result<(), UserError> {
     let names = programs.iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
     let staging = cache.staging_folder("control-plane")?;
-    files::write(&staging.path().join("go.mod"), &tools.control_plane_mod)?;
-    files::write(&staging.path().join("go.sum"), &tools.control_plane_sum)?;
-    let go = Go::find(staging.path(), &format!("to build {names} (KUBEBUILDER_ASSETS does not have them)"))?;
-
-    let mut step = progress.step("Go modules of the control plane");
-    let mut fetched = 0;
-    go.run(&["mod", "download", "-x"], |line| {
-        if let OutputLine::Err(text) = line
-            && text.contains(".zip: 200")
-        {
-            fetched += 1;
-            step.update(format_args!("{fetched} downloaded"));
-        }
-    })
-    .await?;
-    step.done(format_args!("{fetched} downloaded"));
-
     let packages: Vec<&str> = programs.iter().map(|program| program.package).collect();
-    let mut total = 0;
-    go.run(&[&["list", "-deps"], &packages[..]].concat(), |_| total += 1).await?;
-
-    let mut step = progress.step("building the control plane");
-    step.message(format_args!("{names}; takes several minutes the first time"));
-    let output = staging.path().join("out");
-    std::fs::create_dir(&output).map_err(|error| user_error::io("create", &output, error))?;
-    let target = format!("{}/", output.display());
-    let flags = linker_flags(tools)?;
-    let command = ["build", "-v", "-trimpath", "-ldflags", &flags, "-o", &target];
-    let started = Instant::now();
-    let mut compiled = 0;
-    go.run(&[&command, &packages[..]].concat(), |line| {
-        if let OutputLine::Err(package) = line {
-            compiled += 1;
-            step.update(format_args!(
-                "{compiled} of at most {total} packages ({} s), {package}",
-                started.elapsed().as_secs()
-            ));
-        }
-    })
-    .await?;
-    step.done(format_args!("{compiled} packages compiled"));
-
+    let build = GoBuild {
+        title: "the control plane",
+        names: &names,
+        purpose: &format!("to build {names} (KUBEBUILDER_ASSETS does not have them)"),
+        go_mod: &tools.control_plane_mod,
+        go_sum: &tools.control_plane_sum,
+        packages: &packages,
+        tags: "",
+        linker_flags: &linker_flags(tools)?,
+    };
+    let output = build.run(staging.path(), progress).await?;
     for program in programs {
         let built = output.join(program.built_as);
         std::fs::rename(&built, staging.path().join(program.name))

@@ -22,7 +22,7 @@ enum Command {
     /// Start a playground and keep it running until Ctrl-C
     Up(command::up::Arguments),
     /// Build and fetch everything a playground needs without starting one
-    Prepare,
+    Prepare(command::prepare::Arguments),
     /// Count the API requests of a running playground, from its audit log
     Requests(command::requests::Arguments),
     /// List the third-party CRDs and their sources
@@ -84,7 +84,7 @@ fn run(command: Command) -> ExitCode {
         command::install_signal_handlers()?;
         match command {
             Command::Up(arguments) => command::up::run(arguments).await,
-            Command::Prepare => command::prepare::run().await,
+            Command::Prepare(arguments) => command::prepare::run(&arguments).await,
             Command::Requests(arguments) => command::requests::run(&arguments),
             Command::Crds => command::crds::run(),
             Command::Supervise { .. } | Command::Tether { .. } => Ok(()),

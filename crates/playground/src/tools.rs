@@ -1,4 +1,4 @@
-//! The pinned sources of the control plane and of the third-party CRDs, compiled in or read from a folder.
+//! The pinned sources of the control plane, of the third-party CRDs and of programs that tests run, compiled in or read from a folder.
 
 use crate::user_error::{self, UserError};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,12 @@ pub struct Tools {
     pub crds_sum: String,
     /// `crds/crds.toml`
     pub crds_table: String,
+    /// `promtool/go.mod`
+    pub promtool_mod: String,
+    /// `promtool/go.sum`
+    pub promtool_sum: String,
+    /// `shellcheck/requirements.txt`
+    pub shellcheck: String,
 }
 
 impl Tools {
@@ -29,6 +35,9 @@ impl Tools {
                 crds_mod: include_str!("../../../tools/crds/go.mod").to_owned(),
                 crds_sum: include_str!("../../../tools/crds/go.sum").to_owned(),
                 crds_table: include_str!("../../../tools/crds/crds.toml").to_owned(),
+                promtool_mod: include_str!("../../../tools/promtool/go.mod").to_owned(),
+                promtool_sum: include_str!("../../../tools/promtool/go.sum").to_owned(),
+                shellcheck: include_str!("../../../tools/shellcheck/requirements.txt").to_owned(),
             }),
         }
     }
@@ -44,6 +53,9 @@ impl Tools {
             crds_mod: read("crds/go.mod")?,
             crds_sum: read("crds/go.sum")?,
             crds_table: read("crds/crds.toml")?,
+            promtool_mod: read("promtool/go.mod")?,
+            promtool_sum: read("promtool/go.sum")?,
+            shellcheck: read("shellcheck/requirements.txt")?,
         })
     }
 }

@@ -11,6 +11,7 @@ use playground::{Playground, Scene};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// The role of the operator, and the roles that are installed together with an opt-in.
 pub(crate) const ROLES: [&str; 3] = [
@@ -152,6 +153,26 @@ impl Cluster {
             Resolved::Broken(why) => panic!("{}: {why}", asset.name),
         }
     }
+}
+
+/// The distinct objects of the catalogue on one cluster with everything switched on.
+static EVERYTHING: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let catalog = catalogue();
+    let cluster = Cluster { crds: BTreeMap::new(), plurals: BTreeMap::new(), has_rules: false };
+    let mut distinct = BTreeMap::new();
+    for annotations in &settings(&catalog)[1..] {
+        let facts = facts(&catalog, "hco.kubevirt.io/v1", annotations, "BareMetal", SHAPES[0]);
+        let objects = catalog.assets.iter().filter_map(|asset| cluster.render(&catalog, asset, &facts));
+        distinct.extend(objects.map(|object| (object.to_string(), object)));
+    }
+    distinct.into_values().collect()
+});
+
+/// All objects of a kind that the catalogue renders with everything switched on.
+pub(crate) fn all_of(kind: &str) -> Vec<Value> {
+    let objects: Vec<Value> = EVERYTHING.iter().filter(|object| object["kind"] == kind).cloned().collect();
+    assert!(!objects.is_empty(), "the catalogue renders no {kind}");
+    objects
 }
 
 pub(crate) async fn create_namespaces(playground: &Playground, objects: impl Iterator<Item = &Value>) {

