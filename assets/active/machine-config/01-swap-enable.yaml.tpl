@@ -1,12 +1,11 @@
 {{- if .Topology.IsHCP }}{{ notApplicable "hosted control planes take this through the NodePool: put it into a ConfigMap named in spec.config of the NodePool" }}{{ end -}}
-{{- if .Topology.IsCompact }}{{ notApplicable "every node is a control plane node, and those get no swap: their kubelet does not accept it, and etcd must not wait for a disk" }}{{ end -}}
+{{- if .Topology.IsCompact }}{{ notApplicable "every node is a control plane node, and those get no swap: etcd must not wait for a disk" }}{{ end -}}
 # Swap for virtual machines: turned on where the administrator has provided space for it, used by pods within their limits,
 # never by system services. Space is a partition with the GPT name OCPSWAP, or the file /var/tmp/ocpswap.file, or both, each
 # formatted with mkswap; nothing is ever formatted here. Nodes without that space run as before.
 #
 # Nothing here can keep the kubelet from starting: what comes before it is wanted, not required, and has a time limit, and
-# virt-swap-on turns swap on only where the kubelet accepts it. There is no variant for masters: their kubelet reads no drop-in
-# directory, so that it would refuse to start.
+# virt-swap-on turns swap on only where the kubelet accepts it. There is no variant for masters: etcd must not wait for a disk.
 apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
 metadata:

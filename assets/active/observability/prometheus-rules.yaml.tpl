@@ -34,7 +34,7 @@ spec:
           annotations:
             summary: {{ $alert.summary | quote }}
             description: {{ $alert.description | quote }}
-            runbook_url: {{ printf "%s/%s.md" $runbooks $alert.alert | quote }}
+            runbook: {{ printf "%s/%s.md" $runbooks $alert.alert | quote }}
       {{- end }}
       {{- end }}
   {{- end }}

@@ -146,6 +146,12 @@ put() {
     say "wrote $file"
 }
 
+# Without swap space this node is left as it is.
+if ! awk 'NR > 1 { found = 1 } END { exit !found }' "$ROOT/proc/swaps" 2>/dev/null; then
+    say "no swap space is in use; nothing to do"
+    exit 0
+fi
+
 swaps="$(swap_partitions) $(swap_files)"
 root=$(root_device)
 # The names are single words: this joins them with blanks.

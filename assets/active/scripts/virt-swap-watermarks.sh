@@ -156,6 +156,12 @@ END_OF_ZONES
     [ "$managed" -gt 0 ] || die "$ROOT/proc/zoneinfo names no managed page"
 }
 
+# Without swap space this node is left as it is.
+if ! awk 'NR > 1 { found = 1 } END { exit !found }' "$ROOT/proc/swaps" 2>/dev/null; then
+    say "no swap space is in use; nothing to do"
+    exit 0
+fi
+
 attempt=1
 until find_eviction; do
     [ "$attempt" -lt "$TRIES" ] || die "found no kubelet configuration after looking $attempt times; the watermarks stay as they are"

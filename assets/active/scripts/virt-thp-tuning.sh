@@ -1,7 +1,7 @@
 #!/bin/sh
 # Gives transparent huge pages to those who ask for them, and lets khugepaged keep up with the memory of this machine.
 #
-# QEMU asks for huge pages for the memory of its guest; other processes do not, and grow for no good when they get them anyway.
+# QEMU asks for huge pages for the memory of its guest; other processes do not, and only use more memory when they get them.
 # khugepaged collects small pages into huge ones in the background. By default it looks at 4096 pages every 10 s, which takes
 # more than a week for one terabyte; here it looks at 130000 pages every 1000 ms + 64000 ms divided by the memory in GiB.
 #

@@ -76,7 +76,7 @@ impl fmt::Display for Condition {
             Condition::Topology { field, value: false } => write!(f, "not {field}"),
             Condition::Any { of } => {
                 let texts: Vec<String> = of.iter().map(Condition::to_string).collect();
-                f.write_str(&texts.join(", or "))
+                write!(f, "({})", texts.join(", or "))
             }
             Condition::KubevirtFeatureGate { value } => write!(f, "KubeVirt has the feature gate {value}"),
         }

@@ -84,7 +84,7 @@ async fn every_alert_fires_when_it_should_and_only_then() {
     for alert in &alerts {
         let name = alert["alert"].as_str().unwrap();
         assert!(firing.contains(name), "no test in which {name} fires");
-        if let Some(runbook) = alert["annotations"]["runbook_url"].as_str() {
+        if let Some(runbook) = alert["annotations"]["runbook"].as_str() {
             assert!(silent.contains(name), "no test in which {name} does not fire");
             let file = Path::new(ROOT).join(format!("docs/runbooks/{name}.md"));
             assert!(runbook.ends_with(&format!("/{name}.md")) && file.is_file(), "{name} has no runbook: {runbook}");

@@ -95,7 +95,17 @@ share() { [ "$part" = 1 ] && echo $(($1 / 4)) || echo $(($1 - $1 / 4)); }
 machine() {
     mkdir -p "$T/proc/sys/vm" "$T/etc/kubernetes" "$T/etc/openshift/kubelet.conf.d" "$T/var/lib/kubelet"
     printf 'MemTotal:       %s kB\nMemFree:        1 kB\n' "$1" >"$T/proc/meminfo"
+    printf 'Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/sda5\tpartition\t8388604\t\t0\t\t100\n' >"$T/proc/swaps"
     echo untouched >"$(knob)"
+}
+
+without_swap_space_watermarks_stay() {
+    machine 65800000
+    printf 'Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n' >"$T/proc/swaps"
+    run virt-swap-watermarks
+    is "exit status" 0 "$status"
+    says 'no swap space is in use'
+    is knob untouched "$(content "$(knob)")"
 }
 
 # yaml_config LINE...: a kubelet configuration in the place where OpenShift has it.
@@ -772,6 +782,8 @@ mapped() {
     done
 }
 swap_on() { printf '%s\t%s\t\t8388604\t\t0\t\t100\n' "$1" "$2" >>"$T/proc/swaps"; }
+# Swap space without a disk.
+zram_swap() { block zram0 virtual/block 251:0; swap_on /dev/zram0 partition; }
 mounted() { printf '30 1 %s / %s rw,relatime shared:1 master:2 - %s %s rw\n' "$1" "$2" "$3" "$4" >>"$T/proc/self/mountinfo"; }
 drop_in() { content "$T/run/systemd/system/$1.slice.d/20-io-latency.conf"; }
 # targets DISK...: both drop-ins, to the byte, name exactly these disks, and nothing else was left there.
@@ -854,6 +866,7 @@ lvm_over_luks_over_partitions_of_two_disks() {
 
 root_on_lvm_over_multipath() {
     computer
+    zram_swap
     disk sda 8:0
     disk sdb 8:16
     mapped dm-0 253:0 sda sdb
@@ -915,6 +928,20 @@ a_swap_file_on_encrypted_lvm_in_a_place_with_a_blank() {
     targets /dev/nvme0n1 /dev/sda
 }
 
+without_swap_space_no_disk_gets_a_target() {
+    computer
+    disk sda 8:0
+    partition sda sda4 8:4
+    mounted 8:4 / xfs /dev/sda4
+    run virt-swap-io-latency
+    is "exit status" 0 "$status"
+    says 'no swap space is in use'
+    rm "$T/proc/swaps"
+    run virt-swap-io-latency
+    is "exit status without the file" 0 "$status"
+    is "files written" "" "$(find "$T/run" -type f)"
+}
+
 compressed_ram_and_loops_are_passed_over() {
     computer
     block zram0 virtual/block 251:0
@@ -954,6 +981,7 @@ an_unknown_swap_device_is_told_and_passed_over() {
 
 the_last_mount_of_root_counts() {
     computer
+    zram_swap
     disk sda 8:0
     partition sda sda4 8:4
     disk sdb 8:16
@@ -968,6 +996,7 @@ the_last_mount_of_root_counts() {
 
 root_as_an_overlay_is_found_through_sysroot() {
     computer
+    zram_swap
     disk nvme0n1 259:0
     partition nvme0n1 nvme0n1p4 259:4
     mounted 0:35 / overlay composefs
@@ -978,6 +1007,7 @@ root_as_an_overlay_is_found_through_sysroot() {
 
 root_with_a_number_of_its_own_is_found_by_its_source() {
     computer
+    zram_swap
     disk sda 8:0
     partition sda sda3 8:3
     mounted 0:33 / btrfs /dev/sda3

@@ -58,14 +58,35 @@ fn page(catalog: &Catalog, all: &[Summary<'_>]) -> String {
         line("opt out", &feature.notes.opt_out);
         let rows: Vec<[String; 4]> = summary::assets(catalog, feature).map(|asset| row(catalog, asset)).collect();
         text.push_str(&format!("\n{}", markdown_table(["asset", "kind", "what it does", "applies if"], &rows)));
+        for asset in summary::assets(catalog, feature) {
+            text.push_str(&notes(asset));
+        }
     }
     text
+}
+
+/// What an asset says about itself besides its row.
+fn notes(asset: &Asset) -> String {
+    let notes = &asset.notes;
+    let sources = notes.sources.join(", ");
+    let lines = [("why", &notes.why), ("source", &sources), ("verify", &notes.verify), ("opt out", &notes.opt_out)];
+    let lines: Vec<String> = lines
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("  - {name}: {value}\n"))
+        .collect();
+    if lines.is_empty() { String::new() } else { format!("\n- `{}`\n{}", asset.name, lines.concat()) }
 }
 
 fn row(catalog: &Catalog, asset: &Asset) -> [String; 4] {
     let conditions: Vec<String> = asset.conditions.iter().map(Condition::to_string).collect();
     let needs = asset.gate_crd.iter().map(|crd| format!("{crd} is served"));
     let conditions: Vec<String> = conditions.into_iter().chain(needs).collect();
-    let applies = if conditions.is_empty() { "always".to_owned() } else { conditions.join(", and ") };
+    let is_of_another_operator = asset.kind.as_ref().is_some_and(|kind| !kind.group.is_empty());
+    let applies = match conditions.as_slice() {
+        [] if is_of_another_operator => "the cluster serves this kind".to_owned(),
+        [] => "always".to_owned(),
+        some => some.join(", and "),
+    };
     [format!("`{}`", asset.name), asset.component.clone(), catalog.notes(asset).docs, applies]
 }
