@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 /// Whether pins may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(super) enum Mode {
     /// Only report.
     Verify,
     /// Move the pins of sources whose newest version loads.

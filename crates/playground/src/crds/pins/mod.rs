@@ -7,8 +7,6 @@ mod newest;
 mod replace;
 mod version;
 
-pub use decide::Mode;
-
 use super::modules::{LoadedModule, Modules};
 use super::table::{Module, Row, Sdist, Table, Written};
 use super::{sdist, written};
@@ -17,7 +15,7 @@ use crate::progress::{Progress, Step};
 use crate::tools::{Tools, required_version};
 use crate::user_error::{self, UserError};
 use accept::Judge;
-use decide::{Finding, Newest};
+use decide::{Finding, Mode, Newest};
 use replace::Change;
 use serde_json::Value;
 use std::path::Path;
@@ -35,7 +33,7 @@ pub struct Report {
 }
 
 /// A source with what was loaded from it.
-struct Source {
+struct Examined {
     finding: Finding,
     /// The CRDs of the pinned version.
     pinned: Vec<(Row, Value)>,
@@ -69,8 +67,8 @@ pub async fn update(folder: &Path, cache: &Cache, progress: Progress) -> Result<
     let (sources, judge) = examine(&tools, cache, progress).await?;
     let report = report(&sources, Mode::Update);
     if report.updated > 0 {
-        let is_moved = |source: &&Source| source.finding.moves_to(Mode::Update).is_some();
-        let is_kept = |source: &&Source| !is_moved(source) && source.finding.pinned_fault.is_none();
+        let is_moved = |source: &&Examined| source.finding.moves_to(Mode::Update).is_some();
+        let is_kept = |source: &&Examined| !is_moved(source) && source.finding.pinned_fault.is_none();
         let kept = sources.iter().filter(is_kept).flat_map(|source| &source.pinned);
         let moved = sources.iter().filter(is_moved).filter_map(|source| source.candidate.as_ref());
         judge.establish(kept.chain(moved.clone().flat_map(|candidate| &candidate.crds))).await?;
@@ -88,7 +86,7 @@ pub async fn update(folder: &Path, cache: &Cache, progress: Progress) -> Result<
     Ok(report)
 }
 
-fn report(sources: &[Source], mode: Mode) -> Report {
+fn report(sources: &[Examined], mode: Mode) -> Report {
     let findings = || sources.iter().map(|source| &source.finding);
     Report {
         lines: findings().map(|finding| finding.line(mode)).collect(),
@@ -98,7 +96,7 @@ fn report(sources: &[Source], mode: Mode) -> Report {
 }
 
 /// Loads every source at its pinned and at its newest version, and lets an API server judge the CRDs.
-async fn examine(tools: &Tools, cache: &Cache, progress: Progress) -> Result<(Vec<Source>, Judge), UserError> {
+async fn examine(tools: &Tools, cache: &Cache, progress: Progress) -> Result<(Vec<Examined>, Judge), UserError> {
     let table = Table::parse(&tools.crds_table)?;
     let mut step = progress.step("sources of third-party CRDs");
     let mut sources = Vec::new();
@@ -125,14 +123,14 @@ async fn examine(tools: &Tools, cache: &Cache, progress: Progress) -> Result<(Ve
     Ok((sources, judge))
 }
 
-async fn of_module(modules: &Modules, module: &Module) -> Source {
+async fn of_module(modules: &Modules, module: &Module) -> Examined {
     let mut finding = finding(&module.path, "?", Newest::Unversioned);
     let version = match modules.pinned(module) {
         Ok(version) => version,
         Err(error) => {
             finding.pinned_fault = Some(error.summary());
             finding.newest = Newest::Unknown { why: "no version is pinned".to_owned() };
-            return Source { finding, pinned: Vec::new(), candidate: None };
+            return Examined { finding, pinned: Vec::new(), candidate: None };
         }
     };
     version.clone_into(&mut finding.pinned);
@@ -147,10 +145,10 @@ async fn of_module(modules: &Modules, module: &Module) -> Source {
         }),
         _ => None,
     };
-    Source { finding, pinned: pinned.map(|loaded| loaded.crds).unwrap_or_default(), candidate }
+    Examined { finding, pinned: pinned.map(|loaded| loaded.crds).unwrap_or_default(), candidate }
 }
 
-async fn of_sdist(table: &Table, pinned: &Sdist, step: &mut Step) -> Result<Source, UserError> {
+async fn of_sdist(table: &Table, pinned: &Sdist, step: &mut Step) -> Result<Examined, UserError> {
     step.update(&pinned.package);
     let folder = TempDir::new().map_err(|error| user_error::io("create a folder in", &std::env::temp_dir(), error))?;
     let mut finding = finding(&pinned.package, &pinned.version, Newest::Pinned);
@@ -171,14 +169,14 @@ async fn of_sdist(table: &Table, pinned: &Sdist, step: &mut Step) -> Result<Sour
         }
         Err(error) => finding.newest = Newest::Unknown { why: error.summary() },
     }
-    Ok(Source { finding, pinned: crds, candidate })
+    Ok(Examined { finding, pinned: crds, candidate })
 }
 
-fn of_written(written: &Written, tools: &Tools) -> Source {
+fn of_written(written: &Written, tools: &Tools) -> Examined {
     let mut finding = finding(&written.file, "-", Newest::Unversioned);
     let loaded = record(written::load(written, tools), &mut finding.pinned_fault);
     let pinned = loaded.map(|crd| (written.row(), crd)).into_iter().collect();
-    Source { finding, pinned, candidate: None }
+    Examined { finding, pinned, candidate: None }
 }
 
 fn finding(source: &str, pinned: &str, newest: Newest) -> Finding {
