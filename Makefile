@@ -1,7 +1,7 @@
 # Start with `make demo` and `make test`. Both download and build what they need; later runs are fast.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench faults fuzz mutants needs
+.PHONY: help demo test lint bench faults fuzz mutants verify-crds update-crds needs
 
 # Outside the clone, so that all clones on this machine share it.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -14,6 +14,8 @@ help:
 	@echo 'make bench    measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
 	@echo 'make faults   let everything go wrong between operator and server, one thing at a time, and plan for 50 random clusters (fifteen minutes)'
 	@echo 'make fuzz     try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
+	@echo 'make verify-crds  report which pinned sources of third-party CRDs are stale or no longer load'
+	@echo 'make update-crds  move the pins to the newest versions that load'
 	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (half an hour; MUTANTS="--package change" for one crate)'
 
 demo: needs
@@ -38,13 +40,19 @@ fuzz: needs
 mutants: needs
 	@$(LOCKED) locked-mutants
 
+verify-crds: needs
+	@$(LOCKED) locked-verify-crds
+
+update-crds: needs
+	@$(LOCKED) locked-update-crds
+
 # Cargo does not distinguish two clones that share a target folder and would use the other's newer build. So only one clone at a
 # time uses it, and the workspace crates are rebuilt when the clone has changed; dependencies are kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
 
-.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants
+.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants locked-verify-crds locked-update-crds
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -78,6 +86,13 @@ locked-faults: build
 
 locked-fuzz: build
 	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'
+
+locked-verify-crds: build
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' crds verify --tools tools
+
+locked-update-crds: build
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' crds update --tools tools; code=$$?; \
+	  '$(CARGO_TARGET_DIR)/debug/xtask' gen && exit $$code
 
 # Its version is part of the path, so that another one is built when it changes.
 CARGO_MUTANTS := 27.1.0

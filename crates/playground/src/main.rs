@@ -25,8 +25,8 @@ enum Command {
     Prepare(command::prepare::Arguments),
     /// Count the API requests of a running playground, from its audit log
     Requests(command::requests::Arguments),
-    /// List the third-party CRDs and their sources
-    Crds,
+    /// List the third-party CRDs and their sources, check the sources, or move them to their newest versions
+    Crds(command::crds::Arguments),
     /// Run child processes and kill them when standard input closes
     #[command(hide = true)]
     Supervise {
@@ -86,7 +86,7 @@ fn run(command: Command) -> ExitCode {
             Command::Up(arguments) => command::up::run(arguments).await,
             Command::Prepare(arguments) => command::prepare::run(&arguments).await,
             Command::Requests(arguments) => command::requests::run(&arguments),
-            Command::Crds => command::crds::run(),
+            Command::Crds(arguments) => command::crds::run(arguments).await,
             Command::Supervise { .. } | Command::Tether { .. } => Ok(()),
         }
     });

@@ -1,4 +1,4 @@
-//! Runs pip for one pinned package and turns its errors into messages with a fix.
+//! Runs pip for one package and turns its errors into messages with a fix.
 
 use crate::files;
 use crate::go::which;
@@ -6,17 +6,17 @@ use crate::process::{Output, Start, run_to_end};
 use crate::user_error::{self, UserError};
 use std::path::Path;
 
-/// A package whose archive has a known checksum.
-pub(crate) struct Pinned<'a> {
+/// A package to download.
+pub(crate) struct Package<'a> {
     /// Name and version, for messages.
     pub(crate) what: &'a str,
-    /// A line of a requirements file with a hash.
+    /// A line of a requirements file; with a hash, no other archive is accepted.
     pub(crate) requirement: &'a str,
     /// The file that pins it, for messages.
     pub(crate) pinned_in: &'a str,
 }
 
-impl Pinned<'_> {
+impl Package<'_> {
     /// Runs `pip ARGS` in a folder, for this package alone.
     pub(crate) async fn run(&self, args: &[&str], folder: &Path) -> Result<(), UserError> {
         let python = which("python3").ok_or_else(|| {
@@ -27,7 +27,8 @@ impl Pinned<'_> {
         })?;
         files::write(&folder.join("requirements.txt"), self.requirement)?;
         let pip = ["-m", "pip"].into_iter().chain(args.iter().copied());
-        let requirement = ["--quiet", "--no-deps", "--require-hashes", "-r", "requirements.txt"];
+        let hashes = self.requirement.contains("--hash").then_some("--require-hashes");
+        let requirement = ["--quiet", "--no-deps", "-r", "requirements.txt"].into_iter().chain(hashes);
         let start = Start {
             name: "pip".into(),
             program: python,

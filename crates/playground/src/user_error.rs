@@ -32,16 +32,34 @@ impl UserError {
         self.source = Some(source.into());
         self
     }
+
+    /// The error in one line, without its fix.
+    pub fn summary(&self) -> String {
+        let mut line = self.cause();
+        if let Some(detail) = self.detail.as_ref().and_then(|detail| detail.lines().next()) {
+            // Of a failed request only the answer: the rest repeats the source and its address.
+            let is_request = detail.contains(": reading http");
+            let detail = if is_request { detail.rsplit(": ").next().unwrap_or(detail) } else { detail };
+            line.push_str(": ");
+            line.push_str(detail.trim());
+        }
+        line
+    }
+
+    fn cause(&self) -> String {
+        let mut text = self.message.clone();
+        let mut source = self.source.as_ref().map(|source| source.as_ref() as &dyn Error);
+        while let Some(error) = source {
+            text.push_str(&format!(": {error}"));
+            source = error.source();
+        }
+        text
+    }
 }
 
 impl fmt::Display for UserError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.message)?;
-        let mut source = self.source.as_ref().map(|source| source.as_ref() as &dyn Error);
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
+        write!(f, "{}", self.cause())?;
         for line in self.detail.iter().flat_map(|detail| detail.lines()) {
             write!(f, "\n  | {line}")?;
         }
@@ -83,5 +101,20 @@ pub fn server_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UserError;
+
+    #[test]
+    fn a_summary_is_one_line_with_the_cause() {
+        let error = || UserError::new("what", "fix");
+        assert_eq!(error().summary(), "what");
+        let failed = std::io::Error::other("why");
+        assert_eq!(error().with_source(failed).with_detail("first\nsecond").summary(), "what: why: first");
+        let request = "go: m: reading https://host/m/@v/list: 403 Forbidden";
+        assert_eq!(error().with_detail(request).summary(), "what: 403 Forbidden");
     }
 }

@@ -1,6 +1,6 @@
 //! Creates a CRD from the OpenAPI schema of a kind.
 
-use super::table::{Stub, plural_and_group};
+use super::table::plural_and_group;
 use serde_json::{Map, Value, json};
 
 /// Whether a schema describes this group, kind and version.
@@ -26,19 +26,6 @@ pub(super) fn crd(schema: &Value, crd: &str, kind: &str, version: &str) -> Value
     }
     make_structural(&mut schema);
     definition(crd, kind, version, if namespaced { "Namespaced" } else { "Cluster" }, &schema)
-}
-
-/// A CRD that accepts any spec and status.
-pub(super) fn stub(stub: &Stub) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = json!({
-        "type": "object",
-        "description": "A permissive stand-in: no published package has the real definition.",
-        "properties": {"spec": anything, "status": anything},
-    });
-    let mut crd = definition(&stub.crd, &stub.kind, &stub.version, &stub.scope, &schema);
-    crd["metadata"]["labels"] = json!({"playground.virtpilot/permissive-stub": "true"});
-    crd
 }
 
 fn definition(crd: &str, kind: &str, version: &str, scope: &str, schema: &Value) -> Value {

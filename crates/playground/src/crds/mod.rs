@@ -4,8 +4,11 @@ mod descheduler;
 mod from_schema;
 mod install;
 mod modules;
+pub mod pins;
 mod sdist;
 mod table;
+mod written;
+mod yaml;
 
 pub use install::{established, install};
 pub use table::{Row, Source, Table};
@@ -15,11 +18,12 @@ use crate::files;
 use crate::progress::Progress;
 use crate::tools::Tools;
 use crate::user_error::{self, UserError};
+use modules::Modules;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Part of the cache key; increase it when the way CRDs are derived changes.
-const FORMAT_VERSION: &str = "3";
+const FORMAT_VERSION: &str = "4";
 
 /// Which variants of the CRDs a cluster serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +51,9 @@ impl Crds {
     /// Fetches and converts the CRDs unless they are cached.
     pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<Crds, UserError> {
         let table = Table::parse(&tools.crds_table)?;
-        let key = Key::of([FORMAT_VERSION, &tools.crds_mod, &tools.crds_sum, &tools.crds_table]);
+        let written = tools.crds_written.values();
+        let parts = [FORMAT_VERSION, &tools.crds_mod, &tools.crds_sum, &tools.crds_table];
+        let key = Key::of(parts.into_iter().chain(written.map(String::as_str)));
         let folder = cache.entry("crds", &key);
         let rows = table.rows();
         if !folder.is_dir() {
@@ -59,7 +65,8 @@ impl Crds {
                 fetch(&table, tools, staging.path(), &mut step).await?;
                 cache.install(staging, "crds", &key)?;
             }
-            step.done(format_args!("{} CRDs from {} packages", rows.len(), table.modules.len() + 1));
+            let packages = table.modules.len() + usize::from(table.sdist.is_some());
+            step.done(format_args!("{} CRDs from {packages} packages", rows.len()));
         }
         Ok(Crds { folder, rows })
     }
@@ -108,11 +115,22 @@ impl Crds {
 
 async fn fetch(table: &Table, tools: &Tools, folder: &Path, step: &mut crate::progress::Step) -> Result<(), UserError> {
     let save = |row: &Row, crd: &Value| files::write(&folder.join(row.file_name()), crd.to_string());
-    modules::fetch(table, tools, step, |row, crd| save(&row, &crd)).await?;
-    sdist::fetch(table, folder, step, |row, crd| save(&row, &crd)).await?;
-    for stub in &table.stubs {
-        let row = stub.row();
-        save(&row, &from_schema::stub(stub))?;
+    let modules = Modules::of(tools)?;
+    for (index, module) in table.modules.iter().enumerate() {
+        step.update(format_args!("{} ({} of {})", module.path, index + 1, table.modules.len()));
+        for (row, crd) in modules.load(module, modules.pinned(module)?).await?.crds {
+            save(&row, &crd)?;
+        }
+    }
+    if let Some(sdist) = &table.sdist {
+        step.update(format_args!("{} {}", sdist.package, sdist.version));
+        let archive = sdist::download(sdist, folder).await?;
+        for (row, crd) in sdist::crds(&archive, sdist, &table.schemas)? {
+            save(&row, &crd)?;
+        }
+    }
+    for written in &table.written {
+        save(&written.row(), &written::load(written, tools)?)?;
     }
     Ok(())
 }

@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// CRDs that a Go module contains as YAML.
-    #[serde(rename = "module")]
+    #[serde(rename = "module", default)]
     pub modules: Vec<Module>,
     /// The package of OpenAPI schemas.
-    pub sdist: Sdist,
+    pub sdist: Option<Sdist>,
     /// CRDs created from a schema of that package.
-    #[serde(rename = "schema")]
+    #[serde(rename = "schema", default)]
     pub schemas: Vec<Schema>,
-    /// Permissive CRDs for kinds that no package contains.
-    #[serde(rename = "stub")]
-    pub stubs: Vec<Stub>,
+    /// CRDs for kinds that no package contains, written from public documents.
+    #[serde(rename = "written", default)]
+    pub written: Vec<Written>,
 }
 
 /// A Go module and the files to read from it.
@@ -32,7 +32,7 @@ pub struct Module {
 }
 
 /// A Python source package.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sdist {
     /// Its name.
@@ -57,18 +57,16 @@ pub struct Schema {
     pub variant: Option<String>,
 }
 
-/// A CRD that accepts any spec.
+/// A CRD written from public documents.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stub {
+pub struct Written {
     /// The CRD's name: `plural.group`.
     pub crd: String,
-    /// Its kind.
-    pub kind: String,
-    /// The version it serves.
-    pub version: String,
-    /// `Namespaced` or `Cluster`.
-    pub scope: String,
+    /// Its file, beside the table.
+    pub file: String,
+    /// The documents it is written from.
+    pub documents: Vec<String>,
 }
 
 /// One variant of a CRD.
@@ -89,8 +87,8 @@ pub enum Source {
     Module(String),
     /// The package of OpenAPI schemas.
     Schema,
-    /// None: the CRD is a permissive stub.
-    Stub,
+    /// No package: the CRD is written from public documents, in this file.
+    Written(String),
 }
 
 impl Row {
@@ -110,20 +108,25 @@ impl Schema {
     }
 }
 
-impl Stub {
+impl Written {
     /// Its row.
     pub fn row(&self) -> Row {
-        Row { crd: self.crd.clone(), variant: None, source: Source::Stub }
+        Row { crd: self.crd.clone(), variant: None, source: Source::Written(self.file.clone()) }
     }
 }
 
 impl Table {
     /// Parses the table; the error names the line.
     pub fn parse(text: &str) -> Result<Table, UserError> {
-        toml::from_str(text).map_err(|error| {
+        let invalid = |detail: String| {
             UserError::new("the table of third-party CRDs is invalid", "correct tools/crds/crds.toml")
-                .with_detail(error.to_string())
-        })
+                .with_detail(detail)
+        };
+        let table: Table = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        if table.sdist.is_none() && !table.schemas.is_empty() {
+            return Err(invalid("it has a [[schema]] but no [sdist] that contains it".to_owned()));
+        }
+        Ok(table)
     }
 
     /// Every variant of every CRD.
@@ -137,7 +140,7 @@ impl Table {
                 .collect::<Vec<_>>()
         };
         let modules = self.modules.iter().flat_map(of_module);
-        modules.chain(self.schemas.iter().map(Schema::row)).chain(self.stubs.iter().map(Stub::row)).collect()
+        modules.chain(self.schemas.iter().map(Schema::row)).chain(self.written.iter().map(Written::row)).collect()
     }
 }
 

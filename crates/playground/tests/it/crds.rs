@@ -34,13 +34,24 @@ fn examples() -> Vec<Example> {
 
 /// Creates the object as a dry run and returns what the server would store.
 async fn create(playground: &Playground, discovery: &Discovery, object: &Value) -> kube::Result<Value> {
+    create_with(playground, discovery, object, "").await
+}
+
+/// The same with another parameter of the request.
+async fn create_with(
+    playground: &Playground,
+    discovery: &Discovery,
+    object: &Value,
+    parameter: &str,
+) -> kube::Result<Value> {
     let text = |key: &str| object[key].as_str().unwrap().to_owned();
     let kind = GroupVersionKind::try_from(TypeMeta { api_version: text("apiVersion"), kind: text("kind") }).unwrap();
     let (resource, capabilities) = discovery.resolve_gvk(&kind).unwrap_or_else(|| panic!("{kind:?} is not served"));
     let namespace = (capabilities.scope == Scope::Namespaced).then_some("openshift-cnv");
     let params = PostParams { dry_run: true, field_manager: None };
     let path = DynamicObject::url_path(&resource, namespace);
-    let request = Request::new(path).create(&params, object.to_string().into_bytes()).unwrap();
+    let mut request = Request::new(path).create(&params, object.to_string().into_bytes()).unwrap();
+    *request.uri_mut() = format!("{}{parameter}", request.uri()).parse().unwrap();
     playground.client().request(request).await
 }
 
@@ -96,6 +107,47 @@ async fn every_crd_is_established_prunes_and_rejects_invalid_objects() {
         |example: &Example| example.variant.as_deref().is_none_or(|variant| ["v1", "5.2"].contains(&variant));
     let checked = check_all(Scene::preset("small").unwrap(), is_default).await;
     assert!(checked > 40, "{checked}");
+}
+
+/// JSON pointers to this object and all objects in it, except maps whose keys are free.
+fn objects_in(value: &Value, at: &str, found: &mut Vec<String>) {
+    const MAPS: [&str; 5] = ["/labels", "/matchLabels", "/nodeSelector", "/limits/tenants", "/podAntiAffinity"];
+    match value {
+        Value::Object(fields) => {
+            if !MAPS.iter().any(|map| at.ends_with(map)) {
+                found.push(at.to_owned());
+            }
+            fields
+                .iter()
+                .for_each(|(name, field)| objects_in(field, &format!("{at}/{}", name.replace('/', "~1")), found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| objects_in(item, &format!("{at}/{index}"), found));
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_field_of_a_crd_written_from_documents_is_refused() {
+    let playground = start_scene(Scene::preset("small").unwrap()).await;
+    let discovery = Discovery::new(playground.client()).run_aggregated().await.unwrap();
+    let written = Table::parse(&Tools::load().unwrap().crds_table).unwrap().written;
+    assert_eq!(written.len(), 3);
+    let mut misspelt = 0;
+    for example in examples().iter().filter(|example| written.iter().any(|written| written.crd == example.crd)) {
+        let mut objects = Vec::new();
+        objects_in(&example.accepted["spec"], "/spec", &mut objects);
+        for at in objects {
+            let mut object = example.accepted.clone();
+            object.pointer_mut(&at).unwrap()["misspelt"] = "x".into();
+            match create_with(&playground, &discovery, &object, "&fieldValidation=Strict").await {
+                Err(kube::Error::Api(status)) if status.message.contains("unknown field \"spec.") => misspelt += 1,
+                other => panic!("{} at {at}: {other:?}", example.crd),
+            }
+        }
+    }
+    assert!(misspelt > 25, "{misspelt}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
