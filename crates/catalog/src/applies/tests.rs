@@ -268,6 +268,21 @@ fn an_unserved_kind_is_missing_only_for_assets_that_apply() {
 }
 
 #[test]
+fn hosted_control_planes_are_told_what_to_do_instead_of_that_a_kind_is_missing() {
+    let kind = change::Kind::new("machineconfiguration.openshift.io/v1", "MachineConfig");
+    let gate = Need::Crd { name: "gates.g.io".into() };
+    let machine_config =
+        Asset { kind: Some(kind.clone()), gate_crd: Some("gates.g.io".into()), ..asset(Install::Always, Vec::new()) };
+    let own = Need::of(&kind);
+    let mut facts = Facts { absent: [own.clone()].into(), ..Facts::default() };
+    assert_eq!(applies(&machine_config, &facts), Applicability::Missing(own));
+    facts.topology.is_hcp = true;
+    assert_eq!(applies(&machine_config, &facts), Applicability::Applies, "its template says it");
+    facts.absent.insert(gate.clone());
+    assert_eq!(applies(&machine_config, &facts), Applicability::Missing(gate));
+}
+
+#[test]
 fn an_annotation_or_a_feature_gate_is_a_user_condition() {
     let annotation = Condition::Annotation { key: "k".into(), value: None };
     assert!(asset(Install::OptIn, vec![Condition::Image { key: "i".into() }, annotation]).has_user_condition());

@@ -324,7 +324,7 @@ fn a_file_with_several_documents_is_one_asset_for_each() {
 }
 
 #[test]
-fn the_first_shared_storage_class_by_name_is_chosen() {
+fn storage_classes_with_shared_file_systems_are_found_by_name() {
     let profile = |name: &str, mode: &str, access: &str| {
         json!({"metadata": {"name": name}, "status": {"claimPropertySets": [
             {"volumeMode": "Block", "accessModes": ["ReadWriteMany"]}, {"volumeMode": mode, "accessModes": [access]}
@@ -337,9 +337,50 @@ fn the_first_shared_storage_class_by_name_is_chosen() {
         profile("b", "Filesystem", "ReadWriteMany"),
     ]);
     let template = "{{ storageProfileRWXClass | quote }}";
-    check(template, &knowing(&[(list.clone(), Answer::Found(profiles))]), &expect![[r#""b""#]]);
+    check(template, &knowing(&[(list.clone(), Answer::Found(profiles.clone()))]), &expect![[r#""b""#]]);
     check(template, &knowing(&[(list.clone(), Answer::Found(json!([])))]), &expect![[r#""""#]]);
-    check(template, &knowing(&[(list, Answer::Absent)]), &expect![[r#""""#]]);
+    check(template, &knowing(&[(list.clone(), Answer::Absent)]), &expect![[r#""""#]]);
+    let all = "{{ storageProfileRWXClasses | join \",\" | quote }}";
+    check(all, &knowing(&[(list.clone(), Answer::Found(profiles))]), &expect![[r#""b,c""#]]);
+    check(all, &knowing(&[(list, Answer::Absent)]), &expect![[r#""""#]]);
+}
+
+#[test]
+fn an_object_of_the_cluster_is_looked_up() {
+    let query = Query::Object {
+        api_version: "operator.openshift.io/v1".into(),
+        kind: "KubeDescheduler".into(),
+        namespace: "ns".into(),
+        name: "cluster".into(),
+    };
+    let template = "{{ dig \"spec\" \"mode\" \"none\" (lookup \"operator.openshift.io/v1\" \"KubeDescheduler\" \"ns\" \"cluster\") }}";
+    check(template, &Facts::default(), &expect!["needs operator.openshift.io/v1 KubeDescheduler ns/cluster"]);
+    let found = Answer::Found(json!({"spec": {"mode": "Automatic"}}));
+    check(template, &knowing(&[(query.clone(), found)]), &expect![[r#""Automatic""#]]);
+    check(template, &knowing(&[(query, Answer::Absent)]), &expect![[r#""none""#]]);
+    let secret = "{{ lookup \"v1\" \"Secret\" \"ns\" \"s\" }}";
+    check(secret, &Facts::default(), &expect!["active/a.yaml.tpl:4: lookup: a template cannot read a Secret"]);
+}
+
+#[test]
+fn a_pool_runs_a_machine_config_once_all_its_machines_do() {
+    let pool = |running: &str| Pool {
+        name: "worker".into(),
+        sources: vec!["00-worker".into(), "ours".into()],
+        wanted_configuration: "rendered-2".into(),
+        running_configuration: running.into(),
+        ..Pool::default()
+    };
+    let runs = |pool: Pool, name: &str, config: &str, expected: bool| {
+        let facts = Facts { pools: vec![pool], ..Facts::default() };
+        let template = format!("{HEAD}x: {{{{ poolRuns \"{name}\" \"{config}\" }}}}\n");
+        let catalog = of_template(&template, "");
+        assert_eq!(summary(&render(&catalog, &catalog.assets[0], &facts)), expected.to_string(), "{name} {config}");
+    };
+    runs(pool("rendered-2"), "worker", "ours", true);
+    runs(pool("rendered-1"), "worker", "ours", false);
+    runs(pool("rendered-2"), "worker", "another", false);
+    runs(pool("rendered-2"), "master", "ours", false);
 }
 
 #[test]

@@ -294,6 +294,91 @@ fn no_two_assets_write_the_same_object() {
     }
 }
 
+/// The role of the nodes and each field of the kubelet that an object sets: in a KubeletConfig, or in a file that the kubelet reads.
+fn kubelet_fields(object: &Value) -> Vec<(String, String)> {
+    let fields = |settings: &Value| settings.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    let (role, names): (String, Vec<String>) = match object["kind"].as_str() {
+        Some("KubeletConfig") => {
+            let is_master = object["spec"]["machineConfigPoolSelector"].get("matchLabels").is_some();
+            let mut names: Vec<String> = fields(&object["spec"]["kubeletConfig"]);
+            names.extend(object["spec"].get("autoSizingReserved").map(|_| "autoSizingReserved".to_owned()));
+            (if is_master { "master" } else { "worker" }.to_owned(), names)
+        }
+        Some("MachineConfig") => {
+            let role = object["metadata"]["labels"]["machineconfiguration.openshift.io/role"].as_str().unwrap();
+            let files = object["spec"]["config"]["storage"]["files"].as_array().into_iter().flatten();
+            let is_read = |path: &str| path.contains("kubelet.conf.d/") || path == "/etc/kubernetes/kubelet.conf";
+            let read = files.filter(|file| is_read(file["path"].as_str().unwrap()));
+            let settings = read.flat_map(|file| {
+                let source = file["contents"]["source"].as_str().unwrap().strip_prefix("data:,").unwrap();
+                let text = source.replace("%20", " ").replace("%0A", "\n");
+                let settings: Value = serde_saphyr::from_str(&text).unwrap();
+                fields(&settings)
+            });
+            (role.to_owned(), settings.filter(|name| name != "apiVersion" && name != "kind").collect())
+        }
+        _ => return Vec::new(),
+    };
+    names.into_iter().map(|name| (role.clone(), name)).collect()
+}
+
+#[test]
+fn no_two_assets_write_the_same_field_of_the_kubelet() {
+    let catalog = catalogue();
+    let cluster = Cluster { crds: BTreeMap::new(), plurals: BTreeMap::new(), has_rules: false };
+    let of_kubelet = |asset: &&Asset| matches!(asset.component.as_str(), "KubeletConfig" | "MachineConfig");
+    let assets: Vec<&Asset> = catalog.assets.iter().filter(of_kubelet).collect();
+    let switches: Vec<(String, String)> = switches(&catalog).into_iter().collect();
+    let reserved = (format!("{}numa-reserved-memory", api::annotation::PREFIX), "8Gi".to_owned());
+    let (mut pairs, mut seen) = (0, BTreeSet::new());
+    for (index, first) in switches.iter().enumerate() {
+        for second in &switches[index..] {
+            pairs += 1;
+            for shape in SHAPES {
+                let annotations = [first.clone(), second.clone(), reserved.clone()].into();
+                let facts = facts(&catalog, "hco.kubevirt.io/v1", &annotations, "BareMetal", shape);
+                let mut owners: BTreeMap<(String, String), &str> = BTreeMap::new();
+                for asset in &assets {
+                    let Some(object) = cluster.render(&catalog, asset, &facts) else { continue };
+                    for field in kubelet_fields(&object) {
+                        seen.insert(field.clone());
+                        if let Some(other) = owners.insert(field.clone(), &asset.name) {
+                            panic!("{other} and {} both write {} on {} nodes", asset.name, field.1, field.0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{pairs} pairs of switches, {} fields of kubelets", seen.len());
+    let has = |name: &str| seen.contains(&("worker".to_owned(), name.to_owned()));
+    assert!(has("failSwapOn") && has("cpuManagerPolicy") && has("reservedMemory"), "{seen:?}");
+}
+
+#[test]
+fn every_annotation_that_a_template_reads_is_a_switch_or_documented() {
+    let catalog = catalogue();
+    let page = include_str!("../../../../docs/reference/settings.md");
+    let switches = switches(&catalog);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets");
+    let mut found = BTreeSet::new();
+    for path in catalog.assets.iter().map(|asset| &asset.path).filter(|path| path.ends_with(".tpl")) {
+        let text = std::fs::read_to_string(root.join(path)).unwrap();
+        for rest in text.split(&format!("\"{}", api::annotation::PREFIX)).skip(1) {
+            found.insert(rest.split('"').next().unwrap().to_owned());
+        }
+    }
+    // A label, and the beginning of switches.
+    for known in ["managed-by", "enable-%s"] {
+        assert!(found.remove(known), "{known}");
+    }
+    let is_known = |name: &String| {
+        switches.contains_key(&format!("{}{name}", api::annotation::PREFIX)) || page.contains(&format!("| `{name}` |"))
+    };
+    let unknown: Vec<&String> = found.iter().filter(|name| !is_known(name)).collect();
+    assert!(unknown.is_empty() && found.len() > 8, "{unknown:?}");
+}
+
 #[test]
 fn the_object_of_an_asset_that_is_switched_off_is_known() {
     let catalog = catalogue();

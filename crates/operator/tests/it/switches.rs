@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Cluster, ROLES, SHAPES, catalogue, create_namespaces, facts, settings, switches};
 use crate::commands::virtpilot;
-use crate::operator::{Running, SERVICE, digest_in, eventually};
+use crate::operator::{Running, digest_in, eventually};
 use catalog::Catalog;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
@@ -148,11 +148,9 @@ async fn one_of_each_kind_is_adopted(
     kinds: &[ApiResource],
 ) {
     running.stop();
-    let annotations = &settings(catalog)[1];
-    let facts = facts(catalog, "hco.kubevirt.io/v1", annotations, "BareMetal", SHAPES[1]);
-    let rendered = catalog.assets.iter().filter_map(|asset| cluster.render(catalog, asset, &facts));
-    let by_kind: BTreeMap<String, Value> = rendered.map(|object| (object["kind"].to_string(), object)).collect();
-    for object in by_kind.values().filter(|object| !is_kept(object["kind"].as_str().unwrap())) {
+    let by_kind: BTreeMap<String, Value> =
+        everything(catalog, cluster).into_iter().map(|object| (object["kind"].to_string(), object)).collect();
+    for object in by_kind.values().filter(|object| object["kind"] != api::hco::KIND) {
         let resource = kinds.iter().find(|resource| object["kind"] == resource.kind).unwrap();
         let metadata = &object["metadata"];
         let (client, name) = (running.playground.client(), metadata["name"].as_str().unwrap());
@@ -160,6 +158,13 @@ async fn one_of_each_kind_is_adopted(
             Some(namespace) => Api::namespaced_with(client, namespace, resource),
             None => Api::all_with(client, resource),
         };
+        if is_kept(&resource.kind) {
+            let mut kept = api.get(name).await.unwrap();
+            (kept.metadata.labels, kept.metadata.annotations) = (None, None);
+            kept.metadata.managed_fields = Some(Vec::new());
+            api.replace(name, &PostParams::default(), &kept).await.unwrap();
+            continue;
+        }
         let _ = api.delete(name, &DeleteParams::default()).await;
         let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
         eventually(&format!("{} is created by a person", resource.kind), async || {
@@ -167,11 +172,19 @@ async fn one_of_each_kind_is_adopted(
         })
         .await;
     }
-    for (key, value) in annotations {
+    for (key, value) in &settings(catalog)[1] {
         running.annotate_hco(key.strip_prefix(api::annotation::PREFIX).unwrap(), Some(value)).await;
     }
     running.restart();
     settled(running, "with everything").await;
+}
+
+/// The objects of the catalogue with everything switched on.
+fn everything(catalog: &Catalog, cluster: &Cluster) -> Vec<Value> {
+    let mut annotations = settings(catalog)[1].clone();
+    annotations.insert(format!("{}logging-storage-class", api::annotation::PREFIX), "fast".to_owned());
+    let facts = facts(catalog, "hco.kubevirt.io/v1", &annotations, "BareMetal", SHAPES[1]);
+    catalog.assets.iter().filter_map(|asset| cluster.render(catalog, asset, &facts)).collect()
 }
 
 /// These are never deleted: a namespace may contain what others made, a LokiStack holds logs, and the rest depends on the HyperConverged.
@@ -189,13 +202,10 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
     }
     let cluster = Cluster::of(&running.playground).await;
     let kinds = kinds(&catalog, &cluster);
-    let everything = facts(&catalog, "hco.kubevirt.io/v1", &settings(&catalog)[1], "BareMetal", SHAPES[1]);
-    let rendered: Vec<Value> =
-        catalog.assets.iter().filter_map(|asset| cluster.render(&catalog, asset, &everything)).collect();
-    create_namespaces(&running.playground, rendered.iter()).await;
-    for object in rendered.iter().filter(|object| object["kind"] == "LokiStack") {
-        apply(&running.playground, "person", object).await.unwrap();
-    }
+    let rendered = everything(&catalog, &cluster);
+    // The exporter makes its namespace by itself.
+    let others = rendered.iter().filter(|object| object["metadata"]["namespace"] != "kubevirt-metrics-exporter");
+    create_namespaces(&running.playground, others).await;
     let shared = json!({"claimPropertySets": [{"volumeMode": "Filesystem", "accessModes": ["ReadWriteMany"]}]});
     let metadata = json!({"name": "shared"});
     let profile = json!({"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "StorageProfile", "metadata": metadata, "spec": shared});
@@ -203,6 +213,14 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
     let profiles = objects(&running.playground, "cdi.kubevirt.io/v1beta1", "StorageProfile", None);
     let status = Patch::Merge(json!({"status": shared}));
     profiles.patch_status("shared", &PatchParams::default(), &status).await.unwrap();
+    running.restart();
+    eventually("a change waits for an approval", async || {
+        pending(&running).iter().any(|line| line.contains("virtpilot approve")).then_some(())
+    })
+    .await;
+    let kubeconfig = running.playground.kubeconfig();
+    let output = virtpilot(Some(&kubeconfig), &["approve", "--pool", "gpu,worker", "--assets-dir", OWN]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
     running.annotate_hco("approval", Some("none")).await;
     running.annotate_hco("logging-storage-class", Some("fast")).await;
     running.annotate_hco("psi-enabled", Some("true")).await;
@@ -220,14 +238,13 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
         after.retain(|object, _| before.contains_key(object) || !is_kept(object.split(' ').next().unwrap()));
         assert_eq!(after, before, "after {name}");
     }
-    one_of_each_kind_is_adopted(&mut running, &catalog, &cluster, &kinds).await;
-    running.services().delete(SERVICE, &DeleteParams::default()).await.unwrap();
-    settled(&running, "after a deletion").await;
     // What is not in the list any more is pruned.
-    running.annotate_hco("autopilot", Some("load-aware-descheduler")).await;
-    settled(&running, "with one feature").await;
-    running.annotate_hco("autopilot", Some("observability")).await;
-    settled(&running, "with another feature").await;
+    for feature in ["load-aware-descheduler", "observability"] {
+        running.annotate_hco("autopilot", Some(feature)).await;
+        settled(&running, feature).await;
+    }
+    running.annotate_hco("autopilot", None).await;
+    one_of_each_kind_is_adopted(&mut running, &catalog, &cluster, &kinds).await;
     no_right_is_unused(&running);
 }
 

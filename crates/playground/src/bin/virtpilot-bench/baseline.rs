@@ -52,7 +52,7 @@ impl UnmanagedCopy {
 /// All objects that can be copied, with their copies; some kinds allow only one name.
 pub(crate) async fn copies<'a>(bench: &'a Bench<'_>) -> Result<Vec<(&'a Object, UnmanagedCopy)>, UserError> {
     let mut copies = Vec::new();
-    for object in &bench.objects {
+    for object in bench.objects.iter().filter(|object| object.is_alone) {
         let copy = UnmanagedCopy::of(object).await?;
         if copy.try_apply().await.is_ok() {
             copies.push((object, copy));

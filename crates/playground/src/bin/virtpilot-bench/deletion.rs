@@ -32,8 +32,9 @@ pub(crate) async fn measure(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> R
 
     bench.wait_until_idle().await?;
     let mark = bench.mark()?;
-    stream::iter(&bench.objects).map(delete).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
-    bench.wait_for(mark, Kind::Write, bench.objects.len()).await?;
+    let objects: Vec<&Object> = bench.objects.iter().filter(|object| object.is_alone).collect();
+    stream::iter(objects.iter().copied()).map(delete).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
+    bench.wait_for(mark, Kind::Write, objects.len()).await?;
     bench.wait_until_idle().await?;
     let own = bench.own(mark)?;
     let operator = span(&bench.all(mark)?, |requests| requests.of(Kind::Write));
@@ -42,7 +43,7 @@ pub(crate) async fn measure(bench: &Bench<'_>, measures: &mut Vec<Measure>) -> R
     measures.push(Measure::one(
         bench.named("from all deleted to all recreated"),
         "times the baseline, per object",
-        operator / baseline * count(copies.len()) / count(bench.objects.len()),
+        operator / baseline * count(copies.len()) / count(objects.len()),
     ));
     measures.push(Measure::count(bench.named("applies for that"), own.of(Kind::Write).count()));
     measures.push(Measure::count(bench.named("lists for that"), own.of(Kind::Read).count()));

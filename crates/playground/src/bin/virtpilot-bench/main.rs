@@ -1,6 +1,7 @@
 //! `make bench`: measures the operator and the playground, and prints a table and JSON.
 
 mod baseline;
+mod catalogue;
 mod churn;
 mod churn_pack;
 mod cluster_start;
@@ -51,7 +52,7 @@ struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Only {
-    /// Managing a pack of two assets, and the large one
+    /// Managing the whole catalogue with everything switched on, and the large pack
     Packs,
     /// Plans for the large pack
     Plans,

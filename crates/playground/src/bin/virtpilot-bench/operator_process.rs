@@ -9,6 +9,16 @@ use std::process::{Child, Command, Stdio};
 
 pub(crate) struct OperatorProcess(Child);
 
+/// As the operator's deployment names it.
+const IMAGE: (&str, &str) = ("RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "registry.example/exporter:1");
+
+/// The features of the embedded catalogue.
+pub(crate) async fn features() -> Result<Value, UserError> {
+    let mut command = tokio::process::Command::new(deployment::binary()?);
+    command.args(["features", "--output", "json"]);
+    output(command).await
+}
+
 /// The objects of a pack as the operator renders them for this cluster.
 pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Result<Value, UserError> {
     let mut command = tokio::process::Command::new(deployment::binary()?);
@@ -16,10 +26,15 @@ pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Resu
     if let Some(pack) = pack {
         command.arg("--assets-dir").arg(pack);
     }
+    output(command).await
+}
+
+/// What a command prints, as JSON.
+async fn output(mut command: tokio::process::Command) -> Result<Value, UserError> {
     let failed = |message: String| {
         UserError::new("the asset pack cannot be rendered", "run `virtpilot render`").with_detail(message)
     };
-    let output = command.output().await.map_err(|error| failed(error.to_string()))?;
+    let output = command.env(IMAGE.0, IMAGE.1).output().await.map_err(|error| failed(error.to_string()))?;
     serde_json::from_slice(&output.stdout).map_err(|_| failed(String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
@@ -31,6 +46,7 @@ impl OperatorProcess {
         command
             .args(deployment::arguments(account))
             .env("LOG_LEVEL", "warn")
+            .env(IMAGE.0, IMAGE.1)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);

@@ -9,14 +9,14 @@ use playground::audit::Kind;
 
 /// Starts the operator on a cluster without its objects, then again on one that has them all.
 pub(crate) async fn measure(bench: &mut Bench<'_>, measures: &mut Vec<Measure>) -> Result<OperatorProcess, UserError> {
-    let expected = bench.pack.map_or(2, |_| 80);
+    bench.find_objects().await?;
+    let expected = bench.objects.len();
     eprintln!("{}: start", bench.name);
     let (started, mark) = (Timestamp::now(), bench.mark()?);
     let first = bench.start_operator()?;
     bench.wait_for(mark, Kind::Write, expected).await?;
     bench.wait_until_idle().await?;
     let writes = bench.own(mark)?.of(Kind::Write);
-    bench.find_objects().await?;
     let last =
         |requests: &[playground::audit::Request]| requests.iter().map(|request| request.ended).max().unwrap_or(started);
     let first_write = writes.0.first().map_or(started, |request| request.at);

@@ -2,7 +2,7 @@
 
 use super::measure::Measure;
 use super::operator_process::{self, OperatorProcess};
-use super::{Arguments, Only, crd_growth, deletion, drift, idle, operator_start, plan};
+use super::{Arguments, Only, catalogue, crd_growth, deletion, drift, idle, operator_start, plan};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DynamicObject, GroupVersionKind};
 use kube::discovery::Discovery;
@@ -44,13 +44,16 @@ pub(crate) struct Object {
     pub(crate) api: Api<DynamicObject>,
     pub(crate) name: String,
     pub(crate) is_core: bool,
+    /// Whether it can be copied and deleted without an effect on other objects.
+    pub(crate) is_alone: bool,
 }
 
 pub(crate) async fn measure(arguments: &Arguments, pack: Option<&PathBuf>) -> Result<Vec<Measure>, UserError> {
-    let options = Options::for_bench(Some(Scene::preset("small")?));
+    let scene = if pack.is_some() { "small" } else { "gpu" };
+    let options = Options::for_bench(Some(Scene::preset(scene)?));
     let playground = Playground::start(&options, Progress::Silent).await?;
     let account = match pack {
-        None => deployment::grant(&playground).await?,
+        None => catalogue::prepare(&playground).await?,
         Some(folder) => {
             let role = folder.join("role.yaml");
             let role = std::fs::read_to_string(&role).map_err(|error| user_error::io("read", &role, error))?;
@@ -61,7 +64,7 @@ pub(crate) async fn measure(arguments: &Arguments, pack: Option<&PathBuf>) -> Re
     let annotations = json!({"platform.kubevirt.io/autopilot": "true", "platform.kubevirt.io/approval": "none"});
     let enable = json!({"metadata": {"annotations": annotations}});
     edit(&hco, "kubevirt-hyperconverged", &enable).await?;
-    let name = if pack.is_some() { "80 assets" } else { "2 assets" };
+    let name = if pack.is_some() { "80 assets" } else { "the catalogue" };
     // The server is still busy right after its start.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let mut bench =
@@ -78,13 +81,11 @@ pub(crate) async fn measure(arguments: &Arguments, pack: Option<&PathBuf>) -> Re
     if arguments.only == Some(Only::Plans) {
         return Ok(measures);
     }
-    // Fewer objects have a smaller total budget before the operator pauses them.
-    let drifts = if pack.is_some() { arguments.drifts } else { 18 };
+    // Each object has a budget before the operator pauses it.
+    let drifts = if pack.is_some() { arguments.drifts } else { arguments.drifts.min(200) };
     drift::measure(&bench, drifts, &mut measures).await?;
     deletion::measure(&bench, &mut measures).await?;
-    // Only the large pack is measured for the full idle time.
-    let seconds = if pack.is_some() { arguments.idle } else { arguments.idle.min(30) };
-    idle::measure(&bench, &operator, seconds, &mut measures).await?;
+    idle::measure(&bench, &operator, arguments.idle, &mut measures).await?;
     measures.push(Measure::one(bench.named("memory afterwards (Pss)"), "MB", operator.pss()?));
     measures.push(Measure::one(bench.named("peak memory (VmHWM)"), "MB", operator.peak_memory()?));
     if pack.is_some() && arguments.crds > 0 {
@@ -186,7 +187,9 @@ impl Bench<'_> {
                 None => Api::all_with(client, &resource),
             };
             let is_core = group.is_empty() || group == "apps" || group.ends_with(".k8s.io");
-            self.objects.push(Object { api, name: text(&object["metadata"]["name"]), is_core });
+            // All depends on the HyperConverged, a namespace contains others, and a second KubeletConfig would be in the way of ours.
+            let is_alone = !["HyperConverged", "Namespace", "KubeletConfig"].contains(&kind.as_str());
+            self.objects.push(Object { api, name: text(&object["metadata"]["name"]), is_core, is_alone });
         }
         Ok(())
     }
