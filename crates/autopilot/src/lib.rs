@@ -25,6 +25,7 @@ pub mod plan;
 mod release;
 pub mod removal;
 pub mod scope;
+pub mod state_word;
 pub mod status;
 #[cfg(test)]
 mod stories;
@@ -47,4 +48,5 @@ pub use ownership::Origin;
 pub use plan::Plan;
 pub use removal::{Cause, Removal, decide_removal};
 pub use scope::Scope;
+pub use state_word::StateWord;
 pub use status::{LineState, ObjectState, StatusLine, WaitingForPool, waiting_by_pool};

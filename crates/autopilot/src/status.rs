@@ -163,30 +163,6 @@ impl Core {
     }
 }
 
-impl LineState {
-    /// The state in a word or two. An object that the user excluded is not held back by anything.
-    pub fn name(&self) -> &'static str {
-        match self {
-            LineState::Object(state) => match state {
-                ObjectState::Unknown => "unknown",
-                ObjectState::InSync => "in sync",
-                ObjectState::Held(Reason::Excluded) => "excluded",
-                ObjectState::Held(Reason::RefusedByServer { .. }) => "failed",
-                ObjectState::Held(_) => "held",
-                ObjectState::ToCreate | ObjectState::ToChange => "to be applied",
-                ObjectState::ToDelete => "to be deleted",
-                ObjectState::ToHandBack => "to be handed back",
-                ObjectState::Deleting => "being deleted",
-                ObjectState::Gone => "gone",
-            },
-            LineState::NotWanted(_) => "not wanted",
-            LineState::Unclear(_) => "held",
-            LineState::NotApplicable(_) => "not applicable",
-            LineState::Error(_) => "error",
-        }
-    }
-}
-
 /// Why it is so; nothing where the name says it all.
 impl fmt::Display for LineState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -80,7 +80,7 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => done(command::run::run(arguments, flags)),
         Command::Render(arguments) => command::render::run(&arguments),
-        Command::Status(arguments) => done(command::status::run(&arguments)),
+        Command::Status(arguments) => command::status::run(&arguments),
         Command::Plan(arguments) => command::plan::run(&arguments),
         Command::Facts(arguments) => done(command::facts::run(&arguments)),
         Command::Approve(arguments) => done(command::approve::run(&arguments)),

@@ -37,8 +37,8 @@ fn an_asset_that_is_not_wanted_is_not_in_sync_because_of_another_one() {
     let mut bed = TestBed::of(pack);
     bed.advance(SECOND);
     expect![[r#"
-        one (ConfigMap virt/shared) in sync
-        two (ConfigMap virt/shared) not wanted: annotation `platform.kubevirt.io/enable-two` of the HyperConverged object should be `true` and is not set
+        one (ConfigMap virt/shared) InSync
+        two (ConfigMap virt/shared) Disabled: annotation `platform.kubevirt.io/enable-two` of the HyperConverged object should be `true` and is not set
     "#]].assert_eq(&bed.status());
 }
 

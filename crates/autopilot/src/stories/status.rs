@@ -11,14 +11,14 @@ use serde_json::json;
 fn a_settled_cluster() {
     let mut bed = TestBed::settled();
     expect![[r#"
-        plain (ConfigMap virt/plain) in sync
-        service (Service virt/service) in sync
-        opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
-        lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
-        gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
-        asking (ConfigMap virt/asking) in sync
-        kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
-        descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
+        plain (ConfigMap virt/plain) InSync
+        service (Service virt/service) InSync
+        opted (ConfigMap virt/opted) Disabled: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
+        lasting (ConfigMap virt/lasting) Disabled: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
+        gpu NotApplicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        asking (ConfigMap virt/asking) InSync
+        kernel (MachineConfig kernel) PendingApproval: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        descheduler NotApplicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
     "#]].assert_eq(&bed.status());
 }
 
@@ -30,15 +30,15 @@ fn a_new_cluster_shows_what_will_be_done_and_does_nothing() {
     bed.inherit(kernel("debug"));
     let before = bed.server.version;
     expect![[r#"
-        plain (ConfigMap virt/plain) to be applied: it differs from what is wanted
-        service (Service virt/service) to be applied: it does not exist
-        opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
-        lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
-        gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
-        asking (ConfigMap virt/asking) to be applied: it does not exist
-        kernel (MachineConfig kernel) held: approval required: changing it restarts one node of pool worker: w0; the digest to approve is not known until the operator has written ConfigMap virt-platform-autopilot-state, or while that cannot be read. It would change .spec.kernelArguments[0] ("debug" -> "quiet")
-        descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
-        tombstones/old.yaml (ConfigMap virt/old) to be deleted: it is not wanted any more
+        plain (ConfigMap virt/plain) Pending: it differs from what is wanted
+        service (Service virt/service) Pending: it does not exist
+        opted (ConfigMap virt/opted) Disabled: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
+        lasting (ConfigMap virt/lasting) Disabled: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
+        gpu NotApplicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        asking (ConfigMap virt/asking) Pending: it does not exist
+        kernel (MachineConfig kernel) PendingApproval: approval required: changing it restarts one node of pool worker: w0; the digest to approve is not known until the operator has written ConfigMap virt-platform-autopilot-state, or while that cannot be read. It would change .spec.kernelArguments[0] ("debug" -> "quiet")
+        descheduler NotApplicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
+        tombstones/old.yaml (ConfigMap virt/old) PendingRemoval: it is not wanted any more
     "#]].assert_eq(&bed.status());
     assert_eq!(bed.server.version, before);
 }
@@ -51,14 +51,14 @@ fn every_reason_to_hold_an_object() {
     bed.annotate(HCO, "disabled-resources=ConfigMap/asking");
     bed.settle();
     expect![[r#"
-        plain (ConfigMap virt/plain) held: mode is unmanaged: the object is left alone
-        service (Service virt/service) held: paused; remove the annotation reconcile-paused to resume
-        opted (ConfigMap virt/opted) not wanted: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
-        lasting (ConfigMap virt/lasting) not wanted: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
-        gpu not applicable: hardware detector `gpuPresent` should be true on some node and is false on every node
-        asking (ConfigMap virt/asking) excluded: excluded by disabled-resources
-        kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
-        descheduler not applicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
+        plain (ConfigMap virt/plain) Unmanaged: mode is unmanaged: the object is left alone
+        service (Service virt/service) Paused: paused; remove the annotation reconcile-paused to resume
+        opted (ConfigMap virt/opted) Disabled: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
+        lasting (ConfigMap virt/lasting) Disabled: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
+        gpu NotApplicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        asking (ConfigMap virt/asking) Excluded: excluded by disabled-resources
+        kernel (MachineConfig kernel) PendingApproval: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        descheduler NotApplicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
     "#]].assert_eq(&bed.status());
 }
 
@@ -71,14 +71,14 @@ fn what_is_not_wanted_any_more() {
     bed.annotate(HCO, "approval=high-impact");
     bed.annotate(HCO, "autopilot=kernel");
     expect![[r#"
-        plain (ConfigMap virt/plain) to be deleted: it is not wanted any more
-        service (Service virt/service) to be deleted: it is not wanted any more
-        opted (ConfigMap virt/opted) to be deleted: it is not wanted any more
-        lasting (ConfigMap virt/lasting) held: not wanted any more, but kept: objects like it are never deleted
-        gpu (ConfigMap virt/gpu) not wanted: the annotation autopilot does not name it
-        asking not wanted: the annotation autopilot does not name it
-        kernel (MachineConfig kernel) held: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
-        descheduler (KubeDescheduler virt/cluster) not wanted: the annotation autopilot does not name it
+        plain (ConfigMap virt/plain) PendingRemoval: it is not wanted any more
+        service (Service virt/service) PendingRemoval: it is not wanted any more
+        opted (ConfigMap virt/opted) PendingRemoval: it is not wanted any more
+        lasting (ConfigMap virt/lasting) LeftBehind: not wanted any more, but kept: objects like it are never deleted
+        gpu (ConfigMap virt/gpu) Disabled: the annotation autopilot does not name it
+        asking Disabled: the annotation autopilot does not name it
+        kernel (MachineConfig kernel) PendingApproval: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
+        descheduler (KubeDescheduler virt/cluster) Disabled: the annotation autopilot does not name it
     "#]].assert_eq(&bed.status());
 }
 
@@ -93,8 +93,8 @@ fn drift_and_another_release() {
     bed.edit("person", "ConfigMap virt/a", &json!({"data": {"x": "2"}}));
     bed.upgrade(|pack| pack.with_template("b", &pack::config_map("b", "data: {x: \"2\"}")));
     expect![[r#"
-        a (ConfigMap virt/a) to be applied: it differs from what is wanted
-        b (ConfigMap virt/b) to be applied: it differs from what is wanted
+        a (ConfigMap virt/a) Pending: it differs from what is wanted
+        b (ConfigMap virt/b) Pending: it differs from what is wanted
     "#]]
     .assert_eq(&bed.status());
 }
@@ -104,12 +104,12 @@ fn while_everything_is_off_or_unclear() {
     let mut bed = settled(Pack::default().asset("a", ALWAYS, &pack::config_map("a", "")));
     bed.annotate(HCO, "autopilot=false");
     expect![[r#"
-        a not wanted: the autopilot is off
+        a Disabled: the autopilot is off
     "#]]
     .assert_eq(&bed.status());
     bed.annotate(HCO, "autopilot=b");
     expect![[r#"
-        a (ConfigMap virt/a) held: the annotation autopilot names "b" (did you mean a?), which is no feature, group or asset; nothing new is done until it is corrected
+        a (ConfigMap virt/a) Suspended: the annotation autopilot names "b" (did you mean a?), which is no feature, group or asset; nothing new is done until it is corrected
     "#]].assert_eq(&bed.status());
 }
 
@@ -125,13 +125,13 @@ fn what_the_server_refuses_is_shown_as_failed() {
     let mut bed = TestBed::of(painted());
     bed.paint("invalid");
     expect![[r#"
-        painted (ConfigMap virt/painted) failed: the API server refused it: data.color: Invalid value
+        painted (ConfigMap virt/painted) Failed: the API server refused it: data.color: Invalid value
     "#]]
     .assert_eq(&bed.status());
     bed.paint("red");
     bed.fail_all("ConfigMap virt/painted", Fault::Refused(403, "admission webhook denied it"));
     expect![[r#"
-        painted (ConfigMap virt/painted) failed: the API server refused it: admission webhook denied it
+        painted (ConfigMap virt/painted) Failed: the API server refused it: admission webhook denied it
     "#]]
     .assert_eq(&bed.status());
 }
@@ -141,7 +141,7 @@ fn a_patch_that_the_server_refuses_is_shown_as_such() {
     let mut bed = started(&["plain"]);
     bed.annotate(PLAIN, r#"patch=[{"op": "replace", "path": "/data/level", "value": "invalid"}]"#);
     expect![[r#"
-        plain (ConfigMap virt/plain) held: patch refused, the last good state is kept: data.level: Invalid value
+        plain (ConfigMap virt/plain) InvalidOverride: patch refused, the last good state is kept: data.level: Invalid value
     "#]]
     .assert_eq(&bed.status());
 }
@@ -157,7 +157,7 @@ fn a_dry_run_that_says_nothing_about_the_write_changes_nothing() {
     ] {
         bed.fail_all(PLAIN, fault);
         expect![[r#"
-            plain (ConfigMap virt/plain) to be applied: it does not exist
+            plain (ConfigMap virt/plain) Pending: it does not exist
         "#]]
         .assert_eq(&bed.status());
     }
@@ -187,8 +187,8 @@ fn a_list_item_with_another_key_is_repaired_in_our_objects_and_refused_in_those_
             true => bed.inherit(object),
         }
         let expected = match is_ours {
-            false => "plain (ConfigMap virt/plain) failed: the API server refused it: injected\n",
-            true => "plain (ConfigMap virt/plain) to be applied: it differs from what is wanted\n",
+            false => "plain (ConfigMap virt/plain) Failed: the API server refused it: injected\n",
+            true => "plain (ConfigMap virt/plain) Pending: it differs from what is wanted\n",
         };
         assert_eq!(bed.status(), expected);
     }

@@ -1,6 +1,7 @@
 //! Kinds that the server does not serve, where only a query or a render shows that they are needed.
 
 use super::SECOND;
+use crate::state_word::StateWord;
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::{ALWAYS, Pack, config_map};
 use crate::testing::serving::Crd;
@@ -80,8 +81,9 @@ fn an_object_whose_kind_only_the_render_shows_waits_until_it_is_served() {
     let mut bed = TestBed::of(Pack::default().asset("widget", ALWAYS, template));
     expect![[""]].assert_eq(&bed.advance(SECOND));
     bed.expect_silence();
-    let status = bed.observe().iter().map(|line| format!("{}: {}", line.state.name(), line.state)).collect::<String>();
-    expect!["not applicable: the cluster does not serve Widget of example.com/v1; install the operator that provides the API group example.com"].assert_eq(&status);
+    let status =
+        bed.observe().iter().map(|line| format!("{}: {}", StateWord::of(&line.state), line.state)).collect::<String>();
+    expect!["NotApplicable: the cluster does not serve Widget of example.com/v1; install the operator that provides the API group example.com"].assert_eq(&status);
     bed.install_crd(&WIDGETS);
     expect![[r#"
         create Widget virt/w

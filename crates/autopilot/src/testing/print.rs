@@ -1,6 +1,7 @@
 //! Commands and notices as text, one line each, for golden output.
 
 use crate::notice::Notice;
+use crate::state_word::StateWord;
 use crate::testing::bed::TestBed;
 use change::{Effect, Precondition};
 use protocol::{Command, Search, WatchTarget, WriteError};
@@ -118,7 +119,7 @@ impl TestBed {
             let key = line.key.map(|key| format!(" ({key})")).unwrap_or_default();
             let why = line.state.to_string();
             let why = if why.is_empty() { why } else { format!(": {why}") };
-            without_digests(&format!("{}{key} {}{why}\n", line.asset, line.state.name()))
+            without_digests(&format!("{}{key} {}{why}\n", line.asset, StateWord::of(&line.state)))
         });
         lines.collect()
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The digest of the change, as shown by `virtpilot plan`, `status` and the event: sha256:...
+    /// The digest of the change, as shown by `virtpilot plan`, `status` and the event; its first 8 digits are enough
     #[arg(required_unless_present_any = ["plan", "pool"], conflicts_with_all = ["plan", "pool"])]
     digest: Option<String>,
     /// Approve everything that waits to restart nodes of this pool, as one rollout
@@ -36,16 +36,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn approve_digest(evaluation: &Evaluation, text: &str) -> anyhow::Result<()> {
-    let Some(digest) = Digest::parse(text) else {
+    if !is_beginning(text) {
         bail!(
-            "{text:?} is not a digest; copy it from \"virtpilot status\"; a digest is sha256: followed by 64 hexadecimal digits"
+            "{text:?} is not a digest; copy it from \"virtpilot status\"; at least its first {SHORTEST} hexadecimal digits are needed"
         );
-    };
+    }
     let core = evaluation.evaluate(evaluation.catalog()?)?;
     let waiting: Vec<(Option<Digest>, String)> = core.status().iter().filter_map(asked).collect();
+    let digest = resolve(text, &waiting).map_err(anyhow::Error::msg)?;
     let is_asked = waiting.iter().any(|(asked, _)| *asked == Some(digest));
     evaluation.target().with(async |reached| {
-        let refused = || refusal(digest, &waiting);
+        let refused = || refusal(&digest.to_string(), &waiting);
         let new = add(&reached, &[digest], |_| if is_asked { Ok(()) } else { Err(refused()) }).await?;
         print(&match (new.is_empty(), is_asked) {
             (false, _) => format!("approved {digest}\n"),
@@ -168,6 +169,31 @@ async fn add(
     Ok(added.into_inner())
 }
 
+/// As many digits as `status` shows.
+const SHORTEST: usize = 8;
+
+/// Whether this may be a digest or its first digits.
+fn is_beginning(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    (SHORTEST..=64).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The digest that this is, or that something waits for and that begins with it.
+fn resolve(text: &str, waiting: &[(Option<Digest>, String)]) -> Result<Digest, String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text).to_lowercase();
+    if let Some(digest) = Digest::parse(&format!("sha256:{digits}")) {
+        return Ok(digest);
+    }
+    let begins = |digest: &Digest| digest.to_string().starts_with(&format!("sha256:{digits}"));
+    let found: BTreeSet<Digest> = waiting.iter().filter_map(|(digest, _)| *digest).filter(begins).collect();
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(digest), None) => Ok(digest),
+        (None, _) => Err(refusal(&digits, waiting)),
+        (Some(_), Some(_)) => Err(format!("several digests begin with {digits}; give more digits")),
+    }
+}
+
 /// What a line of the status asks to approve, and for which object; no digest if the operator has not asked yet.
 fn asked(line: &StatusLine) -> Option<(Option<Digest>, String)> {
     let LineState::Object(ObjectState::Held(reason)) = &line.state else { return None };
@@ -176,7 +202,7 @@ fn asked(line: &StatusLine) -> Option<(Option<Digest>, String)> {
     (digest.is_some() || matches!(reason, Reason::NeedsApproval { .. })).then_some((digest, object))
 }
 
-fn refusal(digest: Digest, waiting: &[(Option<Digest>, String)]) -> String {
+fn refusal(digest: &str, waiting: &[(Option<Digest>, String)]) -> String {
     let line = |(digest, object): &(Option<Digest>, String)| match digest {
         Some(digest) => format!("{object} ({digest})"),
         None => format!("{object} (start the operator: it has not asked yet)"),
@@ -190,10 +216,27 @@ fn refusal(digest: Digest, waiting: &[(Option<Digest>, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::approvals;
+    use super::{approvals, is_beginning, resolve};
     use crate::command::plan::Document;
     use autopilot::plan::Plan;
+    use change::Digest;
     use serde_json::json;
+
+    #[test]
+    fn the_first_digits_of_a_digest_are_enough_if_they_are_of_one() {
+        let digest = |text: &str| Digest::parse(&format!("sha256:{text:0<64}")).unwrap();
+        let (first, second) = (digest("abcdef0123"), digest("abcdef0199"));
+        let waiting = [(Some(first), "one".to_owned()), (Some(second), "two".to_owned()), (None, "three".to_owned())];
+        assert_eq!(resolve("ABCDEF0123", &waiting), Ok(first));
+        assert_eq!(resolve("sha256:abcdef0199", &waiting), Ok(second));
+        assert_eq!(resolve(&second.to_string(), &[]), Ok(second), "a whole one is taken as it is");
+        assert_eq!(resolve("abcdef01", &waiting).unwrap_err(), "several digests begin with abcdef01; give more digits");
+        assert!(resolve("12345678", &waiting).unwrap_err().starts_with("nobody asks to approve 12345678; waiting"));
+        assert!(is_beginning("12345678") && is_beginning(&first.to_string()));
+        for text in ["1234567", "swap-enable", "sha256:", &format!("{first}0")] {
+            assert!(!is_beginning(text), "{text}");
+        }
+    }
 
     /// Many deletions share one digest, so a plan of one asset that approves it approves deletions that it does not show.
     #[test]

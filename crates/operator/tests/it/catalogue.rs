@@ -226,7 +226,7 @@ async fn every_distinct_object_is_accepted_by_the_server_under_the_roles_that_ar
         }
         let client = account.unwrap().client;
         // A binding is refused if its role does not exist, so roles are created.
-        for role in distinct.values().filter(|object| object["kind"] == "ClusterRole") {
+        for role in distinct.values().filter(|object| object["kind"] == "ClusterRole" || object["kind"] == "Role") {
             assert_eq!(apply(client.clone(), &cluster.plurals, role, false).await, None);
         }
         let refused: Vec<String> = stream::iter(distinct.values())

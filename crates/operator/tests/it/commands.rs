@@ -40,7 +40,7 @@ async fn an_approved_object_changes_from_held_to_in_sync() {
     };
     let digest = eventually("the operator asks", async || {
         let held = state("swap-enable");
-        assert_eq!(held["state"], "held");
+        assert_eq!(held["state"], "PendingApproval");
         digest_in(held["why"].as_str().unwrap()).map(str::to_owned)
     })
     .await;
@@ -51,14 +51,14 @@ async fn an_approved_object_changes_from_held_to_in_sync() {
     let again = virtpilot(Some(&kubeconfig), &["approve", &digest]).stdout;
     assert!(again.starts_with(&format!("{digest} is already approved")), "{again}");
     eventually("both objects are in sync", async || {
-        (state("swap-enable")["state"] == "in sync" && state("metrics-service")["state"] == "in sync").then_some(())
+        (state("swap-enable")["state"] == "InSync" && state("metrics-service")["state"] == "InSync").then_some(())
     })
     .await;
     // The approval is used: it is still listed, and does not approve the same write again.
     running.machine_configs().delete(crate::operator::SWAP, &DeleteParams::default()).await.unwrap();
     let why = eventually("another approval is asked for", async || {
         let held = state("swap-enable");
-        (held["state"] == "held").then(|| held["why"].as_str().unwrap().to_owned())
+        (held["state"] == "PendingApproval").then(|| held["why"].as_str().unwrap().to_owned())
     })
     .await;
     assert_ne!(digest_in(&why).unwrap(), digest);

@@ -17,8 +17,12 @@ async fn grant_on_services(running: &Running, verbs: &[&str]) {
     let roles = deployment::objects(&running.playground, "rbac.authorization.k8s.io/v1", "ClusterRole", None);
     let role = roles.get(deployment::ACCOUNT).await.unwrap();
     let mut rules = role.data["rules"].clone();
-    let is_meant = |rule: &&mut Value| rule["resources"] == json!(["services"]) && rule.get("resourceNames").is_none();
-    rules.as_array_mut().unwrap().iter_mut().find(is_meant).unwrap()["verbs"] = json!(verbs);
+    let rules = rules.as_array_mut().unwrap();
+    for rule in rules.iter_mut().filter(|rule| rule.get("resourceNames").is_none()) {
+        rule["resources"].as_array_mut().unwrap().retain(|resource| resource != "services");
+    }
+    rules.retain(|rule| rule["resources"] != json!([]));
+    rules.push(json!({"apiGroups": [""], "resources": ["services"], "verbs": verbs}));
     let params = PatchParams::default();
     roles.patch(deployment::ACCOUNT, &params, &Patch::Merge(&json!({"rules": rules}))).await.unwrap();
 }

@@ -35,13 +35,13 @@ async fn status_shows_what_the_server_refuses_and_asks_only_about_what_would_be_
     running.stop();
     let dry_runs = |since| running.audit().since(since).unwrap().by(ADMIN_USER).of(Kind::DryRun).count();
     let mark = running.audit().mark().unwrap();
-    assert_eq!(service(&admin), ("in sync".to_owned(), String::new()));
+    assert_eq!(service(&admin), ("InSync".to_owned(), String::new()));
     assert_eq!(dry_runs(mark), 0, "nothing would be written");
 
     // A patch that the table refuses needs no request.
     annotate(&services, SERVICE, "patch", Some(r#"[{"op": "add", "path": "/spec/selector/x", "value": "y"}]"#)).await;
     let (state, why) = service(&admin);
-    assert!(state == "held" && why.contains("/spec/selector/x may not be patched"), "{state} {why}");
+    assert!(state == "InvalidOverride" && why.contains("/spec/selector/x may not be patched"), "{state} {why}");
     assert_eq!(dry_runs(mark), 0);
 
     // A patch that the table allows and the server refuses; what looks like a secret is not shown.
@@ -49,14 +49,17 @@ async fn status_shows_what_the_server_refuses_and_asks_only_about_what_would_be_
     annotate(&services, SERVICE, "patch", Some(wrong)).await;
     let mark = running.audit().mark().unwrap();
     let (state, why) = service(&admin);
-    assert!(state == "held" && why.contains("patch refused") && why.contains("sessionAffinity"), "{state} {why}");
+    assert!(
+        state == "InvalidOverride" && why.contains("patch refused") && why.contains("sessionAffinity"),
+        "{state} {why}"
+    );
     assert!(!why.contains("hunter2"), "{why}");
     assert_eq!(dry_runs(mark), 1, "the last good state is as it should be");
 
     // An object that does not exist, and that admission refuses.
     annotate(&services, SERVICE, "patch", None).await;
     services.delete(SERVICE, &DeleteParams::default()).await.unwrap();
-    assert_eq!(service(&admin), ("to be applied".to_owned(), "it does not exist".to_owned()));
+    assert_eq!(service(&admin), ("Pending".to_owned(), "it does not exist".to_owned()));
     let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"], "operations": ["CREATE"]});
     let validation = json!({"expression": "false", "message": "no Services here", "reason": "Forbidden"});
     let (group, policy) = ("admissionregistration.k8s.io/v1", "no-services");
@@ -66,7 +69,7 @@ async fn status_shows_what_the_server_refuses_and_asks_only_about_what_would_be_
     create(&running, group, "ValidatingAdmissionPolicyBinding", policy, json!({"spec": spec})).await;
     let why = eventually("the policy is in force", async || {
         let (state, why) = service(&admin);
-        (state == "failed").then_some(why)
+        (state == "Failed").then_some(why)
     })
     .await;
     assert!(why.starts_with("the API server refused it: ") && why.contains("no Services here"), "{why}");
@@ -84,5 +87,5 @@ async fn status_shows_what_the_server_refuses_and_asks_only_about_what_would_be_
         (output.code == Some(0)).then(|| service(&viewer.kubeconfig))
     })
     .await;
-    assert_eq!(shown, ("to be applied".to_owned(), "it does not exist".to_owned()));
+    assert_eq!(shown, ("Pending".to_owned(), "it does not exist".to_owned()));
 }

@@ -53,7 +53,7 @@ fn pending(running: &Running) -> Vec<String> {
     let lines: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
     let is_done = |line: &&Value| {
         let is_kept = line["why"].as_str().unwrap_or_default().contains("never deleted");
-        let done = ["in sync", "not wanted", "not applicable", "gone"];
+        let done = ["InSync", "Disabled", "NotApplicable", "Gone"];
         is_kept || done.contains(&line["state"].as_str().unwrap_or_default())
     };
     let lines = lines.as_array().unwrap().iter().filter(|line| !is_done(line));
