@@ -67,7 +67,7 @@ locked-lint: own
 	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --document-private-items --locked
 
 locked-test: locked-lint build
-	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
+	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare --packaging
 	cargo test --workspace --locked
 
 locked-bench: own

@@ -22,7 +22,11 @@ enum Command {
     /// Start a playground and keep it running until Ctrl-C
     Up(command::up::Arguments),
     /// Build and fetch everything a playground needs without starting one
-    Prepare,
+    Prepare {
+        /// Also build what tests of packages need
+        #[arg(long)]
+        packaging: bool,
+    },
     /// Count the API requests of a running playground, from its audit log
     Requests(command::requests::Arguments),
     /// List the third-party CRDs and their sources
@@ -84,7 +88,7 @@ fn run(command: Command) -> ExitCode {
         command::install_signal_handlers()?;
         match command {
             Command::Up(arguments) => command::up::run(arguments).await,
-            Command::Prepare => command::prepare::run().await,
+            Command::Prepare { packaging } => command::prepare::run(packaging).await,
             Command::Requests(arguments) => command::requests::run(&arguments),
             Command::Crds => command::crds::run(),
             Command::Supervise { .. } | Command::Tether { .. } => Ok(()),

@@ -30,7 +30,15 @@ fn programs(without: &[&str]) -> tempfile::TempDir {
 fn changed_tools(file: &str, from: &str, to: &str) -> tempfile::TempDir {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
     let folder = tempfile::tempdir().unwrap();
-    for part in ["control-plane/go.mod", "control-plane/go.sum", "crds/go.mod", "crds/go.sum", "crds/crds.toml"] {
+    for part in [
+        "control-plane/go.mod",
+        "control-plane/go.sum",
+        "packaging/go.mod",
+        "packaging/go.sum",
+        "crds/go.mod",
+        "crds/go.sum",
+        "crds/crds.toml",
+    ] {
         let mut text = std::fs::read_to_string(source.join(part)).unwrap();
         if part == file {
             assert!(text.contains(from), "{file} has no {from}");
