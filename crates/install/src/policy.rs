@@ -22,8 +22,8 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
     let (approved, approval) = (api::annotation::APPROVED, api::annotation::APPROVAL);
     let may = |verb: &str| {
         format!(
-            "authorizer.group(request.resource.group).resource(request.resource.resource).namespace(request.namespace)\
-             .name(request.name).check('{verb}').allowed()"
+            "authorizer.group(request.resource.group).resource(request.resource.resource)\
+             .namespace(request.?namespace.orValue('')).name(request.name).check('{verb}').allowed()"
         )
     };
     let annotations = |object: &str| format!("{object} == null ? {{}} : {object}.metadata.?annotations.orValue({{}})");

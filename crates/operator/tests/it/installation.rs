@@ -1,6 +1,6 @@
 //! The operator is installed as an administrator does it, runs as its Deployment says, is upgraded and uninstalled without a trace.
 
-use crate::operator::{NAMESPACE, Process, eventually, playground, readiness};
+use crate::operator::{NAMESPACE, Process, SERVICE, eventually, playground, readiness};
 use crate::packages::{by_name, deploy, overlay, succeed, virtpilot};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use playground::audit::{Kind, Mark};
@@ -92,29 +92,31 @@ impl Cluster {
         (Process::of(&mut command), port)
     }
 
-    /// Waits until the operator is ready and has not written anything for a while.
+    /// Waits until the operator is ready, its Service exists, and it has not written anything for a while.
     async fn converged(&self, port: u16) {
-        eventually("the operator is ready", async || readiness(port).filter(|text| text.contains(" 200 "))).await;
-        loop {
+        let is_ready = || readiness(port).is_some_and(|text| text.contains(" 200 "));
+        eventually("the operator has converged", async || {
             let before = self.playground.audit_log().mark().unwrap();
+            let started = is_ready() && self.services().get_opt(SERVICE).await.unwrap().is_some();
             tokio::time::sleep(Duration::from_millis(700)).await;
             let requests = self.playground.audit_log().since(before).unwrap().by(&format!("{NAMESPACE}/{NAME}"));
-            if requests.of(Kind::Write).count() == 0 {
-                return;
-            }
-        }
+            (started && is_ready() && requests.of(Kind::Write).count() == 0).then_some(())
+        })
+        .await;
     }
 
-    /// The installed objects that exist.
-    fn found(&self, installed: &BTreeMap<String, Value>) -> Vec<String> {
-        let exists = |object: &Value| {
+    /// The installed objects that exist, and their versions.
+    fn versions(&self, installed: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
+        let version = |object: &Value| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let kind = text(&object["kind"]);
             let (name, namespace) = (text(&object["metadata"]["name"]), text(&object["metadata"]["namespace"]));
             let namespace = format!("--namespace={namespace}");
-            !self.kubectl(&["get", &kind, &name, &namespace, "--ignore-not-found", "--output=name"]).is_empty()
+            let output = "--output=jsonpath={.metadata.resourceVersion}";
+            self.kubectl(&["get", &kind, &name, &namespace, "--ignore-not-found", output])
         };
-        installed.iter().filter(|(_, object)| exists(object)).map(|(name, _)| name.clone()).collect()
+        let versions = installed.iter().map(|(name, object)| (name.clone(), version(object)));
+        versions.filter(|(_, version)| !version.is_empty()).collect()
     }
 
     /// The requests that were refused to the operator.
@@ -132,6 +134,12 @@ async fn an_installation_runs_as_its_deployment_says_and_is_upgraded_and_uninsta
     let created = cluster.apply(&deploy("kustomize"));
     assert_eq!((created.lines().count(), created.matches(" created").count()), (installed.len(), installed.len()));
 
+    // It is also accepted in the namespace of clusters that are not OpenShift.
+    let folder = tempfile::tempdir().unwrap();
+    overlay(folder.path(), "namespace: kubevirt-hyperconverged\n");
+    cluster.kubectl(&["create", "namespace", "kubevirt-hyperconverged"]);
+    cluster.kubectl(&["apply", "--dry-run=server", "--kustomize", folder.path().to_str().unwrap()]);
+
     // Its pod is accepted where only restricted pods are, and one that may do more is not.
     let pod = cluster.create_pod("first", |_| {}).await.unwrap();
     assert_eq!(pod["spec"]["priorityClassName"], "system-cluster-critical");
@@ -144,17 +152,17 @@ async fn an_installation_runs_as_its_deployment_says_and_is_upgraded_and_uninsta
     let account = cluster.playground.account(NAMESPACE, NAME).await.unwrap();
     let (first, port) = cluster.run(&pod, &account);
     cluster.converged(port).await;
-    let service = cluster.services().get("virt-platform-autopilot-metrics").await.unwrap();
+    let service = cluster.services().get(SERVICE).await.unwrap();
     let selector = service.data["spec"]["selector"].as_object().unwrap();
     assert!(!selector.is_empty() && selector.iter().all(|(key, value)| pod["metadata"]["labels"][key] == *value));
 
     // An upgrade changes the image, and nothing else.
-    let folder = tempfile::tempdir().unwrap();
     overlay(folder.path(), "images: [{name: localhost/virtpilot, newTag: next}]\n");
-    let before = cluster.deployment().await;
-    let applied = cluster.apply(folder.path());
-    assert_eq!(applied.matches(" unchanged").count(), installed.len() - 1, "{applied}");
-    assert!(applied.contains("deployment.apps/virt-platform-autopilot configured"), "{applied}");
+    let (before, versions) = (cluster.deployment().await, cluster.versions(&installed));
+    cluster.apply(folder.path());
+    let mut changed = cluster.versions(&installed);
+    changed.retain(|name, version| versions[name] != *version);
+    assert_eq!(changed.into_keys().collect::<Vec<_>>(), ["Deployment \"virt-platform-autopilot\""]);
     let mut expected = before["spec"].clone();
     expected["template"]["spec"]["containers"][0]["image"] = json!("localhost/virtpilot:next");
     assert_eq!(cluster.deployment().await["spec"], expected);
@@ -170,7 +178,7 @@ async fn an_installation_runs_as_its_deployment_says_and_is_upgraded_and_uninsta
     })
     .await;
     cluster.converged(port).await;
-    let after = cluster.services().get("virt-platform-autopilot-metrics").await.unwrap();
+    let after = cluster.services().get(SERVICE).await.unwrap();
     assert_eq!(after.metadata.resource_version, service.metadata.resource_version);
     assert!(cluster.denied().is_empty(), "{:?}", cluster.denied());
 
@@ -180,13 +188,13 @@ async fn an_installation_runs_as_its_deployment_says_and_is_upgraded_and_uninsta
     assert!(handed_back.contains("handed back Service"), "{handed_back}");
     assert_eq!(second.terminate(), Some(0));
     cluster.kubectl(&["delete", "--kustomize", folder.path().to_str().unwrap()]);
-    assert_eq!(cluster.found(&installed), [""; 0]);
+    assert_eq!(cluster.versions(&installed), BTreeMap::new());
     let commands: Vec<&str> = handed_back.lines().filter_map(|line| line.strip_prefix("  kubectl ")).collect();
     assert_eq!(commands.len(), 3, "{handed_back}");
     for command in commands {
         cluster.kubectl(&command.split(' ').collect::<Vec<_>>());
     }
-    assert!(cluster.services().get_opt("virt-platform-autopilot-metrics").await.unwrap().is_none());
+    assert!(cluster.services().get_opt(SERVICE).await.unwrap().is_none());
     let left =
         cluster.kubectl(&["get", "configmaps,leases,services,secrets", "--namespace", NAMESPACE, "--output=name"]);
     assert!(!left.contains(NAME), "{left}");
@@ -203,7 +211,7 @@ async fn helm_installs_upgrades_and_uninstalls_the_same() {
     let chart = chart.to_str().unwrap();
     let notes = cluster.helm(&packaging, &["install", "virtpilot", chart]);
     assert!(notes.contains("virtpilot handback --namespace openshift-cnv"), "{notes}");
-    assert_eq!(cluster.found(&installed).len(), installed.len());
+    assert_eq!(cluster.versions(&installed).len(), installed.len());
     let pod = cluster.create_pod("from-helm", |_| {}).await.unwrap();
     let account = cluster.playground.account(NAMESPACE, NAME).await.unwrap();
     let (process, port) = cluster.run(&pod, &account);
@@ -219,7 +227,20 @@ async fn helm_installs_upgrades_and_uninstalls_the_same() {
 
     succeed(virtpilot(&["handback"]).env("KUBECONFIG", cluster.playground.kubeconfig()));
     cluster.helm(&packaging, &["uninstall", "virtpilot"]);
-    assert_eq!(cluster.found(&installed), [""; 0]);
+    assert_eq!(cluster.versions(&installed), BTreeMap::new());
+
+    // Over the predecessor's Deployment, whoever created it: its container is replaced.
+    let labels = json!({"app": NAME, "control-plane": "controller-manager"});
+    let container = json!({"name": "manager", "image": "x.example/predecessor", "command": ["/manager"], "args": ["--leader-elect"]});
+    let predecessor = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+    });
+    let deployments = objects(&cluster.playground, "apps/v1", "Deployment", Some(NAMESPACE));
+    deployments.create(&PostParams::default(), &serde_json::from_value(predecessor).unwrap()).await.unwrap();
+    let kubectl = cluster.playground.folder().join("kubectl");
+    succeed(Command::new(kubectl).args(["apply", "--kustomize"]).arg(deploy("kustomize")));
+    assert_eq!(cluster.deployment().await["spec"], before["spec"]);
 }
 
 #[test]

@@ -88,16 +88,21 @@ async fn the_kustomization_the_chart_and_the_command_have_the_same_objects() {
     let printed = manifests(&[]);
     assert_same(&tools.kustomize(&deploy("kustomize")), &printed);
     assert_same(&tools.template(&["--namespace", "openshift-cnv"]), &printed);
-    let with_namespace = manifests(&["--create-namespace"]);
-    assert_eq!(with_namespace.len(), printed.len() + 1, "a namespace is added");
-    assert_same(&tools.kustomize(&deploy("kustomize/with-namespace")), &with_namespace);
+    let mut with_namespace = manifests(&["--create-namespace"]);
+    assert!(with_namespace.remove("Namespace \"openshift-cnv\"").is_some());
+    assert_same(&with_namespace, &printed);
 
     // The namespace of clusters that are not OpenShift.
     let elsewhere = "kubevirt-hyperconverged";
     let printed = manifests(&["--namespace", elsewhere]);
     let folder = tempfile::tempdir().unwrap();
     overlay(folder.path(), &format!("namespace: {elsewhere}\n"));
-    assert_same(&tools.kustomize(folder.path()), &printed);
+    let mut kustomized = tools.kustomize(folder.path());
+    // Kustomize does not know that a policy has no namespace; the API server drops it.
+    for (_, policy) in kustomized.iter_mut().filter(|(name, _)| name.starts_with("ValidatingAdmissionPolicy")) {
+        policy["metadata"].as_object_mut().unwrap().remove("namespace");
+    }
+    assert_same(&kustomized, &printed);
     assert_same(&tools.template(&["--namespace", elsewhere]), &printed);
 }
 
@@ -136,8 +141,11 @@ async fn the_bundle_is_valid_and_has_the_same_objects() {
     assert_eq!(verify(&deploy("olm/bundle")), "");
     let version = "virtpilot.clusterserviceversion.yaml";
     let text = std::fs::read_to_string(deploy("olm/bundle/manifests").join(version)).unwrap();
-    let broken = tempfile::tempdir().unwrap();
-    std::fs::write(broken.path().join(version), text.replace("installModes:", "keptModes:")).unwrap();
+    let mut without_modes: Value = serde_saphyr::from_str(&text).unwrap();
+    without_modes["spec"].as_object_mut().unwrap().remove("installModes");
+    // A hidden folder is skipped.
+    let broken = tempfile::Builder::new().prefix("bundle").tempdir().unwrap();
+    std::fs::write(broken.path().join(version), without_modes.to_string()).unwrap();
     assert!(verify(broken.path()).contains("install modes not found"));
 
     let (mut printed, mut bundled) = (manifests(&[]), BTreeMap::new());

@@ -1,7 +1,7 @@
 //! Viewers, editors and approvers can do what their role says, and no more.
 
 use crate::operator::{NAMESPACE, Running, SERVICE, digest_in, eventually};
-use crate::packages::{deploy, virtpilot};
+use crate::packages::{deploy, succeed, virtpilot};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use playground::Playground;
@@ -13,8 +13,7 @@ const HCO: (&str, &str, &str) = ("hco.kubevirt.io", "HyperConverged", "kubevirt-
 const METRICS: (&str, &str, &str) = ("", "Service", SERVICE);
 
 fn kubectl(playground: &Playground, arguments: &[&str]) {
-    let mut command = Command::new(playground.folder().join("kubectl"));
-    assert!(command.args(arguments).status().unwrap().success(), "{arguments:?}");
+    succeed(Command::new(playground.folder().join("kubectl")).args(arguments));
 }
 
 /// Somebody with one of the roles.
@@ -66,8 +65,7 @@ fn refused_by(result: Result<(), String>, why: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn people_can_do_what_their_role_says_and_no_more() {
-    let role = include_str!("../../../../deploy/rbac/role.yaml");
-    let running = Running::on(playground::Scene::preset("small").unwrap(), role, &["--opt-in=false"]).await;
+    let running = Running::without_operator().await;
     let playground = &running.playground;
     kubectl(playground, &["apply", "--kustomize", deploy("kustomize").to_str().unwrap()]);
     let viewer = Person::with(playground, "viewer").await;

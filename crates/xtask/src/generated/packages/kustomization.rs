@@ -14,8 +14,6 @@ pub(super) fn files(installation: &Installation) -> Vec<File> {
         in_folder("policy.yaml", &installation.policy),
         in_folder("operator.yaml", &installation.workload),
         in_folder("kustomization.yaml", &[resources(&["../rbac", "people.yaml", "policy.yaml", "operator.yaml"])]),
-        in_folder("with-namespace/namespace.yaml", &[install::namespace(api::hco::NAMESPACE)]),
-        in_folder("with-namespace/kustomization.yaml", &[resources(&["namespace.yaml", ".."])]),
         yaml("deploy/rbac/kustomization.yaml", &[resources(&["role.yaml"])]),
     ]
 }
