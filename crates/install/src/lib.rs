@@ -3,6 +3,8 @@
 mod people;
 mod policy;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 use catalog::Catalog;

@@ -72,7 +72,7 @@ fn leftovers(reached: &Reached) -> String {
     format!(
         "nothing was deleted. After the uninstall, delete the backups, the operator's state and its monitoring with:\n  \
          {delete} configmaps,secrets --selector {backups}\n  \
-         {delete} configmap/{state} lease/{lease}\n  \
+         {delete} --ignore-not-found configmap/{state} lease/{lease}\n  \
          {delete} {} --selector app={name}\n",
         monitoring.join(",")
     )
