@@ -13,13 +13,13 @@ pub(crate) fn roles(rules: &Rules) -> Vec<Value> {
     // Whoever may read the whole cluster on OpenShift may read this, too. The others are granted by name only.
     let labels = json!({"rbac.authorization.k8s.io/aggregate-to-cluster-reader": "true"});
     vec![
-        role("viewer", "Sees what `virtpilot status`, `plan` and `facts` show.", Some(labels), viewer),
-        role("editor", "Also annotates the HyperConverged and managed objects. Approves nothing.", None, editor),
-        role("approver", "Also approves changes that restart nodes. Changes nothing else.", None, approver),
+        role("viewer", "Sees what `virtpilot status`, `plan` and `facts` show.", Some(labels), &viewer),
+        role("editor", "Also annotates the HyperConverged and managed objects. Approves nothing.", None, &editor),
+        role("approver", "Also approves changes that restart nodes. Changes nothing else.", None, &approver),
     ]
 }
 
-fn role(name: &str, description: &str, labels: Option<Value>, rules: Vec<Value>) -> Value {
+fn role(name: &str, description: &str, labels: Option<Value>, rules: &[Value]) -> Value {
     let mut metadata =
         json!({"name": format!("{NAME}-{name}"), "annotations": {"kubernetes.io/description": description}});
     if let Some(labels) = labels {
