@@ -63,8 +63,8 @@ fn service_version(installation: &Installation) -> anyhow::Result<Value> {
             "name": format!("{PACKAGE}.v{VERSION}"),
             "annotations": {
                 "alm-examples": "[]",
-                "capabilities": "Deep Insights",
-                "categories": "Cloud Provider",
+                "capabilities": "Seamless Upgrades",
+                "categories": "OpenShift Optional",
                 "containerImage": image,
                 "description": "Configures and maintains KubeVirt and OpenShift Virtualization clusters",
                 "operatorframework.io/suggested-namespace": api::hco::NAMESPACE,
