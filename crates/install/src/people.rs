@@ -14,7 +14,7 @@ pub(crate) fn roles(rules: &Rules) -> Vec<Value> {
     let labels = json!({"rbac.authorization.k8s.io/aggregate-to-cluster-reader": "true"});
     vec![
         role("viewer", "Sees what `virtpilot status`, `plan` and `facts` show.", Some(labels), &viewer),
-        role("editor", "Also annotates the HyperConverged and managed objects. Approves nothing.", None, &editor),
+        role("editor", "Also sets the annotations of the autopilot. Approves nothing.", None, &editor),
         role("approver", "Also approves changes that restart nodes. Changes nothing else.", None, &approver),
     ]
 }

@@ -17,6 +17,10 @@ const ONLY_ANNOTATIONS: &str = "oldObject != null \
     || (k in oldObject.metadata && object.metadata[k] == oldObject.metadata[k])) \
     && oldObject.metadata.all(k, k == 'annotations' || k in object.metadata)";
 
+/// The annotations that differ. Those of other operators may give privileges: with one, KubeVirt itself can be patched.
+const CHANGED: &str = "variables.before.filter(k, !(k in variables.after) || variables.before[k] != variables.after[k]) \
+    + variables.after.filter(k, !(k in variables.before))";
+
 /// The policy and its binding.
 pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
     let (approved, approval) = (api::annotation::APPROVED, api::annotation::APPROVAL);
@@ -28,10 +32,8 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
     };
     let annotations = |object: &str| format!("{object} == null ? {{}} : {object}.metadata.?annotations.orValue({{}})");
     let same = |annotation: &str| format!("variables.before[?'{annotation}'] == variables.after[?'{annotation}']");
-    let others_are_same =
-        "variables.before.all(k, k == 'KEY' || (k in variables.after && variables.before[k] == variables.after[k])) \
-        && variables.after.all(k, k == 'KEY' || k in variables.before)"
-            .replace("KEY", approved);
+    let ours = api::annotation::OURS.map(|key| format!("'{key}'")).join(", ");
+    let is_users = format!("k.startsWith('{}') && !(k in [{ours}])", api::annotation::PREFIX);
     let variable = |(name, expression): (&str, String)| json!({"name": name, "expression": expression});
     let variables = [
         ("before", annotations("oldObject")),
@@ -41,7 +43,7 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
         ("annotate", may(ANNOTATE)),
         ("approve", may(APPROVE)),
         ("onlyAnnotations", ONLY_ANNOTATIONS.to_owned()),
-        ("onlyApproved", format!("variables.onlyAnnotations && {others_are_same}")),
+        ("changed", CHANGED.to_owned()),
     ];
     let validation = |(expression, message): (String, String)| json!({"expression": expression, "message": message, "reason": "Forbidden"});
     let validations = [
@@ -52,11 +54,19 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
             ),
         ),
         (
-            "variables.update || !variables.annotate || variables.onlyAnnotations".to_owned(),
-            format!("the ClusterRole {NAME}-editor is for annotations; ask for the right to update this object"),
+            format!(
+                "variables.update || !variables.annotate || (variables.onlyAnnotations && variables.changed.all(k, {is_users}))"
+            ),
+            format!(
+                "the ClusterRole {NAME}-editor is for the annotations of the autopilot that users set; ask for the right to update this \
+                 object"
+            ),
         ),
         (
-            "variables.update || variables.annotate || !variables.approve || variables.onlyApproved".to_owned(),
+            format!(
+                "variables.update || variables.annotate || !variables.approve \
+                 || (variables.onlyAnnotations && variables.changed.all(k, k == '{approved}'))"
+            ),
             format!(
                 "the ClusterRole {NAME}-approver is for the annotation {approved} alone; use \"virtpilot approve\""
             ),

@@ -111,7 +111,12 @@ async fn people_can_do_what_their_role_says_and_no_more() {
         (METRICS, json!({"metadata": {"finalizers": ["example.io/mine"]}})),
         (HCO, json!({"spec": {"featureGates": [{"name": "persistentReservation", "state": "Enabled"}]}})),
     ] {
-        refused_by(editor.patch(object, patch).await, "is for annotations");
+        refused_by(editor.patch(object, patch).await, "is for the annotations");
+    }
+    // Annotations of other operators, and those that the autopilot keeps for itself.
+    for key in ["kubevirt.kubevirt.io/jsonpatch", "platform.kubevirt.io/origin"] {
+        let patch = json!({"metadata": {"annotations": {key: "[]"}}});
+        refused_by(editor.patch(HCO, patch).await, "is for the annotations");
     }
     refused_by(editor.annotate(HCO, "approved", &held).await, "are for approvers");
     refused_by(editor.annotate(HCO, "approval", "none").await, "are for approvers");
