@@ -1,7 +1,7 @@
 # Start with `make demo` and `make test`. Both download and build what they need; later runs are fast.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench faults fuzz mutants verify-crds update-crds needs
+.PHONY: help demo test lint bench faults fuzz mutants verify-crds update-crds image image-check needs
 
 # Outside the clone, so that all clones on this machine share it.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -16,6 +16,8 @@ help:
 	@echo 'make fuzz     try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
 	@echo 'make verify-crds  report which pinned sources of third-party CRDs are stale or no longer load'
 	@echo 'make update-crds  move the pins to the newest versions that load'
+	@echo 'make image    build the operator as an OCI image layout, without a container engine'
+	@echo 'make image-check  build it twice from scratch, in two folders, and compare the bytes'
 	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (half an hour; MUTANTS="--package change" for one crate)'
 
 demo: needs
@@ -46,13 +48,20 @@ verify-crds: needs
 update-crds: needs
 	@$(LOCKED) locked-update-crds
 
+image: needs
+	@$(LOCKED) locked-image
+
+image-check: needs
+	@$(LOCKED) locked-image-check
+
 # Cargo does not distinguish two clones that share a target folder and would use the other's newer build. So only one clone at a
 # time uses it, and the workspace crates are rebuilt when the clone has changed; dependencies are kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
 LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || echo 'another clone is building or testing, waiting'; } && \
 	flock $(LOCK) $(MAKE) --no-print-directory
 
-.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants locked-verify-crds locked-update-crds
+.PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants locked-verify-crds locked-update-crds \
+	locked-image locked-image-check
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -93,6 +102,18 @@ locked-verify-crds: build
 locked-update-crds: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' crds update --tools tools; code=$$?; \
 	  '$(CARGO_TARGET_DIR)/debug/xtask' gen && exit $$code
+
+IMAGE = $(CARGO_TARGET_DIR)/image
+locked-image: build
+	@rm -rf '$(IMAGE)'
+	@'$(CARGO_TARGET_DIR)/debug/xtask' image '$(IMAGE)'
+
+locked-image-check: build
+	@rm -rf '$(IMAGE)-check'
+	@for number in one two; do \
+	  CARGO_TARGET_DIR='$(IMAGE)-check/build-'$$number '$(CARGO_TARGET_DIR)/debug/xtask' image '$(IMAGE)-check/'$$number || exit 1; \
+	done
+	@diff -r '$(IMAGE)-check/one' '$(IMAGE)-check/two' && echo 'both images are the same'
 
 # Its version is part of the path, so that another one is built when it changes.
 CARGO_MUTANTS := 27.1.0

@@ -10,3 +10,5 @@ pub const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 pub const NAME: &str = "kubevirt-hyperconverged";
 /// Its namespace, unless `--namespace` names another one.
 pub const NAMESPACE: &str = "openshift-cnv";
+/// The namespaces in which it usually is: on OpenShift, and on other clusters.
+pub const NAMESPACES: [&str; 2] = [NAMESPACE, "kubevirt-hyperconverged"];

@@ -36,5 +36,5 @@ pub use pack::tombstone::Tombstone;
 pub use pack::{asset, catalog, condition, fault, feature, files, source, summary, tombstone};
 pub use render::{Rendered, render};
 pub use resolve::{Resolved, resolve};
-pub use role::role;
+pub use role::{role, role_objects};
 pub use yaml::yaml_text;

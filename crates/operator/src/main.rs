@@ -42,6 +42,8 @@ enum Command {
     Features(command::features::Arguments),
     /// Explain what users may change with annotations
     Explain(command::explain::Arguments),
+    /// Print the objects that install the operator
+    Manifests(command::manifests::Arguments),
     /// Print the role that the operator needs for an asset pack
     Rbac(command::rbac::Arguments),
     /// Start a playground: a real control plane on this machine with the objects of a small OpenShift cluster
@@ -88,6 +90,7 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Handback(arguments) => command::handback::run(&arguments),
         Command::Features(arguments) => done(command::features::run(&arguments)),
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
+        Command::Manifests(arguments) => done(command::manifests::run(arguments)),
         Command::Rbac(arguments) => done(command::rbac::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),
         Command::Version(arguments) => done(command::version::run(&arguments)),

@@ -24,6 +24,10 @@ pub struct Tools {
     pub control_plane_mod: String,
     /// `control-plane/go.sum`
     pub control_plane_sum: String,
+    /// `packaging/go.mod`
+    pub packaging_mod: String,
+    /// `packaging/go.sum`
+    pub packaging_sum: String,
     /// `crds/go.mod`
     pub crds_mod: String,
     /// `crds/go.sum`
@@ -48,6 +52,8 @@ impl Tools {
             None => Ok(Tools {
                 control_plane_mod: include_str!("../../../tools/control-plane/go.mod").to_owned(),
                 control_plane_sum: include_str!("../../../tools/control-plane/go.sum").to_owned(),
+                packaging_mod: include_str!("../../../tools/packaging/go.mod").to_owned(),
+                packaging_sum: include_str!("../../../tools/packaging/go.sum").to_owned(),
                 crds_mod: include_str!("../../../tools/crds/go.mod").to_owned(),
                 crds_sum: include_str!("../../../tools/crds/go.sum").to_owned(),
                 crds_table: include_str!("../../../tools/crds/crds.toml").to_owned(),
@@ -68,6 +74,8 @@ impl Tools {
         Ok(Tools {
             control_plane_mod: read("control-plane/go.mod")?,
             control_plane_sum: read("control-plane/go.sum")?,
+            packaging_mod: read("packaging/go.mod")?,
+            packaging_sum: read("packaging/go.sum")?,
             crds_mod: read("crds/go.mod")?,
             crds_sum: read("crds/go.sum")?,
             crds_table: read("crds/crds.toml")?,

@@ -4,6 +4,7 @@ mod crd_table;
 mod features;
 mod golden;
 mod layer_table;
+mod packages;
 mod pure_clippy;
 pub(crate) mod role;
 
@@ -32,6 +33,7 @@ pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];
     files.extend(role::files(workspace)?);
     files.extend(features::files(workspace)?);
+    files.extend(packages::files(workspace)?);
     files.extend(golden::files(workspace)?);
     let pure = workspace.own().filter(|package| layers::find(&package.name).is_some_and(layers::Layer::is_pure));
     files.extend(

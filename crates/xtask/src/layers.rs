@@ -58,7 +58,7 @@ impl Layer {
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 17] = [
+pub(crate) const LAYERS: [Layer; 18] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -71,6 +71,12 @@ pub(crate) const LAYERS: [Layer; 17] = [
         role: Role::Think,
         may_use: &["change", "api"],
         what: "facts about a cluster in, desired objects out",
+    },
+    Layer {
+        name: "install",
+        role: Role::Think,
+        may_use: &["catalog", "api"],
+        what: "the objects that install the operator",
     },
     Layer {
         name: "protocol",
@@ -133,6 +139,7 @@ pub(crate) const LAYERS: [Layer; 17] = [
             "api",
             "change",
             "catalog",
+            "install",
             "protocol",
             "autopilot",
             "advisor",
@@ -161,8 +168,8 @@ pub(crate) const LAYERS: [Layer; 17] = [
     Layer {
         name: "xtask",
         role: Role::Tool,
-        may_use: &["api", "change", "catalog"],
-        what: "`gen`, `tidy` and `gen-pack`",
+        may_use: &["api", "change", "catalog", "install"],
+        what: "`gen`, `tidy`, `image` and `gen-pack`",
     },
 ];
 

@@ -94,7 +94,7 @@ impl Workspace {
 }
 
 /// Runs a program and returns its standard output.
-fn output(root: &Path, program: &str, args: &[&str]) -> anyhow::Result<String> {
+pub(crate) fn output(root: &Path, program: &str, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program).args(args).current_dir(root).output();
     let output = output.with_context(|| format!("could not run {program}: is it installed?"))?;
     if !output.status.success() {

@@ -2,7 +2,7 @@
 
 use super::{Granted, LookedUp};
 use api::{LEASE, STATE};
-use change::{Key, backup};
+use change::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the operator reads besides its managed objects: (group, resources, verbs).
@@ -29,7 +29,8 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &
     }
     let name = api::FIELD_MANAGER;
     let mut text = format!(
-        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n---\n\
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
+         # The operator's pod mounts its token; a pod that does not ask gets none.\nautomountServiceAccountToken: false\n---\n\
          apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\nrules:\n"
     );
     for ((group, verbs), resources) in &unnamed(kinds.keys(), reads) {
@@ -50,8 +51,7 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &
          name: {name}\n    namespace: {namespace}\n"
     ));
     let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
-    let adoptable = objects.iter().filter(|granted| !granted.is_tombstone);
-    let backups = adoptable.flat_map(|granted| backup::names(&granted.key));
+    let backups = objects.iter().flat_map(|granted| &granted.backups);
     let backups = backups.map(|name| format!("      - \"{name}\"\n")).collect::<String>();
     // The lease is created with POST, which RBAC cannot restrict by name, so that is granted for all names. ConfigMaps are created with
     // an apply, which it can.

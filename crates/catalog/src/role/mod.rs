@@ -5,9 +5,11 @@ mod objects;
 #[cfg(test)]
 mod tests;
 
-use crate::pack::asset::Prune;
+use crate::pack::asset::{Asset, Prune};
 use crate::pack::catalog::Catalog;
+use crate::yaml::read::documents;
 use change::{Key, Kind, backup};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// What the first line of a role says about it.
@@ -20,6 +22,8 @@ struct Granted {
     is_tombstone: bool,
     /// Whether it may be deleted.
     may_delete: bool,
+    /// The names of its backups.
+    backups: BTreeSet<String>,
 }
 
 /// A kind whose objects a template looks up.
@@ -49,9 +53,10 @@ impl Granted {
 pub fn role(catalog: &Catalog, namespace: &str) -> Result<String, Vec<String>> {
     let (mut objects, mut reads, mut problems) = (Vec::new(), BTreeSet::new(), Vec::new());
     for asset in &catalog.assets {
-        match objects::key(catalog, asset, &mut reads) {
+        match objects::key(catalog, asset, namespace, &mut reads) {
             Ok(key) => {
-                objects.push(Granted { may_delete: asset.prune != Prune::Never, is_tombstone: false, key });
+                let backups = backups(catalog, asset, &key);
+                objects.push(Granted { may_delete: asset.prune != Prune::Never, is_tombstone: false, key, backups });
             }
             Err(why) => problems.push(why),
         }
@@ -60,11 +65,27 @@ pub fn role(catalog: &Catalog, namespace: &str) -> Result<String, Vec<String>> {
         let kind = Kind::new(&tombstone.api_version, &tombstone.kind);
         let namespace = tombstone.namespace.clone().unwrap_or_default();
         let key = Key { kind, namespace, name: tombstone.name.clone() };
-        objects.push(Granted { key, is_tombstone: true, may_delete: true });
+        // It is never adopted.
+        objects.push(Granted { key, is_tombstone: true, may_delete: true, backups: BTreeSet::new() });
     }
     problems.extend(objects.iter().filter_map(|granted| unsafe_grant(&granted.key.kind, &granted.key.name)));
     problems.extend(reads.iter().filter_map(|read| unsafe_grant(&read.kind, "")));
     if problems.is_empty() { Ok(manifest::text(&objects, &reads, namespace)) } else { Err(problems) }
+}
+
+/// The names of the backups of an asset's object. They depend on its namespace, so those of the usual namespaces are included: then
+/// one role fits an operator in any of them.
+fn backups(catalog: &Catalog, asset: &Asset, key: &Key) -> BTreeSet<String> {
+    let usual = api::hco::NAMESPACES
+        .iter()
+        .filter_map(|namespace| objects::key(catalog, asset, namespace, &mut BTreeSet::new()).ok());
+    usual.chain([key.clone()]).flat_map(|key| backup::names(&key)).collect()
+}
+
+/// The same as values.
+pub fn role_objects(catalog: &Catalog, namespace: &str) -> Result<Vec<Value>, Vec<String>> {
+    let text = role(catalog, namespace)?;
+    documents(&text).map_err(|error| vec![format!("the generated role is not YAML: {}", error.message)])
 }
 
 /// Why a kind and a name cannot be granted.

@@ -15,16 +15,21 @@ use std::collections::BTreeSet;
 /// The limit of rendering rounds for templates that keep needing more queries.
 const ROUNDS: usize = 8;
 
-/// The key of an asset's object, rendered for a cluster in which all conditions of the asset hold. Also collects the kinds that
-/// the template queries. A name that depends on anything else cannot be granted by name.
-pub(super) fn key(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<LookedUp>) -> Result<Key, String> {
+/// The key of an asset's object, rendered for a cluster with the HyperConverged in this namespace in which all conditions of the asset
+/// hold. Also collects the kinds that the template queries. A name that depends on anything else cannot be granted by name.
+pub(super) fn key(
+    catalog: &Catalog,
+    asset: &Asset,
+    namespace: &str,
+    reads: &mut BTreeSet<LookedUp>,
+) -> Result<Key, String> {
     let declared = asset.reads.iter().flatten();
     reads.extend(declared.map(|read| looked_up(&read.api_version, &read.kind, read.name.is_some())));
     let mut leaves = asset.conditions.iter().flat_map(Condition::leaves);
     if leaves.any(|condition| matches!(condition, Condition::KubevirtFeatureGate { .. })) {
         reads.insert(looked_up("kubevirt.io/v1", "KubeVirt", false));
     }
-    let key = match rendered(catalog, asset, assume(asset, "image", "true"), reads)? {
+    let key = match rendered(catalog, asset, assume(asset, namespace, "image", "true"), reads)? {
         Some(key) => key,
         None => catalog.plain_key(asset).ok_or_else(|| {
             format!(
@@ -35,7 +40,7 @@ pub(super) fn key(catalog: &Catalog, asset: &Asset, reads: &mut BTreeSet<LookedU
         })?,
     };
     // A template that fails there is no proof that the name differs.
-    let elsewhere = rendered(catalog, asset, elsewhere(asset), reads).ok().flatten();
+    let elsewhere = rendered(catalog, asset, elsewhere(asset, namespace), reads).ok().flatten();
     match elsewhere.filter(|other| (&other.kind, &other.name) != (&key.kind, &key.name)) {
         None => Ok(key),
         Some(other) => Err(format!(
@@ -80,8 +85,8 @@ fn rendered(
 }
 
 /// The facts of another cluster in which all conditions of an asset hold: everything that a name must not depend on is different.
-fn elsewhere(asset: &Asset) -> Facts {
-    let mut facts = assume(asset, "elsewhere", "elsewhere");
+fn elsewhere(asset: &Asset, namespace: &str) -> Facts {
+    let mut facts = assume(asset, namespace, "elsewhere", "elsewhere");
     let topology = &mut facts.topology;
     (topology.control_plane_topology, topology.cloud_provider) = ("Elsewhere".into(), "Elsewhere".into());
     (topology.master_count, topology.worker_count, topology.total_node_count) = (97, 89, 186);
@@ -91,7 +96,7 @@ fn elsewhere(asset: &Asset) -> Facts {
 
 /// The facts of a cluster in which all conditions of an asset hold; `image` and `value` are the images and annotations that may have
 /// any value.
-fn assume(asset: &Asset, image: &str, value: &str) -> Facts {
+fn assume(asset: &Asset, namespace: &str, image: &str, value: &str) -> Facts {
     let (mut annotations, mut gates, mut facts) = (Map::new(), Vec::new(), Facts::default());
     let (pci_devices_present, numa_nodes_present, vfio_capable) = (true, true, true);
     let (usb_devices_present, gpu_present) = (true, true);
@@ -113,8 +118,7 @@ fn assume(asset: &Asset, image: &str, value: &str) -> Facts {
             | Condition::Any { .. } => {}
         }
     }
-    let metadata =
-        json!({"name": api::hco::NAME, "namespace": api::hco::NAMESPACE, "annotations": annotations, "labels": {}});
+    let metadata = json!({"name": api::hco::NAME, "namespace": namespace, "annotations": annotations, "labels": {}});
     let api_version = format!("{}/{}", api::hco::GROUP, api::hco::VERSIONS[0]);
     let spec = if gates.is_empty() { json!({}) } else { json!({"featureGates": gates}) };
     facts.hco = json!({"apiVersion": api_version, "kind": api::hco::KIND, "metadata": metadata, "spec": spec});

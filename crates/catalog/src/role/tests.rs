@@ -72,9 +72,20 @@ fn the_operators_own_objects_are_in_its_namespace() {
     assert_eq!((role.matches("namespace: home\n").count(), role.matches("openshift-cnv").count()), (5, 0), "{role}");
 }
 
+#[test]
+fn backups_are_granted_for_the_namespace_of_the_operator_and_for_the_usual_ones() {
+    let template = "apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: {{ .HCO.GetNamespace }}}\n";
+    let role = role_of(template, IMAGE).unwrap();
+    for namespace in ["home", "openshift-cnv", "kubevirt-hyperconverged"] {
+        let key = Key { kind: Kind::new("v1", "Service"), namespace: namespace.into(), name: "x".into() };
+        assert!(change::backup::names(&key).iter().all(|name| role.contains(name)), "{namespace}: {role}");
+    }
+}
+
 fn granted(kind: &str, name: &str, is_tombstone: bool, may_delete: bool) -> Granted {
     let key = Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: name.into() };
-    Granted { key, is_tombstone, may_delete }
+    let backups = if is_tombstone { BTreeSet::new() } else { change::backup::names(&key).into() };
+    Granted { key, is_tombstone, may_delete, backups }
 }
 
 #[test]

@@ -13,6 +13,10 @@ use std::process::ExitCode;
 /// A write in flight may take an object back once; after this many rounds an operator is still managing objects.
 const ROUNDS: usize = 5;
 
+/// The kinds of the objects with which the operator itself is monitored; an alert that it is down would fire for ever.
+const MONITORING: [(&str, &str); 3] =
+    [("v1", "Service"), ("monitoring.coreos.com/v1", "ServiceMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule")];
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -49,17 +53,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         for failure in &failures {
             print(&format!("incomplete: {failure}\n"))?;
         }
-        let namespace = &reached.key.namespace;
         if !arguments.dry_run {
-            print(&format!(
-                "nothing was deleted. After the uninstall, delete the backups and the operator's state with:\n  \
-                 kubectl --namespace {namespace} delete configmaps,secrets --selector {}\n  \
-                 kubectl --namespace {namespace} delete configmap/{} lease/{}\n",
-                api::BACKUP_OF, api::STATE, api::LEASE
-            ))?;
+            print(&leftovers(&reached))?;
         }
         Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
+}
+
+/// How to delete what only the operator used.
+fn leftovers(reached: &Reached) -> String {
+    let (backups, state, lease, name) = (api::BACKUP_OF, api::STATE, api::LEASE, api::FIELD_MANAGER);
+    let delete = format!("kubectl --namespace {} delete", reached.key.namespace);
+    let monitoring: Vec<String> = MONITORING
+        .iter()
+        .filter_map(|(version, kind)| reached.kinds.find(&Kind::new(version, kind)))
+        .map(|served| served.plural.to_string())
+        .collect();
+    format!(
+        "nothing was deleted. After the uninstall, delete the backups, the operator's state and its monitoring with:\n  \
+         {delete} configmaps,secrets --selector {backups}\n  \
+         {delete} --ignore-not-found configmap/{state} lease/{lease}\n  \
+         {delete} {} --selector app={name}\n",
+        monitoring.join(",")
+    )
 }
 
 /// Comes first: a running operator would take back what is handed back.

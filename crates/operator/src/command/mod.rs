@@ -9,6 +9,7 @@ pub(crate) mod features;
 pub(crate) mod handback;
 mod input;
 mod logging;
+pub(crate) mod manifests;
 pub(crate) mod plan;
 pub(crate) mod rbac;
 pub(crate) mod render;

@@ -48,6 +48,11 @@ impl Process {
         self.0.wait().unwrap().code()
     }
 
+    /// Starts it with a command.
+    pub(crate) fn of(command: &mut Command) -> Process {
+        Process(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
     /// Starts it with further arguments.
     pub(crate) fn start(kubeconfig: &Path, arguments: &[&str]) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));

@@ -5,7 +5,7 @@ use kube::api::{Patch, PatchParams};
 use playground::audit::Request;
 use playground::deployment;
 use playground::fault::{Fault, Match, Plan, Rule, Verb};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 

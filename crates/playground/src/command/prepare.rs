@@ -2,13 +2,14 @@
 
 use super::{EarlyExit, unless_interrupted};
 use playground::cache::Cache;
+use playground::packaging::Packaging;
 use playground::tools::Tools;
 use playground::{Playground, Progress, promtool, shellcheck};
 use std::io::Write;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Also promtool and shellcheck, which tests run
+    /// Also promtool, shellcheck, Helm and operator-verify, which tests run
     #[arg(long)]
     tests: bool,
 }
@@ -19,6 +20,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), EarlyExit> {
         let (tools, cache) = (Tools::load()?, Cache::open()?);
         unless_interrupted(shellcheck::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(promtool::ensure(&tools, &cache, progress)).await?;
+        unless_interrupted(Packaging::ensure(progress)).await?;
     }
     let (cache, ..) = unless_interrupted(Playground::prepare(None, progress)).await?;
     writeln!(std::io::stdout().lock(), "ready in {}", cache.folder().display())?;

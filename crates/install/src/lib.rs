@@ -1,0 +1,86 @@
+//! The objects that install the operator, from a few settings: the one source of manifests, kustomization, chart and bundle.
+
+mod people;
+mod policy;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+use catalog::Catalog;
+use serde_json::{Value, json};
+
+/// The name of the Deployment, the service account, the roles and the policies; it is the predecessor's, whose Deployment is replaced.
+pub const NAME: &str = api::FIELD_MANAGER;
+
+/// What an administrator may choose.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The namespace of the HyperConverged, which is also the operator's.
+    pub namespace: String,
+    /// The operator's image.
+    pub image: String,
+    /// The number of replicas, of which one leads.
+    pub replicas: u32,
+    /// Whether an absent annotation `autopilot` means off.
+    pub opt_in: bool,
+    /// Whether objects that are not wanted any more are pruned.
+    pub prune: bool,
+    /// The image of the metrics exporter; without it, the feature is not applicable.
+    pub metrics_exporter_image: String,
+    /// The ports of the API server: those of its Service and of the servers behind it.
+    pub api_server_ports: Vec<u16>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            namespace: api::hco::NAMESPACE.to_owned(),
+            // Nobody but the owner of a node can provide an image of this name.
+            image: format!("localhost/virtpilot:{}", env!("CARGO_PKG_VERSION")),
+            replicas: 2,
+            opt_in: false,
+            prune: true,
+            metrics_exporter_image: String::new(),
+            api_server_ports: vec![443, 6443],
+        }
+    }
+}
+
+/// The objects by what they are for, each part in the order in which it is applied.
+#[derive(Debug)]
+pub struct Installation {
+    /// The operator's service account and rights.
+    pub operator: Vec<Value>,
+    /// The roles for people.
+    pub people: Vec<Value>,
+    /// What keeps people within their roles where RBAC cannot.
+    pub policy: Vec<Value>,
+    /// What runs the operator.
+    pub workload: Vec<Value>,
+}
+
+impl Installation {
+    /// The objects for a catalogue. The error lists every reason why there is no role for it.
+    pub fn new(catalog: &Catalog, settings: &Settings) -> Result<Installation, Vec<String>> {
+        let operator = catalog::role_objects(catalog, &settings.namespace)?;
+        let rules = rules::of(&operator);
+        Ok(Installation {
+            people: people::roles(&rules),
+            policy: policy::objects(&rules),
+            workload: workload::objects(settings),
+            operator,
+        })
+    }
+
+    /// All objects in the order in which they are applied.
+    pub fn objects(self) -> impl Iterator<Item = Value> {
+        [self.operator, self.people, self.policy, self.workload].into_iter().flatten()
+    }
+}
+
+/// The namespace. It is not part of an installation: whoever deletes it deletes the HyperConverged, too. It has no pod security level,
+/// because KubeVirt's own pods in it need more than the operator.
+pub fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}

@@ -1,0 +1,127 @@
+//! What runs the operator: its Deployment, and what protects it.
+//!
+//! Its Service, ServiceMonitor and PrometheusRule are not here: they are assets of the catalogue, which the operator creates where their
+//! kinds are served and keeps like any other object. Two owners would fight over them.
+
+use crate::{NAME, Settings};
+use serde_json::{Value, json};
+
+/// The ports of `/metrics`, and of `/healthz` and `/readyz`, which are the defaults of `virtpilot run`.
+const METRICS: u16 = 8080;
+const PROBES: u16 = 8082;
+
+/// The objects.
+pub(crate) fn objects(settings: &Settings) -> Vec<Value> {
+    vec![network_policy(settings), disruption_budget(settings), deployment(settings)]
+}
+
+/// The labels of the pods; the predecessor's, because the selector of a Deployment cannot be changed.
+fn pod_labels() -> Value {
+    json!({"app": NAME, "control-plane": "controller-manager"})
+}
+
+fn metadata(settings: &Settings) -> Value {
+    let mut labels = pod_labels();
+    labels["app.kubernetes.io/name"] = json!(NAME);
+    labels["app.kubernetes.io/version"] = json!(env!("CARGO_PKG_VERSION"));
+    json!({"name": NAME, "namespace": settings.namespace, "labels": labels})
+}
+
+/// Metrics and probes in, the API server out. It is addressed by its IP address, so not even DNS is needed.
+fn network_policy(settings: &Settings) -> Value {
+    let tcp = |port: &u16| json!({"port": port, "protocol": "TCP"});
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(settings),
+        "spec": {
+            "podSelector": {"matchLabels": pod_labels()},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [tcp(&METRICS), tcp(&PROBES)]}],
+            "egress": [{"ports": settings.api_server_ports.iter().map(tcp).collect::<Vec<_>>()}],
+        },
+    })
+}
+
+/// One replica at a time: a minimum would block the drain of a node if there is only one.
+fn disruption_budget(settings: &Settings) -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(settings),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": pod_labels()}},
+    })
+}
+
+fn deployment(settings: &Settings) -> Value {
+    let spread = |key: &str| {
+        json!({
+            "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": pod_labels()},
+        })
+    };
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(settings),
+        "spec": {
+            "replicas": settings.replicas,
+            "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": pod_labels()},
+            "template": {
+                "metadata": {"labels": pod_labels()},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "automountServiceAccountToken": true,
+                    "enableServiceLinks": false,
+                    "priorityClassName": "system-cluster-critical",
+                    // A write in flight is finished, which takes no longer than a request may.
+                    "terminationGracePeriodSeconds": 30,
+                    "imagePullSecrets": [],
+                    "nodeSelector": {"kubernetes.io/os": "linux"},
+                    "tolerations": [],
+                    "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
+                    "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+                    "containers": [container(settings)],
+                },
+            },
+        },
+    })
+}
+
+/// The container. Its name is the predecessor's, so that an apply over its Deployment replaces its container instead of adding one.
+fn container(settings: &Settings) -> Value {
+    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let probe = |path: &str, period: u32| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": period, "timeoutSeconds": 5});
+    json!({
+        "name": "manager",
+        "image": settings.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/virtpilot"],
+        "args": [
+            "run",
+            "--leader-elect",
+            "--namespace=$(POD_NAMESPACE)",
+            format!("--opt-in={}", settings.opt_in),
+            format!("--prune={}", settings.prune),
+        ],
+        "env": [
+            field("POD_NAME", "metadata.name"),
+            field("POD_NAMESPACE", "metadata.namespace"),
+            {"name": "RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "value": settings.metrics_exporter_image},
+        ],
+        "ports": [
+            {"name": "metrics", "containerPort": METRICS, "protocol": "TCP"},
+            {"name": "probes", "containerPort": PROBES, "protocol": "TCP"},
+        ],
+        "livenessProbe": probe("/healthz", 20),
+        "readinessProbe": probe("/readyz", 10),
+        "resources": {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    })
+}

@@ -1,0 +1,174 @@
+//! Kustomization, chart, bundle and `virtpilot manifests` have the same objects, and the tools that read them accept them.
+
+use playground::packaging::Packaging;
+use playground::{Playground, Progress};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub(crate) fn deploy(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path).canonicalize().unwrap()
+}
+
+/// Runs a program, which must succeed; returns what it prints to both streams.
+pub(crate) fn succeed(command: &mut Command) -> (String, String) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{command:?}:\n{out}\n{err}");
+    (out, err)
+}
+
+pub(crate) fn virtpilot(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+    command.args(arguments).env_remove("KUBECONFIG").env("HOME", "/missing");
+    command
+}
+
+/// A kustomization that changes ours, as administrators write one.
+pub(crate) fn overlay(folder: &Path, changes: &str) {
+    // The path of a base is relative.
+    let up = "../".repeat(folder.canonicalize().unwrap().components().count());
+    let base = format!("{up}{}", deploy("kustomize").strip_prefix("/").unwrap().display());
+    std::fs::write(folder.join("kustomization.yaml"), format!("resources: [{base}]\n{changes}")).unwrap();
+}
+
+/// The documents of a text by kind and name.
+pub(crate) fn by_name(text: &str) -> BTreeMap<String, Value> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+    let count = documents.len();
+    let name = |object: &Value| format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"]);
+    let found: BTreeMap<String, Value> = documents.into_iter().map(|object| (name(&object), object)).collect();
+    assert!(count == found.len() && count > 0, "{count} documents, {} names", found.len());
+    found
+}
+
+fn manifests(arguments: &[&str]) -> BTreeMap<String, Value> {
+    by_name(&succeed(virtpilot(&["manifests"]).args(arguments)).0)
+}
+
+fn assert_same(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) {
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    for (name, object) in one {
+        assert_eq!(object, &other[name], "{name}");
+    }
+}
+
+struct Tools {
+    kubectl: PathBuf,
+    packaging: Packaging,
+}
+
+impl Tools {
+    async fn ensure() -> Tools {
+        let (_, binaries, _) = Playground::prepare(None, Progress::Silent).await.unwrap();
+        let packaging = Packaging::ensure(Progress::Silent).await.unwrap();
+        Tools { kubectl: binaries.kubectl, packaging }
+    }
+
+    fn kustomize(&self, folder: &Path) -> BTreeMap<String, Value> {
+        by_name(&succeed(Command::new(&self.kubectl).arg("kustomize").arg(folder)).0)
+    }
+
+    fn helm(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.packaging.helm);
+        command.args(arguments).arg(deploy("helm/virtpilot")).env("HOME", "/missing");
+        command
+    }
+
+    fn template(&self, arguments: &[&str]) -> BTreeMap<String, Value> {
+        by_name(&succeed(self.helm(&["template", "virtpilot"]).args(arguments)).0)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kustomization_the_chart_and_the_command_have_the_same_objects() {
+    let tools = Tools::ensure().await;
+    let printed = manifests(&[]);
+    assert_same(&tools.kustomize(&deploy("kustomize")), &printed);
+    assert_same(&tools.template(&["--namespace", "openshift-cnv"]), &printed);
+    let mut with_namespace = manifests(&["--create-namespace"]);
+    assert!(with_namespace.remove("Namespace \"openshift-cnv\"").is_some());
+    assert_same(&with_namespace, &printed);
+
+    // The namespace of clusters that are not OpenShift.
+    let elsewhere = "kubevirt-hyperconverged";
+    let printed = manifests(&["--namespace", elsewhere]);
+    let folder = tempfile::tempdir().unwrap();
+    overlay(folder.path(), &format!("namespace: {elsewhere}\n"));
+    let mut kustomized = tools.kustomize(folder.path());
+    // Kustomize does not know that a policy has no namespace; the API server drops it.
+    for (_, policy) in kustomized.iter_mut().filter(|(name, _)| name.starts_with("ValidatingAdmissionPolicy")) {
+        policy["metadata"].as_object_mut().unwrap().remove("namespace");
+    }
+    assert_same(&kustomized, &printed);
+    assert_same(&tools.template(&["--namespace", elsewhere]), &printed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_of_the_chart_is_what_the_flag_of_the_command_is() {
+    let tools = Tools::ensure().await;
+    let (_, warnings) = succeed(&mut tools.helm(&["lint", "--strict"]));
+    assert!(!warnings.contains("[WARNING]") && !warnings.contains("[ERROR]"), "{warnings}");
+    let flags = "--image=r.example/v:2 --replicas=3 --opt-in --prune=false --metrics-exporter-image=r.example/e:1 --api-server-ports=8443";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let values = "image=r.example/v:2,replicas=3,optIn=true,prune=false,metricsExporterImage=r.example/e:1,apiServerPorts[0].port=8443,\
+                  apiServerPorts[0].protocol=TCP";
+    let templated = tools.template(&["--namespace", "openshift-cnv", "--set", values]);
+    assert_same(&templated, &manifests(&flags));
+
+    // Roles that are installed on request are those of deploy/rbac.
+    let default = tools.template(&["--namespace", "openshift-cnv"]);
+    for (value, file) in [("logging", "logging"), ("metricsExporter", "kubevirt-metrics-exporter")] {
+        let mut more = tools.template(&["--namespace", "openshift-cnv", "--set", &format!("{value}=true")]);
+        more.retain(|name, _| !default.contains_key(name));
+        assert_same(&more, &by_name(&std::fs::read_to_string(deploy(&format!("rbac/{file}.yaml"))).unwrap()));
+    }
+    let unknown = tools.helm(&["template", "virtpilot", "--set", "replicaCount=3"]).output().unwrap();
+    let message = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(!unknown.status.success() && message.contains("replicaCount"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bundle_is_valid_and_has_the_same_objects() {
+    let tools = Tools::ensure().await;
+    // It ends successfully also after an error, which it only prints.
+    let verify = |folder: &Path| {
+        let (out, err) = succeed(Command::new(&tools.packaging.operator_verify).arg("manifests").arg(folder));
+        format!("{out}{err}")
+    };
+    assert_eq!(verify(&deploy("olm/bundle")), "");
+    let version = "virtpilot.clusterserviceversion.yaml";
+    let text = std::fs::read_to_string(deploy("olm/bundle/manifests").join(version)).unwrap();
+    let mut without_modes: Value = serde_saphyr::from_str(&text).unwrap();
+    without_modes["spec"].as_object_mut().unwrap().remove("installModes");
+    // A hidden folder is skipped.
+    let broken = tempfile::Builder::new().prefix("bundle").tempdir().unwrap();
+    std::fs::write(broken.path().join(version), without_modes.to_string()).unwrap();
+    assert!(verify(broken.path()).contains("install modes not found"));
+
+    let (mut printed, mut bundled) = (manifests(&[]), BTreeMap::new());
+    for file in std::fs::read_dir(deploy("olm/bundle/manifests")).unwrap() {
+        bundled.extend(by_name(&std::fs::read_to_string(file.unwrap().path()).unwrap()));
+    }
+    let version =
+        bundled.remove(concat!("ClusterServiceVersion \"virtpilot.v", env!("CARGO_PKG_VERSION"), "\"")).unwrap();
+    let install = &version["spec"]["install"]["spec"];
+    let mut take = |kind: &str| printed.remove(&format!("{kind} \"virt-platform-autopilot\"")).unwrap();
+    assert_eq!(install["deployments"][0]["spec"], take("Deployment")["spec"]);
+    assert_eq!(install["clusterPermissions"][0]["rules"], take("ClusterRole")["rules"]);
+    assert_eq!(install["permissions"][0]["rules"], take("Role")["rules"]);
+    let account = json!("virt-platform-autopilot");
+    assert_eq!(install["permissions"][0]["serviceAccountName"], account);
+    assert_eq!(install["clusterPermissions"][0]["serviceAccountName"], account);
+    // The manager makes the account and its bindings, and cannot make a policy.
+    for kind in ["ServiceAccount", "ClusterRoleBinding", "RoleBinding"] {
+        take(kind);
+    }
+    printed.retain(|name, _| !name.starts_with("ValidatingAdmissionPolicy"));
+    for object in printed.values_mut() {
+        object["metadata"].as_object_mut().unwrap().remove("namespace");
+    }
+    assert_same(&bundled, &printed);
+}

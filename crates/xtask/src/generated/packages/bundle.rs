@@ -1,0 +1,98 @@
+//! `deploy/olm/bundle`, a bundle for the Operator Lifecycle Manager.
+
+use super::super::File;
+use super::{one, yaml};
+use install::Installation;
+use serde_json::{Map, Value, json};
+
+const FOLDER: &str = "deploy/olm/bundle";
+const PACKAGE: &str = "virtpilot";
+const CHANNEL: &str = "alpha";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const DESCRIPTION: &str = "Applies the recommended configuration of KubeVirt and OpenShift Virtualization, corrects drift, and never \
+restarts a node without consent. Users control it with annotations on the HyperConverged and on the objects that it manages.
+
+Before you uninstall it, run `virtpilot handback`: it stops managing every object and keeps every value.";
+const ICON: &str = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCA2NCA2NCI+PHBhdGggZmlsbD0iIzJiNmNiMCIgZD0iTTggMTIgMzIgNTYgNTYgMTIgMzIgMjZ6Ii8+PC9zdmc+";
+
+pub(super) fn files(installation: &Installation) -> anyhow::Result<Vec<File>> {
+    let manifest = |name: &str, object: &Value| yaml(&format!("{FOLDER}/manifests/{name}.yaml"), [object]);
+    let mut files = vec![
+        manifest(&format!("{PACKAGE}.clusterserviceversion"), &service_version(installation)?),
+        yaml(&format!("{FOLDER}/metadata/annotations.yaml"), [&annotations()]),
+    ];
+    let workload = installation.workload.iter().filter(|object| object["kind"] != "Deployment");
+    // A bundle cannot have an admission policy; it is installed beside it.
+    for object in installation.people.iter().chain(workload) {
+        let mut object = object.clone();
+        // The manager puts objects into the namespace of the operator.
+        object["metadata"].as_object_mut().map(|metadata| metadata.remove("namespace"));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
+        files.push(manifest(&format!("{}_{}", text(&object["metadata"]["name"]), text(&object["kind"])), &object));
+    }
+    Ok(files)
+}
+
+fn annotations() -> Value {
+    let key = |name: &str| format!("operators.operatorframework.io.bundle.{name}");
+    let entries = [
+        ("mediatype.v1", "registry+v1"),
+        ("manifests.v1", "manifests/"),
+        ("metadata.v1", "metadata/"),
+        ("package.v1", PACKAGE),
+        ("channels.v1", CHANNEL),
+        ("channel.default.v1", CHANNEL),
+    ];
+    let entries: Map<String, Value> = entries.map(|(name, value)| (key(name), json!(value))).into_iter().collect();
+    json!({"annotations": entries})
+}
+
+fn service_version(installation: &Installation) -> anyhow::Result<Value> {
+    let deployment = one(&installation.workload, "Deployment")?;
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    let permissions = |kind: &str| -> anyhow::Result<Value> {
+        let rules = &one(&installation.operator, kind)?["rules"];
+        Ok(json!([{"serviceAccountName": install::NAME, "rules": rules}]))
+    };
+    let mode = |name: &str| json!({"type": name, "supported": name == "OwnNamespace"});
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"].map(mode);
+    Ok(json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": format!("{PACKAGE}.v{VERSION}"),
+            "annotations": {
+                "alm-examples": "[]",
+                "capabilities": "Seamless Upgrades",
+                "categories": "OpenShift Optional",
+                "containerImage": image,
+                "description": "Configures and maintains KubeVirt and OpenShift Virtualization clusters",
+                "operatorframework.io/suggested-namespace": api::hco::NAMESPACE,
+            },
+        },
+        "spec": {
+            "displayName": "Virtpilot",
+            "description": DESCRIPTION,
+            "version": VERSION,
+            "maturity": CHANNEL,
+            "minKubeVersion": "1.30.0",
+            "provider": {"name": "Virtpilot"},
+            "keywords": ["kubevirt", "virtualization", "configuration"],
+            "icon": [{"base64data": ICON, "mediatype": "image/svg+xml"}],
+            "installModes": modes,
+            "install": {
+                "strategy": "deployment",
+                "spec": {
+                    "clusterPermissions": permissions("ClusterRole")?,
+                    "permissions": permissions("Role")?,
+                    "deployments": [{
+                        "name": install::NAME,
+                        "label": deployment["metadata"]["labels"],
+                        "spec": deployment["spec"],
+                    }],
+                },
+            },
+            "relatedImages": [{"name": PACKAGE, "image": image}],
+        },
+    }))
+}

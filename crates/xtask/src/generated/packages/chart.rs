@@ -1,0 +1,160 @@
+//! `deploy/helm/virtpilot`, a Helm chart: the same objects with some of their values taken from the chart's values.
+
+use super::super::File;
+use super::{HEADER, yaml};
+use crate::workspace::Workspace;
+use anyhow::Context;
+use install::Installation;
+use serde_json::{Map, Value, json};
+
+const FOLDER: &str = "deploy/helm/virtpilot";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The container in a Deployment.
+const CONTAINER: &str = "/spec/template/spec/containers/0";
+
+/// A value of the chart, and the field that it replaces. Its default is what the field has.
+struct Setting {
+    name: &'static str,
+    what: &'static str,
+    kind: &'static str,
+    /// A JSON pointer; after a `=`, the value is the part of the text behind it.
+    field: String,
+}
+
+fn settings() -> Vec<Setting> {
+    let setting = |name, what, kind, field: &str| Setting { name, what, kind, field: field.to_owned() };
+    let of_pod = |name, what, field: &str| setting(name, what, "Deployment", &format!("/spec/template/spec/{field}"));
+    let of_container = |name, what, field: &str| setting(name, what, "Deployment", &format!("{CONTAINER}/{field}"));
+    vec![
+        of_container("image", "The operator's image", "image"),
+        of_container("imagePullPolicy", "When the image is pulled", "imagePullPolicy"),
+        of_pod("imagePullSecrets", "The Secrets that are needed to pull it: a list of {name: ...}", "imagePullSecrets"),
+        setting("replicas", "The number of replicas, of which one leads", "Deployment", "/spec/replicas"),
+        of_container("optIn", "Whether an absent annotation autopilot on the HyperConverged means off", "args/3="),
+        of_container("prune", "Whether created objects that are not wanted any more are pruned", "args/4="),
+        of_container("metricsExporterImage", "The image for the feature kubevirt-metrics-exporter", "env/2/value"),
+        of_container("resources", "What the operator needs and may use", "resources"),
+        of_pod("nodeSelector", "The labels of the nodes that it may run on", "nodeSelector"),
+        of_pod("tolerations", "The taints of nodes that it may run on", "tolerations"),
+        setting(
+            "apiServerPorts",
+            "What the operator may connect to: the ports of the API server's Service and of the servers behind it",
+            "NetworkPolicy",
+            "/spec/egress/0/ports",
+        ),
+    ]
+}
+
+/// Roles that are installed on request, with the value that requests them.
+const ON_REQUEST: [(&str, &str, &str); 2] = [
+    (
+        "logging",
+        "Whether the operator may set up logging: it may bind four ClusterRoles of the logging operators",
+        "logging",
+    ),
+    (
+        "metricsExporter",
+        "Whether the operator may set up kubevirt-metrics-exporter: it has the rights that it passes on",
+        "kubevirt-metrics-exporter",
+    ),
+];
+
+const NOTES: &str = "The autopilot runs in {{ .Release.Namespace }}. Low-impact objects are applied, what restarts nodes waits for approval:
+
+  virtpilot status --namespace {{ .Release.Namespace }}
+
+Before you uninstall it, let it release what it manages:
+
+  virtpilot handback --namespace {{ .Release.Namespace }}
+";
+
+pub(super) fn files(workspace: &Workspace, installation: &Installation, role: &str) -> anyhow::Result<Vec<File>> {
+    let mut workload = installation.workload.clone();
+    let (mut values, mut properties) = (HEADER.to_owned(), Map::new());
+    let mut add = |name: &str, what: &str, default: &Value| {
+        values.push_str(&format!("\n# {what}\n{}", catalog::yaml_text(&json!({name: default}))));
+        properties.insert(name.to_owned(), json!({"type": json_type(default), "description": what}));
+    };
+    for setting in settings() {
+        add(setting.name, setting.what, &replace(&mut workload, &setting)?);
+    }
+    let mut files = Vec::new();
+    let template = |name: &str, text: &str| File { path: format!("{FOLDER}/templates/{name}"), text: text.to_owned() };
+    for (name, what, file) in ON_REQUEST {
+        add(name, what, &json!(false));
+        let text = in_release(&workspace.read(&format!("deploy/rbac/{file}.yaml"))?);
+        files.push(template(
+            &format!("{file}.yaml"),
+            &format!("{HEADER}{{{{- if .Values.{name} }}}}\n{text}{{{{- end }}}}\n"),
+        ));
+    }
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    });
+    let objects = |name: &str, objects: &[Value]| template(name, &unquoted(&in_release(&yaml("", objects).text)));
+    files.extend([
+        template("role.yaml", &in_release(role)),
+        objects("people.yaml", &installation.people),
+        objects("policy.yaml", &installation.policy),
+        objects("operator.yaml", &workload),
+        template("NOTES.txt", NOTES),
+        yaml(&format!("{FOLDER}/Chart.yaml"), &[chart()]),
+        File { path: format!("{FOLDER}/values.yaml"), text: values },
+        File { path: format!("{FOLDER}/values.schema.json"), text: format!("{schema:#}\n") },
+    ]);
+    Ok(files)
+}
+
+fn chart() -> Value {
+    json!({
+        "apiVersion": "v2",
+        "name": "virtpilot",
+        "description": "Configures and maintains KubeVirt and OpenShift Virtualization clusters",
+        "type": "application",
+        "version": VERSION,
+        "appVersion": VERSION,
+        // ValidatingAdmissionPolicy.
+        "kubeVersion": ">=1.30.0-0",
+    })
+}
+
+/// Replaces a field by a value of the chart; returns what the field had.
+fn replace(objects: &mut [Value], setting: &Setting) -> anyhow::Result<Value> {
+    let Setting { name, kind, field, .. } = setting;
+    let (pointer, is_part) = field.strip_suffix('=').map_or((field.as_str(), false), |pointer| (pointer, true));
+    let object = objects.iter_mut().find(|object| object["kind"] == *kind);
+    let found = object.and_then(|object| object.pointer_mut(pointer));
+    let found = found.with_context(|| format!("{name}: {kind} has no field {pointer}"))?;
+    if !is_part {
+        return Ok(std::mem::replace(found, json!(format!("{{{{ toJson .Values.{name} }}}}"))));
+    }
+    let text = found.as_str().and_then(|text| text.split_once('='));
+    let (flag, default) = text.with_context(|| format!("{name}: {pointer} is not a flag with a value"))?;
+    let default = serde_json::from_str(default).with_context(|| format!("{name}: its default is not JSON"))?;
+    *found = json!(format!("{flag}={{{{ .Values.{name} }}}}"));
+    Ok(default)
+}
+
+/// The text with the namespace of the release.
+fn in_release(text: &str) -> String {
+    text.replace(&format!("namespace: {}\n", api::hco::NAMESPACE), "namespace: {{ .Release.Namespace }}\n")
+}
+
+/// The text without the quotes around what a template replaces by JSON, which is YAML, too.
+fn unquoted(text: &str) -> String {
+    text.replace("'{{ toJson", "{{ toJson").replace(" }}'", " }}")
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
