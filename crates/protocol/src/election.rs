@@ -219,9 +219,16 @@ mod tests {
         let mut seen = Seen::default();
         us().held(&mut seen, at(10));
         assert!(seen.leads(at(116)) && !seen.leads(at(117)));
-        assert_eq!(us().step(&record("9", "other", 137), &mut seen, at(50)), Action::StepDown { holder: "other".into() });
+        assert_eq!(
+            us().step(&record("9", "other", 137), &mut seen, at(50)),
+            Action::StepDown { holder: "other".into() }
+        );
         assert!(!seen.leads(at(50)));
-        assert_eq!(us().step(&record("9", "other", 137), &mut seen, at(51)), wait(187), "it waits from the first sight");
+        assert_eq!(
+            us().step(&record("9", "other", 137), &mut seen, at(51)),
+            wait(187),
+            "it waits from the first sight"
+        );
     }
 
     #[test]

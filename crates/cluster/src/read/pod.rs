@@ -67,16 +67,26 @@ impl PodWatch {
     /// Waits for news; for ever once it is gone.
     pub(crate) async fn changed(&mut self) {
         if self.known.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }
 
 /// Reads a pod and its resourceVersion; nothing if it does not exist.
 pub(crate) async fn read(server: &Server, namespace: &str, name: &str) -> Result<Option<(Pod, String)>, Failure> {
+    if !is_name(name) {
+        return Ok(None);
+    }
     let url = format!("/api/v1/namespaces/{namespace}/pods/{name}");
     let Some(text) = send_opt(server, Request::get(&url, WHOLE)).await? else { return Ok(None) };
     Ok(Some(parse(&text)?))
+}
+
+/// Whether a pod can have this name, which somebody wrote on a lease.
+fn is_name(name: &str) -> bool {
+    let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
+    let is_allowed = |character: char| is_plain(character) || "-.".contains(character);
+    name.starts_with(is_plain) && name.ends_with(is_plain) && name.chars().all(is_allowed)
 }
 
 async fn follow(server: &Server, namespace: &str, name: &str, sender: &watch::Sender<Known>) {
@@ -226,9 +236,17 @@ fn parse(text: &str) -> Result<(Pod, String), serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{is_name, parse};
     use protocol::election::{Container, Pod};
     use serde_json::json;
+
+    #[test]
+    fn only_names_that_a_pod_can_have_are_asked_for() {
+        assert!(is_name("virt-pilot-6d5f-x7k") && is_name("a.b"));
+        for wrong in ["", "..", "a/../../secrets", "a?watch=true", "Laptop", "pod_1b2c", "a-"] {
+            assert!(!is_name(wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn what_a_kubelet_reports_of_a_pod_is_read() {
@@ -242,7 +260,8 @@ mod tests {
         let states = json!([{"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}},
             {"state": {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}}, {"state": {"running": {}}},
             {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"reason": "Error"}}}, {}]);
-        let containers = [Container::Terminated, Container::Lost, Container::Active, Container::Active, Container::Active];
+        let containers =
+            [Container::Terminated, Container::Lost, Container::Active, Container::Active, Container::Active];
         let failed = object(json!({"phase": "Failed", "containerStatuses": states,
             "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]}));
         assert_eq!(failed, Pod { is_final: true, containers: containers.into(), ..pod.clone() });

@@ -332,7 +332,9 @@ impl Election {
                     self.happen(&mut state, event);
                 }
             }
-            if running.is_empty() || running.iter().any(|index| state.replicas[*index].leads.is_some_and(|left| left > 0)) {
+            if running.is_empty()
+                || running.iter().any(|index| state.replicas[*index].leads.is_some_and(|left| left > 0))
+            {
                 return true;
             }
             self.tick(&mut state);
@@ -373,14 +375,19 @@ impl Model for Election {
 
     fn properties(&self) -> Vec<Property<Election>> {
         vec![
-            Property::always(checks::ONE, |_, state: &State| state.replicas.iter().filter(|one| one.acts()).count() <= 1),
+            Property::always(checks::ONE, |_, state: &State| {
+                state.replicas.iter().filter(|one| one.acts()).count() <= 1
+            }),
             Property::always(checks::RECOVERS, Election::recovers),
-            Property::sometimes(checks::LAST_LEADS, |_, state: &State| state.replicas.last().is_some_and(Replica::acts)),
+            Property::sometimes(checks::LAST_LEADS, |_, state: &State| {
+                state.replicas.last().is_some_and(Replica::acts)
+            }),
             Property::sometimes(checks::FOLLOWED, |_, state: &State| {
                 // Somebody decided that the holder's pod has ended while its lease still lasts.
                 let Lease::Held(holder) = state.lease else { return false };
                 let is_ended = state.replicas[holder].pod == PodReport::Ended;
-                let writes = |one: &Replica| matches!(one.call, Call::Writing(..)) && one.seen.is_some_and(|age| age < 20);
+                let writes =
+                    |one: &Replica| matches!(one.call, Call::Writing(..)) && one.seen.is_some_and(|age| age < 20);
                 is_ended && state.replicas.iter().any(writes)
             }),
         ]

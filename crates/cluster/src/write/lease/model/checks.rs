@@ -70,7 +70,12 @@ fn in_every_state_at_most_one_replica_leads_and_somebody_can() {
 fn without_a_rule_two_replicas_lead() {
     let (all, no_fault) = (Rules::ALL, faults(0, 0, 0, 0));
     breaks("without the check of the version", &OURS, no_fault, Rules { checks_version: false, ..all });
-    breaks("with leases that are observed too early", &OURS, faults(0, 1, 0, 0), Rules { observes_answers: false, ..all });
+    breaks(
+        "with leases that are observed too early",
+        &OURS,
+        faults(0, 1, 0, 0),
+        Rules { observes_answers: false, ..all },
+    );
     for report in [PodReport::Absent, PodReport::Abandoned, PodReport::Lost] {
         let trusts = Some(report);
         breaks(&format!("with trust in {report:?}"), &OURS, faults(0, 0, 1, 0), Rules { trusts, ..all });
