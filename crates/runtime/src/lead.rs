@@ -119,9 +119,10 @@ impl WaitingLog<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Probes, lead};
+    use super::{Probes, WaitingLog, lead};
     use crate::test_server::{self, Answer};
-    use cluster::lease::{Replica, holder as current_holder};
+    use cluster::Failure;
+    use cluster::lease::{Replica, Waiting, holder as current_holder};
     use futures::FutureExt;
     use std::collections::BTreeMap;
     use std::sync::{Arc, Mutex};
@@ -131,10 +132,9 @@ mod tests {
         Replica { name: "pod".into(), annotations: BTreeMap::from([("example.io/leader".into(), "pod 1.0".into())]) }
     }
 
-    fn probes() -> (Probes, watch::Receiver<Vec<String>>, watch::Receiver<String>) {
-        let (missing, missing_reader) = watch::channel(vec!["something".to_owned()]);
-        let (standby, standby_reader) = watch::channel(String::new());
-        (Probes { missing, standby }, missing_reader, standby_reader)
+    fn probes() -> (Probes, watch::Receiver<Vec<String>>) {
+        let (missing, reader) = watch::channel(vec!["something".to_owned()]);
+        (Probes { missing, standby: watch::channel(String::new()).0 }, reader)
     }
 
     const NOT_FOUND: &str =
@@ -147,11 +147,13 @@ mod tests {
         let server = test_server::answering(move |method, _, body| {
             let mut stored = stored.lock().unwrap();
             if *method != http::Method::GET {
-                *stored = Some(body.to_owned());
+                let mut lease: serde_json::Value = serde_json::from_str(body).unwrap();
+                lease["metadata"]["resourceVersion"] = "1".into();
+                *stored = Some(lease.to_string());
             }
             stored.as_deref().map_or_else(|| Answer::now(404, NOT_FOUND), |lease| Answer::now(200, lease))
         });
-        let (probes, missing, _) = probes();
+        let (probes, missing) = probes();
         let holder = |lease: &Mutex<Option<String>>| {
             let lease = lease.lock().unwrap().clone().unwrap();
             serde_json::from_str::<serde_json::Value>(&lease).unwrap()["spec"]["holderIdentity"].clone()
@@ -169,9 +171,20 @@ mod tests {
         assert_eq!(current_holder(&server, "n").await.unwrap(), None, "nobody leads any more");
     }
 
+    #[test]
+    fn a_standby_replica_says_for_whom_and_until_when_it_waits() {
+        let mut log = WaitingLog { lease: "n/tester", namespace: "n", ..WaitingLog::default() };
+        let until = "2026-01-01T10:00:00Z".parse().unwrap();
+        let expected = "standby: waiting for other, which holds the lease n/tester, until 10:00:00 UTC";
+        assert_eq!(log.take(&Waiting::For("other", until)).as_deref(), Some(expected));
+        let failure = Failure::Unanswered("no answer".into());
+        assert_eq!(log.take(&Waiting::Failed(&failure)), None, "what it said before still holds");
+        assert_eq!(log.take(&Waiting::Unseen(&failure)), None);
+    }
+
     #[tokio::test]
     async fn a_standby_replica_is_ready_and_stops_at_once() {
-        let (probes, missing, _) = probes();
+        let (probes, missing) = probes();
         let stop = async move { assert!(missing.borrow().is_empty()) }.boxed();
         let work = async |_, _| anyhow::bail!("it must not lead");
         lead(&test_server::silent(), "n", pod(), &probes, stop, work).await.unwrap();

@@ -1,6 +1,8 @@
 //! A model of the election that stateright explores: replicas, their clocks, pods and processes, and an API server. Our replicas run the
 //! function that production runs.
 //!
+//! Other pod names are other replicas, which start at any time. A write that arrives twice is the second time one of a former version.
+//!
 //! A write either names the lease's version or a former one, and an observation is of the version or of a former one: nothing else about
 //! versions matters, so a state has no numbers that grow. Times are kept relative to the present for the same reason, so that the number of
 //! states is finite and all of them are explored. Times are in units of about a tenth of a tick; only their order matters.
