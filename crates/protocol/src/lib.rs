@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod core;
+pub mod election;
 pub mod event;
 pub mod kinds;
 pub mod watch;

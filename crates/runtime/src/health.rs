@@ -98,12 +98,13 @@ fn bind(domain: Domain, address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// `/healthz`, and `/readyz` that answers what the product waits for.
-pub fn probes(readiness: watch::Receiver<Vec<String>>) -> Router {
+/// `/healthz`, and `/readyz` that answers what the product waits for, or that it is a standby replica.
+pub fn probes(missing: watch::Receiver<Vec<String>>, standby: watch::Receiver<String>) -> Router {
     let ready = move || async move {
-        let missing = readiness.borrow().clone();
+        let (missing, standby) = (missing.borrow().clone(), standby.borrow().clone());
         match missing.is_empty() {
-            true => (StatusCode::OK, "ok\n".to_owned()),
+            true if standby.is_empty() => (StatusCode::OK, "ok\n".to_owned()),
+            true => (StatusCode::OK, format!("ok, {standby}\n")),
             false => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {}\n", missing.join(", "))),
         }
     };
@@ -153,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn an_address_without_a_host_answers_ipv4_and_ipv6() {
         let port = free_port();
-        let routes = || probes(watch::channel(Vec::new()).1);
+        let routes = || probes(watch::channel(Vec::new()).1, watch::channel(String::new()).1);
         serve(Some(BindAddress::Every(port)), "probes", routes()).await.unwrap();
         assert!(health(Ipv4Addr::LOCALHOST.into(), port).await.ends_with("ok\n"));
         if std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
@@ -167,7 +168,8 @@ mod tests {
     async fn a_host_may_be_a_name() {
         let port = free_port();
         let address = parse_address(&format!("localhost:{port}")).unwrap();
-        serve(address, "probes", probes(watch::channel(Vec::new()).1)).await.unwrap();
+        let routes = probes(watch::channel(Vec::new()).1, watch::channel(String::new()).1);
+        serve(address, "probes", routes).await.unwrap();
         let found = TcpStream::connect(("localhost", port)).await.unwrap();
         assert!(found.peer_addr().unwrap().ip().is_loopback());
     }

@@ -19,7 +19,7 @@ mod workers;
 
 pub use clock::Clock;
 pub use journal::{Discard, Journal, Publication};
-pub use lead::lead;
+pub use lead::{Probes, lead};
 pub use once::{Unlisted, evaluate};
 pub use publisher::EventPublisher;
 pub use run::{Hands, run};

@@ -82,7 +82,7 @@ pub(crate) const LAYERS: [Layer; 18] = [
         name: "protocol",
         role: Role::Think,
         may_use: &["catalog", "change"],
-        what: "the events and commands between a core and its hands",
+        what: "the events and commands between a core and its hands, and the rule of leader election",
     },
     Layer {
         name: "autopilot",

@@ -59,6 +59,8 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n  \
+         # The pod of the leader: a standby replica follows at once when it has ended.\n  \
+         - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get, watch]\n  \
          - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n  \
          # Backups: three for each object that can be adopted.\n  \
          - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames:\n{backups}    verbs: [create, get, patch]\n\

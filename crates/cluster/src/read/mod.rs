@@ -4,5 +4,6 @@ pub mod discovery;
 pub mod list;
 pub mod live;
 pub(crate) mod pages;
+pub(crate) mod pod;
 pub mod preview;
 pub mod query;

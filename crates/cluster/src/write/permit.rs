@@ -1,5 +1,6 @@
 //! Permission to write: nothing is written without a permit.
 
+use change::Moment;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,7 +16,7 @@ pub struct Permit(Validity);
 #[derive(Debug, Clone)]
 enum Validity {
     Always,
-    /// Until this moment of [`uptime_millis`].
+    /// Until this moment of [`uptime`], in milliseconds.
     Until(Arc<AtomicI64>),
 }
 
@@ -35,10 +36,10 @@ impl Permit {
         Permit(Validity::Until(Arc::new(AtomicI64::new(i64::MIN))))
     }
 
-    /// Extends a leader's permit to this long after a moment.
-    pub(crate) fn extend(&self, from: i64, time: Duration) {
+    /// Extends a leader's permit to a moment of [`uptime`].
+    pub(crate) fn extend_to(&self, until: Moment) {
         if let Validity::Until(end) = &self.0 {
-            end.store(from.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)), Ordering::SeqCst);
+            end.store(millis(until), Ordering::SeqCst);
         }
     }
 
@@ -54,7 +55,7 @@ impl Permit {
         match &self.0 {
             Validity::Always => Some(Duration::MAX),
             Validity::Until(end) => {
-                let left = end.load(Ordering::SeqCst).saturating_sub(uptime_millis());
+                let left = end.load(Ordering::SeqCst).saturating_sub(millis(uptime()));
                 let left = u64::try_from(left).ok().filter(|left| *left > 0)?;
                 Some(Duration::from_millis(left).saturating_add(GRACE))
             }
@@ -65,33 +66,41 @@ impl Permit {
     pub fn is_valid(&self) -> bool {
         match &self.0 {
             Validity::Always => true,
-            Validity::Until(end) => uptime_millis() < end.load(Ordering::SeqCst),
+            Validity::Until(end) => millis(uptime()) < end.load(Ordering::SeqCst),
         }
     }
 }
 
-/// A clock that nobody can set and that also counts suspended time, so that a suspended leader does not believe it still leads.
-pub(crate) fn uptime_millis() -> i64 {
+/// A clock that nobody can set and that also counts suspended time, so that a suspended leader does not believe it still leads. It counts
+/// from the start of the machine.
+pub(crate) fn uptime() -> Moment {
     let time = clock_gettime(ClockId::Boottime);
-    time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)
+    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Moment::since_start(Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default()))
+}
+
+fn millis(moment: Moment) -> i64 {
+    i64::try_from(moment.elapsed().as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{GRACE, Permit, uptime_millis};
+    use super::{GRACE, Permit, uptime};
+    use change::Moment;
     use std::time::Duration;
 
     #[test]
     fn a_leaders_permit_expires_by_itself() {
+        let minute = Duration::from_secs(60);
         let permit = Permit::not_yet_leader();
         assert!(!permit.is_valid(), "a candidate must not write");
-        permit.extend(uptime_millis(), Duration::from_secs(60));
+        permit.extend_to(uptime().after(minute));
         assert!(permit.is_valid() && permit.clone().is_valid());
         let time = permit.time_to_answer().unwrap();
-        assert!(time > GRACE && time <= GRACE + Duration::from_secs(60), "{time:?}");
-        permit.extend(uptime_millis() - 61_000, Duration::from_secs(60));
+        assert!(time > GRACE && time <= GRACE + minute, "{time:?}");
+        permit.extend_to(Moment::since_start(uptime().elapsed() - Duration::from_secs(1)));
         assert!(!permit.is_valid() && permit.time_to_answer().is_none());
-        permit.extend(uptime_millis(), Duration::from_secs(60));
+        permit.extend_to(uptime().after(minute));
         permit.end();
         assert!(!permit.is_valid());
         assert!(permit.time_to_answer().is_none());

@@ -10,7 +10,7 @@ use crate::{autopilot as product, images};
 use autopilot::{Config, Previews};
 use catalog::Catalog;
 use cluster::{Timeouts, lease};
-use runtime::{health, lead, stop};
+use runtime::{Probes, health, lead, stop};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,8 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let server = cluster::connect(arguments.kubeconfig.as_deref(), timeouts, autopilot::IDENTITY).await?;
     let metrics = Arc::new(Metrics::new());
     let (readiness, missing) = watch::channel(vec![api::hco::KIND.to_owned()]);
-    health::serve(arguments.health_probe_bind_address, "probes", health::probes(missing)).await?;
+    let (standby, standby_shown) = watch::channel(String::new());
+    health::serve(arguments.health_probe_bind_address, "probes", health::probes(missing, standby_shown)).await?;
     let text = {
         let metrics = metrics.clone();
         move || metrics.text()
@@ -115,8 +116,9 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         let permit = lease::without_election();
         return product::run(config, catalog, server, permit, (pod, metrics), readiness, stop).await;
     }
-    let (namespace, shown, leading) = (config.namespace.clone(), readiness.clone(), server.clone());
+    let (namespace, leading) = (config.namespace.clone(), server.clone());
+    let probes = Probes { missing: readiness.clone(), standby };
     let replica = skew::leader(&pod, &catalog);
     let work = |permit, stop| product::run(config, catalog, server, permit, (pod.clone(), metrics), readiness, stop);
-    lead(&leading, &namespace, replica, &shown, stop, work).await
+    lead(&leading, &namespace, replica, &probes, stop, work).await
 }

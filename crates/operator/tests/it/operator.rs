@@ -65,14 +65,19 @@ impl Process {
 
     /// Starts it with leader election as the pod of this name.
     pub(crate) fn start_as(pod: &str, kubeconfig: &Path) -> Process {
+        Process::start_observed(pod, kubeconfig, "0", Stdio::inherit())
+    }
+
+    /// The same with its probes on an address.
+    pub(crate) fn start_observed(pod: &str, kubeconfig: &Path, probes: &str, log: Stdio) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         // The command line of the predecessor's deployment; Go takes one dash or two.
-        command.args(["-leader-elect=true", "-metrics-bind-address", "0", "--health-probe-bind-address=0"]);
+        command.args(["-leader-elect=true", "-metrics-bind-address", "0", "--health-probe-bind-address", probes]);
         command.args(["--debug-bind-address=127.0.0.1:8081", "--enable-debug-server=true", "--development=false"]);
         command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv"]);
         command.args(with_pack(&[])).arg("--kubeconfig");
         command.arg(kubeconfig).env("HOSTNAME", pod).stdin(Stdio::null());
-        Process(command.spawn().unwrap())
+        Process(command.stderr(log).spawn().unwrap())
     }
 }
 

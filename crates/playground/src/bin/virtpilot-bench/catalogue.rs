@@ -13,8 +13,8 @@ const ROLES: [&str; 2] = [
     include_str!("../../../../../deploy/rbac/logging.yaml"),
     include_str!("../../../../../deploy/rbac/kubevirt-metrics-exporter.yaml"),
 ];
-/// A health check has one remediation, and the other one is switched on.
-const LEFT_OUT: &str = "enable-self-node-remediation";
+/// A health check has one remediation, and the other one is switched on; and quota is what this cluster's own HyperConverged applies.
+const LEFT_OUT: [&str; 2] = ["enable-self-node-remediation", "enable-aaq"];
 /// Values that features need on this cluster.
 const SETTINGS: [(&str, &str); 3] =
     [("logging-storage-class", "fast"), ("sbr-storage-class", "shared"), ("psi-enabled", "true")];
@@ -32,7 +32,9 @@ pub(crate) async fn prepare(playground: &Playground) -> Result<Account, UserErro
         let switches = switches.filter(|word| word.starts_with("enable-") || word.starts_with("disable-"));
         annotations.extend(switches.map(|name| (format!("{}{name}", api::annotation::PREFIX), json!("true"))));
     }
-    annotations.remove(&format!("{}{LEFT_OUT}", api::annotation::PREFIX));
+    for name in LEFT_OUT {
+        annotations.remove(&format!("{}{name}", api::annotation::PREFIX));
+    }
     annotations.extend(SETTINGS.map(|(name, value)| (format!("{}{name}", api::annotation::PREFIX), json!(value))));
     let hco = objects(playground, "hco.kubevirt.io/v1", "HyperConverged", Some(deployment::NAMESPACE));
     edit(&hco, "kubevirt-hyperconverged", &json!({"metadata": {"annotations": annotations}})).await?;

@@ -29,7 +29,7 @@ pub(crate) async fn measure(
     measures.push(Measure::one(bench.named("watch requests per watch and hour while idle"), "count", per_hour));
     measures.push(Measure::one(bench.named("CPU time while idle"), "ms per hour", (operator.cpu()? - cpu) / hours));
     // The operator still reacts.
-    let Some(object) = bench.objects.first() else { return Ok(()) };
+    let Some(object) = bench.objects.iter().find(|object| object.is_alone) else { return Ok(()) };
     let (took, _) = drift::correction(bench, object).await?;
     measures.push(Measure::one(bench.named("a drift right after that, edit to correction"), "ms", took));
     Ok(())
