@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Cluster, ROLES, SHAPES, catalogue, create_namespaces, facts, settings, switches};
 use crate::commands::virtpilot;
-use crate::operator::{Running, digest_in, eventually};
+use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually};
 use catalog::Catalog;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
@@ -200,6 +200,10 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
     for role in &ROLES[1..] {
         deployment::grant_for(&running.playground, role).await.unwrap_or_else(|error| panic!("{error}"));
     }
+    let metadata = json!({"name": "virt-platform-autopilot-0", "namespace": NAMESPACE});
+    let spec = json!({"containers": [{"name": "manager", "image": "registry.example/virtpilot:1"}]});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+    apply(&running.playground, "person", &pod).await.unwrap();
     let cluster = Cluster::of(&running.playground).await;
     let kinds = kinds(&catalog, &cluster);
     let rendered = everything(&catalog, &cluster);
@@ -245,6 +249,12 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
     }
     running.annotate_hco("autopilot", None).await;
     one_of_each_kind_is_adopted(&mut running, &catalog, &cluster, &kinds).await;
+    let _standby = Process::start_as("virt-platform-autopilot-1", running.kubeconfig());
+    eventually("a standby follows the pod of the leader", async || {
+        let own = running.own(&running.audit().since(Mark::BEGINNING).unwrap());
+        own.0.iter().any(|request| request.resource == "pods" && request.verb == "watch").then_some(())
+    })
+    .await;
     no_right_is_unused(&running);
 }
 
