@@ -36,8 +36,8 @@ pub(crate) struct Estimates {
     /// The objects that wait for it.
     waiting: BTreeSet<Key>,
     failures: u32,
-    /// How often pools were read again in a row, because the answer came too late.
-    late: u32,
+    /// How often pools were read again in a row for an object, because the answer came too late.
+    late: BTreeMap<Key, u32>,
 }
 
 /// What a write does to nodes.
@@ -121,8 +121,9 @@ impl Core {
     pub(super) fn refresh_estimate(&mut self, key: &Key) {
         let Some(object) = self.objects.get(key) else { return };
         let Progress::Done(_, late) = self.estimate(object) else { return };
-        self.estimates.late = self.estimates.late.saturating_add(1);
-        if self.estimates.late > MOST_LATE {
+        let times = self.estimates.late.entry(key.clone()).or_default();
+        *times = times.saturating_add(1);
+        if *times > MOST_LATE {
             let message = "pools are read too slowly to say what it does to nodes; it is tried again".to_owned();
             self.show(key, State::Failed);
             self.report_held(key, Reason::ReadFailed { message });
@@ -237,7 +238,7 @@ impl Core {
 impl Estimates {
     /// What was read is not late.
     pub(crate) fn arrived_in_time(&mut self) {
-        self.late = 0;
+        self.late.clear();
     }
 
     fn is_fresh(&self, pool: &str, now: Moment) -> bool {

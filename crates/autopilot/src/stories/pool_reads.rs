@@ -1,8 +1,9 @@
 //! Pools are read right before a write that may restart nodes; what happens while that is slow or fails.
 
-use super::{HOUR, KERNEL, MINUTE, PLAIN, SECOND, settled_with_kernel, started};
+use super::{HOUR, KERNEL, MINUTE, PLAIN, SECOND, kernel, settled_with_kernel, started};
 use crate::Notice;
-use crate::testing::bed::TestBed;
+use crate::testing::bed::{HCO, TestBed};
+use crate::testing::pack::{ALWAYS, Pack};
 use protocol::Command;
 use serde_json::json;
 
@@ -48,6 +49,19 @@ fn pools_that_are_read_in_time_are_never_reported_as_slow() {
         assert!(!lines.contains("too slowly"), "{lines}");
         bed.advance(HOUR * 24);
     }
+}
+
+#[test]
+fn many_objects_that_wait_for_the_same_pool_are_not_reported_as_slow() {
+    let pack = (0..8).fold(Pack::default(), |pack, number| {
+        let template = kernel("quiet").to_string().replace("\"kernel\"", &format!("\"kernel-{number}\""));
+        pack.asset(&format!("kernel-{number}"), ALWAYS, &template)
+    });
+    let mut bed = TestBed::of(pack);
+    bed.annotate(HCO, "approval=none");
+    let lines = bed.advance(MINUTE);
+    assert!(!lines.contains("too slowly"), "{lines}");
+    assert_eq!(lines.matches("create MachineConfig kernel-").count(), 8, "{lines}");
 }
 
 #[test]
