@@ -47,12 +47,16 @@ pub(crate) fn crd(group: &str, field_type: &str) -> String {
 impl Registry {
     pub(crate) fn new(test: &str) -> Registry {
         let registry = Registry { folder: tempfile::tempdir().unwrap(), mark: ProcessMark::new(test) };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/control-plane");
-        for folder in ["tools/control-plane", "tools/crds", "proxy", "index", "cache"] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
+        for folder in ["tools/crds", "proxy", "index", "cache"] {
             std::fs::create_dir_all(registry.path(folder)).unwrap();
         }
-        for file in ["go.mod", "go.sum"] {
-            std::fs::copy(source.join(file), registry.path("tools/control-plane").join(file)).unwrap();
+        for part in ["control-plane", "packaging", "promtool", "shellcheck"] {
+            let target = registry.path("tools").join(part);
+            std::fs::create_dir(&target).unwrap();
+            for entry in std::fs::read_dir(source.join(part)).unwrap().flatten() {
+                std::fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
+            }
         }
         registry
     }
