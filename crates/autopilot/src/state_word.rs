@@ -84,32 +84,6 @@ impl StateWord {
         self <= StateWord::Suspended
     }
 
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            StateWord::Failed => "Failed",
-            StateWord::Conflict => "Conflict",
-            StateWord::InvalidOverride => "InvalidOverride",
-            StateWord::Suspended => "Suspended",
-            StateWord::PendingApproval => "PendingApproval",
-            StateWord::PendingWindow => "PendingWindow",
-            StateWord::PendingPool => "PendingPool",
-            StateWord::Pending => "Pending",
-            StateWord::PendingRemoval => "PendingRemoval",
-            StateWord::PendingHandback => "PendingHandback",
-            StateWord::Deleting => "Deleting",
-            StateWord::Paused => "Paused",
-            StateWord::LeftBehind => "LeftBehind",
-            StateWord::Unknown => "Unknown",
-            StateWord::Unmanaged => "Unmanaged",
-            StateWord::Excluded => "Excluded",
-            StateWord::InSync => "InSync",
-            StateWord::Disabled => "Disabled",
-            StateWord::NotApplicable => "NotApplicable",
-            StateWord::Gone => "Gone",
-        }
-    }
-
     /// The word of a state.
     pub fn of(state: &LineState) -> StateWord {
         match state {
@@ -158,7 +132,8 @@ fn held(reason: &Reason) -> StateWord {
 
 impl fmt::Display for StateWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        // The variants are the words.
+        f.pad(&format!("{self:?}"))
     }
 }
 
@@ -166,8 +141,8 @@ impl std::str::FromStr for StateWord {
     type Err = String;
 
     fn from_str(text: &str) -> Result<StateWord, String> {
-        let found = StateWord::ALL.into_iter().find(|word| word.name().eq_ignore_ascii_case(text));
-        let names = || StateWord::ALL.map(StateWord::name).join(", ");
+        let found = StateWord::ALL.into_iter().find(|word| word.to_string().eq_ignore_ascii_case(text));
+        let names = || StateWord::ALL.map(|word| word.to_string()).join(", ");
         found.ok_or_else(|| format!("there is no such state; write one of {}", names()))
     }
 }
@@ -182,7 +157,7 @@ mod tests {
     fn states_are_ordered_by_urgency_and_read_back() {
         assert!(StateWord::ALL.is_sorted());
         for word in StateWord::ALL {
-            assert_eq!(word.name().to_lowercase().parse(), Ok(word));
+            assert_eq!(word.to_string().to_lowercase().parse(), Ok(word));
         }
         assert!("held".parse::<StateWord>().unwrap_err().contains("PendingApproval"));
         let quiet = [StateWord::InSync, StateWord::Disabled, StateWord::NotApplicable, StateWord::Gone];

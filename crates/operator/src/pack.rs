@@ -28,13 +28,21 @@ pub(crate) struct Pack {
 
 impl Pack {
     /// Where it is, for messages.
-    pub(crate) fn location(&self) -> String {
+    fn location(&self) -> String {
         self.assets_dir.as_ref().map_or("this binary".to_owned(), |folder| folder.display().to_string())
     }
 
     /// Loads it; an error names file and line.
     pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
         load(self.assets_dir.as_deref(), &self.location())
+    }
+
+    /// The error for a pack that no role can be made for.
+    pub(crate) fn without_role(&self, problems: &[String]) -> Several {
+        let location = self.location();
+        Several(
+            problems.iter().map(|why| format!("there is no role for the asset pack in {location}: {why}")).collect(),
+        )
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Module<'a> {
     pub(crate) what: &'static str,
     pub(crate) go_mod: &'a str,
     pub(crate) go_sum: &'a str,
+    /// Build tags, separated by commas.
+    pub(crate) tags: &'static str,
     pub(crate) linker_flags: String,
     pub(crate) programs: &'static [Program],
     /// A folder whose programs are used instead of building them.
@@ -38,7 +40,8 @@ pub(crate) struct Module<'a> {
 impl Module<'_> {
     /// The paths of all programs, in their order; missing ones are built.
     pub(crate) async fn ensure(&self, cache: &Cache, progress: Progress) -> Result<Vec<PathBuf>, UserError> {
-        let key = Key::of([FORMAT_VERSION, self.go_mod, self.go_sum]);
+        let tags = (!self.tags.is_empty()).then_some(self.tags);
+        let key = Key::of([FORMAT_VERSION, self.go_mod, self.go_sum].into_iter().chain(tags));
         let built = cache.entry(self.kind, &key);
         let locate = |name: &str| {
             let found = self.prebuilt.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
@@ -83,7 +86,7 @@ impl Module<'_> {
             go_mod: self.go_mod,
             go_sum: self.go_sum,
             packages: &packages,
-            tags: "",
+            tags: self.tags,
             linker_flags: &self.linker_flags,
         };
         let output = build.run(staging.path(), progress).await?;

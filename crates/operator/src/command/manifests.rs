@@ -2,7 +2,6 @@
 
 use super::print;
 use super::value::{boolean, namespace};
-use crate::failure::Several;
 use crate::pack::Pack;
 use install::{Installation, Settings};
 
@@ -40,12 +39,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { pack, namespace, create_namespace, image, replicas, opt_in, prune, .. } = arguments;
     let Arguments { metrics_exporter_image, api_server_ports, .. } = arguments;
     let settings = Settings { namespace, image, replicas, opt_in, prune, metrics_exporter_image, api_server_ports };
-    let installation = Installation::new(&pack.load()?, &settings).map_err(|problems| {
-        let location = pack.location();
-        Several(
-            problems.iter().map(|why| format!("there is no role for the asset pack in {location}: {why}")).collect(),
-        )
-    })?;
+    let installation = Installation::new(&pack.load()?, &settings).map_err(|problems| pack.without_role(&problems))?;
     let space = create_namespace.then(|| install::namespace(&settings.namespace));
     let objects: Vec<String> =
         space.into_iter().chain(installation.objects()).map(|object| catalog::yaml_text(&object)).collect();

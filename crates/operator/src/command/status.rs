@@ -43,7 +43,7 @@ enum Format {
 struct Line {
     asset: String,
     object: String,
-    state: &'static str,
+    state: String,
     why: String,
 }
 
@@ -102,7 +102,7 @@ fn notes(core: &Core, waiting: &[WaitingForPool]) -> String {
 }
 
 fn line(line: &StatusLine) -> Line {
-    let state = StateWord::of(&line.state).name();
+    let state = StateWord::of(&line.state).to_string();
     Line { asset: line.asset.clone(), object: object(line), state, why: line.state.to_string() }
 }
 

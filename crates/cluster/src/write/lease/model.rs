@@ -135,7 +135,7 @@ enum Event {
     /// It does not wait for an answer any longer.
     GiveUp(usize),
     ArriveLate(usize),
-    /// It is told to stop: it frees the lease and ends.
+    /// It gets SIGTERM: it releases the lease and ends.
     Stop(usize),
     Crash(usize),
     /// The container is started again in the same pod.
