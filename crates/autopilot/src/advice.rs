@@ -52,8 +52,11 @@ pub(crate) fn about_platform(hco: &Value, catalog: &Catalog, excluded: &[&str], 
                 }));
             }
             _ if advice.len() >= MOST => {}
-            key if is_known(key, &ON_HCO) || catalog.mentions(key) => {}
-            key => advice.push(unknown(key, &ON_HCO)),
+            key if is_known(key, &ON_HCO) || catalog.annotations.contains(key) => {}
+            key => {
+                let valid = ON_HCO.into_iter().chain(catalog.annotations.iter().map(String::as_str));
+                advice.push(unknown(key, valid));
+            }
         }
     }
     for kind in excluded.iter().filter(|kind| !kinds.contains(*kind)).take(MOST) {
@@ -72,7 +75,7 @@ pub(crate) fn about_object(
     let mut advice = Vec::new();
     let is_platform = key.kind.kind == api::hco::KIND;
     let strange = annotations.keys().filter(|name| !is_platform && !is_known(name, &annotation::USERS));
-    advice.extend(strange.take(MOST).map(|name| unknown(name, &annotation::USERS)));
+    advice.extend(strange.take(MOST).map(|name| unknown(name, annotation::USERS)));
     let Some(ignored) = annotations.get(annotation::IGNORE_FIELDS) else { return advice };
     if ignored.split(',').count() > MOST_IGNORED {
         return advice;
@@ -110,14 +113,17 @@ fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
+/// The name of an annotation without our prefix.
+fn short(key: &str) -> &str {
+    key.trim_start_matches(annotation::PREFIX)
+}
+
 fn is_known(key: &str, valid: &[&str]) -> bool {
     valid.contains(&key) || annotation::OURS.contains(&key) || PREDECESSORS.contains(&key)
 }
 
-fn unknown(key: &str, valid: &[&str]) -> String {
-    let short = |key: &str| key.trim_start_matches(annotation::PREFIX).to_owned();
-    let names: Vec<String> = valid.iter().map(|key| short(key)).collect();
-    let nearest = nearest(&short(key), names.iter().map(String::as_str));
+fn unknown<'a>(key: &str, valid: impl IntoIterator<Item = &'a str>) -> String {
+    let nearest = nearest(short(key), valid.into_iter().map(short));
     format!("the annotation {key} is not known{} and has no effect", question(&nearest))
 }
 

@@ -29,9 +29,8 @@ mod watches;
 mod writes;
 mod written;
 
-use crate::evaluate::{Evaluation, evaluate};
+use crate::evaluate::{Before, Evaluation, Outcome, evaluate};
 use crate::notice::Notice;
-use crate::status::AssetLine;
 use catalog::{Catalog, Facts};
 use change::{Key, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
@@ -83,14 +82,25 @@ pub enum Previews {
     Diff,
 }
 
+/// What has changed since the assets were rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stale {
+    /// Nothing.
+    No,
+    /// Answers to queries: only assets that make any are rendered.
+    Answers,
+    /// Something that any asset may depend on.
+    All,
+}
+
 /// The state machine.
 #[derive(Debug)]
 pub struct Core {
     config: Config,
     catalog: Catalog,
     facts: Facts,
-    /// Whether something has changed that assets depend on.
-    is_stale: bool,
+    /// What has changed that assets depend on.
+    stale: Stale,
     has_rendered: bool,
     platform: Platform,
     surroundings: Surroundings,
@@ -102,7 +112,7 @@ pub struct Core {
     reads: Reads,
     objects: Objects,
     /// What every asset came to when it was rendered last.
-    assets: Vec<AssetLine>,
+    outcomes: Vec<Outcome>,
     orphans: Orphans,
     deletions: Deletions,
     records: Records,
@@ -120,7 +130,7 @@ impl Core {
         timers.set(Timer::Discover, now.monotonic);
         Core {
             facts: Facts { images: config.images.clone(), ..Facts::default() },
-            is_stale: false,
+            stale: Stale::No,
             has_rendered: false,
             platform: Platform::new(&config.namespace),
             surroundings: Surroundings::default(),
@@ -131,7 +141,7 @@ impl Core {
             queries: Queries::default(),
             reads: Reads::default(),
             objects: Objects::default(),
-            assets: Vec::new(),
+            outcomes: Vec::new(),
             orphans: Orphans::default(),
             deletions: Deletions::default(),
             records: Records::new(&config.namespace),
@@ -172,7 +182,13 @@ impl Core {
 
     /// What every asset comes to, from what is known now.
     pub fn evaluation(&self) -> Evaluation {
-        evaluate(&self.catalog, &self.facts, self.config.opt_in, self.platform.rules.as_ref())
+        self.evaluate(Vec::new())
+    }
+
+    /// The same; of assets that make no query, these outcomes are kept.
+    fn evaluate(&self, outcomes: Vec<Outcome>) -> Evaluation {
+        let before = Before { rules: self.platform.rules.as_ref(), outcomes };
+        evaluate(&self.catalog, &self.facts, self.config.opt_in, before)
     }
 
     fn expire(&mut self, timer: Timer) {

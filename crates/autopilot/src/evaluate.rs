@@ -5,11 +5,12 @@ use crate::exclusion::Exclusions;
 use crate::nearest::question;
 use crate::removal::Cause;
 use crate::scope::Scope;
-use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, Need, Prune, Query, Rendered, Unmet};
+use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, Need, Prune, Query, Rendered, Renderer, Unmet};
 use change::{Consent, Desired, Impact, Key, Kind, Maintenance};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// What the HyperConverged's annotations say about all objects.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,9 +118,9 @@ pub struct Outcome {
 #[derive(Debug, Clone)]
 pub enum AssetResult {
     /// An object that is wanted.
-    Included(DesiredObject),
+    Included(Arc<DesiredObject>),
     /// An object that the user excluded.
-    Filtered(DesiredObject),
+    Filtered(Arc<DesiredObject>),
     /// An object that the user does not want; it is not always known which.
     Unwanted {
         /// Why not.
@@ -127,7 +128,7 @@ pub enum AssetResult {
         /// By which act of the user.
         cause: Cause,
         /// The object, if it is known.
-        object: Option<DesiredObject>,
+        object: Option<Arc<DesiredObject>>,
     },
     /// No object.
     Excluded(Exclusion),
@@ -163,8 +164,18 @@ pub struct DesiredObject {
     pub read: Option<Option<String>>,
 }
 
-/// Renders every asset in scope from what is known; `last` are the last rules that could be read.
-pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Rules>) -> Evaluation {
+/// What an evaluation before came to.
+#[derive(Debug, Default)]
+pub struct Before<'a> {
+    /// The last rules that could be read.
+    pub rules: Option<&'a Rules>,
+    /// One outcome per asset if nothing has changed since except answers to queries; else empty.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Renders every asset in scope from what is known. Of the assets that make no query, the outcomes before are kept.
+pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'_>) -> Evaluation {
+    let last = before.rules;
     let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
     let mut known: BTreeSet<&str> = catalog.assets.iter().flat_map(Asset::names).collect();
     known.extend(catalog.features.iter().map(|feature| feature.name.as_str()));
@@ -179,24 +190,30 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
     // An annotation that cannot be read is no consent.
     let consent = Consent::read(approval, approved);
     let (maintenance, _) = Maintenance::read(annotation(api::annotation::MAINTENANCE_WINDOW));
+    let renderer = Renderer::new(catalog, facts);
     let never_clear = unclear.as_ref().filter(|_| last.is_none());
     let mut outcomes = Vec::new();
+    let mut kept = before.outcomes.into_iter();
     for asset in &catalog.assets {
+        if let Some(outcome) = kept.next().filter(|_| !asset.queries) {
+            outcomes.push(outcome);
+            continue;
+        }
         let result = if let Some(unclear) = never_clear {
             AssetResult::Excluded(Exclusion::Unclear(unclear.clone()))
         } else if rules.scope == Scope::Off {
             AssetResult::Excluded(Exclusion::Off)
         } else if !rules.scope.includes(asset.names()) {
-            unwanted(catalog, asset, facts, Cause::NotNamed, Exclusion::NotNamed)
+            unwanted(&renderer, asset, Cause::NotNamed, Exclusion::NotNamed)
         } else {
-            evaluate_asset(catalog, asset, facts, &rules.exclusions, rules.scope.is_explicit())
+            evaluate_asset(&renderer, asset, &rules.exclusions, rules.scope.is_explicit())
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
             path: asset.path.clone(),
             component: asset.component.clone(),
             order: asset.order(),
-            key: key(catalog, asset, facts, &result),
+            key: key(&renderer, asset, &result),
             kind: asset.kind.clone(),
             result,
         });
@@ -212,18 +229,19 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, last: Option<&Ru
 }
 
 /// The object of an asset: as rendered, or as its file names it without a render.
-fn key(catalog: &Catalog, asset: &Asset, facts: &Facts, result: &AssetResult) -> Option<Key> {
+fn key(renderer: &Renderer<'_>, asset: &Asset, result: &AssetResult) -> Option<Key> {
+    let plain = || renderer.catalog.plain_key(asset);
     match result {
         AssetResult::Included(object)
         | AssetResult::Filtered(object)
         | AssetResult::Unwanted { object: Some(object), .. } => Some(object.key.clone()),
-        AssetResult::Excluded(_) | AssetResult::Missing { .. } if !facts.hco.is_null() => {
-            match catalog::render(catalog, asset, facts) {
+        AssetResult::Excluded(_) | AssetResult::Missing { .. } if !renderer.facts.hco.is_null() => {
+            match renderer.render(asset) {
                 Rendered::Object(object) => Key::of(&object),
-                _ => catalog.plain_key(asset),
+                _ => plain(),
             }
         }
-        _ => catalog.plain_key(asset),
+        _ => plain(),
     }
 }
 
@@ -242,20 +260,14 @@ fn unclear(scope: &Scope, exclusions: &Exclusions, catalog: &Catalog) -> Option<
     }
 }
 
-fn evaluate_asset(
-    catalog: &Catalog,
-    asset: &Asset,
-    facts: &Facts,
-    exclusions: &Exclusions,
-    is_explicit: bool,
-) -> AssetResult {
+fn evaluate_asset(renderer: &Renderer<'_>, asset: &Asset, exclusions: &Exclusions, is_explicit: bool) -> AssetResult {
     let missing = |need: Need| {
         let asked = is_explicit || asset.has_user_condition();
         AssetResult::Missing { need, asked }
     };
     let unreadable = |query: &Query| AssetResult::Error(format!("{query} cannot be read now"));
-    match catalog::applies(asset, facts) {
-        Applicability::Applies => match catalog::render(catalog, asset, facts) {
+    match catalog::applies(asset, renderer.facts) {
+        Applicability::Applies => match renderer.render(asset) {
             Rendered::Object(object) if let Some(field) = wrong_metadata(&object) => {
                 AssetResult::Error(format!("it renders metadata.{field} that is not a map"))
             }
@@ -263,10 +275,10 @@ fn evaluate_asset(
                 Some(key) if is_never_managed(&key.kind) => {
                     AssetResult::Error(format!("objects of kind {} cannot be managed", key.kind.kind))
                 }
-                Some(key) if facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
+                Some(key) if renderer.facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
                 Some(key) => {
                     let is_excluded = exclusions.excludes(&key);
-                    match desired_object(catalog, asset, key, object, facts) {
+                    match desired_object(renderer, asset, key, object) {
                         Ok(object) if is_excluded => AssetResult::Filtered(object),
                         Ok(object) => AssetResult::Included(object),
                         Err(why) => AssetResult::Error(why),
@@ -281,7 +293,7 @@ fn evaluate_asset(
             Rendered::Broken(why) => AssetResult::Error(why),
         },
         Applicability::Not(unmet) => AssetResult::Excluded(Exclusion::Unmet(unmet)),
-        Applicability::NotAskedFor(unmet) => unwanted(catalog, asset, facts, Cause::OptedOut, Exclusion::Unmet(unmet)),
+        Applicability::NotAskedFor(unmet) => unwanted(renderer, asset, Cause::OptedOut, Exclusion::Unmet(unmet)),
         Applicability::Missing(need) => missing(need),
         Applicability::Needs(queries) => AssetResult::Needs(queries),
         Applicability::Held(query) => unreadable(&query),
@@ -290,12 +302,12 @@ fn evaluate_asset(
 }
 
 /// An asset the user does not want. Its template is rendered from what is known, and asks the cluster for nothing.
-fn unwanted(catalog: &Catalog, asset: &Asset, facts: &Facts, cause: Cause, why: Exclusion) -> AssetResult {
-    let (key, object) = match catalog::render(catalog, asset, facts) {
+fn unwanted(renderer: &Renderer<'_>, asset: &Asset, cause: Cause, why: Exclusion) -> AssetResult {
+    let (key, object) = match renderer.render(asset) {
         Rendered::Object(object) => (Key::of(&object), object),
-        _ => (catalog.plain_key(asset), Value::Null),
+        _ => (renderer.catalog.plain_key(asset), Value::Null),
     };
-    let object = key.and_then(|key| desired_object(catalog, asset, key, object, facts).ok());
+    let object = key.and_then(|key| desired_object(renderer, asset, key, object).ok());
     AssetResult::Unwanted { why, cause, object }
 }
 
@@ -314,13 +326,13 @@ pub(crate) fn is_never_managed(kind: &Kind) -> bool {
 }
 
 /// Renders an asset as if this were the answer to a query, or as if there were none yet.
-fn render_with(catalog: &Catalog, asset: &Asset, facts: &Facts, query: &Query, answer: Option<Answer>) -> Rendered {
-    let mut facts = facts.clone();
+fn render_with(renderer: &Renderer<'_>, asset: &Asset, query: &Query, answer: Option<Answer>) -> Rendered {
+    let mut facts = renderer.facts.clone();
     match answer {
         Some(answer) => facts.answers.insert(query.clone(), answer),
         None => facts.answers.remove(query),
     };
-    catalog::render(catalog, asset, &facts)
+    catalog::render(renderer.catalog, asset, &facts)
 }
 
 /// The version of its own object that an asset read, if it reads it; nothing inside if it did not exist.
@@ -329,15 +341,14 @@ type ReadVersion = Option<Option<String>>;
 /// Takes the documents out of a rendered object: an asset that reads its own object wants only some keys of them. The error says why it is
 /// not known which.
 fn take_documents(
-    catalog: &Catalog,
+    renderer: &Renderer<'_>,
     asset: &Asset,
     key: &Key,
     object: &mut Value,
-    facts: &Facts,
 ) -> Result<(Vec<Document>, ReadVersion), String> {
     let query = Query::of(key);
-    let Some(answer) = facts.answers.get(&query) else { return Ok((Vec::new(), None)) };
-    let without = render_with(catalog, asset, facts, &query, None);
+    let Some(answer) = renderer.facts.answers.get(&query) else { return Ok((Vec::new(), None)) };
+    let without = render_with(renderer, asset, &query, None);
     if !matches!(without, Rendered::Needs(needed) if needed.contains(&query)) {
         return Ok((Vec::new(), None));
     }
@@ -347,7 +358,7 @@ fn take_documents(
         Answer::Unknown => return Ok((Vec::new(), None)),
     };
     let emptied = Answer::Found(Document::emptied(object, live));
-    let alone = match render_with(catalog, asset, facts, &query, Some(emptied)) {
+    let alone = match render_with(renderer, asset, &query, Some(emptied)) {
         Rendered::Object(alone) => alone,
         Rendered::Empty | Rendered::NotApplicable(_) => Value::Null,
         Rendered::Broken(why) => return Err(format!("it cannot be rendered with an empty document: {why}")),
@@ -360,17 +371,16 @@ fn take_documents(
 }
 
 fn desired_object(
-    catalog: &Catalog,
+    renderer: &Renderer<'_>,
     asset: &Asset,
     key: Key,
     mut object: Value,
-    facts: &Facts,
-) -> Result<DesiredObject, String> {
-    let (documents, read) = take_documents(catalog, asset, &key, &mut object, facts)?;
+) -> Result<Arc<DesiredObject>, String> {
+    let (documents, read) = take_documents(renderer, asset, &key, &mut object)?;
     let impact = Impact::at_least(asset.impact, &key.kind.group, &key.kind.kind, &object);
     let desired = Desired::of(&object);
-    let (source, never_pruned) = (catalog::source(catalog, asset), asset.prune == Prune::Never);
-    Ok(DesiredObject { key, desired, impact, source, never_pruned, documents, read })
+    let (source, never_pruned) = (asset.source.clone(), asset.prune == Prune::Never);
+    Ok(Arc::new(DesiredObject { key, desired, impact, source, never_pruned, documents, read }))
 }
 
 impl fmt::Display for Unclear {
@@ -419,15 +429,15 @@ impl fmt::Display for Exclusion {
 
 #[cfg(test)]
 mod tests {
-    use super::{AssetResult, Outcome, evaluate};
+    use super::{AssetResult, Before, Outcome, evaluate};
     use crate::testing::pack::{ALWAYS, Pack};
-    use catalog::{Facts, Need};
+    use catalog::{Answer, Facts, Need};
     use change::Kind;
     use serde_json::{Value, json};
 
     fn outcome(keys: &str, template: &str, facts: &Facts) -> Outcome {
         let catalog = Pack::default().asset("a", keys, template).catalog();
-        evaluate(&catalog, facts, false, None).outcomes.remove(0)
+        evaluate(&catalog, facts, false, Before::default()).outcomes.remove(0)
     }
 
     fn hco(annotations: &Value) -> Facts {
@@ -453,6 +463,23 @@ mod tests {
         facts.absent.insert(Need::of(&Kind::new("v1", "Widget")));
         let widget = outcome(ALWAYS, &object_of("Widget"), &facts).result;
         assert!(matches!(widget, AssetResult::Missing { .. }), "{widget:?}");
+    }
+
+    #[test]
+    fn after_new_answers_only_assets_that_make_queries_are_rendered() {
+        let asking = "apiVersion: v1\nkind: Asking\nmetadata: {name: {{ getConfigMapData \"n\" \"m\" \"k\" }}}\n";
+        let pack = Pack::default().asset("asks", ALWAYS, asking).asset("knows", ALWAYS, &object_of("Widget"));
+        let (catalog, mut facts) = (pack.catalog(), hco(&json!({})));
+        let mut outcomes = evaluate(&catalog, &facts, false, Before::default()).outcomes;
+        let AssetResult::Needs(queries) = outcomes[0].result.clone() else { panic!("{outcomes:?}") };
+        let answer = Answer::Found(json!({"data": {"k": "answered"}}));
+        facts.answers.extend(queries.into_iter().map(|query| (query, answer.clone())));
+        // It would be another if it were rendered.
+        outcomes[1].component = "kept".into();
+        let outcomes = evaluate(&catalog, &facts, false, Before { rules: None, outcomes }).outcomes;
+        let name = |outcome: &Outcome| outcome.key.as_ref().map(|key| key.name.clone()).unwrap_or_default();
+        assert_eq!((name(&outcomes[0]).as_str(), outcomes[1].component.as_str()), ("answered", "kept"));
+        assert!(catalog.assets[0].queries && !catalog.assets[1].queries);
     }
 
     #[test]

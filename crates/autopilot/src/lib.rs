@@ -38,7 +38,7 @@ pub use core::{Config, Core, Previews};
 pub use decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
 pub use decision::{Decision, PendingWrite, Verdict};
 pub use documents::DocumentEdits;
-pub use evaluate::{AssetResult, Evaluation, Exclusion, Outcome, evaluate};
+pub use evaluate::{AssetResult, Before, Evaluation, Exclusion, Outcome, evaluate};
 pub use exclude::exclude;
 pub use exclusion::Exclusions;
 pub use gated::Approvals;

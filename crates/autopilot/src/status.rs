@@ -87,53 +87,10 @@ pub fn waiting_by_pool(lines: &[StatusLine]) -> Vec<WaitingForPool> {
     pools.into_iter().map(|(pool, changes)| WaitingForPool { pool, changes }).collect()
 }
 
-/// What an asset came to when it was rendered last, as far as `status` shows it.
-#[derive(Debug)]
-pub(crate) struct AssetLine {
-    asset: String,
-    component: String,
-    key: Option<Key>,
-    state: AssetState,
-}
-
-#[derive(Debug)]
-enum AssetState {
-    /// Its object is wanted.
-    Wanted,
-    /// Its object is not wanted.
-    Unwanted(Exclusion),
-    /// It has no object.
-    Without(LineState),
-}
-
-impl AssetLine {
-    pub(crate) fn of(outcome: &Outcome) -> AssetLine {
-        let without = |key: Option<&Key>, state: LineState| (key.cloned(), AssetState::Without(state));
-        let known = outcome.key.as_ref();
-        let (key, state) = match &outcome.result {
-            AssetResult::Included(object) | AssetResult::Filtered(object) => {
-                (Some(object.key.clone()), AssetState::Wanted)
-            }
-            AssetResult::Unwanted { why, object, .. } => {
-                (object.as_ref().map(|object| object.key.clone()), AssetState::Unwanted(why.clone()))
-            }
-            AssetResult::Excluded(why @ Exclusion::Off) => without(None, LineState::NotWanted(why.clone())),
-            AssetResult::Excluded(why @ Exclusion::Unclear(_)) => without(known, LineState::Unclear(why.clone())),
-            AssetResult::Excluded(why) => without(None, LineState::NotApplicable(why.clone())),
-            AssetResult::Missing { need, .. } => {
-                without(None, LineState::NotApplicable(Exclusion::Missing(need.clone())))
-            }
-            AssetResult::Needs(_) => without(known, LineState::Object(ObjectState::Unknown)),
-            AssetResult::Error(why) => without(None, LineState::Error(why.clone())),
-        };
-        AssetLine { asset: outcome.asset.clone(), component: outcome.component.clone(), key, state }
-    }
-}
-
 impl Core {
     /// The state of every asset in the catalogue's order, then of the objects of former releases that still exist.
     pub fn status(&self) -> Vec<StatusLine> {
-        let mut lines: Vec<StatusLine> = self.assets().iter().map(|asset| self.line(asset)).collect();
+        let mut lines: Vec<StatusLine> = self.outcomes().iter().map(|outcome| self.line(outcome)).collect();
         for (key, asset, state) in self.objects_to_remove(Cause::Tombstone) {
             let (key, component) = (Some(key.clone()), key.kind.kind.clone());
             lines.push(StatusLine { asset: asset.to_owned(), key, component, state: LineState::Object(state.clone()) });
@@ -141,19 +98,32 @@ impl Core {
         lines
     }
 
-    fn line(&self, asset: &AssetLine) -> StatusLine {
-        let key = asset.key.as_ref();
-        let state = match &asset.state {
-            AssetState::Wanted => {
-                LineState::Object(key.and_then(|key| self.state(key)).unwrap_or(ObjectState::Unknown))
+    fn line(&self, outcome: &Outcome) -> StatusLine {
+        let (mut key, known) = (None, outcome.key.clone());
+        let state = match &outcome.result {
+            AssetResult::Included(object) | AssetResult::Filtered(object) => {
+                key = Some(object.key.clone());
+                LineState::Object(self.state(&object.key).unwrap_or(ObjectState::Unknown))
             }
-            AssetState::Unwanted(why) => {
-                let state = key.and_then(|key| self.removal_state(key));
+            AssetResult::Unwanted { why, object, .. } => {
+                key = object.as_ref().map(|object| object.key.clone());
+                let state = key.as_ref().and_then(|key| self.removal_state(key));
                 state.map_or_else(|| LineState::NotWanted(why.clone()), LineState::Object)
             }
-            AssetState::Without(state) => state.clone(),
+            AssetResult::Excluded(why @ Exclusion::Off) => LineState::NotWanted(why.clone()),
+            AssetResult::Excluded(why @ Exclusion::Unclear(_)) => {
+                key = known;
+                LineState::Unclear(why.clone())
+            }
+            AssetResult::Excluded(why) => LineState::NotApplicable(why.clone()),
+            AssetResult::Missing { need, .. } => LineState::NotApplicable(Exclusion::Missing(need.clone())),
+            AssetResult::Needs(_) => {
+                key = known;
+                LineState::Object(ObjectState::Unknown)
+            }
+            AssetResult::Error(why) => LineState::Error(why.clone()),
         };
-        StatusLine { asset: asset.asset.clone(), key: key.cloned(), component: asset.component.clone(), state }
+        StatusLine { asset: outcome.asset.clone(), key, component: outcome.component.clone(), state }
     }
 
     /// The state of an object that is to be removed and exists.

@@ -6,6 +6,7 @@ use catalog::Tombstone;
 use change::{Desired, Impact, Key, Kind};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An object that has to be removed, if it exists.
 #[derive(Debug, Clone)]
@@ -17,7 +18,7 @@ pub struct Unwanted {
     /// Why it has to be removed.
     pub cause: Cause,
     /// What is known of it.
-    pub object: DesiredObject,
+    pub object: Arc<DesiredObject>,
 }
 
 impl Evaluation {
@@ -77,15 +78,15 @@ fn tombstone_key(tombstone: &Tombstone, is_namespaced: impl Fn(&Kind) -> Option<
     Some(Key { kind, namespace, name: tombstone.name.clone() })
 }
 
-fn of_former_release(key: Key) -> DesiredObject {
+fn of_former_release(key: Key) -> Arc<DesiredObject> {
     let impact = Impact::implied_by(&key.kind.group, &key.kind.kind);
     let (desired, source) = (Desired::of(&Value::Null), String::new());
-    DesiredObject { key, desired, impact, source, never_pruned: false, documents: Vec::new(), read: None }
+    Arc::new(DesiredObject { key, desired, impact, source, never_pruned: false, documents: Vec::new(), read: None })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::evaluate::{AssetResult, evaluate};
+    use crate::evaluate::{AssetResult, Before, evaluate};
     use catalog::{Catalog, Facts, Files};
     use expect_test::{Expect, expect};
     use serde_json::json;
@@ -126,7 +127,7 @@ mod tests {
     fn check(annotations: &serde_json::Value, assets: &[(&str, &str)], tombstones: &str, expected: &Expect) {
         let catalog = catalog(assets, tombstones);
         let hco = json!({"metadata": {"name": "h", "namespace": "n", "annotations": annotations}});
-        let evaluation = evaluate(&catalog, &Facts { hco, ..Facts::default() }, false, None);
+        let evaluation = evaluate(&catalog, &Facts { hco, ..Facts::default() }, false, Before::default());
         let served = |kind: &change::Kind| (kind.kind != "Unserved").then_some(kind.kind == "ConfigMap");
         let removed: Vec<String> = evaluation
             .unwanted(&catalog.tombstones, served)

@@ -6,11 +6,14 @@ use crate::pack::asset::Asset;
 use crate::pack::catalog::Catalog;
 use crate::pack::load::is_template;
 use crate::template::budget::RenderBudget;
-use crate::template::{Parsed, RenderContext, Stop, Value as Item, functions, names, run};
+use crate::template::{LastYaml, Parsed, RenderContext, Stop, Value as Item, functions, names, run};
 use crate::yaml;
 use change::Key;
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The result of rendering.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,37 +34,104 @@ pub enum Rendered {
 
 /// Renders an asset, or returns the queries that must be answered first.
 pub fn render(catalog: &Catalog, asset: &Asset, facts: &Facts) -> Rendered {
-    let path = &asset.path;
-    let text = if is_template(path) {
-        let source = catalog.files.get(path).and_then(|content| std::str::from_utf8(content).ok());
+    Renderer::new(catalog, facts).render(asset)
+}
+
+/// Renders assets one after another. What an asset has in common with the one before is not done again: the parsed template, the YAML that
+/// it reads, and a file with several documents, each of which is an asset.
+pub struct Renderer<'a> {
+    /// The pack.
+    pub catalog: &'a Catalog,
+    /// What is known of the cluster.
+    pub facts: &'a Facts,
+    last: RefCell<Option<RenderedFile>>,
+    template: RefCell<Option<(String, Arc<Parsed>)>>,
+    yaml: LastYaml,
+}
+
+/// The documents of a file, or why there are none.
+struct RenderedFile {
+    path: String,
+    parameters: BTreeMap<String, String>,
+    documents: Result<Vec<Value>, Rendered>,
+}
+
+impl<'a> Renderer<'a> {
+    /// A renderer for a cluster.
+    pub fn new(catalog: &'a Catalog, facts: &'a Facts) -> Renderer<'a> {
+        Renderer { catalog, facts, last: RefCell::default(), template: RefCell::default(), yaml: LastYaml::default() }
+    }
+
+    /// Renders an asset, or returns the queries that must be answered first.
+    pub fn render(&self, asset: &Asset) -> Rendered {
+        let rendered = match &asset.document {
+            None => self.documents(asset),
+            Some(document) => self.document(asset, &document.key),
+        };
+        match rendered.map(|documents| single(documents, &asset.path)) {
+            Ok(result) | Err(result) => result,
+        }
+    }
+
+    /// The one document of its file that an asset stands for; empty if there is none.
+    fn document(&self, asset: &Asset, key: &Key) -> Result<Vec<Value>, Rendered> {
+        let mut last = self.last.borrow_mut();
+        let is_last =
+            |last: &&mut RenderedFile| (&last.path, &last.parameters) == (&asset.path, &asset.template_params);
+        let file = match last.as_mut().filter(is_last) {
+            Some(file) => file,
+            None => last.insert(RenderedFile {
+                path: asset.path.clone(),
+                parameters: asset.template_params.clone(),
+                documents: self.documents(asset),
+            }),
+        };
+        let is_wanted = |document: &&Value| {
+            Key::of(document).is_some_and(|other| (&other.kind, &other.name) == (&key.kind, &key.name))
+        };
+        let documents = file.documents.as_ref().map_err(Clone::clone)?;
+        Ok(documents.iter().filter(is_wanted).cloned().collect())
+    }
+
+    /// A template, which often is that of the asset before.
+    fn parsed(&self, path: &str, text: &str) -> Option<Arc<Parsed>> {
+        let mut last = self.template.borrow_mut();
+        let (_, parsed) = match last.take().filter(|(known, _)| known == path) {
+            Some(known) => last.insert(known),
+            None => last.insert((path.to_owned(), Parsed::read(text).ok()?)),
+        };
+        Some(parsed.clone())
+    }
+
+    /// The documents of an asset's file.
+    fn documents(&self, asset: &Asset) -> Result<Vec<Value>, Rendered> {
+        let (catalog, facts, path) = (self.catalog, self.facts, &asset.path);
+        let text = match catalog.files.get(path).map(std::str::from_utf8) {
+            Some(Ok(text)) => text,
+            Some(Err(_)) => return Err(Rendered::Broken(format!("{path}: it is not UTF-8 text"))),
+            None => return Err(Rendered::Broken(format!("{path}: the pack has no such file"))),
+        };
+        if !is_template(path) {
+            return read(text, path);
+        }
         // It was parsed before, when the pack was loaded.
-        let Some(parsed) = source.and_then(|source| Parsed::read(source).ok()) else {
-            return Rendered::Broken(format!("{path}: the pack has no such template"));
+        let Some(parsed) = self.parsed(path, text) else {
+            return Err(Rendered::Broken(format!("{path}: it is not a valid template")));
         };
         let context = RenderContext {
             facts,
             files: &catalog.files,
             reads: asset.reads.as_deref(),
+            yaml: &self.yaml,
             budget: RenderBudget::default(),
         };
         match run(&parsed, &data(asset, facts), &context) {
-            Ok(text) => text,
-            Err((_, Stop::Needs(query))) => return Rendered::Needs(needs(query, &parsed, asset, facts)),
-            Err((_, Stop::Held(query))) => return Rendered::Held(query),
-            Err((_, Stop::NotApplicable(why))) => return Rendered::NotApplicable(why),
-            Err((line, Stop::Failed(reason))) => return Rendered::Broken(format!("{path}:{line}: {reason}")),
+            Ok(text) => read(&text, path),
+            Err((_, Stop::Needs(query))) => Err(Rendered::Needs(needs(query, &parsed, asset, facts))),
+            Err((_, Stop::Held(query))) => Err(Rendered::Held(query)),
+            Err((_, Stop::NotApplicable(why))) => Err(Rendered::NotApplicable(why)),
+            Err((line, Stop::Failed(reason))) => Err(Rendered::Broken(format!("{path}:{line}: {reason}"))),
         }
-    } else {
-        match catalog.files.get(path).map(std::str::from_utf8) {
-            Some(Ok(text)) => text.to_owned(),
-            Some(Err(_)) => return Rendered::Broken(format!("{path}: it is not UTF-8 text")),
-            None => return Rendered::Broken(format!("{path}: the pack has no such file")),
-        }
-    };
-    match object(&text, asset.document.as_ref().map(|document| &document.key)) {
-        Ok(Some(object)) => Rendered::Object(object),
-        Ok(None) => Rendered::Empty,
-        Err(reason) => Rendered::Broken(format!("{path}: {reason}")),
     }
 }
 
@@ -82,34 +152,36 @@ fn needs(asked: Query, parsed: &Parsed, asset: &Asset, facts: &Facts) -> Vec<Que
     queries
 }
 
-/// The one object of a text, or the one that an asset stands for; `None` if there is none.
-fn object(text: &str, of: Option<&Key>) -> Result<Option<Value>, String> {
-    let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
-        Some(line) => format!("line {line} of its output: {}", fault.message),
-        None => format!("its output: {}", fault.message),
+/// The documents of a text that have any content.
+fn read(text: &str, path: &str) -> Result<Vec<Value>, Rendered> {
+    let mut documents = yaml::read::documents(text).map_err(|fault| {
+        Rendered::Broken(match fault.line {
+            Some(line) => format!("{path}: line {line} of its output: {}", fault.message),
+            None => format!("{path}: its output: {}", fault.message),
+        })
     })?;
     documents.retain(|document| !document.is_null());
-    if let Some(key) = of {
-        let is_of = |document: &Value| {
-            Key::of(document).is_some_and(|other| (other.kind, other.name) == (key.kind.clone(), key.name.clone()))
-        };
-        documents.retain(is_of);
-    }
+    Ok(documents)
+}
+
+/// The one object of these documents.
+fn single(mut documents: Vec<Value>, path: &str) -> Rendered {
+    let broken = |reason: String| Rendered::Broken(format!("{path}: {reason}"));
     let object = match documents.len() {
-        0 => return Ok(None),
+        0 => return Rendered::Empty,
         1 => documents.remove(0),
-        count => return Err(format!("it renders to {count} documents, expected one")),
+        count => return broken(format!("it renders to {count} documents, expected one")),
     };
     if !object.is_object() {
-        return Err(format!("it renders to {}, not to an object", yaml::read::kind_of(&object)));
+        return broken(format!("it renders to {}, not to an object", yaml::read::kind_of(&object)));
     }
     for field in ["/apiVersion", "/kind", "/metadata/name"] {
         match object.pointer(field).and_then(Value::as_str) {
             Some(text) if !text.is_empty() => {}
-            _ => return Err(format!("it renders to an object without {}", field[1..].replace('/', "."))),
+            _ => return broken(format!("it renders to an object without {}", field[1..].replace('/', "."))),
         }
     }
-    Ok(Some(object))
+    Rendered::Object(object)
 }
 
 /// The data of the template.

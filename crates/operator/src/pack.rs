@@ -48,12 +48,15 @@ impl Pack {
 
 /// Loads the pack in a folder, or the embedded one.
 fn load(folder: Option<&Path>, location: &str) -> anyhow::Result<Catalog> {
-    let mut files = BTreeMap::new();
-    match folder {
-        None => files.extend(BUILT_IN.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec()))),
-        Some(folder) => read(folder, folder, "", &mut files)?,
-    }
-    Catalog::load(Files::new(files)).map_err(|faults| {
+    let files = match folder {
+        None => Files::embedded(BUILT_IN),
+        Some(folder) => {
+            let mut files = BTreeMap::new();
+            read(folder, folder, "", &mut files)?;
+            Files::new(files)
+        }
+    };
+    Catalog::load(files).map_err(|faults| {
         Several(faults.iter().map(|fault| format!("the asset pack in {location} is invalid: {fault}")).collect()).into()
     })
 }

@@ -1,10 +1,10 @@
 //! What watches report.
 
-use super::Core;
 use super::discovery::CrdChange;
 use super::estimates;
 use super::managed::Known;
 use super::timers::Timer;
+use super::{Core, Stale};
 use crate::notice::Notice;
 use change::{Key, Live};
 use protocol::{Body, WatchEvent, WatchTarget};
@@ -154,7 +154,7 @@ impl Core {
             metadata.retain(|key, _| !["managedFields", "resourceVersion", "generation"].contains(&key.as_str()));
         }
         if hco != self.facts.hco {
-            (self.facts.hco, self.is_stale) = (hco, true);
+            (self.facts.hco, self.stale) = (hco, Stale::All);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::queries::target_of;
 use super::surroundings::Surroundings;
 use super::timers::Timer;
-use super::{Core, Previews};
+use super::{Core, Previews, Stale};
 use crate::notice::Notice;
 use catalog::Answer;
 use protocol::{Command, Content, Discovered, WatchTarget};
@@ -44,7 +44,7 @@ impl Core {
         for query in self.queries.all() {
             if self.discovery.kinds.find(&query.kind()).is_none() && !self.facts.answers.contains_key(&query) {
                 self.facts.answers.insert(query, Answer::Absent);
-                self.is_stale = true;
+                self.stale = self.stale.max(Stale::Answers);
             }
         }
     }
@@ -77,7 +77,7 @@ impl Core {
             }
         }
         // What is missing, and what may have to be removed, depends on what is served.
-        (self.facts.absent, self.is_stale) = (self.discovery.absent(&self.catalog), true);
+        (self.facts.absent, self.stale) = (self.discovery.absent(&self.catalog), Stale::All);
         self.report_readiness();
     }
 
@@ -126,7 +126,7 @@ impl Core {
         }
         self.surroundings.forget(target);
         self.orphans.kind_gone(&target.kind);
-        self.is_stale = true;
+        self.stale = Stale::All;
     }
 
     /// Closes the watches that nothing needs any more.

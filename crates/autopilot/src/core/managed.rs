@@ -16,6 +16,7 @@ use catalog::rollout::Contribution;
 use change::{Consent, Impact, Kind, Live, Maintenance, Moment, PatchableKinds, Reason, Restarts};
 use jiff::Timestamp;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// An override, the last good one and the catalogue's object are three; more refusals need not be remembered.
 const MOST_REFUSED: usize = 4;
@@ -27,7 +28,7 @@ pub(crate) struct Managed {
     /// Its place in the order of writes.
     pub(crate) order: i64,
     /// What its asset renders.
-    pub(crate) object: DesiredObject,
+    pub(crate) object: Arc<DesiredObject>,
     /// Why it is to be removed, if it is.
     pub(crate) removal: Option<Cause>,
     /// Whether it was wanted since the process started.
@@ -102,7 +103,7 @@ pub(crate) struct Policy<'a> {
 
 impl Managed {
     /// An object of which nothing is known yet.
-    pub(crate) fn new(asset: String, order: i64, object: DesiredObject) -> Managed {
+    pub(crate) fn new(asset: String, order: i64, object: Arc<DesiredObject>) -> Managed {
         Managed {
             asset,
             order,
@@ -134,7 +135,7 @@ impl Managed {
     }
 
     /// Takes what its asset renders now; a new desired state is tried at once, whatever failed before.
-    pub(crate) fn want(&mut self, asset: &str, order: i64, object: DesiredObject) {
+    pub(crate) fn want(&mut self, asset: &str, order: i64, object: Arc<DesiredObject>) {
         if self.object.documents != object.documents {
             // What is wanted now was never there.
             (self.inspected, self.had_documents) = (None, false);

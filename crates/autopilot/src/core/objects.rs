@@ -172,7 +172,7 @@ mod tests {
                 documents: Vec::new(),
                 read: None,
             };
-            objects.insert(Managed::new("a".into(), 0, object));
+            objects.insert(Managed::new("a".into(), 0, object.into()));
         }
         objects.enqueue_all();
         let (start, mut sent) = (Moment::default(), 0);

@@ -1,9 +1,9 @@
 //! Single reads: queries of templates, metadata that no watch will report again, and whole objects.
 
-use super::Core;
 use super::managed::Managed;
 use super::queries::target_of;
 use super::timers::Timer;
+use super::{Core, Stale};
 use crate::decide::Inspected;
 use crate::notice::State;
 use catalog::rollout::Contribution;
@@ -91,7 +91,7 @@ impl Core {
         }
         if self.facts.answers.get(&query) != Some(&answer) {
             self.facts.answers.insert(query, answer);
-            self.is_stale = true;
+            self.stale = self.stale.max(Stale::Answers);
         }
     }
 

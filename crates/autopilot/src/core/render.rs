@@ -1,16 +1,16 @@
 //! From what is wanted now to managed objects, watches, queries and removals.
 
-use super::Core;
 use super::managed::{Known, Managed};
 use super::reports::Missing;
+use super::{Core, Stale};
 use crate::evaluate::{AssetResult, DesiredObject, Exclusion, Outcome};
 use crate::notice::Notice;
 use crate::removal::Cause;
-use crate::status::AssetLine;
 use catalog::Query;
 use change::{Key, Kind};
 use protocol::{Content, WatchTarget};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What the assets come to, taken together.
 #[derive(Default)]
@@ -28,24 +28,30 @@ struct Rendered {
 impl Core {
     /// Renders if anything has changed that assets depend on, and everything is known that they need.
     pub(super) fn render_if_stale(&mut self) {
-        self.is_stale |= self.surroundings.update(&mut self.facts);
-        while self.is_stale && !self.facts.hco.is_null() && self.surroundings.is_known() && self.records.is_attempted()
-        {
-            (self.is_stale, self.has_rendered) = (false, true);
+        if self.surroundings.update(&mut self.facts) {
+            self.stale = Stale::All;
+        }
+        let is_known = !self.facts.hco.is_null() && self.surroundings.is_known() && self.records.is_attempted();
+        while is_known && self.stale != Stale::No {
+            self.has_rendered = true;
             self.render();
         }
     }
 
-    /// Renders every asset and decides about every object again.
+    /// Renders the assets that may have changed and decides about every object again.
     fn render(&mut self) {
-        let evaluation = self.evaluation();
+        let outcomes = std::mem::take(&mut self.outcomes);
+        let is_all = std::mem::replace(&mut self.stale, Stale::No) == Stale::All;
+        let evaluation = self.evaluate(if is_all { Vec::new() } else { outcomes });
         let unserved: Vec<Kind> =
             evaluation.kinds().filter(|kind| self.discovery.kinds.find(kind).is_none()).cloned().collect();
         for kind in unserved {
             // Only the template names this kind: it is rendered once more, and is missing then.
-            self.is_stale |= self.discovery.add_rendered(&kind);
+            if self.discovery.add_rendered(&kind) {
+                self.stale = Stale::All;
+            }
         }
-        if self.is_stale {
+        if self.stale == Stale::All {
             self.facts.absent = self.discovery.absent(&self.catalog);
             return;
         }
@@ -58,10 +64,10 @@ impl Core {
         let kinds = &self.discovery.kinds;
         let unwanted = evaluation.unwanted(&self.catalog.tombstones, |kind| Some(kinds.find(kind)?.namespaced));
         let is_off = evaluation.is_off;
-        self.assets = evaluation.outcomes.iter().map(AssetLine::of).collect();
-        for outcome in evaluation.outcomes {
+        for outcome in &evaluation.outcomes {
             self.take_outcome(outcome, &mut rendered);
         }
+        self.outcomes = evaluation.outcomes;
         self.report_rendered(&mut rendered);
         let is_kept = |key: &Key, object: &Managed| {
             rendered.kept.contains(key) || (object.removal == Some(Cause::Tombstone) && !is_off)
@@ -80,17 +86,17 @@ impl Core {
         self.objects.enqueue_all();
     }
 
-    fn take_outcome(&mut self, outcome: Outcome, rendered: &mut Rendered) {
+    fn take_outcome(&mut self, outcome: &Outcome, rendered: &mut Rendered) {
         let Outcome { asset, order, result, .. } = outcome;
         match result {
             AssetResult::Included(object) | AssetResult::Filtered(object) => {
                 rendered.kept.insert(object.key.clone());
-                self.manage(&asset, order, object);
+                self.manage(asset, *order, object.clone());
             }
             AssetResult::Unwanted { cause, .. } => {
-                for key in self.objects.keys_of_asset(&asset) {
+                for key in self.objects.keys_of_asset(asset) {
                     if let Some(object) = self.objects.get_mut(&key) {
-                        object.removal = Some(cause);
+                        object.removal = Some(*cause);
                     }
                     rendered.kept.insert(key);
                 }
@@ -98,22 +104,22 @@ impl Core {
             AssetResult::Excluded(Exclusion::Off | Exclusion::Unclear(_)) => {}
             AssetResult::Excluded(why) => {
                 if !self.platform.suspended {
-                    rendered.not_applicable.push((asset, why));
+                    rendered.not_applicable.push((asset.clone(), why.clone()));
                 }
             }
             AssetResult::Missing { need, asked } => {
                 rendered.not_applicable.push((asset.clone(), Exclusion::Missing(need.clone())));
-                if asked {
-                    rendered.missing.entry(need).or_default().push(asset);
+                if *asked {
+                    rendered.missing.entry(need.clone()).or_default().push(asset.clone());
                 }
             }
             AssetResult::Needs(queries) => {
-                rendered.queries.extend(queries);
-                rendered.kept.extend(self.wanted_keys_of(&asset));
+                rendered.queries.extend(queries.iter().cloned());
+                rendered.kept.extend(self.wanted_keys_of(asset));
             }
             AssetResult::Error(why) => {
                 rendered.complaints.insert(format!("asset {asset}: {why}"));
-                rendered.kept.extend(self.wanted_keys_of(&asset));
+                rendered.kept.extend(self.wanted_keys_of(asset));
             }
         }
     }
@@ -126,7 +132,7 @@ impl Core {
     }
 
     /// Manages an object as its asset renders it now.
-    fn manage(&mut self, asset: &str, order: i64, desired: DesiredObject) {
+    fn manage(&mut self, asset: &str, order: i64, desired: Arc<DesiredObject>) {
         let key = desired.key.clone();
         if self.objects.get(&key).is_none() {
             self.objects.insert(Managed::new(asset.to_owned(), order, desired.clone()));

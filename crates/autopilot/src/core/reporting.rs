@@ -5,9 +5,10 @@ use super::managed::Managed;
 use crate::advice;
 use crate::decision::{Decision, Verdict};
 use crate::documents;
+use crate::evaluate::Outcome;
 use crate::notice::{Drift, Notice, ObjectNotice, State};
 use crate::removal::Cause;
-use crate::status::{AssetLine, ObjectState};
+use crate::status::ObjectState;
 use change::{Key, Reason};
 
 impl Core {
@@ -89,8 +90,8 @@ impl Core {
     }
 
     /// What every asset came to when it was rendered last.
-    pub(crate) fn assets(&self) -> &[AssetLine] {
-        &self.assets
+    pub(crate) fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
     }
 
     pub(crate) fn removal_cause(&self, key: &Key) -> Option<Cause> {

@@ -1,7 +1,7 @@
 //! What an installation would do, from facts alone: every object counts as absent.
 
 use super::{Item, ItemState, Operation, Source};
-use crate::evaluate::{AssetResult, DesiredObject, evaluate};
+use crate::evaluate::{AssetResult, Before, DesiredObject, evaluate};
 use catalog::rollout::{Change, Contribution};
 use catalog::{Catalog, Facts, Pool, Selector};
 use change::consent::Needed;
@@ -9,7 +9,7 @@ use change::{Approval, Impact, Planned, Restarts, diff};
 
 /// One item for every object that the facts ask for, in the order of writes, and for every asset that cannot be rendered.
 pub fn offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Item> {
-    let evaluation = evaluate(catalog, facts, opt_in, None);
+    let evaluation = evaluate(catalog, facts, opt_in, Before::default());
     let is_waived = evaluation.consent.is_waived(Needed::ApprovalOrPolicy);
     let is_unclear = evaluation.unclear.as_ref().map(ToString::to_string);
     let mut outcomes = evaluation.outcomes;

@@ -29,6 +29,8 @@ fn asset(install: Install, conditions: Vec<Condition>) -> Asset {
         reads: None,
         prune: Prune::Default,
         notes: Notes::default(),
+        source: String::new(),
+        queries: false,
     }
 }
 

@@ -44,6 +44,10 @@ pub struct Asset {
     pub prune: Prune,
     /// What people want to know about it.
     pub notes: Notes,
+    /// The digest of all that its object is made of.
+    pub source: String,
+    /// Whether a condition or its template may make a query: else it does not depend on the answers.
+    pub queries: bool,
 }
 
 /// One of several documents of a file.

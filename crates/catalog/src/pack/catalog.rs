@@ -10,6 +10,7 @@ use crate::pack::requirement;
 use crate::pack::tombstone::Tombstone;
 use change::Key;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A pack without faults.
@@ -25,6 +26,8 @@ pub struct Catalog {
     pub excluded_assets: Vec<String>,
     /// Objects of former releases that must be deleted.
     pub tombstones: Vec<Tombstone>,
+    /// The annotations that its files name, such as those that templates read.
+    pub annotations: BTreeSet<String>,
     pub(crate) files: Files,
 }
 
@@ -32,12 +35,6 @@ impl Catalog {
     /// Loads a pack; the error is the list of all faults.
     pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         load::load(files)
-    }
-
-    /// Whether any file of the pack contains this text, such as the key of an annotation that a template reads.
-    pub fn mentions(&self, text: &str) -> bool {
-        let is_in = |content: &[u8]| content.windows(text.len().max(1)).any(|part| part == text.as_bytes());
-        self.files.iter().any(|(_, content)| is_in(content))
     }
 
     /// The digest of all files: `sha256:` and hexadecimal digits.

@@ -52,6 +52,11 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// Whether the answer to a query decides about it.
+    pub fn makes_query(&self) -> bool {
+        self.leaves().iter().any(|leaf| matches!(leaf, Condition::KubevirtFeatureGate { .. }))
+    }
+
     /// The condition, or those that it consists of.
     pub fn leaves(&self) -> Vec<&Condition> {
         match self {

@@ -2,6 +2,7 @@
 
 use crate::cluster::hardware::DETECTORS;
 use crate::cluster::topology::BOOLEANS;
+use crate::pack::annotations;
 use crate::pack::asset::{Asset, Install, Prune, Read};
 use crate::pack::catalog::Catalog;
 use crate::pack::condition::Condition;
@@ -11,9 +12,10 @@ use crate::pack::feature::{Feature, Framework, Maturity};
 use crate::pack::files::Files;
 use crate::pack::notes::Notes;
 use crate::pack::requirement::requirement;
+use crate::pack::source::source;
 use crate::pack::strict::{Entries, StrictReader, nearest};
 use crate::pack::tombstone;
-use crate::template::{Parsed, names};
+use crate::template::{Parsed, functions, names};
 use crate::yaml::node::{self, Content, YamlNode};
 use change::Impact;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +84,7 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         framework: Framework::default(),
         excluded_assets: Vec::new(),
         tombstones,
+        annotations: annotations::read(&files),
         files,
     };
     match CATALOGUES.iter().find_map(|path| Some((*path, catalog.files.get(path)?))) {
@@ -96,6 +99,10 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         }
     }
     if faults.is_empty() {
+        for asset in &mut catalog.assets {
+            asset.source = source(&catalog.files, asset);
+            asset.queries = makes_queries(&catalog.files, asset);
+        }
         return Ok(catalog);
     }
     faults.sort();
@@ -105,6 +112,13 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
 /// Whether a file is a template, judged by its name.
 pub fn is_template(path: &str) -> bool {
     path.ends_with(".tpl") || path.ends_with(".tmpl")
+}
+
+/// Whether a condition or the template of an asset may make a query. A function that is only named in a comment counts, too.
+fn makes_queries(files: &Files, asset: &Asset) -> bool {
+    let text = files.get(&asset.path).and_then(|content| std::str::from_utf8(content).ok()).unwrap_or_default();
+    asset.conditions.iter().any(Condition::makes_query)
+        || (is_template(&asset.path) && functions::querying().any(|function| text.contains(function)))
 }
 
 /// Parses every template once, so that faults are reported when the pack is loaded. The parsed templates are dropped, because they take
@@ -240,6 +254,8 @@ fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> 
         prune: prune.unwrap_or_default(),
         notes: read_notes(&entries, "docs", strict),
         document: None,
+        source: String::new(),
+        queries: false,
     };
     // An asset without a name cannot be referred to; its fault is already recorded.
     (!asset.name.is_empty()).then_some(asset)

@@ -1,5 +1,6 @@
 //! The asset pack: its files, its assets and features, and its faults.
 
+mod annotations;
 pub mod asset;
 pub mod catalog;
 pub mod condition;
@@ -10,7 +11,7 @@ pub mod files;
 pub(crate) mod load;
 pub mod notes;
 mod requirement;
-pub mod source;
+mod source;
 mod strict;
 pub mod summary;
 #[cfg(test)]

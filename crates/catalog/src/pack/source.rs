@@ -1,7 +1,7 @@
 //! The digest of an asset's definition, by which versions of a pack are distinguished.
 
 use crate::pack::asset::Asset;
-use crate::pack::catalog::Catalog;
+use crate::pack::files::Files;
 use crate::pack::load::is_template;
 use crate::template::{Parsed, names};
 use sha2::{Digest, Sha256};
@@ -10,14 +10,14 @@ use sha2::{Digest, Sha256};
 const BYTES: usize = 8;
 
 /// The digest of an asset: its conditions, its parameters, its file, and the files that the template reads.
-pub fn source(catalog: &Catalog, asset: &Asset) -> String {
+pub(super) fn source(files: &Files, asset: &Asset) -> String {
     let mut hasher = Sha256::new();
     // The length separates one part from the next.
     let mut feed = |part: &[u8]| {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     };
-    let content = catalog.files.get(&asset.path).unwrap_or_default();
+    let content = files.get(&asset.path).unwrap_or_default();
     feed(content);
     feed(format!("{:?}", (&asset.name, &asset.group, &asset.gate_crd, asset.install, &asset.conditions)).as_bytes());
     for (key, value) in &asset.template_params {
@@ -28,7 +28,7 @@ pub fn source(catalog: &Catalog, asset: &Asset) -> String {
     if let Some(parsed) = text.and_then(|text| Parsed::read(text).ok()) {
         for (_, (function, texts)) in names::constant_calls(&parsed) {
             if let ("readAsset", [path]) = (function.as_str(), texts.as_slice()) {
-                feed(catalog.files.get(&format!("active/{path}")).unwrap_or_default());
+                feed(files.get(&format!("active/{path}")).unwrap_or_default());
             }
         }
     }
@@ -37,7 +37,6 @@ pub fn source(catalog: &Catalog, asset: &Asset) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::source;
     use crate::pack::test_pack::{files, loaded};
 
     #[test]
@@ -47,12 +46,12 @@ mod tests {
             let entry = format!(
                 "assets: [{{name: a, path: active/a.yaml.tpl, install: always, component: X, reconcile_order: 1, template_params: {{role: {role}}}}}]\nexcluded_assets: [a]\n"
             );
-            let catalog = loaded(files(&[
+            let mut catalog = loaded(files(&[
                 ("active/metadata.yaml", &entry),
                 ("active/a.yaml.tpl", template),
                 ("active/script", script),
             ]));
-            source(&catalog, &catalog.assets[0])
+            catalog.assets.remove(0).source
         };
         let before = of(template, "one", "worker");
         assert_eq!(before, of(template, "one", "worker"));

@@ -6,6 +6,7 @@
 pub mod balance;
 pub mod budget;
 pub mod functions;
+pub mod last_yaml;
 pub mod names;
 #[cfg(test)]
 mod oracle;
@@ -14,6 +15,7 @@ pub mod print;
 pub mod run;
 pub mod value;
 
+pub use last_yaml::LastYaml;
 pub use parsed::Parsed;
 pub use run::{RenderContext, Stop, run};
 pub use value::Value;

@@ -2,6 +2,7 @@
 
 use super::budget::RenderBudget;
 use super::functions;
+use super::last_yaml::LastYaml;
 use super::run::{RenderContext, run};
 use super::{Parsed, Value};
 use crate::cluster::facts::Facts;
@@ -38,7 +39,9 @@ fn ours(template: &str, data: &Json) -> (Outcome, String) {
         Err(mistakes) => return (None, format!("{mistakes:?}")),
     };
     let (facts, files) = (Facts::default(), Files::default());
-    let context = RenderContext { facts: &facts, files: &files, reads: None, budget: RenderBudget::default() };
+    let yaml = LastYaml::default();
+    let context =
+        RenderContext { facts: &facts, files: &files, reads: None, yaml: &yaml, budget: RenderBudget::default() };
     match run(&parsed, &Value::from_json(data), &context) {
         Ok(text) => (Some(text), String::new()),
         Err(stop) => (None, format!("{stop:?}")),

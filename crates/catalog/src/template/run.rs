@@ -2,6 +2,7 @@
 
 use super::budget::{CALLS, RenderBudget, Text};
 use super::functions;
+use super::last_yaml::LastYaml;
 use super::parsed::Parsed;
 use super::print::printed;
 use super::value::Value;
@@ -21,6 +22,8 @@ pub struct RenderContext<'a> {
     pub files: &'a Files,
     /// The objects that may be queried; `None` allows everything except Secrets.
     pub reads: Option<&'a [Read]>,
+    /// What `fromYaml` read last.
+    pub yaml: &'a LastYaml,
     /// The remaining budget.
     pub budget: RenderBudget,
 }

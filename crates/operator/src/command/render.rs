@@ -5,7 +5,7 @@ use super::input;
 use super::print;
 use super::table::table;
 use anyhow::{Context, bail};
-use autopilot::{AssetResult, Outcome, evaluate};
+use autopilot::{AssetResult, Before, Outcome, evaluate};
 use catalog::{Catalog, Facts};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub(super) fn check_asset(catalog: &Catalog, name: &str) -> anyhow::Result<()> {
 
 /// Evaluates facts without a cluster; an asset that needs more is in error.
 fn evaluate_offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Outcome> {
-    let mut outcomes = evaluate(catalog, facts, opt_in, None).outcomes;
+    let mut outcomes = evaluate(catalog, facts, opt_in, Before::default()).outcomes;
     for outcome in &mut outcomes {
         if let AssetResult::Needs(queries) = &outcome.result {
             let queries: Vec<String> = queries.iter().map(ToString::to_string).collect();

@@ -23,7 +23,7 @@ pub(in crate::core) fn managed() -> Managed {
         documents: Vec::new(),
         read: None,
     };
-    Managed::new("a".into(), 0, object)
+    Managed::new("a".into(), 0, object.into())
 }
 
 #[test]
@@ -60,7 +60,8 @@ fn a_new_desired_state_is_tried_at_once_whatever_failed_before() {
     object.want("b", 7, same.clone());
     assert_eq!((object.asset.as_str(), object.order), ("b", 7));
     assert_eq!((object.writes.failures, object.refused.len()), (3, 1), "nothing else is wanted");
-    object.want("b", 7, DesiredObject { desired: Desired::of(&json!({"a": 1})), ..same });
+    let other = DesiredObject { desired: Desired::of(&json!({"a": 1})), ..(*same).clone() };
+    object.want("b", 7, other.into());
     assert_eq!((object.writes.failures, object.refused.len()), (0, 0));
 }
 
@@ -73,7 +74,7 @@ fn a_document_of_which_something_else_is_wanted_was_never_as_it_should_be() {
     assert!(object.had_documents);
     let text = |text: &str| json!({"data": {"c": text}});
     let documents = Document::take(&mut text("a: 1"), &text(""), &text("a: 1"));
-    object.want("a", 0, DesiredObject { documents, ..same });
+    object.want("a", 0, DesiredObject { documents, ..(*same).clone() }.into());
     assert!(!object.had_documents);
 }
 

@@ -35,7 +35,7 @@ fn unwanted(key: &Key, cause: Cause, impact: Impact) -> Unwanted {
         documents: Vec::new(),
         read: None,
     };
-    Unwanted { asset: "a".into(), order: 0, cause, object }
+    Unwanted { asset: "a".into(), order: 0, cause, object: object.into() }
 }
 
 #[test]

@@ -102,13 +102,6 @@ fn a_text_that_is_needed_must_not_be_empty() {
 }
 
 #[test]
-fn a_pack_mentions_what_is_in_any_of_its_files() {
-    let catalog = sample();
-    assert!(catalog.mentions("sample-karg") && catalog.mentions("kind: Service"));
-    assert!(!catalog.mentions("no such text") && !catalog.mentions("sample_karg"));
-}
-
-#[test]
 fn an_older_pack_has_its_catalogue_at_its_root() {
     let asset = "assets:\n- {name: a, path: active/a.yaml, install: always}\n";
     let catalog = loaded(files(&[("metadata.yaml", asset), ("active/a.yaml", "kind: X\n")]));

@@ -20,19 +20,16 @@ pub fn from_json(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Val
 pub fn from_yaml(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
     context.budget.items(text.len() / 8)?;
-    let mut documents = yaml::read::documents(text).map_err(|fault| match fault.line {
+    let read = context.yaml.read(text, |documents| match documents {
+        [] | [Json::Null] => Ok(Value::map(Default::default())),
+        [object @ Json::Object(_)] => Ok(Value::from_parsed(object)),
+        [other] => Err(format!("expected a map, got {}", yaml::read::kind_of(other)).into()),
+        _ => Err("the text has several documents".into()),
+    });
+    read.map_err(|fault| match fault.line {
         Some(line) => format!("line {line} of its text: {}", fault.message),
         None => fault.message,
-    })?;
-    match documents.len() {
-        0 => Ok(Value::map(Default::default())),
-        1 => match documents.remove(0) {
-            Json::Null => Ok(Value::map(Default::default())),
-            object @ Json::Object(_) => Ok(Value::from_parsed(&object)),
-            other => Err(format!("expected a map, got {}", yaml::read::kind_of(&other)).into()),
-        },
-        _ => Err("the text has several documents".into()),
-    }
+    })?
 }
 
 /// `toYaml`, without the final line break.

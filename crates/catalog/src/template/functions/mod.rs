@@ -179,9 +179,34 @@ pub fn find(name: &str) -> Option<&'static Function> {
     ALL.binary_search_by(|function| function.name.cmp(name)).ok().map(|index| &ALL[index])
 }
 
+/// The functions that make queries.
+pub fn querying() -> impl Iterator<Item = &'static str> {
+    ALL.iter()
+        .filter(|function| query(function.name, &vec![""; function.least]).is_some())
+        .map(|function| function.name)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::ALL;
+    use super::{ALL, querying};
+
+    #[test]
+    fn the_functions_that_make_queries_are_found() {
+        let names: Vec<&str> = querying().collect();
+        let expected = [
+            "crdEnum",
+            "crdHasEnum",
+            "crdHasField",
+            "foreignKubeletConfig",
+            "getConfigMapData",
+            "lookup",
+            "objectExists",
+            "prometheusRuleHasRecordingRule",
+            "storageProfileRWXClass",
+            "storageProfileRWXClasses",
+        ];
+        assert_eq!(names, expected);
+    }
 
     #[test]
     fn functions_are_sorted_by_name() {
