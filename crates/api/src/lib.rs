@@ -21,3 +21,5 @@ pub const FIELD_MANAGER: &str = "virt-platform-autopilot";
 pub const LEASE: &str = "virt-platform-autopilot.kubevirt.io";
 /// The ConfigMap for state that no managed object can carry, such as the recreation budget of a deleted object.
 pub const STATE: &str = "virt-platform-autopilot-state";
+/// The ConfigMap with the report that `virtpilot status` shows.
+pub const STATUS: &str = "virt-platform-autopilot-status";

@@ -13,6 +13,7 @@ mod plan_items;
 mod planning;
 mod platform;
 mod previews;
+mod publishing;
 mod queries;
 mod reads;
 mod reconcile;
@@ -31,6 +32,7 @@ mod written;
 
 use crate::evaluate::{Before, Evaluation, Outcome, evaluate};
 use crate::notice::Notice;
+use crate::report::Operator;
 use catalog::{Catalog, Facts};
 use change::{Key, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
@@ -40,6 +42,7 @@ use objects::Objects;
 use orphans::Orphans;
 use platform::Platform;
 use protocol::{Command, Event, WatchEvent};
+use publishing::Publishing;
 use queries::Queries;
 use reads::Reads;
 use records::Records;
@@ -68,6 +71,8 @@ pub struct Config {
     pub writes: bool,
     /// Whether writes that are not made are tried by a dry run.
     pub previews: Previews,
+    /// Who runs it: an operator publishes its report.
+    pub operator: Option<Operator>,
 }
 
 /// What dry runs of writes that are not made are for.
@@ -117,6 +122,7 @@ pub struct Core {
     deletions: Deletions,
     records: Records,
     saving: Saving,
+    publishing: Publishing,
     timers: Timers,
     reports: Reports,
     now: Now,
@@ -146,6 +152,7 @@ impl Core {
             deletions: Deletions::default(),
             records: Records::new(&config.namespace),
             saving: Saving::default(),
+            publishing: Publishing::new(&config.namespace),
             timers,
             reports: Reports::default(),
             now,
@@ -199,6 +206,7 @@ impl Core {
             Timer::Refetch(key) => self.refetch(&key),
             Timer::Query(query) => self.send_query(query),
             Timer::Search(search) => self.search(search),
+            Timer::Publish => self.publish(),
             // These only wake the core: what is due is done after every batch.
             Timer::Searches | Timer::Room | Timer::Save => {}
         }
@@ -227,6 +235,9 @@ impl protocol::Core for Core {
         self.now = now;
         for timer in self.timers.expired(now.monotonic) {
             self.expire(timer);
+        }
+        if events.iter().any(|event| !matches!(event, Event::Tick)) {
+            self.plan_report();
         }
         for event in events {
             match event {

@@ -2,10 +2,11 @@
 
 use crate::status::{LineState, ObjectState};
 use change::Reason;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The state of an asset or of its object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StateWord {
     /// The object cannot be written, read or rendered.
     Failed,

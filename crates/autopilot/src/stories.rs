@@ -24,6 +24,7 @@ mod plan_reads;
 mod pool_reads;
 mod pools;
 mod prune;
+mod published;
 mod reads;
 mod redaction;
 mod refused_writes;

@@ -35,6 +35,8 @@ pub enum Kind {
     Lease,
     /// Any other request for an Event.
     Event,
+    /// Any other request for the ConfigMap with the operator's report.
+    Report,
     /// A read.
     Read,
     /// A write.
@@ -268,6 +270,8 @@ impl Entry {
             Kind::Lease
         } else if self.object_ref.resource == "events" {
             Kind::Event
+        } else if self.object_ref.resource == "configmaps" && self.object_ref.name == api::STATUS {
+            Kind::Report
         } else if matches!(self.verb.as_str(), "get" | "list" | "head" | "options") {
             Kind::Read
         } else {

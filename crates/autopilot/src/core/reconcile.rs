@@ -217,6 +217,9 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
         {
             ObjectState::Held(Reason::RefusedByServer { message: message.to_owned() })
         }
+        (Verdict::Write(..), None) if let Some(reason) = object.writes.still_failing() => {
+            ObjectState::Held(reason.clone())
+        }
         (Verdict::InSync, None) if object.removal.is_some() && object.is_gone() => ObjectState::Gone,
         (Verdict::InSync, None) if object.live().is_some_and(|live| live.deleting.is_some()) => ObjectState::Deleting,
         (Verdict::InSync | Verdict::TakeOver { .. }, None) => ObjectState::InSync,

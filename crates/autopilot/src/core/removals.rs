@@ -108,7 +108,7 @@ impl Core {
             self.notify(Notice::State(key.clone(), State::TombstoneAbsent));
         }
         if let Some(notice) = object.writes.deferred_notice {
-            self.report(key, notice);
+            self.report_object(key, notice);
         }
         self.close_unneeded_watches();
     }

@@ -31,7 +31,7 @@ impl Core {
         let Some(object) = self.objects.get_mut(key) else { return };
         if object.last_drift.as_ref() != Some(&drift) {
             object.last_drift = Some(drift.clone());
-            self.report(key, ObjectNotice::Drifted(drift));
+            self.report_object(key, ObjectNotice::Drifted(drift));
         }
     }
 
@@ -42,7 +42,7 @@ impl Core {
             return;
         }
         object.last_reported = Some(reason.clone());
-        self.report(key, ObjectNotice::Held(reason));
+        self.report_object(key, ObjectNotice::Held(reason));
     }
 
     /// Reports settings on an object that have no effect, each once.
@@ -55,7 +55,7 @@ impl Core {
         let new: Vec<String> = advice.iter().filter(|line| !object.advised.contains(line)).cloned().collect();
         object.advised = advice;
         for line in new {
-            self.report(key, ObjectNotice::Advice(line));
+            self.report_object(key, ObjectNotice::Advice(line));
         }
     }
 
@@ -65,7 +65,7 @@ impl Core {
         self.report_held(key, Reason::BackupFailed { why: "the API server does not serve ConfigMaps".to_owned() });
     }
 
-    pub(super) fn report(&mut self, key: &Key, notice: ObjectNotice) {
+    pub(super) fn report_object(&mut self, key: &Key, notice: ObjectNotice) {
         self.notify(Notice::Object(key.clone(), notice));
     }
 

@@ -26,6 +26,8 @@ pub(crate) enum Timer {
     Room,
     /// Write the records again.
     Save,
+    /// Publish the report.
+    Publish,
 }
 
 /// All timers.

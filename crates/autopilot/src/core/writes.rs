@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::decision::PendingWrite;
 use crate::notice::ObjectNotice;
-use change::{Backoff, Digest, Moment};
+use change::{Backoff, Digest, Moment, Reason};
 use std::time::Duration;
 
 /// After a write that failed without an answer.
@@ -30,6 +30,8 @@ pub(crate) struct Writes {
     /// The last applies without an answer: the budget that each wrote, if it was made, and what to report then.
     pub(crate) unanswered: Vec<(Budget, Option<ObjectNotice>)>,
     pub(crate) failures: u32,
+    /// Why the last attempts have failed, if that was reported.
+    pub(crate) reported: Option<Reason>,
     /// Nothing is written before this.
     pub(crate) not_before: Option<Moment>,
     /// The last dry run.
@@ -95,6 +97,11 @@ pub(crate) enum Repair {
 }
 
 impl Writes {
+    /// Why the last attempts have failed, while no attempt has succeeded.
+    pub(crate) fn still_failing(&self) -> Option<&Reason> {
+        self.reported.as_ref().filter(|_| self.failures > 0)
+    }
+
     /// The server's message, if it refused this in a dry run.
     pub(crate) fn refused_preview(&self, digest: &Digest) -> Option<&str> {
         self.preview.as_ref().filter(|preview| preview.digest == *digest)?.refused.as_deref()

@@ -7,6 +7,7 @@ use super::writes::{ApprovalUse, Pending, Repair};
 use crate::decide::{Inspected, Refused, Remembered};
 use crate::decision::PendingWrite;
 use crate::notice::{Drift, Notice, ObjectNotice, State};
+use crate::status::ObjectState;
 use change::{Changes, Key, Live, Now, Reason};
 use protocol::{WriteError, Written};
 
@@ -20,6 +21,9 @@ impl Core {
     pub(super) fn written(&mut self, key: &Key, result: Result<Written, WriteError>) {
         if *key == self.records.key && self.saving.is_in_flight() {
             return self.records_saved(result);
+        }
+        if *key == self.publishing.key && self.publishing.is_in_flight() {
+            return self.published(&result);
         }
         if self.objects.write_ended(key) {
             // The object was dropped meanwhile; if it is managed again, its live state decides. Else it may exist now although the last
@@ -70,7 +74,7 @@ impl Core {
                 object.inspected = same.map(|same| Inspected { changes: Changes::default(), ..same });
                 match notice {
                     Some(notice @ ObjectNotice::Held(_)) => self.report_throttled(key, notice),
-                    Some(notice) => self.report(key, notice),
+                    Some(notice) => self.report_object(key, notice),
                     None => {}
                 }
                 if is_handed_back {
@@ -115,6 +119,10 @@ impl Core {
         self.show(key, State::Failed);
         if let Some(drift) = drift {
             self.report_drift(key, drift);
+        }
+        if let Some(object) = self.objects.get_mut(key) {
+            object.state = ObjectState::Held(reason.clone());
+            object.writes.reported = Some(reason.clone());
         }
         self.report_held(key, reason);
     }

@@ -1,7 +1,7 @@
 //! The YAML of a role.
 
 use super::{Granted, LookedUp};
-use api::{LEASE, STATE};
+use api::{LEASE, STATE, STATUS};
 use change::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,6 +62,7 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &
          # The pod of the leader: a standby replica follows at once when it has ended.\n  \
          - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get, watch]\n  \
          - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n  \
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATUS}\"]\n    verbs: [create, patch]\n  \
          # Backups: three for each object that can be adopted.\n  \
          - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames:\n{backups}    verbs: [create, get, patch]\n\
          ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\

@@ -3,7 +3,7 @@
 mod journal;
 
 use crate::metrics::Metrics;
-use autopilot::{Config, Core};
+use autopilot::{Config, Core, Operator};
 use catalog::Catalog;
 use cluster::{Permit, Server};
 use journal::EventJournal;
@@ -23,6 +23,12 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
     let journal = EventJournal::new(metrics, &server.address);
-    let core = Core::new(config, catalog, clock.now());
+    let operator = Operator {
+        pod: instance.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        catalogue: catalog.digest(),
+        since: clock.now().wall,
+    };
+    let core = Core::new(Config { operator: Some(operator), ..config }, catalog, clock.now());
     runtime::run(Hands { server, permit, clock, instance, readiness }, core, &journal, stop).await
 }

@@ -72,6 +72,7 @@ impl Evaluation {
             images: images::from_environment(),
             writes: false,
             previews,
+            operator: None,
         };
         on_runtime(async {
             let server =

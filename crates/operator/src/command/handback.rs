@@ -62,7 +62,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// How to delete what only the operator used.
 fn leftovers(reached: &Reached) -> String {
-    let (backups, state, lease, name) = (api::BACKUP_OF, api::STATE, api::LEASE, api::FIELD_MANAGER);
+    let (backups, state, status) = (api::BACKUP_OF, api::STATE, api::STATUS);
+    let (lease, name) = (api::LEASE, api::FIELD_MANAGER);
     let delete = format!("kubectl --namespace {} delete", reached.key.namespace);
     let monitoring: Vec<String> = MONITORING
         .iter()
@@ -72,7 +73,7 @@ fn leftovers(reached: &Reached) -> String {
     format!(
         "nothing was deleted. After the uninstall, delete the backups, the operator's state and its monitoring with:\n  \
          {delete} configmaps,secrets --selector {backups}\n  \
-         {delete} --ignore-not-found configmap/{state} lease/{lease}\n  \
+         {delete} --ignore-not-found configmap/{state} configmap/{status} lease/{lease}\n  \
          {delete} {} --selector app={name}\n",
         monitoring.join(",")
     )

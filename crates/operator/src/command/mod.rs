@@ -11,6 +11,7 @@ mod input;
 mod logging;
 pub(crate) mod manifests;
 pub(crate) mod plan;
+mod published;
 pub(crate) mod rbac;
 pub(crate) mod render;
 pub(crate) mod rollback;

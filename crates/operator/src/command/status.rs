@@ -1,13 +1,22 @@
-//! `status`: prints the state of the objects that matter, and why.
+//! `status`: prints the state of the objects that matter, and why: as the operator reports it, or evaluated here if none runs.
+
+mod text;
 
 use super::evaluation::Evaluation;
 use super::print;
-use super::table::table;
-use autopilot::{Core, LineState, ObjectState, StateWord, StatusLine, WaitingForPool, waiting_by_pool};
-use change::Reason;
-use serde::Serialize;
-use std::collections::BTreeMap;
+use super::published::{self, Published};
+use super::target::on_runtime;
+use anyhow::Context;
+use autopilot::{Report, ReportLine, StateWord};
+use jiff::Timestamp;
+use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often `--watch` looks.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// Moves the cursor to the top and clears the screen.
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -19,6 +28,12 @@ pub(crate) struct Arguments {
     /// Only these states, comma-separated, such as PendingApproval,Failed
     #[arg(long, value_name = "STATES", value_delimiter = ',')]
     state: Vec<StateWord>,
+    /// Evaluate the cluster here, even if an operator reports its state
+    #[arg(long)]
+    evaluate: bool,
+    /// Show it again whenever it has changed
+    #[arg(long, short, conflicts_with = "exit_code")]
+    watch: bool,
     /// Exit with 1 if something failed or is invalid, and with 2 if something is pending
     #[arg(long)]
     exit_code: bool,
@@ -36,97 +51,72 @@ enum Format {
     Wide,
     /// JSON, of all assets
     Json,
-}
-
-/// One line of the output.
-#[derive(Serialize)]
-struct Line {
-    asset: String,
-    object: String,
-    state: String,
-    why: String,
+    /// YAML, of all assets
+    Yaml,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
-    let status = core.status();
-    let words: Vec<StateWord> = status.iter().map(|line| StateWord::of(&line.state)).collect();
-    let is_shown = |word: StateWord| match arguments.state.as_slice() {
-        [] => arguments.all || arguments.output == Format::Json || word.matters(),
-        wanted => wanted.contains(&word),
-    };
-    let shown: Vec<&StatusLine> =
-        status.iter().zip(&words).filter(|(_, word)| is_shown(**word)).map(|(line, _)| line).collect();
-    print(&match arguments.output {
-        Format::Json => {
-            let lines: Vec<Line> = shown.into_iter().map(line).collect();
-            format!("{}\n", serde_json::to_string_pretty(&lines)?)
-        }
-        format => {
-            let rows: Vec<[String; 4]> = shown.into_iter().map(|line| row(line, format)).collect();
-            let table = if rows.is_empty() {
-                String::new()
-            } else {
-                format!("\n{}", table(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows))
-            };
-            format!("{}\n{table}{}", counts(&words), notes(&core, &waiting_by_pool(&status)))
-        }
-    })?;
-    let is_pending = |word: &StateWord| (StateWord::PendingApproval..=StateWord::Deleting).contains(word);
+    let (report, made_by) = report(arguments)?;
+    print(&shown(&report, &made_by, arguments)?)?;
+    if arguments.watch {
+        return watch(arguments, report);
+    }
+    let is_pending = |line: &ReportLine| (StateWord::PendingApproval..=StateWord::Deleting).contains(&line.state);
     Ok(match arguments.exit_code {
-        true if words.iter().any(|word| word.is_problem()) => ExitCode::FAILURE,
-        true if words.iter().any(is_pending) => ExitCode::from(2),
+        true if report.assets.iter().any(|line| line.state.is_problem()) => ExitCode::FAILURE,
+        true if report.assets.iter().any(is_pending) => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
     })
 }
 
-/// How many lines have each state, the most urgent first.
-fn counts(words: &[StateWord]) -> String {
-    let mut counts: BTreeMap<StateWord, usize> = BTreeMap::new();
-    for word in words {
-        *counts.entry(*word).or_default() += 1;
-    }
-    let texts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    format!("{} assets: {}", words.len(), texts.join(", "))
-}
-
-/// How far the rollouts of pools are, and how to approve what waits.
-fn notes(core: &Core, waiting: &[WaitingForPool]) -> String {
-    let rollouts = core.unfinished_rollouts().map(|rollout| rollout.to_string());
-    let next = waiting.iter().map(|WaitingForPool { pool, changes }| match changes.len() {
-        1 => format!("next: virtpilot approve --pool {pool}"),
-        count => format!("next: virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
-    });
-    let lines: Vec<String> = rollouts.chain(next).collect();
-    if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
-}
-
-fn line(line: &StatusLine) -> Line {
-    let state = StateWord::of(&line.state).to_string();
-    Line { asset: line.asset.clone(), object: object(line), state, why: line.state.to_string() }
-}
-
-fn object(line: &StatusLine) -> String {
-    line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string)
-}
-
-fn row(line: &StatusLine, format: Format) -> [String; 4] {
-    let detail = match &line.state {
-        LineState::Object(ObjectState::Held(Reason::NeedsApproval { digest: Some(digest), restarts, .. }))
-            if format == Format::Text =>
-        {
-            // The names of the nodes follow the colon.
-            let restarts = restarts.to_string();
-            format!("{}  {}", digest.short(), restarts.split(':').next().unwrap_or_default())
+/// Shows every other report.
+fn watch(arguments: &Arguments, mut last: Report) -> anyhow::Result<ExitCode> {
+    let clear = if std::io::stdout().is_terminal() { CLEAR } else { "\n" };
+    loop {
+        std::thread::sleep(INTERVAL);
+        let (report, made_by) = self::report(arguments)?;
+        if report != last {
+            print(&format!("{clear}{}", shown(&report, &made_by, arguments)?))?;
+            last = report;
         }
-        state => state.to_string(),
+    }
+}
+
+/// The report of the operator, or one that is made here; and who made it.
+fn report(arguments: &Arguments) -> anyhow::Result<(Report, String)> {
+    let why = if arguments.evaluate {
+        "evaluated by this command".to_owned()
+    } else {
+        match on_runtime(published::read(arguments.evaluation.target()))? {
+            Published::Report(report, reported) => {
+                let made_by = text::reported(&report, reported, Timestamp::now());
+                return Ok((*report, made_by));
+            }
+            Published::Nothing(why) => format!("{why}; evaluated by this command"),
+        }
     };
-    [line.asset.clone(), object(line), StateWord::of(&line.state).to_string(), detail]
+    let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
+    Ok((core.report(), why))
+}
+
+fn shown(report: &Report, made_by: &str, arguments: &Arguments) -> anyhow::Result<String> {
+    let is_whole = matches!(arguments.output, Format::Json | Format::Yaml);
+    let is_shown = |line: &&ReportLine| match arguments.state.as_slice() {
+        [] => arguments.all || is_whole || line.state.matters(),
+        wanted => wanted.contains(&line.state),
+    };
+    let lines: Vec<&ReportLine> = report.assets.iter().filter(is_shown).collect();
+    let selected = || Report { assets: lines.iter().copied().cloned().collect(), ..report.clone() };
+    Ok(match arguments.output {
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(&selected())?),
+        Format::Yaml => serde_saphyr::to_string(&selected()).context("could not write the status as YAML")?,
+        format => text::text(report, made_by, &lines, format),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{StateWord, counts};
+    use super::StateWord;
 
     #[test]
     fn every_state_is_documented() {
@@ -134,11 +124,5 @@ mod tests {
         for word in StateWord::ALL {
             assert!(page.contains(&format!("`{word}`")), "{word}");
         }
-    }
-
-    #[test]
-    fn the_most_urgent_states_are_counted_first() {
-        let words = [StateWord::InSync, StateWord::Disabled, StateWord::Failed, StateWord::InSync];
-        assert_eq!(counts(&words), "4 assets: 1 Failed, 2 InSync, 1 Disabled");
     }
 }

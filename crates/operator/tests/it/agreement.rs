@@ -10,7 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// One line of `virtpilot status --output json`.
+/// What `virtpilot status --output json` prints.
+#[derive(Debug, Deserialize)]
+struct Status {
+    assets: Vec<Line>,
+}
+
+/// One asset of it.
 #[derive(Debug, Deserialize)]
 struct Line {
     asset: String,
@@ -46,7 +52,8 @@ const HELD: [&str; 8] =
 async fn compare(running: &mut Running, scene: &str) -> BTreeMap<String, usize> {
     let arguments = ["status", "--output", "json", "--assets-dir", LIFE_CYCLE.pack];
     let printed = virtpilot(Some(&running.playground.kubeconfig()), &arguments);
-    let lines: Vec<Line> = serde_json::from_str(&printed.stdout).unwrap_or_else(|_| panic!("{}", printed.stderr));
+    let Status { assets: lines } =
+        serde_json::from_str(&printed.stdout).unwrap_or_else(|_| panic!("{}", printed.stderr));
     let mut before = BTreeMap::new();
     for line in &lines {
         before.insert(line.object.clone(), find(running, &line.object).await);

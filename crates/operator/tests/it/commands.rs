@@ -36,7 +36,7 @@ async fn an_approved_object_changes_from_held_to_in_sync() {
         let output = virtpilot(Some(&kubeconfig), &["status", "--output", "json"]);
         let lines: serde_json::Value =
             serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
-        lines.as_array().unwrap().iter().find(|line| line["asset"] == asset).unwrap().clone()
+        lines["assets"].as_array().unwrap().iter().find(|line| line["asset"] == asset).unwrap().clone()
     };
     let digest = eventually("the operator asks", async || {
         let held = state("swap-enable");

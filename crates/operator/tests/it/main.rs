@@ -34,6 +34,7 @@ mod ownership;
 mod packages;
 mod people;
 mod plan;
+mod published_status;
 mod random_plans;
 mod reconcile;
 mod refused_watches;

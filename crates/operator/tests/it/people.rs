@@ -80,7 +80,7 @@ async fn people_can_do_what_their_role_says_and_no_more() {
     let _operator = crate::operator::Process::of(operator.env("KUBECONFIG", &account.kubeconfig));
     let held = eventually("the operator asks", async || {
         let status: Value = serde_json::from_str(&viewer.run(&["status", "--output", "json"], &[0])).unwrap();
-        let swap = status.as_array().unwrap().iter().find(|line| line["asset"] == "swap-enable")?.clone();
+        let swap = status["assets"].as_array().unwrap().iter().find(|line| line["asset"] == "swap-enable")?.clone();
         digest_in(swap["why"].as_str()?).map(str::to_owned)
     })
     .await;

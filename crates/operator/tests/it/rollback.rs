@@ -480,7 +480,13 @@ async fn handback_releases_every_object_and_deletes_nothing() {
     let output = virtpilot(Some(&kubeconfig), &["handback"]);
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
     assert!(output.stdout.starts_with("set the annotation platform.kubevirt.io/autopilot"), "{}", output.stdout);
-    assert!(output.stdout.contains("configmap/virt-platform-autopilot-state lease/"), "{}", output.stdout);
+    assert!(
+        output
+            .stdout
+            .contains("configmap/virt-platform-autopilot-state configmap/virt-platform-autopilot-status lease/"),
+        "{}",
+        output.stdout
+    );
     quiet(&running).await;
     let after = (services.get(SERVICE).await.unwrap(), machines.get(SWAP).await.unwrap());
     for (before, after) in [(before.0, after.0), (before.1, after.1)] {

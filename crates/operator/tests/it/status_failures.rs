@@ -13,7 +13,8 @@ use std::path::Path;
 fn service(kubeconfig: &Path) -> (String, String) {
     let output = virtpilot(Some(kubeconfig), &["status", "--output", "json"]);
     let lines: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
-    let line = lines.as_array().unwrap().iter().find(|line| line["asset"] == "metrics-service").unwrap().clone();
+    let line =
+        lines["assets"].as_array().unwrap().iter().find(|line| line["asset"] == "metrics-service").unwrap().clone();
     let text = |field: &str| line[field].as_str().unwrap().to_owned();
     (text("state"), text("why"))
 }

@@ -56,7 +56,7 @@ fn pending(running: &Running) -> Vec<String> {
         let done = ["InSync", "Disabled", "NotApplicable", "Gone"];
         is_kept || done.contains(&line["state"].as_str().unwrap_or_default())
     };
-    let lines = lines.as_array().unwrap().iter().filter(|line| !is_done(line));
+    let lines = lines["assets"].as_array().unwrap().iter().filter(|line| !is_done(line));
     lines.map(|line| format!("{}: {} {}", line["asset"], line["state"], line["why"])).collect()
 }
 

@@ -97,6 +97,7 @@ fn label(kind: Kind) -> &'static str {
         Kind::Watch => "watch",
         Kind::Lease => "lease",
         Kind::Event => "event",
+        Kind::Report => "report",
         Kind::Read => "read",
         Kind::Write => "write",
     }

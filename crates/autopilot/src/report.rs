@@ -1,0 +1,135 @@
+//! What `status` shows: made by the operator, which publishes it, or by a command that evaluates the cluster itself.
+
+use crate::core::Core;
+use crate::state_word::StateWord;
+use crate::status::{LineState, ObjectState, StatusLine, waiting_by_pool};
+use change::Reason;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A longer reason helps nobody, and a ConfigMap takes one megabyte.
+const LONGEST: usize = 1000;
+
+/// The state of everything.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Report {
+    /// Who made it; nothing if a command did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operator: Option<Operator>,
+    /// What the HyperConverged says about everything.
+    pub policy: Policy,
+    /// What the operator waits for before it decides anything.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
+    /// Every asset, then the objects of former releases that still exist.
+    pub assets: Vec<ReportLine>,
+    /// The pools whose nodes do not all run what they should.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<String>,
+    /// What waits for an approval and restarts nodes, by pool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingPool>,
+    /// Settings that cannot be read or have no effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The operator that made a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operator {
+    /// Its pod.
+    pub pod: String,
+    /// Its version.
+    pub version: String,
+    /// The digest of its catalogue.
+    pub catalogue: String,
+    /// Since when it reconciles.
+    pub since: Timestamp,
+}
+
+/// What the HyperConverged says about everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Policy {
+    /// `on`, `off`, `suspended`, or the names that are switched on.
+    pub autopilot: String,
+    /// What waits for an approval: `high-impact` or `none`.
+    pub approval: String,
+    /// When nodes may restart; nothing means at any time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+}
+
+/// One asset or object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportLine {
+    /// The asset, or the file of the tombstone.
+    pub asset: String,
+    /// Its object, or its component where the object is not known.
+    pub object: String,
+    /// Its state.
+    pub state: StateWord,
+    /// Why it is so; empty where the state says it all.
+    pub why: String,
+    /// What to approve, if it waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Which nodes its change restarts, if it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<String>,
+    /// The annotations of users in force, as far as they may be shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<String>,
+}
+
+/// What waits for an approval in one pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingPool {
+    /// The pool, or all pools that these changes concern, separated by commas.
+    pub pool: String,
+    /// The digests to approve.
+    pub digests: Vec<String>,
+}
+
+impl Core {
+    /// The state of everything as this core knows it.
+    pub fn report(&self) -> Report {
+        let status = self.status();
+        let waiting = waiting_by_pool(&status).into_iter().map(|waiting| WaitingPool {
+            pool: waiting.pool,
+            digests: waiting.changes.into_iter().map(|(digest, _)| digest.to_string()).collect(),
+        });
+        Report {
+            operator: self.operator().cloned(),
+            policy: self.policy_in_force(),
+            waits_for: self.waits_for(),
+            assets: status.iter().map(|line| self.report_line(line)).collect(),
+            rollouts: self.unfinished_rollouts().map(|rollout| rollout.to_string()).collect(),
+            waiting: waiting.collect(),
+            warnings: self.warnings(),
+        }
+    }
+
+    fn report_line(&self, line: &StatusLine) -> ReportLine {
+        let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
+        let (mut digest, mut restarts) = (None, None);
+        if let LineState::Object(ObjectState::Held(Reason::NeedsApproval { digest: asked, restarts: nodes, .. })) =
+            &line.state
+        {
+            (digest, restarts) = (asked.map(|asked| asked.to_string()), Some(nodes.to_string()));
+        }
+        ReportLine {
+            asset: line.asset.clone(),
+            object,
+            state: StateWord::of(&line.state),
+            why: line.state.to_string().chars().take(LONGEST).collect(),
+            digest,
+            restarts,
+            overrides: line.key.as_ref().map(|key| self.overrides_of(key)).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The report as text for people.
+
+use super::Format;
+use crate::command::table::table;
+use autopilot::{Report, ReportLine, StateWord, WaitingPool};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// Shows a report: who made it, what holds for everything, how many objects have each state, and these lines.
+pub(super) fn text(report: &Report, made_by: &str, lines: &[&ReportLine], format: Format) -> String {
+    let rows: Vec<[String; 4]> = lines.iter().map(|line| row(line, format)).collect();
+    let table = match rows.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", table(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows)),
+    };
+    let mut head = format!("Operator  {made_by}\nPolicy    {}\n", policy(report));
+    if !report.waits_for.is_empty() {
+        head.push_str(&format!("Waits     for {}\n", report.waits_for.join(", ")));
+    }
+    format!("{head}Assets    {}\n{table}{}", counts(report), notes(report))
+}
+
+/// What made a report that is this old.
+pub(super) fn reported(report: &Report, reported: Timestamp, now: Timestamp) -> String {
+    let Some(operator) = &report.operator else { return String::new() };
+    let catalogue = operator.catalogue.trim_start_matches("sha256:");
+    let catalogue: String = catalogue.chars().take(8).collect();
+    format!(
+        "running, leader {} since {} (version {}, catalogue {catalogue}), last change {} ago",
+        operator.pod,
+        operator.since.strftime("%F %TZ"),
+        operator.version,
+        age(reported, now)
+    )
+}
+
+/// A time span in its largest unit, as kubectl shows it.
+fn age(from: Timestamp, to: Timestamp) -> String {
+    let seconds = to.duration_since(from).as_secs().max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86400),
+    }
+}
+
+fn policy(report: &Report) -> String {
+    let policy = &report.policy;
+    let window = policy.window.as_ref().map_or_else(String::new, |window| format!(", window {window}"));
+    format!("autopilot {}, approval {}{window}", policy.autopilot, policy.approval)
+}
+
+/// How many lines have each state, the most urgent first.
+fn counts(report: &Report) -> String {
+    let mut counts: BTreeMap<StateWord, usize> = BTreeMap::new();
+    for line in &report.assets {
+        *counts.entry(line.state).or_default() += 1;
+    }
+    let texts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    texts.join(", ")
+}
+
+/// How far the rollouts of pools are, overrides in force, what is wrong, and how to approve what waits.
+fn notes(report: &Report) -> String {
+    let overridden = report.assets.iter().filter(|line| !line.overrides.is_empty());
+    let overrides = overridden.map(|line| format!("override: {}: {}", line.object, line.overrides.join("; ")));
+    let warnings = report.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let next = report.waiting.iter().map(|WaitingPool { pool, digests }| match digests.len() {
+        1 => format!("next: virtpilot approve --pool {pool}"),
+        count => format!("next: virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
+    });
+    let lines: Vec<String> = report.rollouts.iter().cloned().chain(overrides).chain(warnings).chain(next).collect();
+    if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
+}
+
+fn row(line: &ReportLine, format: Format) -> [String; 4] {
+    let detail = match (&line.digest, &line.restarts) {
+        (Some(digest), Some(restarts)) if format == Format::Text => {
+            // The names of the nodes follow the colon.
+            let short: String = digest.chars().take(8).collect();
+            format!("{short}  {}", restarts.split(':').next().unwrap_or_default())
+        }
+        _ => line.why.clone(),
+    };
+    [line.asset.clone(), line.object.clone(), line.state.to_string(), detail]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, age, reported, text};
+    use autopilot::{Operator, Policy, Report, ReportLine, StateWord, WaitingPool};
+    use expect_test::expect;
+    use jiff::Timestamp;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_772_323_200 + second).unwrap()
+    }
+
+    fn report() -> Report {
+        let line = |asset: &str, state: StateWord, why: &str| ReportLine {
+            asset: asset.into(),
+            object: format!("MachineConfig {asset}"),
+            state,
+            why: why.into(),
+            digest: None,
+            restarts: None,
+            overrides: Vec::new(),
+        };
+        let waiting = ReportLine {
+            digest: Some("c357862d00000000".into()),
+            restarts: Some("restarts 2 nodes of pool worker, one at a time: w0, w1".into()),
+            ..line("swap", StateWord::PendingApproval, "approval required")
+        };
+        let overridden = ReportLine {
+            overrides: vec!["platform.kubevirt.io/mode: unmanaged".into()],
+            ..line("psi", StateWord::Unmanaged, "")
+        };
+        Report {
+            operator: Some(Operator {
+                pod: "virtpilot-7c9f".into(),
+                version: "0.2.0".into(),
+                catalogue: "sha256:4e1c02d9abcdef".into(),
+                since: at(0),
+            }),
+            policy: Policy { autopilot: "on".into(), approval: "high-impact".into(), window: Some("Sat 01:00".into()) },
+            assets: vec![waiting, overridden, line("ksm", StateWord::InSync, "")],
+            waiting: vec![WaitingPool { pool: "worker".into(), digests: vec!["c357862d00000000".into()] }],
+            warnings: vec!["the annotation x is not known".into()],
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn a_report_begins_with_who_made_it_and_ends_with_what_to_do() {
+        let report = report();
+        let lines: Vec<&ReportLine> = report.assets.iter().filter(|line| line.state.matters()).collect();
+        let shown = text(&report, &reported(&report, at(7000), at(7090)), &lines, Format::Text);
+        expect![[r"
+            Operator  running, leader virtpilot-7c9f since 2026-03-01 00:00:00Z (version 0.2.0, catalogue 4e1c02d9), last change 90s ago
+            Policy    autopilot on, approval high-impact, window Sat 01:00
+            Assets    1 PendingApproval, 1 Unmanaged, 1 InSync
+
+            ASSET  OBJECT              STATE            DETAIL
+            swap   MachineConfig swap  PendingApproval  c357862d  restarts 2 nodes of pool worker, one at a time
+            psi    MachineConfig psi   Unmanaged
+
+            override: MachineConfig psi: platform.kubevirt.io/mode: unmanaged
+            warning: the annotation x is not known
+            next: virtpilot approve --pool worker
+        "]]
+        .assert_eq(&shown);
+    }
+
+    #[test]
+    fn an_age_has_one_unit() {
+        for (seconds, shown) in [(-5, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (200_000, "2d")] {
+            assert_eq!(age(at(0), at(seconds)), shown);
+        }
+    }
+}
