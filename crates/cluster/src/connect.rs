@@ -1,6 +1,6 @@
 //! Connects to the API server.
 
-use crate::kubeconfig;
+use crate::kubeconfig::{self, Access};
 use crate::request::chain;
 use crate::server::{Server, Timeouts, WATCH_CONNECTIONS};
 use change::Identity;
@@ -8,7 +8,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
 use kube::{Client, Config};
-use std::path::Path;
 use std::time::Duration;
 use tower::{BoxError, ServiceExt};
 
@@ -36,8 +35,8 @@ pub enum Error {
 /// The server named by a kubeconfig, or else by KUBECONFIG, `~/.kube/config` or the pod's service account.
 ///
 /// The client never retries: a write that is retried for minutes could outlive the permit for it.
-pub async fn connect(kubeconfig: Option<&Path>, timeouts: Timeouts, identity: Identity) -> Result<Server, Error> {
-    let config = kubeconfig::config(kubeconfig).await?;
+pub async fn connect(access: Access<'_>, timeouts: Timeouts, identity: Identity) -> Result<Server, Error> {
+    let config = kubeconfig::config(access).await?;
     let address = config.cluster_url.to_string();
     let why = |error: kube::Error| Error::Client { server: address.clone(), why: chain(&error) };
     let make = || client(config.clone()).map_err(why);

@@ -27,17 +27,34 @@ pub enum Error {
     NoCluster,
 }
 
+/// Which cluster is meant.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Access<'a> {
+    /// The kubeconfig file, if one is given.
+    pub kubeconfig: Option<&'a Path>,
+    /// Its context; by default the current one.
+    pub context: Option<&'a str>,
+}
+
+impl<'a> Access<'a> {
+    /// The current context of a kubeconfig, or of the default one.
+    pub fn file(kubeconfig: Option<&'a Path>) -> Access<'a> {
+        Access { kubeconfig, context: None }
+    }
+}
+
 /// The configuration in this file, or else in the files of KUBECONFIG, in `~/.kube/config`, or of the pod.
-pub(crate) async fn config(file: Option<&Path>) -> Result<Config, Error> {
+pub(crate) async fn config(access: Access<'_>) -> Result<Config, Error> {
     let given = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let home = std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
-    let (files, source) = match (file, home) {
+    let (files, source) = match (access.kubeconfig, home) {
         (Some(file), _) => (vec![file.to_owned()], ""),
         (None, _) if !given.is_empty() => (std::env::split_paths(&given).collect(), " (from KUBECONFIG)"),
         (None, Some(home)) => (vec![home], ""),
-        (None, None) => return pod(),
+        (None, None) if access.context.is_none() => return pod(),
+        (None, None) => return Err(Error::NoCluster),
     };
-    from_files(&files, source).await
+    from_files(&files, source, access.context).await
 }
 
 fn pod() -> Result<Config, Error> {
@@ -49,7 +66,7 @@ fn pod() -> Result<Config, Error> {
 }
 
 /// Reads and merges some files; the first one that has a value wins.
-async fn from_files(files: &[PathBuf], source: &str) -> Result<Config, Error> {
+async fn from_files(files: &[PathBuf], source: &str, context: Option<&str>) -> Result<Config, Error> {
     let mut merged = Kubeconfig::default();
     let origin = |path: &Path| format!("{}{source}", path.display());
     for path in files.iter().filter(|path| !path.as_os_str().is_empty()) {
@@ -59,8 +76,15 @@ async fn from_files(files: &[PathBuf], source: &str) -> Result<Config, Error> {
         merged = read.map_err(|error| wrong(explain(&error)))?;
     }
     let all: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-    let wrong = |error| Error::Kubeconfig { origin: format!("{}{source}", all.join(", ")), why: explain(&error) };
-    Config::from_custom_kubeconfig(merged, &KubeConfigOptions::default()).await.map_err(wrong)
+    let wrong = |why: String| Error::Kubeconfig { origin: format!("{}{source}", all.join(", ")), why };
+    if let Some(name) = context
+        && merged.contexts.iter().all(|known| known.name != name)
+    {
+        let known: Vec<&str> = merged.contexts.iter().map(|context| context.name.as_str()).collect();
+        return Err(wrong(format!("it has no context {name:?}; it has {}", known.join(", "))));
+    }
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(merged, &options).await.map_err(|error| wrong(explain(&error)))
 }
 
 /// The library panics on some files that are not text. A pipe can be read only once, and is left to it.
@@ -110,7 +134,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         std::fs::write(&path, content).unwrap();
-        let error = from_files(std::slice::from_ref(&path), " (from KUBECONFIG)").await.unwrap_err().to_string();
+        let error = from_files(std::slice::from_ref(&path), " (from KUBECONFIG)", None).await.unwrap_err().to_string();
         let start = format!("could not use the kubeconfig {} (from KUBECONFIG): ", path.display());
         error.strip_prefix(&start).unwrap_or_else(|| panic!("{error}")).to_owned()
     }
@@ -127,7 +151,7 @@ mod tests {
         for binary in [b"\xff\xfe\x00".as_slice(), b"\xfe\xff\x00", b"\x80"] {
             assert!(error(binary).await.starts_with("it is not a text file; "));
         }
-        let missing = from_files(&[Path::new("/nope").to_owned()], "").await.unwrap_err().to_string();
+        let missing = from_files(&[Path::new("/nope").to_owned()], "", None).await.unwrap_err().to_string();
         assert_eq!(
             missing,
             "could not use the kubeconfig /nope: No such file or directory (os error 2); check the path"

@@ -53,12 +53,15 @@ enum Command {
     Version(command::version::Arguments),
     /// Print completions for a shell
     Completions(command::completions::Arguments),
+    /// Print manual pages
+    Man(command::man::Arguments),
 }
 
 fn main() -> ExitCode {
+    command::completions::answer(program);
     let in_a_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let words = command_line::compatible(std::env::args_os().collect(), in_a_pod, &flags_of_run());
-    let parsed = Arguments::command().try_get_matches_from(words);
+    let parsed = program().try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -94,7 +97,17 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Rbac(arguments) => done(command::rbac::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),
         Command::Version(arguments) => done(command::version::run(&arguments)),
-        Command::Completions(arguments) => done(command::completions::run(&arguments, Arguments::command())),
+        Command::Completions(arguments) => done(command::completions::run(&arguments)),
+        Command::Man(arguments) => done(command::man::run(&arguments, program())),
+    }
+}
+
+/// The program by the name that the user typed: it may be a plugin of kubectl.
+fn program() -> clap::Command {
+    let words: Vec<_> = std::env::args_os().collect();
+    match command::invoked_as(&words).as_deref() {
+        Some("kubectl-virtpilot") => Arguments::command().bin_name("kubectl virtpilot"),
+        _ => Arguments::command(),
     }
 }
 

@@ -46,6 +46,11 @@ impl Pack {
     }
 }
 
+/// The embedded pack.
+pub(crate) fn embedded() -> anyhow::Result<Catalog> {
+    load(None, "this binary")
+}
+
 /// Loads the pack in a folder, or the embedded one.
 fn load(folder: Option<&Path>, location: &str) -> anyhow::Result<Catalog> {
     let files = match folder {

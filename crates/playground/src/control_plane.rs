@@ -136,6 +136,11 @@ impl ControlPlane {
         }
     }
 
+    /// Starts etcd again, after somebody has killed it.
+    pub fn start_etcd(&mut self, binaries: &Binaries) -> Result<(), UserError> {
+        self.supervisor.start(components::etcd(binaries, &self.layout, self.fsync))
+    }
+
     async fn stop_all(&mut self) -> Result<(), UserError> {
         for name in [CONTROLLER_MANAGER, API_SERVER, ETCD] {
             self.supervisor.stop(name).await?;

@@ -102,6 +102,11 @@ impl Playground {
         machine_config_operator::start(self, timing).await
     }
 
+    /// The programs of the control plane.
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
     /// The API server's address.
     pub fn address(&self) -> &str {
         self.control_plane.address()
@@ -140,6 +145,11 @@ impl Playground {
     /// Stops the control plane, saves a copy of etcd's data in a folder, and starts it again.
     pub async fn save(&mut self, folder: &Path) -> Result<(), UserError> {
         self.control_plane.restart(&self.binaries, |data| seed::copy(data, folder)).await
+    }
+
+    /// Starts etcd again, after somebody has killed it.
+    pub fn start_etcd(&mut self) -> Result<(), UserError> {
+        self.control_plane.start_etcd(&self.binaries)
     }
 
     /// Stops the control plane, replaces etcd's data with a saved copy, and starts it again, as an administrator restores a cluster.

@@ -10,7 +10,6 @@ use anyhow::bail;
 use autopilot::{Config, Core, Previews};
 use catalog::Catalog;
 use change::PatchableKinds;
-use cluster::Timeouts;
 use runtime::{Clock, Discard};
 
 /// The cluster, the asset pack, and the operator's flags that change its decisions.
@@ -75,8 +74,7 @@ impl Evaluation {
             operator: None,
         };
         on_runtime(async {
-            let server =
-                cluster::connect(target.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
+            let server = target.connect().await?;
             let ours = skew::Release::of(&catalog);
             if let Some(warning) = skew::with_leader(&server, &target.namespace, &ours).await {
                 eprintln!("warning: {warning}");

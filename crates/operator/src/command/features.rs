@@ -9,6 +9,7 @@ use serde_json::json;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Explain this feature; by default all are listed
+    #[arg(add = super::completions::features())]
     feature: Option<String>,
     #[command(flatten)]
     pack: Pack,

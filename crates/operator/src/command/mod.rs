@@ -9,6 +9,7 @@ pub(crate) mod features;
 pub(crate) mod handback;
 mod input;
 mod logging;
+pub(crate) mod man;
 pub(crate) mod manifests;
 pub(crate) mod plan;
 mod published;
@@ -25,7 +26,14 @@ mod value;
 pub(crate) mod version;
 
 use anyhow::Context;
+use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
+
+/// The file name by which this program was called, from its words: `kubectl-virtpilot` as a plugin of kubectl.
+pub(crate) fn invoked_as(words: &[OsString]) -> Option<String> {
+    Some(Path::new(words.first()?).file_name()?.to_string_lossy().into_owned())
+}
 
 /// The output format of a command.
 #[derive(Clone, Copy, Default, clap::ValueEnum)]

@@ -5,7 +5,7 @@ use anyhow::Context;
 use autopilot::Report;
 use change::{Key, Kind};
 use cluster::lease::holder;
-use cluster::{Server, Timeouts, discovery, live};
+use cluster::{Server, discovery, live};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(crate) enum Published {
 
 /// The report of the operator that leads now.
 pub(crate) async fn read(target: &Target) -> anyhow::Result<Published> {
-    let server = cluster::connect(target.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
+    let server = target.connect().await?;
     let leader = match holder(&server, &target.namespace).await {
         Ok(Some(leader)) => leader.name,
         Ok(None) => return Ok(Published::Nothing(format!("none leads in namespace {}", target.namespace))),

@@ -9,7 +9,7 @@ use crate::pack::Pack;
 use crate::{autopilot as product, images};
 use autopilot::{Config, Previews};
 use catalog::Catalog;
-use cluster::{Timeouts, lease};
+use cluster::{Access, Timeouts, lease};
 use runtime::{Probes, health, lead, stop};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: Arguments, flags: &[String]) -> anyhow::Result<()> 
 async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let Arguments { request_timeout: request, watch_silence: silence, verify_every: verify, .. } = arguments;
     let timeouts = Timeouts { request, silence, verify };
-    let server = cluster::connect(arguments.kubeconfig.as_deref(), timeouts, autopilot::IDENTITY).await?;
+    let server = cluster::connect(Access::file(arguments.kubeconfig.as_deref()), timeouts, autopilot::IDENTITY).await?;
     let metrics = Arc::new(Metrics::new());
     let (readiness, missing) = watch::channel(vec![api::hco::KIND.to_owned()]);
     let (standby, standby_shown) = watch::channel(String::new());

@@ -5,6 +5,7 @@ mod text;
 use super::evaluation::Evaluation;
 use super::print;
 use super::published::{self, Published};
+use super::table::terminal_width;
 use super::target::on_runtime;
 use anyhow::Context;
 use autopilot::{Report, ReportLine, StateWord};
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     all: bool,
     /// Only these states, comma-separated, such as PendingApproval,Failed
-    #[arg(long, value_name = "STATES", value_delimiter = ',')]
+    #[arg(long, value_name = "STATES", value_delimiter = ',', add = super::completions::states())]
     state: Vec<StateWord>,
     /// Evaluate the cluster here, even if an operator reports its state
     #[arg(long)]
@@ -110,7 +111,8 @@ fn shown(report: &Report, made_by: &str, arguments: &Arguments) -> anyhow::Resul
     Ok(match arguments.output {
         Format::Json => format!("{}\n", serde_json::to_string_pretty(&selected())?),
         Format::Yaml => serde_saphyr::to_string(&selected()).context("could not write the status as YAML")?,
-        format => text::text(report, made_by, &lines, format),
+        Format::Wide => text::text(report, made_by, &lines, Format::Wide, None),
+        Format::Text => text::text(report, made_by, &lines, Format::Text, terminal_width()),
     })
 }
 

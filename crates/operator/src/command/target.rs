@@ -3,7 +3,7 @@
 use anyhow::Context;
 use change::{Effect, Key};
 use cluster::act::act;
-use cluster::{Permit, Server, Timeouts, discovery, live};
+use cluster::{Access, Permit, Server, Timeouts, discovery, live};
 use protocol::{Kinds, Served, WriteError};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,8 +20,11 @@ pub(crate) struct Target {
     /// The kubeconfig file; by default $KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; by default its current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
     /// The namespace of the HyperConverged
-    #[arg(long, default_value = api::hco::NAMESPACE, value_parser = super::value::namespace)]
+    #[arg(long, short, default_value = api::hco::NAMESPACE, value_parser = super::value::namespace)]
     pub(crate) namespace: String,
 }
 
@@ -51,8 +54,14 @@ impl Target {
         on_runtime(async { work(self.reach().await?).await })
     }
 
+    /// Connects to the API server.
+    pub(crate) async fn connect(&self) -> anyhow::Result<Server> {
+        let access = Access { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() };
+        Ok(cluster::connect(access, Timeouts::default(), autopilot::IDENTITY).await?)
+    }
+
     async fn reach(&self) -> anyhow::Result<Reached> {
-        let server = cluster::connect(self.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
+        let server = self.connect().await?;
         let kinds = discovery::discover(&server).await.with_context(|| {
             format!(
                 "could not ask the API server at {} what it serves; check that it is running and that the kubeconfig is right",

@@ -63,6 +63,11 @@ impl Process {
         Process(command.env("POD_NAME", "virt-platform-autopilot-0").env(IMAGE.0, IMAGE.1).spawn().unwrap())
     }
 
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+
     /// Starts it with leader election as the pod of this name.
     pub(crate) fn start_as(pod: &str, kubeconfig: &Path) -> Process {
         Process::start_observed(pod, kubeconfig, "0", Stdio::inherit())
@@ -162,7 +167,7 @@ impl Running {
 
     /// Whether the last started process still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
-        self.operator.as_mut().is_some_and(|process| process.0.try_wait().unwrap().is_none())
+        self.operator.as_mut().is_some_and(Process::is_alive)
     }
 
     /// Restarts the operator with its probes on a free port, which is returned.

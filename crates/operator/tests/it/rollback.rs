@@ -26,8 +26,13 @@ struct TestCluster {
 impl TestCluster {
     async fn start() -> TestCluster {
         let playground = playground().await;
-        let server =
-            cluster::connect(Some(&playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY).await.unwrap();
+        let server = cluster::connect(
+            cluster::Access::file(Some(&playground.kubeconfig())),
+            Timeouts::default(),
+            autopilot::IDENTITY,
+        )
+        .await
+        .unwrap();
         let kinds = discovery::discover(&server).await.unwrap();
         TestCluster { playground, server, kinds }
     }
@@ -509,9 +514,13 @@ async fn a_rollback_while_the_operator_runs_is_not_overwritten() {
     eventually("scene-settings exists", async || maps.get_opt("scene-settings").await.unwrap()).await;
     running.stop();
     maps.delete("scene-settings", &DeleteParams::default()).await.unwrap();
-    let server = cluster::connect(Some(&running.playground.kubeconfig()), Timeouts::default(), autopilot::IDENTITY)
-        .await
-        .unwrap();
+    let server = cluster::connect(
+        cluster::Access::file(Some(&running.playground.kubeconfig())),
+        Timeouts::default(),
+        autopilot::IDENTITY,
+    )
+    .await
+    .unwrap();
     let kinds = discovery::discover(&server).await.unwrap();
     let metadata = json!({"name": "scene-settings", "namespace": NAMESPACE, "labels": {"app": "mine"}});
     let object =

@@ -1,17 +1,23 @@
 //! The report as text for people.
 
 use super::Format;
-use crate::command::table::table;
+use crate::command::table::fitted;
 use autopilot::{Report, ReportLine, StateWord, WaitingPool};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// Shows a report: who made it, what holds for everything, how many objects have each state, and these lines.
-pub(super) fn text(report: &Report, made_by: &str, lines: &[&ReportLine], format: Format) -> String {
+pub(super) fn text(
+    report: &Report,
+    made_by: &str,
+    lines: &[&ReportLine],
+    format: Format,
+    width: Option<usize>,
+) -> String {
     let rows: Vec<[String; 4]> = lines.iter().map(|line| row(line, format)).collect();
     let table = match rows.is_empty() {
         true => String::new(),
-        false => format!("\n{}", table(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows)),
+        false => format!("\n{}", fitted(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows, &[0, 1, 3], width)),
     };
     let mut head = format!("Operator  {made_by}\nPolicy    {}\n", policy(report));
     if !report.waits_for.is_empty() {
@@ -135,7 +141,7 @@ mod tests {
     fn a_report_begins_with_who_made_it_and_ends_with_what_to_do() {
         let report = report();
         let lines: Vec<&ReportLine> = report.assets.iter().filter(|line| line.state.matters()).collect();
-        let shown = text(&report, &reported(&report, at(7000), at(7090)), &lines, Format::Text);
+        let shown = text(&report, &reported(&report, at(7000), at(7090)), &lines, Format::Text, None);
         expect![[r"
             Operator  running, leader virtpilot-7c9f since 2026-03-01 00:00:00Z (version 0.2.0, catalogue 4e1c02d9), last change 90s ago
             Policy    autopilot on, approval high-impact, window Sat 01:00

@@ -1,0 +1,47 @@
+//! `virtpilot` as users of kubectl expect it: as its plugin, with completions, contexts and errors of one line.
+
+use crate::commands::virtpilot;
+use crate::operator::Running;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_runs_and_completes_it_as_a_plugin() {
+    let running = Running::without_operator().await;
+    let plugins = tempfile::tempdir().unwrap();
+    for name in ["kubectl-virtpilot", "kubectl_complete-virtpilot"] {
+        symlink(env!("CARGO_BIN_EXE_virtpilot"), plugins.path().join(name)).unwrap();
+    }
+    let path = format!("{}:{}", plugins.path().display(), std::env::var("PATH").unwrap());
+    let kubectl = |arguments: &[&str]| {
+        let mut command = Command::new(running.playground.binaries().kubectl.clone());
+        let output =
+            command.args(arguments).env("PATH", &path).env("KUBECONFIG", running.playground.kubeconfig()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(kubectl(&["virtpilot", "status"]).starts_with("Operator  none leads in namespace openshift-cnv"));
+    assert!(kubectl(&["virtpilot", "plan", "--help"]).contains("Usage: kubectl virtpilot plan [OPTIONS]"));
+    let completed = kubectl(&["__complete", "virtpilot", "features", "sw"]);
+    assert!(completed.starts_with("swap\tSwap for virtual machines") && completed.ends_with(":4\n"), "{completed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_is_chosen_and_a_wrong_one_is_named_in_one_line() {
+    let running = Running::without_operator().await;
+    let path = running.playground.kubeconfig();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let name = text.lines().find_map(|line| line.trim().strip_prefix("current-context:")).unwrap().trim().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("kubeconfig");
+    std::fs::write(&other, text.replace(&format!("current-context: {name}"), "current-context: elsewhere")).unwrap();
+
+    let output = virtpilot(Some(&other), &["status"]);
+    assert!(output.stderr.contains("its current-context \"elsewhere\" is not among its contexts"), "{}", output.stderr);
+    let output = virtpilot(Some(&other), &["status", "--context", &name, "-n", "openshift-cnv"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let output = virtpilot(Some(&other), &["status", "--context", "nowhere"]);
+    assert!(output.stderr.ends_with(&format!("it has no context \"nowhere\"; it has {name}\n")), "{}", output.stderr);
+    assert_eq!(output.stderr.lines().count(), 1);
+}
