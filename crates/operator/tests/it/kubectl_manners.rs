@@ -2,6 +2,7 @@
 
 use crate::commands::virtpilot;
 use crate::operator::Running;
+use serde_json::Value;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -30,12 +31,13 @@ async fn kubectl_runs_and_completes_it_as_a_plugin() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_is_chosen_and_a_wrong_one_is_named_in_one_line() {
     let running = Running::without_operator().await;
-    let path = running.playground.kubeconfig();
-    let text = std::fs::read_to_string(&path).unwrap();
-    let name = text.lines().find_map(|line| line.trim().strip_prefix("current-context:")).unwrap().trim().to_owned();
+    let text = std::fs::read_to_string(running.playground.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    let name = config["current-context"].as_str().unwrap().to_owned();
+    config["current-context"] = "elsewhere".into();
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("kubeconfig");
-    std::fs::write(&other, text.replace(&format!("current-context: {name}"), "current-context: elsewhere")).unwrap();
+    std::fs::write(&other, config.to_string()).unwrap();
 
     let output = virtpilot(Some(&other), &["status"]);
     assert!(output.stderr.contains("its current-context \"elsewhere\" is not among its contexts"), "{}", output.stderr);
