@@ -20,6 +20,7 @@ mod faults;
 mod fights;
 mod fixture;
 mod foreign_owners;
+mod gitops;
 mod hanging_webhook;
 mod installation;
 mod kinds;

@@ -84,7 +84,7 @@ fn row(line: &ReportLine, format: Format) -> [String; 4] {
     let detail = match (&line.digest, &line.restarts) {
         (Some(digest), Some(restarts)) if format == Format::Text => {
             // The names of the nodes follow the colon.
-            let short: String = digest.chars().take(8).collect();
+            let short: String = digest.trim_start_matches("sha256:").chars().take(8).collect();
             format!("{short}  {}", restarts.split(':').next().unwrap_or_default())
         }
         _ => line.why.clone(),
@@ -114,7 +114,7 @@ mod tests {
             overrides: Vec::new(),
         };
         let waiting = ReportLine {
-            digest: Some("c357862d00000000".into()),
+            digest: Some("sha256:c357862d00000000".into()),
             restarts: Some("restarts 2 nodes of pool worker, one at a time: w0, w1".into()),
             ..line("swap", StateWord::PendingApproval, "approval required")
         };
