@@ -3,7 +3,7 @@
 use super::drift;
 use super::measure::{Measure, count};
 use super::operator_process::OperatorProcess;
-use super::pack::Bench;
+use super::pack::{Bench, OPERATOR};
 use playground::UserError;
 use playground::audit::Kind;
 use std::time::Duration;
@@ -22,9 +22,11 @@ pub(crate) async fn measure(
     let hours = Duration::from_secs(seconds.max(1)).as_secs_f64() / 3600.0;
     let watches = idle.of(Kind::Watch);
     measures.push(Measure::count(
-        bench.named(&format!("requests without watches in {seconds} s idle")),
+        bench.named(&format!("requests without watches and its lease in {seconds} s idle")),
         idle.count() - watches.count(),
     ));
+    let leases = bench.all(mark)?.by(OPERATOR).of(Kind::Lease).count();
+    measures.push(Measure::one(bench.named("requests for its lease while idle"), "per hour", count(leases) / hours));
     let per_hour = count(watches.count()) / count(bench.watches.max(1)) / hours;
     measures.push(Measure::one(bench.named("watch requests per watch and hour while idle"), "count", per_hour));
     measures.push(Measure::one(bench.named("CPU time while idle"), "ms per hour", (operator.cpu()? - cpu) / hours));

@@ -45,6 +45,9 @@ impl OperatorProcess {
         let mut command = Command::new(deployment::binary()?);
         command
             .args(deployment::arguments(account))
+            // As its deployment runs it.
+            .arg("--leader-elect")
+            .env("POD_NAME", "virt-platform-autopilot-0")
             .env("LOG_LEVEL", "warn")
             .env(IMAGE.0, IMAGE.1)
             .stdin(Stdio::null())
