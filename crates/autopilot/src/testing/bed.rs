@@ -127,6 +127,7 @@ impl TestBed {
             images: BTreeMap::new(),
             writes: true,
             previews: Previews::Off,
+            approved: None,
         };
         let core = Core::new(config.clone(), catalog.clone(), start_of(started));
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);

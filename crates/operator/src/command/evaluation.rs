@@ -9,9 +9,10 @@ use crate::pack::Pack;
 use anyhow::bail;
 use autopilot::{Config, Core, Previews};
 use catalog::Catalog;
-use change::PatchableKinds;
+use change::{Digest, PatchableKinds};
 use cluster::Timeouts;
 use runtime::{Clock, Discard};
+use std::collections::BTreeSet;
 
 /// The cluster, the asset pack, and the operator's flags that change its decisions.
 #[derive(clap::Args)]
@@ -54,15 +55,21 @@ impl Evaluation {
 
     /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error, and its objects are unknown.
     pub(crate) fn evaluate(&self, catalog: Catalog) -> anyhow::Result<Core> {
-        self.evaluate_with(catalog, Previews::Off)
+        self.evaluate_with(catalog, Previews::Off, None)
     }
 
     /// The same, and every apply that is to be made is tried by a dry run: what the server refuses is shown as failed.
     pub(crate) fn evaluate_with_previews(&self, catalog: Catalog) -> anyhow::Result<Core> {
-        self.evaluate_with(catalog, Previews::Check)
+        self.evaluate_with(catalog, Previews::Check, None)
     }
 
-    pub(crate) fn evaluate_with(&self, catalog: Catalog, previews: Previews) -> anyhow::Result<Core> {
+    /// The same, with these dry runs; if digests are given, they count as approved instead of those that the HyperConverged lists.
+    pub(crate) fn evaluate_with(
+        &self,
+        catalog: Catalog,
+        previews: Previews,
+        approved: Option<BTreeSet<Digest>>,
+    ) -> anyhow::Result<Core> {
         let target = &self.target;
         let config = Config {
             namespace: target.namespace.clone(),
@@ -72,6 +79,7 @@ impl Evaluation {
             images: images::from_environment(),
             writes: false,
             previews,
+            approved,
         };
         on_runtime(async {
             let server =

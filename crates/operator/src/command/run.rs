@@ -111,6 +111,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         images: images::from_environment(),
         writes: true,
         previews: Previews::Off,
+        approved: None,
     };
     if !arguments.leader_elect {
         let permit = lease::without_election();
