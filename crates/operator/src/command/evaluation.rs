@@ -12,6 +12,7 @@ use catalog::Catalog;
 use change::{Digest, PatchableKinds};
 use cluster::Timeouts;
 use runtime::{Clock, Discard};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// The cluster, the asset pack, and the operator's flags that change its decisions.
@@ -30,9 +31,18 @@ pub(crate) struct Evaluation {
     /// Prune objects that are not wanted any more; set it as for the operator
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
+    /// Warnings that were printed: who evaluates twice reads them once.
+    #[arg(skip)]
+    warnings: RefCell<BTreeSet<String>>,
 }
 
 impl Evaluation {
+    fn warn(&self, warning: &str) {
+        if self.warnings.borrow_mut().insert(warning.to_owned()) {
+            eprintln!("warning: {warning}");
+        }
+    }
+
     /// The cluster.
     pub(crate) fn target(&self) -> &Target {
         &self.target
@@ -86,7 +96,7 @@ impl Evaluation {
                 cluster::connect(target.kubeconfig.as_deref(), Timeouts::default(), autopilot::IDENTITY).await?;
             let ours = skew::Release::of(&catalog);
             if let Some(warning) = skew::with_leader(&server, &target.namespace, &ours).await {
-                eprintln!("warning: {warning}");
+                self.warn(&warning);
             }
             let mut core = Core::new(config, catalog, Clock::start().now());
             let unlisted = runtime::evaluate(&server, &mut core, &Discard).await?;
@@ -96,12 +106,12 @@ impl Evaluation {
             let reports: Vec<String> = reports.collect();
             if core.has_evaluated() && !core.has_read_records() {
                 let state = api::STATE;
-                eprintln!(
-                    "warning: could not read ConfigMap {state}; without it, the digests to approve are not known"
-                );
+                self.warn(&format!(
+                    "could not read ConfigMap {state}; without it, the digests to approve are not known"
+                ));
             }
             match core.has_evaluated() {
-                true => reports.iter().for_each(|report| eprintln!("warning: {report}")),
+                true => reports.iter().for_each(|report| self.warn(report)),
                 false if !reports.is_empty() => return Err(Several(reports).into()),
                 false if !core.serves_hyperconverged() => {
                     bail!("{NO_HYPERCONVERGED}")
