@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let waiting = Waiting::look(&arguments.evaluation)?;
         let chosen = match select::select(&arguments.selection(), &waiting) {
             Ok(chosen) => chosen,
-            Err(why) => return unless_approved(&waiting, &arguments.changes, why),
+            Err(why) => return unless_approved(&waiting, &arguments.changes, &why),
         };
         let (approved, new): (Vec<&Change>, Vec<&Change>) =
             chosen.into_iter().partition(|change| change.digest.is_some_and(|digest| waiting.is_approved(&digest)));
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Whoever repeats an approval after it was used has nothing left to do; anything else that nobody asks for is refused.
-fn unless_approved(waiting: &Waiting, words: &[String], why: String) -> anyhow::Result<ExitCode> {
+fn unless_approved(waiting: &Waiting, words: &[String], why: &str) -> anyhow::Result<ExitCode> {
     let used: BTreeSet<Digest> =
         words.iter().filter_map(|word| select::digest_among(word, waiting.approved.iter())).collect();
     if words.is_empty() || used.len() != words.len() {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(super) use document::Document;
-pub(super) use text::change;
+pub(super) use text::{change, wrapped};
 
 #[derive(clap::Args)]
 #[command(

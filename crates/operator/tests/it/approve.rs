@@ -105,7 +105,10 @@ async fn a_change_is_approved_by_any_of_its_names_recorded_and_revoked_until_it_
         );
         assert!(again.code == Some(0) && again.stdout.starts_with(&line), "{}{}", again.stdout, again.stderr);
 
-        fails(&approve(&["--revoke", "metrics-service"]), &format!("but of {short} (MachineConfig {SWAP}); --all"));
+        fails(
+            &approve(&["--revoke", "metrics-service"]),
+            &format!("approved and not used: {short} (MachineConfig {SWAP})"),
+        );
         let dry = approve(&["--revoke", name, "--dry-run"]).stdout;
         assert!(dry.starts_with(&format!("would revoke {short}")), "{dry}");
         let revoked = approve(&["--revoke", name]);
@@ -113,7 +116,8 @@ async fn a_change_is_approved_by_any_of_its_names_recorded_and_revoked_until_it_
             format!("revoked {short} (MachineConfig {SWAP}), approved by playground-admin on {}; it waits", parts[1]);
         assert!(revoked.code == Some(0) && revoked.stdout.starts_with(&line), "{}{}", revoked.stdout, revoked.stderr);
         assert_eq!((annotation(&running, APPROVED).await, annotation(&running, APPROVED_BY).await), (None, None));
-        fails(&approve(&["--revoke", name]), "nothing can be revoked");
+        fails(&approve(&["--revoke", name]), "; approved and not used: nothing");
+        fails(&approve(&["--revoke"]), "name what to revoke");
         assert_eq!(approve(&["--revoke", "--all"]).stdout, "nothing is approved\n");
     }
     quiet(&running).await;
@@ -126,7 +130,7 @@ async fn a_change_is_approved_by_any_of_its_names_recorded_and_revoked_until_it_
     let approved = approve(&["--pool", "worker", "-y"]);
     assert!(approved.stdout.ends_with("; the operator makes the change at once\n"), "{}", approved.stderr);
     eventually("it exists", async || running.machine_configs().get_opt(SWAP).await.unwrap()).await;
-    for name in [short, &format!("machineconfig/{SWAP}")] {
+    for name in [short, "swap", "swap-enable", &format!("machineconfig/{SWAP}")] {
         let late = approve(&["--revoke", name]);
         assert!(
             late.code == Some(1) && late.stdout.contains("cannot be revoked: the change was already made"),
@@ -136,6 +140,17 @@ async fn a_change_is_approved_by_any_of_its_names_recorded_and_revoked_until_it_
         );
     }
     assert_eq!(annotation(&running, APPROVED).await, Some(format!("{other},{digest}")));
+    // What nothing waits for may be asked for again, so it does not stay.
+    let unknown = approve(&["--revoke", "abababab"]);
+    assert_eq!(
+        unknown.stdout, "revoked abababab; it was used, or nothing waits for it any more\n",
+        "{}",
+        unknown.stderr
+    );
+    assert_eq!(annotation(&running, APPROVED).await, Some(digest.clone()));
+    let all = approve(&["--revoke", "--all"]);
+    assert!(all.code == Some(0) && all.stdout.contains("the change was already made"), "{}{}", all.stdout, all.stderr);
+    assert_eq!((annotation(&running, APPROVED).await, annotation(&running, APPROVED_BY).await), (None, None));
 }
 
 /// Runs a command on a terminal: every line on its standard input answers one question.

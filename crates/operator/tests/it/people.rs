@@ -147,6 +147,13 @@ async fn people_can_do_what_their_role_says_and_no_more() {
         refused_by(approver.annotate(HCO, "approved-by", &forged).await, "names its author");
     }
     approver.annotate(HCO, "approved-by", &entry(name)).await.unwrap();
+    editor.annotate(HCO, "maintenance-window", "never").await.unwrap();
+    let approved = approver.run(&["approve", "--yes", "swap-enable"], &[0]);
+    assert!(approved.contains(&format!(" by {name}; ")) && approved.contains("cannot be read"), "{approved}");
+    let (_, refused) = viewer.run_both(&["approve", "--revoke", "swap-enable"], &[1]);
+    assert!(refused.contains("you may not approve, and nothing was changed; ask for the ClusterRole"), "{refused}");
+    let revoked = approver.run(&["approve", "--revoke", "swap-enable"], &[0]);
+    assert!(revoked.starts_with("revoked ") && revoked.contains(&format!("approved by {name} on 20")), "{revoked}");
     editor.annotate(HCO, "maintenance-window", "daily 00:00-24:00 UTC").await.unwrap();
     let file = playground.folder().join("plan.json").display().to_string();
     approver.run(&["plan", "--asset", "swap-enable", "--out", &file], &[2]);

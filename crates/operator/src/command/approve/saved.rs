@@ -56,7 +56,7 @@ pub(super) fn approve(arguments: &Arguments, path: &Path) -> anyhow::Result<Exit
         errors.extend(moved.iter().map(|moved| format!("moved: {moved}")));
         return Err(Several(errors).into());
     }
-    let waiting = Waiting::of(core, &names);
+    let waiting = Waiting::of(core, names);
     let is_saved = |change: &&Change| change.digest.is_some_and(|digest| digests.contains(&digest));
     let new: Vec<&Change> = waiting.changes.iter().filter(is_saved).collect();
     if arguments.dry_run {

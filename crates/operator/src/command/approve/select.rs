@@ -1,6 +1,6 @@
 //! Finds the changes that a person names, among those that wait for an approval.
 
-use super::waiting::{Change, Object, Waiting};
+use super::waiting::{Change, Names, Object, Waiting};
 use autopilot::nearest::{nearest, question};
 use change::{Digest, Key};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(super) fn select<'a>(selection: &Selection<'_>, waiting: &'a Waiting) -> Res
     let changes = &waiting.changes;
     let mut chosen = BTreeSet::new();
     for word in selection.words {
-        chosen.extend(find(word.trim(), changes, &waiting.known)?);
+        chosen.extend(find(word.trim(), changes, &waiting.names)?);
     }
     if let Some(pool) = selection.pool {
         chosen.extend(of_pool(pool, changes)?);
@@ -51,7 +51,7 @@ pub(super) fn select<'a>(selection: &Selection<'_>, waiting: &'a Waiting) -> Res
 }
 
 /// The changes that one word names.
-fn find(word: &str, changes: &[Change], known: &BTreeSet<String>) -> Result<Vec<usize>, String> {
+fn find(word: &str, changes: &[Change], known: &Names) -> Result<Vec<usize>, String> {
     let is_named = |name: &String| name.eq_ignore_ascii_case(word);
     let by_name = positions(changes, |change| any(change, |object| object.names.iter().any(is_named)));
     if !by_name.is_empty() {
@@ -76,7 +76,7 @@ fn find(word: &str, changes: &[Change], known: &BTreeSet<String>) -> Result<Vec<
     let too_short = word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let names = || changes.iter().flat_map(|change| &change.objects).flat_map(|object| &object.names);
     let words: Vec<String> = changes.iter().flat_map(|change| &change.objects).map(Object::word).collect();
-    Err(match known.iter().any(is_named) {
+    Err(match known.values().flatten().any(is_named) {
         true => format!("nothing of {word} waits for an approval; {}", listed(changes)),
         false if too_short => {
             format!("{word:?} is too short for a digest: {SHORTEST} digits are needed; {}", listed(changes))
@@ -173,7 +173,7 @@ pub(super) fn listed(changes: &[Change]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{digest_among, find, is_word, listed, of_pool};
-    use crate::command::approve::waiting::{Change, Object};
+    use crate::command::approve::waiting::{Change, Names, Object};
     use change::{Digest, Key, Kind};
     use expect_test::expect;
     use std::collections::BTreeSet;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn found(word: &str) -> Result<Vec<usize>, String> {
-        find(word, &waiting(), &BTreeSet::from(["swap".to_owned(), "mtv".to_owned()]))
+        find(word, &waiting(), &Names::from([("mtv".to_owned(), BTreeSet::from(["mtv".to_owned()]))]))
     }
 
     #[test]

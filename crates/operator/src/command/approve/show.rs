@@ -25,11 +25,11 @@ pub(super) fn changes(changes: &[&Change], waiting: &Waiting, style: Style) -> S
         changes.iter().flat_map(|change| &change.objects).filter_map(|object| object.item.clone()).collect();
     let restarts = items.iter().any(|item| item.restarts.is_some());
     for remark in plan::remarks(&Plan { items, in_sync: 0 }, style) {
-        text.push_str(&format!("{remark}\n"));
+        text.push_str(&plan::wrapped(&remark, ""));
     }
     if restarts {
         let annotation = waiting.annotations()[api::annotation::MAINTENANCE_WINDOW].as_str();
-        text.push_str(&format!("{}\n", window(annotation, Clock::start().now().wall)));
+        text.push_str(&plan::wrapped(&window(annotation, Clock::start().now().wall), ""));
     }
     text
 }

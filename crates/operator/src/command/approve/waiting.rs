@@ -30,12 +30,14 @@ pub(super) struct Object {
     pub(super) item: Option<Item>,
 }
 
+pub(super) type Names = BTreeMap<String, BTreeSet<String>>;
+
 /// What waits, and what was approved.
 pub(super) struct Waiting {
     pub(super) core: Core,
     pub(super) changes: Vec<Change>,
-    /// Every name of an asset, group or feature.
-    pub(super) known: BTreeSet<String>,
+    /// Every asset with its names and those of the groups and features that it is part of.
+    pub(super) names: Names,
     pub(super) approved: BTreeSet<Digest>,
     pub(super) records: Vec<Record>,
 }
@@ -46,16 +48,15 @@ impl Waiting {
         let catalog = evaluation.catalog()?;
         let names = names(&catalog);
         let core = evaluation.evaluate_with(catalog, Previews::Diff, Some(BTreeSet::new()))?;
-        Ok(Waiting::of(core, &names))
+        Ok(Waiting::of(core, names))
     }
 
     /// What a core has found.
-    pub(super) fn of(core: Core, names: &BTreeMap<String, BTreeSet<String>>) -> Waiting {
+    pub(super) fn of(core: Core, names: Names) -> Waiting {
         let annotation = |name: &str| core.facts().hco["metadata"]["annotations"][name].as_str().unwrap_or_default();
         let (approved, records) =
             (digests(annotation(api::annotation::APPROVED)), Record::read(annotation(api::annotation::APPROVED_BY)));
-        let known = names.values().flatten().cloned().collect();
-        Waiting { changes: changes(&core, names), known, approved, records, core }
+        Waiting { changes: changes(&core, &names), names, approved, records, core }
     }
 
     pub(super) fn is_approved(&self, digest: &Digest) -> bool {
@@ -64,6 +65,16 @@ impl Waiting {
 
     pub(super) fn record(&self, digest: &Digest) -> Option<&Record> {
         self.records.iter().find(|record| record.digest == *digest)
+    }
+
+    /// The objects of an asset, group or feature, each in one word.
+    pub(super) fn objects_of(&self, name: &str) -> BTreeSet<String> {
+        let is_named = |asset: &str| {
+            let mut names = self.names.get(asset).into_iter().flatten();
+            names.any(|known| known.eq_ignore_ascii_case(name))
+        };
+        let lines = self.core.status().into_iter().filter(|line| is_named(&line.asset));
+        lines.filter_map(|line| line.key.as_ref().map(word)).collect()
     }
 
     pub(super) fn annotations(&self) -> &Value {
@@ -83,7 +94,7 @@ pub(super) fn digests(text: &str) -> BTreeSet<Digest> {
 }
 
 /// Every asset with its names and those of the groups and features that it is part of.
-pub(super) fn names(catalog: &Catalog) -> BTreeMap<String, BTreeSet<String>> {
+pub(super) fn names(catalog: &Catalog) -> Names {
     let of = |asset: &catalog::Asset| {
         let mut names: BTreeSet<String> = asset.names().map(str::to_owned).collect();
         let features = catalog.features.iter().filter(|feature| {
@@ -96,7 +107,7 @@ pub(super) fn names(catalog: &Catalog) -> BTreeMap<String, BTreeSet<String>> {
     catalog.assets.iter().map(of).collect()
 }
 
-fn changes(core: &Core, names: &BTreeMap<String, BTreeSet<String>>) -> Vec<Change> {
+fn changes(core: &Core, names: &Names) -> Vec<Change> {
     let (plan, mut changes) = (core.plan(), Vec::<Change>::new());
     for StatusLine { asset, key, state, .. } in core.status() {
         let LineState::Object(ObjectState::Held(reason)) = state else { continue };

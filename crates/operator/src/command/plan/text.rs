@@ -158,7 +158,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The text in lines of at most the usual width, as far as its words allow.
-fn wrapped(text: &str, indent: &str) -> String {
+pub(in crate::command) fn wrapped(text: &str, indent: &str) -> String {
     let (mut lines, mut line) = (String::new(), indent.to_owned());
     for word in plain(text).split_whitespace() {
         if line.len() > indent.len() && line.chars().count() + 1 + word.chars().count() > WIDTH {
