@@ -22,7 +22,7 @@ use waiting::{Change, Next, Waiting};
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit codes:\n  0  everything named is approved (with --revoke: revoked), or was shown with --dry-run\n  1  an error, a refusal, or the answer was no: nothing was changed"
+    after_help = "Exit codes:\n  0  everything named is approved (with --revoke: revoked), or was shown with --dry-run\n  1  an error, a refusal, or the answer was no: nothing is approved; with --revoke also: a change was already made"
 )]
 pub(crate) struct Arguments {
     /// What to approve: an asset or feature, KIND/NAME, KIND/NAMESPACE/NAME, or the first 8 digits of a digest

@@ -303,3 +303,47 @@ async fn many_deletions_are_shown_one_by_one_and_approved_together() {
     }
     assert!(maps.get_opt("m0").await.unwrap().is_some());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvals_at_the_same_time_are_both_kept_and_old_used_ones_go_with_their_records() {
+    let pack = ["--assets-dir", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/machines")];
+    let running = Running::with_pack(include_str!("../packs/machines.role.yaml"), &pack).await;
+    let admin = running.playground.kubeconfig();
+    running.annotate_hco("maintenance-window", Some(&closed())).await;
+    let status = virtpilot(Some(&admin), &[&["status", "-o", "json"], &pack[..]].concat());
+    let lines: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+    let assets: Vec<String> =
+        lines.as_array().unwrap().iter().map(|line| line["asset"].as_str().unwrap().to_owned()).collect();
+    let mut digests = Vec::new();
+    for asset in &assets {
+        digests.push(asked(&running, asset, &pack).await);
+    }
+    assert_eq!(digests.len(), 2);
+    // One that was used long ago, one that somebody else wrote long ago, and one that is younger.
+    let [used, foreign, young] = ["a", "b", "c"].map(|digit| format!("sha256:{}", digit.repeat(64)));
+    running.annotate_hco("approved", Some(&format!("{used} {foreign} {young}"))).await;
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let records = format!("{used} 2020-01-01T00:00:00Z MachineConfig/x ada\n{young} {now} MachineConfig/x ada");
+    running.annotate_hco("approved-by", Some(&records)).await;
+    let outputs: Vec<Output> = std::thread::scope(|scope| {
+        let (admin, pack) = (&admin, &pack);
+        let command = |asset: &str| virtpilot(Some(admin), &[&["approve", "--yes", asset], &pack[..]].concat());
+        let started: Vec<_> = assets.iter().map(|asset| scope.spawn(move || command(asset))).collect();
+        started.into_iter().map(|command| command.join().unwrap()).collect()
+    });
+    for output in outputs {
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+    }
+    let mut wanted = [digests.clone(), vec![foreign, young.clone()]].concat();
+    let approved = annotation(&running, APPROVED).await.unwrap();
+    let mut approved: Vec<&str> = approved.split(',').collect();
+    wanted.sort();
+    approved.sort_unstable();
+    assert_eq!(approved, wanted);
+    let records = annotation(&running, APPROVED_BY).await.unwrap();
+    let mut recorded: Vec<&str> = records.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let mut wanted = [digests, vec![young]].concat();
+    wanted.sort();
+    recorded.sort_unstable();
+    assert_eq!(recorded, wanted);
+}

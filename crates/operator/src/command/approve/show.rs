@@ -27,6 +27,11 @@ pub(super) fn changes(changes: &[&Change], waiting: &Waiting, style: Style) -> S
     for remark in plan::remarks(&Plan { items, in_sync: 0 }, style) {
         text.push_str(&plan::wrapped(&remark, ""));
     }
+    let mut pools: Vec<&str> = changes.iter().filter_map(|change| change.pool.as_deref()).collect();
+    pools.sort_unstable();
+    for same in pools.chunk_by(|one, other| one == other).filter(|same| same.len() > 1) {
+        text.push_str(&format!("The {} changes of pool {} are one rollout.\n", same.len(), same[0]));
+    }
     if restarts {
         let annotation = waiting.annotations()[api::annotation::MAINTENANCE_WINDOW].as_str();
         text.push_str(&plan::wrapped(&window(annotation, Clock::start().now().wall), ""));

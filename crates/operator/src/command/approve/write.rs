@@ -56,22 +56,25 @@ fn text<'a>(annotations: &'a Value, name: &str) -> &'a str {
     annotations[name].as_str().unwrap_or_default()
 }
 
-/// Recorded approvals that are old, and whose object is as it should be. Those without a record are somebody else's.
+/// Recorded approvals that are old, and whose object is as it should be or not wanted. Those without a record are somebody else's.
 fn finished(waiting: &Waiting, now: Timestamp) -> BTreeSet<Digest> {
-    let is_done = |state: &LineState| matches!(state, LineState::Object(ObjectState::InSync | ObjectState::Gone));
-    let done: BTreeSet<String> = waiting
+    let is_done = |state: &LineState| match state {
+        LineState::Object(state) => matches!(state, ObjectState::InSync | ObjectState::Gone),
+        LineState::NotWanted(_) => true,
+        LineState::Unclear(_) | LineState::NotApplicable(_) | LineState::Error(_) => false,
+    };
+    let undone: BTreeSet<String> = waiting
         .core
         .status()
         .iter()
-        .filter(|line| is_done(&line.state))
+        .filter(|line| !is_done(&line.state))
         .filter_map(|line| line.key.as_ref().map(word))
         .collect();
     let is_asked = |digest: Digest| waiting.changes.iter().any(|change| change.digest == Some(digest));
-    let finished = waiting.records.iter().filter(|record| {
-        record.is_old(now)
-            && !is_asked(record.digest)
-            && (done.contains(&record.object) || !record.object.contains('/'))
-    });
+    let finished = waiting
+        .records
+        .iter()
+        .filter(|record| record.is_old(now) && !is_asked(record.digest) && !undone.contains(&record.object));
     finished.map(|record| record.digest).collect()
 }
 
