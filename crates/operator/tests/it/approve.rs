@@ -52,7 +52,7 @@ async fn a_change_is_approved_by_any_of_its_names_recorded_and_revoked_until_it_
     let approve = |arguments: &[&str]| virtpilot(Some(&admin), &[&["approve"], arguments].concat());
 
     // What is not known or does not wait is refused with what does.
-    let waiting = format!("waiting for an approval: {short} (MachineConfig {SWAP})");
+    let waiting = format!("waiting for an approval: swap-enable {short} (MachineConfig {SWAP})");
     for (arguments, message) in [
         (
             &["swpa-enable"][..],

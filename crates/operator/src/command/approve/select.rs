@@ -162,7 +162,7 @@ pub(super) fn digest_among<'a>(word: &str, digests: impl Iterator<Item = &'a Dig
 
 /// What waits, in a few words.
 pub(super) fn listed(changes: &[Change]) -> String {
-    let names: Vec<String> = changes.iter().take(LISTED).map(ToString::to_string).collect();
+    let names: Vec<String> = changes.iter().take(LISTED).map(Change::with_name).collect();
     match changes.len().checked_sub(LISTED) {
         _ if changes.is_empty() => "nothing waits for an approval".to_owned(),
         None | Some(0) => format!("waiting for an approval: {}", names.join(", ")),
@@ -195,6 +195,7 @@ mod tests {
             objects: vec![object],
             pool: pool.map(str::to_owned),
             is_deletions: false,
+            note: None,
         };
         let deletions =
             (0..6).map(|number| object(&format!("x{number}"), &["many"], "ConfigMap", "virt", &format!("x{number}")));
@@ -210,7 +211,13 @@ mod tests {
                 Some("worker"),
             ),
             change(None, object("pci", &[], "MachineConfig", "", "50-pci"), Some("gpu,worker")),
-            Change { digest: Some(digest("77")), objects: deletions.collect(), pool: None, is_deletions: true },
+            Change {
+                digest: Some(digest("77")),
+                objects: deletions.collect(),
+                pool: None,
+                is_deletions: true,
+                note: None,
+            },
         ]
     }
 
@@ -266,7 +273,7 @@ mod tests {
             nothing with the name "a/b/c/d" waits for an approval; WAITING
             nothing with the name "" waits for an approval; WAITING"#]]
         .assert_eq(&errors.join("\n"));
-        expect!["waiting for an approval: abcdef01 (MachineConfig 90-swap), abcdef01 (MachineConfig 99-psi), not asked yet (MachineConfig 50-pci), 77000000 (deletion of 6 objects)"]
+        expect!["waiting for an approval: swap-enable abcdef01 (MachineConfig 90-swap), psi-enable abcdef01 (MachineConfig 99-psi), pci not asked yet (MachineConfig 50-pci), --deletions 77000000 (deletion of 6 objects)"]
             .assert_eq(&listed(&waiting()));
         assert_eq!(listed(&[]), "nothing waits for an approval");
     }

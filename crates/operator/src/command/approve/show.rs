@@ -20,6 +20,9 @@ pub(super) fn changes(changes: &[&Change], waiting: &Waiting, style: Style) -> S
                 None => text.push_str(&format!("{}\n", object.word())),
             }
         }
+        if let Some(note) = &change.note {
+            text.push_str(&plan::wrapped(note, "    "));
+        }
     }
     let items: Vec<Item> =
         changes.iter().flat_map(|change| &change.objects).filter_map(|object| object.item.clone()).collect();

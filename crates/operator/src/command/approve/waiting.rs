@@ -20,6 +20,8 @@ pub(super) struct Change {
     pub(super) pool: Option<String>,
     /// Whether one edit deletes many objects.
     pub(super) is_deletions: bool,
+    /// Why a person has to decide, if the change itself does not show it.
+    pub(super) note: Option<String>,
 }
 
 pub(super) struct Object {
@@ -129,7 +131,11 @@ fn changes(core: &Core, names: &Names) -> Vec<Change> {
             Some(change) => change.objects.push(object),
             None => {
                 let is_deletions = matches!(reason, Reason::ManyDeletions { .. });
-                changes.push(Change { digest, objects: vec![object], pool, is_deletions });
+                let note = match reason {
+                    Reason::LeftBehind { .. } => Some("it has no origin annotation, so it may not be ours".to_owned()),
+                    _ => None,
+                };
+                changes.push(Change { digest, objects: vec![object], pool, is_deletions, note });
             }
         }
     }
@@ -154,6 +160,14 @@ impl Change {
         match self.objects.as_slice() {
             [object] => object.word(),
             objects => format!("deletion-of-{}-objects", objects.len()),
+        }
+    }
+
+    /// What a person types to name it, and what it is.
+    pub(super) fn with_name(&self) -> String {
+        match self.objects.as_slice() {
+            [object] => format!("{} {self}", object.asset),
+            _ => format!("--deletions {self}"),
         }
     }
 }
@@ -205,4 +219,56 @@ pub(super) fn next(after: &[StatusLine], change: &Change) -> Next {
         }
     }
     next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Next, Object, next};
+    use autopilot::{LineState, ObjectState, StatusLine};
+    use change::{LeftBehind, Reason, Restarts};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_happens_next_is_what_the_slowest_object_waits_for() {
+        let line = |asset: &str, state: ObjectState| StatusLine {
+            asset: asset.to_owned(),
+            key: None,
+            component: String::new(),
+            state: LineState::Object(state),
+        };
+        let object = |asset: &str| Object { asset: asset.to_owned(), names: BTreeSet::new(), key: None, item: None };
+        let of = |states: [ObjectState; 2]| {
+            let objects = vec![object("a"), object("b")];
+            let change = Change { digest: None, objects, pool: None, is_deletions: true, note: None };
+            let [first, second] = states;
+            next(&[line("a", first), line("b", second)], &change)
+        };
+        let restarts = || Box::new(Restarts::default());
+        let pool =
+            || ObjectState::Held(Reason::PoolNotReady { why: "pool a is updating".to_owned(), restarts: restarts() });
+        let window = |opens: Option<&str>| {
+            ObjectState::Held(Reason::WindowClosed { opens: opens.map(str::to_owned), restarts: restarts() })
+        };
+        let asked = ObjectState::Held(Reason::NeedsApproval {
+            digest: None,
+            restarts: restarts(),
+            planned: Box::new(change::Planned::Create),
+        });
+        let waits = |why: &str| Next::Waits(why.to_owned());
+        assert_eq!(of([ObjectState::ToDelete, ObjectState::ToCreate]), Next::AtOnce);
+        assert_eq!(
+            of([ObjectState::ToChange, pool()]),
+            waits("it waits until the pool is healthy: pool a is updating")
+        );
+        assert_eq!(of([window(Some("Sat 01:00 UTC")), ObjectState::ToChange]), waits("the window opens Sat 01:00 UTC"));
+        assert!(
+            matches!(of([window(None), pool()]), Next::Waits(why) if why.contains("maintenance-window cannot be read"))
+        );
+        let kept = ObjectState::Held(Reason::LeftBehind { why: LeftBehind::PruneOff });
+        assert!(matches!(of([ObjectState::ToDelete, kept]), Next::Waits(why) if why.contains("--prune=false")));
+        assert_eq!(of([pool(), asked]), Next::Moved);
+        assert_eq!(of([ObjectState::InSync, pool()]), Next::Moved, "it is done already");
+        let unlisted = Change { digest: None, objects: vec![object("c")], pool: None, is_deletions: false, note: None };
+        assert_eq!(next(&[line("a", ObjectState::ToCreate)], &unlisted), Next::Moved);
+    }
 }
