@@ -52,7 +52,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         lines.push_str(&match (arguments.dry_run, is_asked) {
             (true, _) => format!("would revoke {change}, approved {by}\n"),
             (false, true) => format!("revoked {change}, approved {by}; it waits for an approval again\n"),
-            (false, false) => format!("too late for {change}, approved {by}: the operator is making the change\n"),
+            (false, false) => format!(
+                "too late for {change}, approved {by}: the operator has used it, or another change waits by now\n"
+            ),
         });
     }
     for Spent { text, is_made, .. } in spent {
