@@ -11,6 +11,8 @@ pub const DISABLED_RESOURCES: &str = "platform.kubevirt.io/disabled-resources";
 pub const APPROVAL: &str = "platform.kubevirt.io/approval";
 /// On the HyperConverged: the approved digests.
 pub const APPROVED: &str = "platform.kubevirt.io/approved";
+/// On the HyperConverged: who approved which digest, and when. `virtpilot approve` writes it; nothing is decided by it.
+pub const APPROVED_BY: &str = "platform.kubevirt.io/approved-by";
 /// On the HyperConverged: when nodes may restart.
 pub const MAINTENANCE_WINDOW: &str = "platform.kubevirt.io/maintenance-window";
 /// On a managed object: a JSON patch on top of the desired state.

@@ -9,11 +9,12 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The annotations of the HyperConverged, beside those that a pack reads.
-const ON_HCO: [&str; 9] = [
+const ON_HCO: [&str; 10] = [
     annotation::AUTOPILOT,
     annotation::DISABLED_RESOURCES,
     annotation::APPROVAL,
     annotation::APPROVED,
+    annotation::APPROVED_BY,
     annotation::MAINTENANCE_WINDOW,
     annotation::PATCH,
     annotation::IGNORE_FIELDS,

@@ -410,8 +410,8 @@ fn actors(lost: &FieldSet, entries: &[Entry]) -> Vec<String> {
 pub(crate) fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
     let budget = Budget::full(now.wall);
     let annotations = BTreeMap::from([
-        (annotation::RECONCILE_PAUSED.to_owned(), "true".to_owned()),
-        (annotation::BUDGET.to_owned(), budget.to_string()),
+        (annotation::RECONCILE_PAUSED.to_owned(), Some("true".to_owned())),
+        (annotation::BUDGET.to_owned(), Some(budget.to_string())),
     ]);
     let effect = Effect::Annotate { annotations, resource_version: live.resource_version.clone() };
     Decision::write(effect, PendingWrite::Annotate { budget }, Some(ObjectNotice::Held(reason)))

@@ -18,7 +18,7 @@ mod gated;
 pub mod glob;
 mod guards;
 pub mod identity;
-mod nearest;
+pub mod nearest;
 mod notice;
 pub mod ownership;
 pub mod plan;

@@ -48,7 +48,7 @@ fn annotations(rules: &Rules) -> Vec<Value> {
     rules.writes.iter().map(rule).collect()
 }
 
-/// A patch of the HyperConverged; the policy restricts it to the annotation that `virtpilot approve` writes.
+/// A patch of the HyperConverged; the policy restricts it to the annotations that `virtpilot approve` writes.
 fn approvals() -> Value {
     json!({
         "apiGroups": [api::hco::GROUP],

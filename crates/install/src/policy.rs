@@ -23,7 +23,8 @@ const CHANGED: &str = "variables.before.filter(k, !(k in variables.after) || var
 
 /// The policy and its binding.
 pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
-    let (approved, approval) = (api::annotation::APPROVED, api::annotation::APPROVAL);
+    let (approved, approval, approved_by) =
+        (api::annotation::APPROVED, api::annotation::APPROVAL, api::annotation::APPROVED_BY);
     let may = |verb: &str| {
         format!(
             "authorizer.group(request.resource.group).resource(request.resource.resource)\
@@ -32,6 +33,7 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
     };
     let annotations = |object: &str| format!("{object} == null ? {{}} : {object}.metadata.?annotations.orValue({{}})");
     let same = |annotation: &str| format!("variables.before[?'{annotation}'] == variables.after[?'{annotation}']");
+    let lines = |side: &str| format!("variables.{side}[?'{approved_by}'].orValue('').split('\\n')");
     let ours = api::annotation::OURS.map(|key| format!("'{key}'")).join(", ");
     let is_users = format!("k.startsWith('{}') && !(k in [{ours}])", api::annotation::PREFIX);
     let variable = |(name, expression): (&str, String)| json!({"name": name, "expression": expression});
@@ -48,9 +50,9 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
     let validation = |(expression, message): (String, String)| json!({"expression": expression, "message": message, "reason": "Forbidden"});
     let validations = [
         (
-            format!("({} && {}) || variables.approve", same(approved), same(approval)),
+            format!("({} && {} && {}) || variables.approve", same(approved), same(approval), same(approved_by)),
             format!(
-                "the annotations {approved} and {approval} are for approvers; ask for the ClusterRole {NAME}-approver"
+                "the annotations {approved}, {approved_by} and {approval} are for approvers; ask for the ClusterRole {NAME}-approver"
             ),
         ),
         (
@@ -65,11 +67,22 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
         (
             format!(
                 "variables.update || variables.annotate || !variables.approve \
-                 || (variables.onlyAnnotations && variables.changed.all(k, k == '{approved}'))"
+                 || (variables.onlyAnnotations && variables.changed.all(k, k in ['{approved}', '{approved_by}']))"
             ),
             format!(
-                "the ClusterRole {NAME}-approver is for the annotation {approved} alone; use \"virtpilot approve\""
+                "the ClusterRole {NAME}-approver is for the annotations {approved} and {approved_by} alone; use \"virtpilot approve\""
             ),
+        ),
+        (
+            // An entry is a digest, a time, an object and the name of a user, which may have blanks.
+            format!(
+                "variables.update || {} || {}.all(line, line == '' || line in {} \
+                 || (line.split(' ', 4).size() == 4 && line.split(' ', 4)[3] == request.userInfo.username))",
+                same(approved_by),
+                lines("after"),
+                lines("before")
+            ),
+            format!("an entry in the annotation {approved_by} names its author; use \"virtpilot approve\""),
         ),
     ];
     let resource = |((group, resource), names): (&(String, String), _)| {

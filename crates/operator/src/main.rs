@@ -32,7 +32,7 @@ enum Command {
     Plan(command::plan::Arguments),
     /// Print the facts about a cluster, in the format of `render --facts`
     Facts(command::facts::Arguments),
-    /// Approve one change that restarts nodes
+    /// Approve changes that restart nodes or delete many objects, after showing them; or take approvals back
     Approve(command::approve::Arguments),
     /// Restore an object as it was before its adoption, and stop managing it
     Rollback(command::rollback::Arguments),
@@ -88,7 +88,7 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => command::status::run(&arguments),
         Command::Plan(arguments) => command::plan::run(&arguments),
         Command::Facts(arguments) => done(command::facts::run(&arguments)),
-        Command::Approve(arguments) => done(command::approve::run(&arguments)),
+        Command::Approve(arguments) => command::approve::run(&arguments),
         Command::Rollback(arguments) => done(command::rollback::run(&arguments)),
         Command::Handback(arguments) => command::handback::run(&arguments),
         Command::Features(arguments) => done(command::features::run(&arguments)),

@@ -241,7 +241,7 @@ fn a_fight_is_paused_when_the_budget_is_spent() {
     }
     let decision = Situation::settled().annotate("budget", &spent.to_string()).edited().decide();
     let Verdict::Write(Effect::Annotate { annotations, resource_version }, _) = decision.verdict else { panic!() };
-    assert_eq!(annotations["platform.kubevirt.io/reconcile-paused"], "true");
+    assert_eq!(annotations["platform.kubevirt.io/reconcile-paused"].as_deref(), Some("true"));
     assert_eq!(resource_version, "7");
     let Some(ObjectNotice::Held(Reason::Fighting { actors, .. })) = decision.notice else { panic!() };
     assert_eq!(actors, ["kubectl-edit"]);

@@ -1,7 +1,9 @@
 //! What restarts nodes waits for a maintenance window.
 
 use super::{HOUR, KERNEL, MINUTE, SECOND, settled_with_kernel, started};
+use crate::core::Config;
 use crate::testing::bed::HCO;
+use change::Digest;
 use expect_test::expect;
 use serde_json::json;
 
@@ -99,4 +101,26 @@ fn a_window_that_closes_does_not_stop_a_rollout() {
     bed.advance(HOUR);
     assert_eq!(bed.restarts_of("w0"), 1);
     bed.expect_silence();
+}
+
+#[test]
+fn digests_that_are_assumed_to_be_approved_count_instead_of_those_that_are_listed() {
+    let mut bed = started(&["kernel"]);
+    bed.advance(HOUR * 8);
+    let digest = bed.asked_digest(KERNEL).and_then(|digest| Digest::parse(&digest)).unwrap();
+    let seen = |bed: &crate::testing::bed::TestBed, approved: Option<&[Digest]>| {
+        let approved = approved.map(|approved| approved.iter().copied().collect());
+        let mut observer = bed.fork(Config { writes: false, approved, ..bed.config.clone() });
+        observer.run();
+        let line = observer.core.status().into_iter().find(|line| line.asset == "kernel").unwrap();
+        line.state.to_string().split(&[':', ';'][..]).next().unwrap().to_owned()
+    };
+    let asked = "approval required";
+    assert_eq!([seen(&bed, None), seen(&bed, Some(&[]))], [asked, asked]);
+    assert_eq!(seen(&bed, Some(&[digest])), "it does not exist");
+    bed.annotate(HCO, NIGHT);
+    bed.approve(KERNEL);
+    bed.settle();
+    assert_eq!(seen(&bed, None), "it restarts one node of pool worker");
+    assert_eq!(seen(&bed, Some(&[])), asked, "as if it were not approved");
 }

@@ -128,6 +128,7 @@ impl TestBed {
             writes: true,
             previews: Previews::Off,
             operator: None,
+            approved: None,
         };
         let core = Core::new(config.clone(), catalog.clone(), start_of(started));
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);

@@ -76,6 +76,7 @@ mod tests {
             api::annotation::DISABLED_RESOURCES,
             api::annotation::APPROVAL,
             api::annotation::APPROVED,
+            api::annotation::APPROVED_BY,
         ] {
             assert!(!annotations.contains_key(users), "{users} belongs to the user");
         }

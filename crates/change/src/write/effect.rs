@@ -27,10 +27,10 @@ pub enum Effect {
         /// The patch.
         patch: Value,
     },
-    /// Set these annotations and nothing else.
+    /// Set or remove these annotations and nothing else.
     Annotate {
-        /// The annotations.
-        annotations: BTreeMap<String, String>,
+        /// The annotations; one without a value is removed.
+        annotations: BTreeMap<String, Option<String>>,
         /// The version it was decided for.
         resource_version: String,
     },

@@ -9,8 +9,10 @@ use crate::pack::Pack;
 use anyhow::bail;
 use autopilot::{Config, Core, Previews};
 use catalog::Catalog;
-use change::PatchableKinds;
+use change::{Digest, PatchableKinds};
 use runtime::{Clock, Discard};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// The cluster, the asset pack, and the operator's flags that change its decisions.
 #[derive(clap::Args)]
@@ -28,9 +30,18 @@ pub(crate) struct Evaluation {
     /// Prune objects that are not wanted any more; set it as for the operator
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
+    /// Warnings that were printed: who evaluates twice reads them once.
+    #[arg(skip)]
+    warnings: RefCell<BTreeSet<String>>,
 }
 
 impl Evaluation {
+    fn warn(&self, warning: &str) {
+        if self.warnings.borrow_mut().insert(warning.to_owned()) {
+            eprintln!("warning: {warning}");
+        }
+    }
+
     /// The cluster.
     pub(crate) fn target(&self) -> &Target {
         &self.target
@@ -53,15 +64,21 @@ impl Evaluation {
 
     /// Evaluates a cluster once. A kind that cannot be listed is reported on standard error, and its objects are unknown.
     pub(crate) fn evaluate(&self, catalog: Catalog) -> anyhow::Result<Core> {
-        self.evaluate_with(catalog, Previews::Off)
+        self.evaluate_with(catalog, Previews::Off, None)
     }
 
     /// The same, and every apply that is to be made is tried by a dry run: what the server refuses is shown as failed.
     pub(crate) fn evaluate_with_previews(&self, catalog: Catalog) -> anyhow::Result<Core> {
-        self.evaluate_with(catalog, Previews::Check)
+        self.evaluate_with(catalog, Previews::Check, None)
     }
 
-    pub(crate) fn evaluate_with(&self, catalog: Catalog, previews: Previews) -> anyhow::Result<Core> {
+    /// The same, with these dry runs; if digests are given, they count as approved instead of those that the HyperConverged lists.
+    pub(crate) fn evaluate_with(
+        &self,
+        catalog: Catalog,
+        previews: Previews,
+        approved: Option<BTreeSet<Digest>>,
+    ) -> anyhow::Result<Core> {
         let target = &self.target;
         let config = Config {
             namespace: target.namespace.clone(),
@@ -72,12 +89,13 @@ impl Evaluation {
             writes: false,
             previews,
             operator: None,
+            approved,
         };
         on_runtime(async {
             let server = target.connect().await?;
             let ours = skew::Release::of(&catalog);
             if let Some(warning) = skew::with_leader(&server, &target.namespace, &ours).await {
-                eprintln!("warning: {warning}");
+                self.warn(&warning);
             }
             let mut core = Core::new(config, catalog, Clock::start().now());
             let unlisted = runtime::evaluate(&server, &mut core, &Discard).await?;
@@ -87,12 +105,12 @@ impl Evaluation {
             let reports: Vec<String> = reports.collect();
             if core.has_evaluated() && !core.has_read_records() {
                 let state = api::STATE;
-                eprintln!(
-                    "warning: could not read ConfigMap {state}; without it, the digests to approve are not known"
-                );
+                self.warn(&format!(
+                    "could not read ConfigMap {state}; without it, the digests to approve are not known"
+                ));
             }
             match core.has_evaluated() {
-                true => reports.iter().for_each(|report| eprintln!("warning: {report}")),
+                true => reports.iter().for_each(|report| self.warn(report)),
                 false if !reports.is_empty() => return Err(Several(reports).into()),
                 false if !core.serves_hyperconverged() => {
                     bail!("{NO_HYPERCONVERGED}")

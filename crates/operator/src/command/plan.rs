@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(super) use document::Document;
+pub(super) use text::{change, wrapped};
 
 #[derive(clap::Args)]
 #[command(
@@ -57,12 +58,20 @@ enum Format {
 
 /// How a plan is printed.
 #[derive(Clone, Copy, Default)]
-struct Style {
+pub(super) struct Style {
     /// It was made without a cluster.
     is_offline: bool,
     /// Everything is shown.
     full: bool,
     colour: bool,
+}
+
+impl Style {
+    /// For a plan of a cluster, in colour on a terminal.
+    pub(super) fn new(full: bool) -> Style {
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Style { is_offline: false, full, colour: std::io::stdout().is_terminal() && !is_plain }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -80,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             (Plan { items, in_sync: 0 }, None)
         }
         None => {
-            let core = evaluation.evaluate_with(catalog, Previews::Diff)?;
+            let core = evaluation.evaluate_with(catalog, Previews::Diff, None)?;
             (core.plan(), cluster_of(&core))
         }
     };
@@ -90,8 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             format!("could not write the plan to {}; name a file in a folder that can be written", path.display())
         })?;
     }
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let style = Style { is_offline, full: *full, colour: std::io::stdout().is_terminal() && !is_plain };
+    let style = Style { is_offline, ..Style::new(*full) };
     print(&match output {
         Format::Json => document.json()?,
         Format::Markdown => markdown::print(&document.plan, style),
@@ -122,7 +130,7 @@ fn is_record(item: &Item) -> bool {
 }
 
 /// What is to be said about the whole plan: where its differences are from, and what is not shown.
-fn remarks(plan: &Plan, style: Style) -> Vec<String> {
+pub(super) fn remarks(plan: &Plan, style: Style) -> Vec<String> {
     let mut remarks = Vec::new();
     match plan.items.iter().filter(|item| is_record(item)).count() {
         0 => {}

@@ -112,6 +112,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         writes: true,
         previews: Previews::Off,
         operator: None,
+        approved: None,
     };
     if !arguments.leader_elect {
         let permit = lease::without_election();

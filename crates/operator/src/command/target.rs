@@ -105,15 +105,28 @@ impl Reached {
         name: &str,
         change: impl Fn(Option<&str>) -> anyhow::Result<Option<String>>,
     ) -> anyhow::Result<bool> {
+        let change = |before: &Value| {
+            let after = change(before[name].as_str())?;
+            Ok(after.map(|after| BTreeMap::from([(name.to_owned(), Some(after))])).unwrap_or_default())
+        };
+        self.change_annotations(change).await
+    }
+
+    /// Sets the annotations of the HyperConverged that `change` returns for those that exist, and removes those without a value; returns
+    /// false if it returns none. If somebody else writes the object at the same time, `change` is asked again, so that nothing is lost.
+    pub(crate) async fn change_annotations(
+        &self,
+        change: impl Fn(&Value) -> anyhow::Result<BTreeMap<String, Option<String>>>,
+    ) -> anyhow::Result<bool> {
         let (mut hco, mut attempts) = (self.hco.clone(), 0);
         loop {
-            let before = hco["metadata"]["annotations"][name].as_str();
-            let Some(after) = change(before)? else { return Ok(false) };
-            let effect = Effect::Annotate {
-                annotations: BTreeMap::from([(name.to_owned(), after)]),
-                resource_version: hco["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned(),
-            };
+            let annotations = change(&hco["metadata"]["annotations"])?;
+            if annotations.is_empty() {
+                return Ok(false);
+            }
+            let resource_version = hco["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
             attempts += 1;
+            let effect = Effect::Annotate { annotations, resource_version };
             match self.write(api::FIELD_MANAGER, &self.served, &self.key, effect).await {
                 Ok(_) => return Ok(true),
                 Err(WriteError::Stale(_)) if attempts < ATTEMPTS => {

@@ -7,6 +7,7 @@ mod activation;
 mod adding_an_opinion;
 mod agreement;
 mod alerts;
+mod approve;
 mod broken_assets;
 mod catalogue;
 mod commands;

@@ -242,13 +242,9 @@ async fn two_changes_that_are_approved_together_are_one_rollout() {
         "{}",
         wrong.stderr
     );
-    let approved = virtpilot(Some(&admin), &arguments(&["approve", "--pool", "worker"]));
-    assert_eq!(
-        approved.stdout.lines().filter(|line| line.starts_with("approved sha256:")).count(),
-        2,
-        "{}",
-        approved.stderr
-    );
+    let approved = virtpilot(Some(&admin), &arguments(&["approve", "--yes", "--pool", "worker"]));
+    assert_eq!(approved.stdout.lines().filter(|line| line.starts_with("approved ")).count(), 2, "{}", approved.stderr);
+    assert!(approved.stdout.contains("\nThe 2 changes of pool worker are one rollout.\n"), "{}", approved.stdout);
     cluster.rolled_out(&["98-worker-first", "99-worker-second"]).await;
     cluster.expect_restarts(&nodes).await;
     let all = cluster.objects("MachineConfig").list(&Default::default()).await.unwrap().items;

@@ -128,7 +128,8 @@ async fn approve_deletions(running: &Running, count: usize) {
     };
     for held in eventually("the deletions wait for an approval", deletions).await {
         let kubeconfig = running.playground.kubeconfig();
-        let output = virtpilot(Some(&kubeconfig), &["approve", digest_in(&held).unwrap(), "--assets-dir", OWN]);
+        let output =
+            virtpilot(Some(&kubeconfig), &["approve", "--yes", digest_in(&held).unwrap(), "--assets-dir", OWN]);
         assert_eq!(output.code, Some(0), "{}", output.stderr);
     }
 }
@@ -223,7 +224,7 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
     })
     .await;
     let kubeconfig = running.playground.kubeconfig();
-    let output = virtpilot(Some(&kubeconfig), &["approve", "--pool", "gpu,worker", "--assets-dir", OWN]);
+    let output = virtpilot(Some(&kubeconfig), &["approve", "--yes", "--pool", "gpu,worker", "--assets-dir", OWN]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     running.annotate_hco("approval", Some("none")).await;
     running.annotate_hco("logging-storage-class", Some("fast")).await;

@@ -48,6 +48,13 @@ pub(super) fn print(plan: &Plan, style: Style) -> String {
     text
 }
 
+/// One change that a person is asked to approve, as if it went ahead.
+pub(in crate::command) fn change(item: &Item, style: Style) -> String {
+    let item = Item { state: ItemState::Ready, why: String::new(), ..item.clone() };
+    let shown = lines(&item, if style.full { Detail::Full } else { Detail::Usual });
+    shown.iter().map(|line| format!("{}\n", if style.colour { coloured(line) } else { line.clone() })).collect()
+}
+
 fn lines(item: &Item, detail: Detail) -> Vec<String> {
     if is_record(item) && detail != Detail::Full {
         return Vec::new();
@@ -151,7 +158,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The text in lines of at most the usual width, as far as its words allow.
-fn wrapped(text: &str, indent: &str) -> String {
+pub(in crate::command) fn wrapped(text: &str, indent: &str) -> String {
     let (mut lines, mut line) = (String::new(), indent.to_owned());
     for word in plain(text).split_whitespace() {
         if line.len() > indent.len() && line.chars().count() + 1 + word.chars().count() > WIDTH {
