@@ -5,10 +5,13 @@ use crate::evaluate::{AssetResult, Before, DesiredObject, Evaluation, evaluate, 
 use crate::exclusion::Exclusions;
 use crate::nearest::{nearest, question};
 use api::annotation;
-use catalog::{Catalog, Condition, Facts, YamlContent, YamlNode, yaml_nodes};
+use catalog::{Answer, Catalog, Condition, Facts, Query, YamlContent, YamlNode, yaml_nodes};
 use change::{Key, Kind, Overrides, PatchableKinds, Pause, Reason, Steering};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+
+/// More rounds of questions than a template needs.
+const ROUNDS: usize = 8;
 
 /// Something wrong in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,22 +89,27 @@ fn value<'a>((key, line, node): &(&str, usize, &'a YamlNode), findings: &mut Vec
 }
 
 fn about_hyperconverged(object: &Written<'_>, catalog: &Catalog, namespace: &str, findings: &mut Vec<Finding>) {
-    let mut all = Map::new();
-    for entry @ (key, line, _) in &object.annotations {
-        let Some(text) = value(entry, findings) else { continue };
-        all.insert((*key).to_owned(), json!(text));
+    let texts: Vec<(&str, usize, &str)> =
+        object.annotations.iter().filter_map(|entry| Some((entry.0, entry.1, value(entry, findings)?))).collect();
+    // What decides about everything is judged alone.
+    let general = [annotation::AUTOPILOT, annotation::DISABLED_RESOURCES];
+    let others = texts.iter().filter(|(key, ..)| !general.contains(key));
+    let others = others.map(|(key, _, text)| ((*key).to_owned(), json!(text))).collect();
+    let evaluation = evaluated(catalog, hyperconverged(&object.key, namespace, &others));
+    let targets = targets(catalog, &evaluation.outcomes);
+    for (key, line, text) in &texts {
         let mut report = |message: String| findings.push(Finding { line: Some(*line), message });
         // One annotation at a time, so that the line is known.
         let alone = hyperconverged(&object.key, namespace, &Map::from_iter([((*key).to_owned(), json!(text))]));
-        let evaluation = evaluated(catalog, alone.clone());
-        if let Some(unclear) = &evaluation.unclear {
+        if general.contains(key)
+            && let Some(unclear) = evaluated(catalog, alone.clone()).unclear
+        {
             report(unclear.to_string());
         }
         let exclusions = match *key {
             annotation::DISABLED_RESOURCES => Exclusions::read(Some(text)),
             _ => Exclusions::none(),
         };
-        let targets = targets(catalog, &evaluation.outcomes);
         about_platform(&alone, catalog, exclusions.rules(), &targets).into_iter().for_each(&mut report);
         if is_condition(key, catalog) && !is_boolean(text) {
             let nearest = question(&nearest(text, ["true", "false"]));
@@ -111,20 +119,16 @@ fn about_hyperconverged(object: &Written<'_>, catalog: &Catalog, namespace: &str
             ));
         }
         if annotation::USERS.contains(key) {
-            let written = BTreeMap::from([((*key).to_owned(), text.to_owned())]);
+            let written = BTreeMap::from([((*key).to_owned(), (*text).to_owned())]);
             about_steering(&object.key, &written, &PatchableKinds::none()).into_iter().for_each(&mut report);
         }
     }
     // Templates judge the values that only they read.
-    let evaluation = evaluated(catalog, hyperconverged(&object.key, namespace, &all));
     for outcome in &evaluation.outcomes {
         let AssetResult::Error(why) = &outcome.result else { continue };
-        let short = |key: &str| key.strip_prefix(annotation::PREFIX).unwrap_or(key).to_owned();
-        let is_named = |key: &str| {
-            why.split(|letter: char| !(letter.is_alphanumeric() || letter == '-')).any(|word| word == short(key))
-        };
-        let found = object.annotations.iter().find(|(key, ..)| is_named(key) && !is_condition(key, catalog));
-        if let Some((_, line, _)) = found {
+        let words = || why.split(|letter: char| !(letter.is_alphanumeric() || "-./".contains(letter)));
+        let is_read = |key: &str| !is_condition(key, catalog) && words().any(|word| word.trim_end_matches('.') == key);
+        if let Some((_, line, _)) = texts.iter().find(|(key, ..)| is_read(key)) {
             findings.push(Finding { line: Some(*line), message: format!("asset {}: {why}", outcome.asset) });
         }
     }
@@ -145,8 +149,25 @@ fn hyperconverged(key: &Key, namespace: &str, annotations: &Map<String, Value>) 
     })
 }
 
+/// Evaluates as if the cluster had nothing but the HyperConverged.
 fn evaluated(catalog: &Catalog, hco: Value) -> Evaluation {
-    evaluate(catalog, &Facts { hco, ..Facts::default() }, false, Before::default())
+    let mut facts = Facts { hco, ..Facts::default() };
+    let mut evaluation = evaluate(catalog, &facts, false, Before::default());
+    for _ in 0..ROUNDS {
+        let needed = evaluation.outcomes.iter().filter_map(|outcome| match &outcome.result {
+            AssetResult::Needs(queries) => Some(queries.clone()),
+            _ => None,
+        });
+        let needed: Vec<Query> = needed.flatten().collect();
+        if needed.is_empty() {
+            break;
+        }
+        facts.answers.extend(needed.into_iter().map(|query| (query, Answer::Absent)));
+        // Only assets that make queries are rendered again.
+        let before = Before { rules: None, outcomes: evaluation.outcomes };
+        evaluation = evaluate(catalog, &facts, false, before);
+    }
+    evaluation
 }
 
 fn about_managed(
@@ -309,12 +330,7 @@ mod tests {
             11: patch: operation 1: /metadata/name may not be patched in a ConfigMap; see `virtpilot explain patch ConfigMap`"#]],
         );
         let missing = object(PLAIN, &["patch: '[{\"op\": \"remove\", \"path\": \"/data/levle\"}]'"]);
-        check(
-            &missing,
-            &expect![
-                "7: patch refused, the last good state is kept: operation 1 cannot be applied: /data/levle does not exist"
-            ],
-        );
+        check(&missing, &expect!["7: patch: operation 1 cannot be applied: /data/levle does not exist"]);
         check(
             &object(&PLAIN.replace("ConfigMap", "Service"), &["mode: unmanaged"]),
             &expect!["7: no asset has the object Service virt/plain, so its annotations have no effect"],

@@ -4,7 +4,7 @@ use super::Core;
 use super::conditions::conditions;
 use super::managed::{Known, Managed, Policy};
 use crate::budget::Budget;
-use crate::decide::held_by_user;
+use crate::decide::{held_by_user, is_stamp};
 use crate::effective::EffectiveDesired;
 use crate::evaluate::gates::{GateKind, GateOutcome, GateRow, gates};
 use crate::ownership::{Origin, Ownership};
@@ -119,7 +119,7 @@ impl Core {
         self.add_restart_gates(object, policy, open, rows);
         let budget = object.live().and_then(|live| live.annotations.get(annotation::BUDGET)).map(String::as_str);
         let budget = Budget::read(budget, self.now.wall).at_most(object.budget, self.now.wall);
-        let left = if budget.spend(self.now.wall).is_some() { "is left" } else { "is used up" };
+        let left = if budget.spend(self.now.wall).is_some() { "some are left" } else { "none are left" };
         rows.push(GateRow::new(GateKind::Budget, "corrections", left, open));
         let answer = match object.refused.last() {
             Some(refused) => refused.message.clone(),
@@ -266,7 +266,9 @@ fn overrides(key: &Key, live: &Live) -> Vec<(String, String)> {
 fn owners(live: &Live) -> Vec<Owner> {
     let entries = live.managed_fields.entries();
     let owner = |entry: &change::Entry| {
-        let fields: Vec<String> = entry.fields.paths().collect();
+        // What we write beside the desired state says nothing about it.
+        let is_shown = |path: &String| entry.manager != api::FIELD_MANAGER || !is_stamp(path);
+        let fields: Vec<String> = entry.fields.paths().filter(is_shown).collect();
         let count = fields.len();
         let fields = fields.into_iter().take(SHOWN_FIELDS).collect();
         Owner { manager: entry.manager.clone(), applies: entry.applied, time: entry.time.clone(), fields, count }

@@ -6,6 +6,7 @@ use crate::cluster::need::Need;
 use crate::cluster::query::Answer;
 use crate::pack::asset::{Asset, Install};
 use crate::pack::condition::Condition;
+use api::annotation::PREFIX;
 
 /// One thing that decides whether an asset applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +76,8 @@ fn check(condition: &Condition, facts: &Facts) -> Check {
         Met::Broken(why) => (why, CheckOutcome::Invalid),
     };
     let subject = if is_user_condition(condition) { CheckSubject::Switch } else { CheckSubject::Fact };
-    Check { subject, what: condition.to_string(), actual, outcome }
+    let what = condition.to_string().replace("the HyperConverged has the annotation ", "").replace(PREFIX, "");
+    Check { subject, what, actual, outcome }
 }
 
 /// Why a condition is not met.
@@ -141,7 +143,7 @@ fn actual(condition: &Condition, facts: &Facts) -> String {
         Condition::Any { of } => {
             let decisive = of.iter().find(|leaf| matches!(met(leaf, facts), Met::Yes));
             match decisive {
-                Some(leaf) => format!("{leaf}"),
+                Some(leaf) => check(leaf, facts).what,
                 None => "none of them".into(),
             }
         }

@@ -5,7 +5,7 @@ use autopilot::{Explanation, GateOutcome, GateRow};
 use catalog::{Catalog, Install};
 
 /// The widest column of what a gate looks at, and of what it is: longer texts are cut, the last lines have them in full.
-const WIDEST: [usize; 2] = [46, 64];
+const WIDEST: [usize; 2] = [56, 64];
 /// A line of notes is wrapped after this.
 const WIDTH: usize = 100;
 
@@ -27,16 +27,26 @@ pub(super) fn text(explanation: &Explanation, catalog: &Catalog, next: &str, his
             lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
     };
-    section(
-        "Overrides in force:",
-        explanation.overrides.iter().map(|(key, value)| format!("{key}: {value}")).collect(),
-    );
+    let is_refused = |key: &str| {
+        let name = key.strip_prefix(api::annotation::PREFIX).unwrap_or(key);
+        explanation.gates.iter().any(|row| row.gate.name() == name && row.outcome == GateOutcome::Closed && row.decides)
+    };
+    let shown = |(key, value): &(String, String)| match is_override(key) && is_refused(key) {
+        true => format!("{key}: {value}  (refused, not in force)"),
+        false => format!("{key}: {value}"),
+    };
+    section("Overrides:", explanation.overrides.iter().map(shown).collect());
     section("Settings without effect:", explanation.advice.clone());
     let mut past: Vec<String> =
         history.entries.iter().map(|entry| format!("{}  {}  {}", entry.time, entry.who, entry.what)).collect();
     past.extend(history.problem.clone());
     section("History:", past);
     text
+}
+
+/// Whether an annotation changes what is applied.
+fn is_override(key: &str) -> bool {
+    [api::annotation::PATCH, api::annotation::IGNORE_FIELDS].contains(&key)
 }
 
 fn notes(explanation: &Explanation, catalog: &Catalog) -> String {
