@@ -61,16 +61,22 @@ impl Core {
         self.advice.iter().cloned().chain(on_objects).collect()
     }
 
-    /// Explains every line of `status` that a predicate selects.
+    /// Explains every line of `status` that a predicate selects. An asset without an object here is also found by the object that it would
+    /// have.
     pub fn explain(&self, is_asked: impl Fn(&StatusLine) -> bool) -> Vec<Explanation> {
         let evaluation = self.evaluation();
-        let lines = self.status().into_iter().filter(|line| is_asked(line));
+        let lines = self.status().into_iter().map(|line| {
+            let outcome = evaluation.outcomes.iter().find(|outcome| outcome.asset == line.asset);
+            let managed = line.key.clone();
+            let key = managed.clone().or_else(|| outcome?.key.clone());
+            (StatusLine { key, ..line }, managed, outcome)
+        });
         lines
-            .map(|line| {
-                let outcome = evaluation.outcomes.iter().find(|outcome| outcome.asset == line.asset);
+            .filter(|(line, ..)| is_asked(line))
+            .map(|(line, managed, outcome)| {
                 let mut rows =
                     outcome.map(|outcome| gates(&self.catalog, &self.facts, &evaluation, outcome)).unwrap_or_default();
-                let object = line.key.as_ref().and_then(|key| self.objects.get(key));
+                let object = managed.and_then(|key| self.objects.get(&key));
                 if let Some(object) = object {
                     self.add_object_gates(object, &mut rows);
                 }

@@ -134,7 +134,7 @@ fn clashes(configs: &[Value], pools: &[Value]) -> Vec<Row> {
             let labels = serde_json::from_value(pool["metadata"]["labels"].clone()).unwrap_or_default();
             if selector.matches(&labels) {
                 let found = format!("KubeletConfig {} selects pool {}", name(config), name(pool));
-                let remedy = "the autopilot writes none for this pool; virtpilot explain kubelet-perf-settings names the fields to add";
+                let remedy = "only one takes effect, so the autopilot writes none for this pool; \"virtpilot explain KubeletConfig/NAME\" names the fields to add";
                 rows.push(Row::new("clashes", Verdict::Warn, found, remedy));
             }
         }

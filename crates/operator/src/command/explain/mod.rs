@@ -115,7 +115,7 @@ fn is_subject(subject: &str, line: &StatusLine) -> bool {
 }
 
 fn unknown(subject: &str, core: &Core) -> String {
-    let lines = core.status();
+    let lines: Vec<StatusLine> = core.explain(|_| true).into_iter().map(|explanation| explanation.line).collect();
     let objects =
         lines.iter().filter_map(|line| line.key.as_ref()).map(|key| format!("{}/{}", key.kind.kind, key.name));
     let mut names: Vec<String> = lines.iter().map(|line| line.asset.clone()).collect();
