@@ -93,7 +93,7 @@ pub(crate) fn about_platform(
                 }));
             }
             _ if advice.len() >= MOST => {}
-            key if is_switch(key, catalog) && !is_boolean(value) => advice.push(format!(
+            key if !is_boolean(value) && is_switch(key, catalog) => advice.push(format!(
                 "the annotation {key} is {:?}, which is neither true nor false{}; write true or false",
                 shortened(value),
                 question(&nearest(&shortened(value), ["true", "false"]))

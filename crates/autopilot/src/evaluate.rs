@@ -221,7 +221,8 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'
         });
     }
     let is_off = rules.scope == Scope::Off;
-    let targets = targets(catalog, &outcomes);
+    let has_rules = !rules.exclusions.rules().is_empty();
+    let targets = if has_rules { targets(catalog, &outcomes) } else { Targets::default() };
     let advice = advice::about_platform(&facts.hco, catalog, rules.exclusions.rules(), &targets);
     Evaluation { rules, consent, maintenance, outcomes, unclear, is_off, advice }
 }

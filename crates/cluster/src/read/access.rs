@@ -52,27 +52,42 @@ pub struct Access {
     pub name: String,
 }
 
-/// Whether a user may do something.
-pub async fn is_allowed(server: &Server, user: &str, access: &Access) -> Result<bool, Failure> {
+/// The user as whom the requests are made.
+pub async fn user(server: &Server) -> Result<String, Failure> {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let answer = post(server, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await?;
+    Ok(answer["status"]["userInfo"]["username"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Whether a user may do something; without one, whoever asks.
+pub async fn is_allowed(server: &Server, user: Option<&str>, access: &Access) -> Result<bool, Failure> {
     let (resource, subresource) = access.resource.split_once('/').unwrap_or((&access.resource, ""));
-    let groups = match user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split(':').next()) {
-        Some(namespace) => {
-            json!(["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"])
-        }
-        None => json!(["system:authenticated"]),
-    };
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": user, "groups": groups, "resourceAttributes": {
-            "group": access.group, "resource": resource, "subresource": subresource, "verb": access.verb,
-            "namespace": access.namespace, "name": access.name,
-        }},
+    let attributes = json!({
+        "group": access.group, "resource": resource, "subresource": subresource, "verb": access.verb,
+        "namespace": access.namespace, "name": access.name,
     });
-    let url = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
-    let body = review.to_string().into_bytes();
+    let (kind, mut spec) = match user {
+        None => ("SelfSubjectAccessReview", json!({})),
+        Some(user) => ("SubjectAccessReview", json!({"user": user, "groups": groups(user)})),
+    };
+    spec["resourceAttributes"] = attributes;
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+    let url = format!("/apis/authorization.k8s.io/v1/{}s", kind.to_lowercase());
+    Ok(post(server, &url, &review).await?["status"]["allowed"] == json!(true))
+}
+
+/// The groups of a service account.
+fn groups(user: &str) -> Vec<String> {
+    let namespace = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split(':').next());
+    let of_accounts =
+        namespace.map(|namespace| ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]);
+    of_accounts.into_iter().flatten().chain(["system:authenticated".to_owned()]).collect()
+}
+
+async fn post(server: &Server, url: &str, review: &Value) -> Result<Value, Failure> {
+    let (url, body) = (url.to_owned(), review.to_string().into_bytes());
     let request = Request { method: Method::POST, url, accept: WHOLE, content_type: WHOLE, body };
-    let answer: Value = serde_json::from_str(&send(server, request).await?)?;
-    Ok(answer["status"]["allowed"] == json!(true))
+    Ok(serde_json::from_str(&send(server, request).await?)?)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn explain(arguments: &Subject) -> anyhow::Result<()> {
     let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
     let explanations = core.explain(|line| is_subject(subject, line));
     if explanations.is_empty() {
-        bail!("{}", unknown(subject, &core));
+        bail!("{}", unknown(subject, &core, &catalog));
     }
     let mut shown = Vec::new();
     for explanation in explanations {
@@ -114,7 +114,14 @@ fn is_subject(subject: &str, line: &StatusLine) -> bool {
     }
 }
 
-fn unknown(subject: &str, core: &Core) -> String {
+fn unknown(subject: &str, core: &Core, catalog: &Catalog) -> String {
+    let of_feature = |asset: &&catalog::Asset| catalog.features_of(asset).any(|feature| feature.name == subject);
+    let of_group = |asset: &&catalog::Asset| asset.group.as_deref() == Some(subject);
+    let assets = catalog.assets.iter().filter(|asset| of_feature(asset) || of_group(asset));
+    let assets: Vec<&str> = assets.map(|asset| asset.name.as_str()).collect();
+    if !assets.is_empty() {
+        return format!("{subject} is several assets; name one of {}", assets.join(", "));
+    }
     let lines: Vec<StatusLine> = core.explain(|_| true).into_iter().map(|explanation| explanation.line).collect();
     let objects =
         lines.iter().filter_map(|line| line.key.as_ref()).map(|key| format!("{}/{}", key.kind.kind, key.name));
