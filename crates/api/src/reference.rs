@@ -34,7 +34,7 @@ pub const ANNOTATIONS: [Annotation; 9] = [
     Annotation {
         key: annotation::DISABLED_RESOURCES,
         on: ON_HCO,
-        values: "a YAML list of kind, name and namespace with * ? [a-z], or Kind/Name, Kind/Name",
+        values: "a YAML list of kind, name and namespace with * ? [a-z], or Kind/Name, Kind/Name; kinds in any case",
         default: "none",
         meaning: "objects that the autopilot leaves alone",
     },

@@ -110,6 +110,10 @@ fn files_and_packs_are_linted_without_a_cluster() {
         "{}",
         output.stdout
     );
+    let setting = write("setting.yaml", &hco("psi-enabled: ture"));
+    let output = virtpilot(None, &["lint", &setting, "--output", "json"]);
+    let lines: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert!(lines[0]["line"] == 6 && output.stdout.contains("did you mean true?"), "a declared setting: {lines}");
     assert_eq!(virtpilot(None, &["lint", SMALL]).code, Some(0));
     write("pack/active/metadata.yaml", "assets:\n- {name: a, path: active/a.yaml, instal: always}\n");
     let pack = folder.path().join("pack").display().to_string();

@@ -1,8 +1,8 @@
 //! The gate that decides agrees with the result of the evaluation, whatever the cluster.
 
-use super::{GateOutcome, gates};
+use super::{GateKind, GateOutcome, gates};
 use crate::evaluate::{AssetResult, Before, evaluate};
-use crate::testing::pack::Pack;
+use crate::testing::pack::{ALWAYS, Pack};
 use catalog::{Answer, Facts, Hardware, Need, Query};
 use change::Kind;
 use proptest::prelude::{Strategy, any, prop, proptest};
@@ -58,4 +58,17 @@ proptest! {
             assert_eq!(decides.is_none(), matches!(outcome.result, AssetResult::Included(_)), "{rows:#?}");
         }
     }
+}
+
+#[test]
+fn a_kind_that_only_the_render_shows_and_the_cluster_does_not_serve_decides() {
+    let template = "apiVersion: v1\nkind: {{ \"Widget\" }}\nmetadata: {name: x}\n";
+    let catalog = Pack::default().asset("a", ALWAYS, template).catalog();
+    let mut facts = Facts { hco: json!({"metadata": {"name": "h", "namespace": "n"}}), ..Facts::default() };
+    facts.absent.insert(Need::of(&Kind::new("v1", "Widget")));
+    let evaluation = evaluate(&catalog, &facts, false, Before::default());
+    let rows = gates(&catalog, &facts, &evaluation, &evaluation.outcomes[0]);
+    let deciding: Vec<(GateKind, &str)> =
+        rows.iter().filter(|row| row.decides).map(|row| (row.gate, row.what.as_str())).collect();
+    assert_eq!(deciding, [(GateKind::Served, "Widget of v1")], "{rows:#?}");
 }
