@@ -1,15 +1,16 @@
 //! Settings that have no effect, probably because of a typing error: each is worth a warning, and holds nothing.
 
+use crate::exclusion::ExclusionRule;
 use crate::nearest::{nearest, question};
 use api::annotation;
-use catalog::Catalog;
+use catalog::{Catalog, Condition};
 use change::pointer::Pointer;
 use change::{Consent, Digest, Key, Maintenance};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The annotations of the HyperConverged, beside those that a pack reads.
-const ON_HCO: [&str; 10] = [
+pub const ON_HCO: [&str; 10] = [
     annotation::AUTOPILOT,
     annotation::DISABLED_RESOURCES,
     annotation::APPROVAL,
@@ -22,15 +23,55 @@ const ON_HCO: [&str; 10] = [
     annotation::RECONCILE_PAUSED,
 ];
 /// Written on the HyperConverged by the predecessor.
-const PREDECESSORS: [&str; 2] = ["platform.kubevirt.io/managed-by", "platform.kubevirt.io/version"];
+pub const PREDECESSORS: [&str; 2] = ["platform.kubevirt.io/managed-by", "platform.kubevirt.io/version"];
 
 /// More lines of advice help nobody, and annotations may be large.
 const MOST: usize = 5;
 /// A longer list of ignored fields is refused.
 const MOST_IGNORED: usize = 64;
 
-/// What is wrong with the annotations of the HyperConverged. `excluded` are the kinds that `disabled-resources` names.
-pub(crate) fn about_platform(hco: &Value, catalog: &Catalog, excluded: &[&str], kinds: &BTreeSet<&str>) -> Vec<String> {
+/// What assets and tombstones are about, for the search of rules that fit none of them.
+#[derive(Debug, Default)]
+pub struct Targets {
+    /// The objects that are known by name.
+    pub keys: Vec<Key>,
+    /// The kinds of objects whose names only a render tells.
+    pub nameless: BTreeSet<String>,
+}
+
+impl Targets {
+    /// All kinds.
+    fn kinds(&self) -> BTreeSet<&str> {
+        self.keys.iter().map(|key| key.kind.kind.as_str()).chain(self.nameless.iter().map(String::as_str)).collect()
+    }
+
+    /// Why a rule fits nothing; nothing if it fits, or may fit, an object.
+    pub fn unmatched(&self, rule: &ExclusionRule) -> Option<String> {
+        let is_kind = |kind: &str| kind.eq_ignore_ascii_case(&rule.kind);
+        let kinds = self.kinds();
+        if !kinds.iter().any(|kind| is_kind(kind)) {
+            let nearest = question(&nearest(&rule.kind, kinds));
+            return Some(format!(
+                "disabled-resources names the kind {:?}{nearest}, of which no asset has an object",
+                rule.kind
+            ));
+        }
+        if self.nameless.iter().any(|kind| is_kind(kind)) || self.keys.iter().any(|key| rule.fits(key)) {
+            return None;
+        }
+        let of_kind = self.keys.iter().filter(|key| is_kind(&key.kind.kind));
+        let nearest = question(&nearest(rule.name.as_str(), of_kind.map(|key| key.name.as_str())));
+        Some(format!("disabled-resources has the rule {rule}{nearest}, which matches no object of any asset"))
+    }
+}
+
+/// What is wrong with the annotations of the HyperConverged.
+pub(crate) fn about_platform(
+    hco: &Value,
+    catalog: &Catalog,
+    excluded: &[ExclusionRule],
+    targets: &Targets,
+) -> Vec<String> {
     let mut advice = Vec::new();
     let annotations = hco["metadata"]["annotations"].as_object().into_iter().flatten();
     for (key, value) in annotations.filter(|(key, _)| key.starts_with(annotation::PREFIX)) {
@@ -53,6 +94,11 @@ pub(crate) fn about_platform(hco: &Value, catalog: &Catalog, excluded: &[&str], 
                 }));
             }
             _ if advice.len() >= MOST => {}
+            key if !is_boolean(value) && is_switch(key, catalog) => advice.push(format!(
+                "the annotation {key} is {:?}, which is neither true nor false{}; write true or false",
+                shortened(value),
+                question(&nearest(&shortened(value), ["true", "false"]))
+            )),
             key if is_known(key, &ON_HCO) || catalog.annotations.contains(key) => {}
             key => {
                 let valid = ON_HCO.into_iter().chain(catalog.annotations.iter().map(String::as_str));
@@ -60,19 +106,30 @@ pub(crate) fn about_platform(hco: &Value, catalog: &Catalog, excluded: &[&str], 
             }
         }
     }
-    for kind in excluded.iter().filter(|kind| !kinds.contains(*kind)).take(MOST) {
-        let nearest = question(&nearest(kind, kinds.iter().copied()));
-        advice.push(format!("disabled-resources names the kind {kind:?}{nearest}, of which no asset has an object"));
-    }
+    let unmatched: BTreeSet<String> = excluded.iter().filter_map(|rule| targets.unmatched(rule)).take(MOST).collect();
+    advice.extend(unmatched);
     advice
 }
 
+/// Whether an annotation is a switch that only templates read; the condition of an asset reports its own.
+fn is_switch(key: &str, catalog: &Catalog) -> bool {
+    let conditions = catalog.assets.iter().flat_map(|asset| &asset.conditions).flat_map(Condition::leaves);
+    let mut keys = conditions.filter_map(|condition| match condition {
+        Condition::Annotation { key, value: Some(value) } if value == "true" => Some(key.as_str()),
+        _ => None,
+    });
+    let is_named_so = catalog.annotations.contains(key) && short(key).starts_with("enable-");
+    let is_declared = || catalog.settings.iter().any(|setting| setting.key == key && setting.is_boolean());
+    (is_named_so || is_declared()) && keys.all(|checked| checked != key)
+}
+
+/// Whether a switch can be read; an empty one is off.
+pub fn is_boolean(value: &str) -> bool {
+    ["", "true", "false"].iter().any(|word| value.trim().eq_ignore_ascii_case(word))
+}
+
 /// What is wrong with the annotations of a managed object.
-pub(crate) fn about_object(
-    key: &Key,
-    annotations: &BTreeMap<String, String>,
-    wanted: impl FnOnce() -> Value,
-) -> Vec<String> {
+pub fn about_object(key: &Key, annotations: &BTreeMap<String, String>, wanted: impl FnOnce() -> Value) -> Vec<String> {
     let mut advice = Vec::new();
     let is_platform = key.kind.kind == api::hco::KIND;
     let strange = annotations.keys().filter(|name| !is_platform && !is_known(name, &annotation::USERS));
@@ -119,22 +176,24 @@ fn short(key: &str) -> &str {
     key.trim_start_matches(annotation::PREFIX)
 }
 
-fn is_known(key: &str, valid: &[&str]) -> bool {
+/// Whether an annotation is one of these, one of ours or one of the predecessor's.
+pub fn is_known(key: &str, valid: &[&str]) -> bool {
     valid.contains(&key) || annotation::OURS.contains(&key) || PREDECESSORS.contains(&key)
 }
 
-fn unknown<'a>(key: &str, valid: impl IntoIterator<Item = &'a str>) -> String {
+/// What to say about an annotation that nobody reads.
+pub fn unknown<'a>(key: &str, valid: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = nearest(short(key), valid.into_iter().map(short));
     format!("the annotation {key} is not known{} and has no effect", question(&nearest))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, about_object, about_platform};
+    use super::{MOST, Targets, about_object, about_platform};
     use crate::testing::pack::Pack;
     use change::{Key, Kind};
     use serde_json::{Value, json};
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     #[test]
     fn large_annotations_give_little_advice() {
@@ -155,7 +214,7 @@ mod tests {
         let many = (0..1_000).map(|number| (format!("platform.kubevirt.io/x{number}"), String::new())).collect();
         assert_eq!(advice(&many).len(), MOST);
         let on_hco = json!({"metadata": {"annotations": many}});
-        let about = |hco: &Value| about_platform(hco, &Pack::default().catalog(), &[], &BTreeSet::new());
+        let about = |hco: &Value| about_platform(hco, &Pack::default().catalog(), &[], &Targets::default());
         assert_eq!(about(&on_hco).len(), MOST);
         assert!(about(&json!({"metadata": {"annotations": {"example.com/x": ""}}})).is_empty(), "not ours");
     }

@@ -3,6 +3,7 @@
 mod conditions;
 mod discovery;
 mod estimates;
+pub mod explain;
 mod intake;
 mod kinds;
 mod managed;
@@ -120,6 +121,8 @@ pub struct Core {
     objects: Objects,
     /// What every asset came to when it was rendered last.
     outcomes: Vec<Outcome>,
+    /// What is wrong with the annotations of the HyperConverged.
+    advice: Vec<String>,
     orphans: Orphans,
     deletions: Deletions,
     records: Records,
@@ -150,6 +153,7 @@ impl Core {
             reads: Reads::default(),
             objects: Objects::default(),
             outcomes: Vec::new(),
+            advice: Vec::new(),
             orphans: Orphans::default(),
             deletions: Deletions::default(),
             records: Records::new(&config.namespace),

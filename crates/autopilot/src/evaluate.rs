@@ -1,6 +1,8 @@
 //! From the HyperConverged and the facts about the cluster to the objects we want, asset by asset.
 
-use crate::advice;
+pub mod gates;
+
+use crate::advice::{self, Targets};
 use crate::exclusion::Exclusions;
 use crate::nearest::question;
 use crate::removal::Cause;
@@ -219,13 +221,30 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'
         });
     }
     let is_off = rules.scope == Scope::Off;
-    let excluded = rules.exclusions.kinds();
-    let kind_of = |outcome: &'_ Outcome| outcome.key.as_ref().map(|key| key.kind.kind.clone());
-    let named =
-        outcomes.iter().filter_map(|outcome| kind_of(outcome).or_else(|| Some(outcome.kind.as_ref()?.kind.clone())));
-    let kinds: BTreeSet<String> = named.collect();
-    let advice = advice::about_platform(&facts.hco, catalog, &excluded, &kinds.iter().map(String::as_str).collect());
+    let has_rules = !rules.exclusions.rules().is_empty();
+    let targets = if has_rules { targets(catalog, &outcomes) } else { Targets::default() };
+    let advice = advice::about_platform(&facts.hco, catalog, rules.exclusions.rules(), &targets);
     Evaluation { rules, consent, maintenance, outcomes, unclear, is_off, advice }
+}
+
+/// The objects that a rule of `disabled-resources` may fit.
+pub fn targets(catalog: &Catalog, outcomes: &[Outcome]) -> Targets {
+    let mut targets = Targets::default();
+    for outcome in outcomes {
+        match (&outcome.key, &outcome.kind) {
+            (Some(key), _) => targets.keys.push(key.clone()),
+            (None, Some(kind)) => {
+                targets.nameless.insert(kind.kind.clone());
+            }
+            (None, None) => {}
+        }
+    }
+    targets.keys.extend(catalog.tombstones.iter().map(|tombstone| Key {
+        kind: Kind::new(&tombstone.api_version, &tombstone.kind),
+        namespace: tombstone.namespace.clone().unwrap_or_default(),
+        name: tombstone.name.clone(),
+    }));
+    targets
 }
 
 /// The object of an asset: as rendered, or as its file names it without a render.

@@ -41,7 +41,7 @@ fn rule(key: &Key) -> String {
 /// The older form knows no namespace.
 fn is_exact(rule: &ExclusionRule, key: &Key) -> bool {
     let namespace = rule.namespace.as_ref().is_none_or(|namespace| namespace.as_str() == key.namespace);
-    rule.kind == key.kind.kind && rule.name.as_str() == key.name && namespace
+    rule.kind.eq_ignore_ascii_case(&key.kind.kind) && rule.name.as_str() == key.name && namespace
 }
 
 /// The blanks before the first item.

@@ -5,6 +5,7 @@ use crate::guards::{ExclusionGuard, ExclusionGuards};
 use change::Key;
 use serde_json::Value;
 use serde_saphyr::Spanned;
+use std::fmt;
 
 /// More rules are refused.
 const MOST_RULES: usize = 200;
@@ -23,7 +24,7 @@ pub enum Exclusions {
 /// One rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExclusionRule {
-    /// The kind, exactly.
+    /// The kind, in any case.
     pub kind: String,
     /// The name's pattern.
     pub name: Glob,
@@ -62,22 +63,38 @@ impl Exclusions {
         }
     }
 
-    /// The kinds that it names.
-    pub fn kinds(&self) -> Vec<&str> {
+    /// The rules; none if they cannot be read.
+    pub fn rules(&self) -> &[ExclusionRule] {
         match self {
-            Exclusions::Broken(_) => Vec::new(),
-            Exclusions::Rules(rules) => rules.iter().map(|rule| rule.kind.as_str()).collect(),
+            Exclusions::Broken(_) => &[],
+            Exclusions::Rules(rules) => rules,
         }
+    }
+
+    /// The first rule that leaves an object alone.
+    pub fn rule_for(&self, key: &Key) -> Option<&ExclusionRule> {
+        self.rules().iter().find(|rule| rule.fits(key))
     }
 
     /// Whether an object is left alone.
     pub fn excludes(&self, key: &Key) -> bool {
-        match self {
-            Exclusions::Broken(_) => false,
-            Exclusions::Rules(rules) => rules.iter().any(|rule| {
-                let namespace = rule.namespace.as_ref().is_none_or(|pattern| pattern.fits(&key.namespace));
-                rule.kind == key.kind.kind && namespace && rule.name.fits(&key.name)
-            }),
+        self.rule_for(key).is_some()
+    }
+}
+
+impl ExclusionRule {
+    /// Whether it leaves an object alone. Kinds are written in any case.
+    pub fn fits(&self, key: &Key) -> bool {
+        let namespace = self.namespace.as_ref().is_none_or(|pattern| pattern.fits(&key.namespace));
+        self.kind.eq_ignore_ascii_case(&key.kind.kind) && namespace && self.name.fits(&key.name)
+    }
+}
+
+impl fmt::Display for ExclusionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{}/{}/{}", self.kind, namespace.as_str(), self.name.as_str()),
+            None => write!(f, "{}/{}", self.kind, self.name.as_str()),
         }
     }
 }
@@ -192,9 +209,11 @@ mod tests {
     fn rules_go_by_kind_name_and_namespace() {
         let rules = Exclusions::read(Some("- {kind: Service, name: virt-*, namespace: openshift-*}"));
         assert!(rules.excludes(&key("Service", "openshift-cnv", "virt-a")));
+        assert!(!rules.excludes(&key("Service", "other", "virt-a")));
+        let in_any_case = Exclusions::read(Some("- {kind: service, name: virt-*}\n- {kind: MACHINECONFIG, name: x}"));
         assert!(
-            !rules.excludes(&key("Service", "other", "virt-a"))
-                && !rules.excludes(&key("service", "openshift-cnv", "virt-a"))
+            in_any_case.excludes(&key("Service", "n", "virt-a"))
+                && in_any_case.excludes(&key("MachineConfig", "", "x"))
         );
         for text in [
             "MachineConfig/90-worker-swap-online, Service/x",

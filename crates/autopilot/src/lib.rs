@@ -1,6 +1,6 @@
 //! The autopilot's decisions as one pure state machine: events in, commands out.
 
-mod advice;
+pub mod advice;
 pub mod budget;
 pub mod core;
 #[cfg(test)]
@@ -18,6 +18,7 @@ mod gated;
 pub mod glob;
 mod guards;
 pub mod identity;
+pub mod lint;
 pub mod nearest;
 mod notice;
 pub mod ownership;
@@ -35,10 +36,12 @@ mod testing;
 pub mod unwanted;
 
 pub use budget::Budget;
+pub use core::explain::{Explanation, Owner};
 pub use core::{Config, Core, Previews};
 pub use decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
 pub use decision::{Decision, PendingWrite, Verdict};
 pub use documents::DocumentEdits;
+pub use evaluate::gates::{GateKind, GateOutcome, GateRow, gates};
 pub use evaluate::{AssetResult, Before, Evaluation, Exclusion, Outcome, evaluate};
 pub use exclude::exclude;
 pub use exclusion::Exclusions;

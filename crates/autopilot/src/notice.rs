@@ -321,7 +321,7 @@ fn changed(changes: &Changes) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Drift, ObjectNotice, Rollout, RolloutState};
+    use super::{Changes, Drift, ObjectNotice, Rollout, RolloutState, Severity};
 
     #[test]
     fn a_write_that_corrects_a_change_or_a_deletion_names_the_drift() {
@@ -330,6 +330,35 @@ mod tests {
         assert_eq!(corrected.drift(), Some(Drift::Changed { actors, fields }));
         assert_eq!(ObjectNotice::Recreated { dropped: Vec::new() }.drift(), Some(Drift::Deleted));
         assert_eq!(ObjectNotice::Applied.drift(), None);
+    }
+
+    #[test]
+    fn every_notice_is_an_event_of_the_reference() {
+        let (none, changes) = (Vec::new, Changes::default);
+        let notices = [
+            ObjectNotice::Applied,
+            ObjectNotice::Adopted { changes: changes() },
+            ObjectNotice::TakenOver { changes: changes() },
+            ObjectNotice::Pruned { dropped: none() },
+            ObjectNotice::TombstoneDeleted,
+            ObjectNotice::HandedBack,
+            ObjectNotice::Recreated { dropped: none() },
+            ObjectNotice::Corrected { actors: Vec::new(), fields: Vec::new() },
+            ObjectNotice::Drifted(Drift::Deleted),
+            ObjectNotice::Advice(String::new()),
+        ];
+        let rollouts = [RolloutState::Done, RolloutState::Updating, RolloutState::Paused, RolloutState::Degraded];
+        let rollouts = rollouts.map(|state| Rollout { pool: String::new(), state, updated: 0, machines: 1 });
+        let before = |rollout: &Rollout| match rollout.state {
+            RolloutState::Done => RolloutState::Updating,
+            _ => RolloutState::Done,
+        };
+        let events = notices.iter().map(|notice| (notice.severity(), notice.name()));
+        for (severity, name) in events.chain(rollouts.iter().filter_map(|rollout| rollout.event(Some(before(rollout)))))
+        {
+            let row = api::reference::EVENTS.iter().find(|row| row.name == name);
+            assert_eq!(row.map(|row| row.warning), Some(severity == Severity::Warning), "{name}");
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Core {
             assets: status.iter().map(|line| self.report_line(line)).collect(),
             rollouts: self.unfinished_rollouts().map(|rollout| rollout.to_string()).collect(),
             waiting: waiting.collect(),
-            warnings: self.warnings(),
+            warnings: self.advice(),
         }
     }
 

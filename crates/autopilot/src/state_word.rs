@@ -169,6 +169,12 @@ mod tests {
     }
 
     #[test]
+    fn every_state_is_in_the_reference_in_the_same_order() {
+        let words = StateWord::ALL.map(|word| word.to_string());
+        assert_eq!(words, api::reference::STATES.map(|state| state.word.to_owned()));
+    }
+
+    #[test]
     fn a_held_object_says_what_it_waits_for() {
         let word = |reason: Reason| StateWord::of(&LineState::Object(ObjectState::Held(reason)));
         let why = String::new;

@@ -10,6 +10,7 @@ mod documents;
 mod drift;
 mod empty_values;
 mod every_condition;
+mod explain;
 mod fights;
 mod handback;
 mod kinds;

@@ -1,5 +1,7 @@
 //! Whether an asset applies to a cluster.
 
+mod describe;
+
 use crate::cluster::facts::Facts;
 use crate::cluster::need::Need;
 use crate::cluster::query::{Answer, Query};
@@ -7,6 +9,8 @@ use crate::pack::asset::{Asset, Install};
 use crate::pack::condition::Condition;
 use serde_json::Value;
 use std::fmt;
+
+pub use describe::{Check, CheckOutcome, CheckSubject, checks};
 
 /// Whether an asset applies.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,64 +62,74 @@ impl fmt::Display for Unmet {
     }
 }
 
-/// The outcome of one condition.
-enum Met {
-    Yes,
-    No(Unmet),
-    Needs(Query),
-    Held(Query),
-    Broken(String),
-}
-
 /// Decides whether an asset applies to the cluster that the facts describe.
 ///
 /// One unmet condition decides, even while others are still unknown. Kinds that the cluster does not serve are checked last, so that only
 /// assets that otherwise apply report a missing kind.
 pub fn applies(asset: &Asset, facts: &Facts) -> Applicability {
+    decided(asset, facts).0
+}
+
+/// The same, with the place of what decides among the [`checks`].
+pub fn decided(asset: &Asset, facts: &Facts) -> (Applicability, Option<usize>) {
     match conditions_met(asset, facts) {
-        Applicability::Applies => {
-            // Hosted control planes never serve these; the template says what to do instead.
-            let is_elsewhere =
-                |need: &Need| facts.topology.is_hcp && need.labels().group == "machineconfiguration.openshift.io";
-            let is_missing = |need: &Need| facts.absent.contains(need) && !is_elsewhere(need);
-            Need::all_of(asset).find(is_missing).map_or(Applicability::Applies, Applicability::Missing)
+        (Applicability::Applies, _) => {
+            let missing = Need::all_of(asset).enumerate().find(|(_, need)| is_missing(need, facts));
+            match missing {
+                Some((place, need)) => (Applicability::Missing(need), Some(conditions(asset) + place)),
+                None => (Applicability::Applies, None),
+            }
         }
         other => other,
     }
 }
 
-fn conditions_met(asset: &Asset, facts: &Facts) -> Applicability {
+/// The number of checks before those of what the cluster serves.
+fn conditions(asset: &Asset) -> usize {
+    asset.conditions.len().max(1)
+}
+
+fn is_missing(need: &Need, facts: &Facts) -> bool {
+    // Hosted control planes never serve these; the template says what to do instead.
+    let is_elsewhere = facts.topology.is_hcp && need.labels().group == "machineconfiguration.openshift.io";
+    facts.absent.contains(need) && !is_elsewhere
+}
+
+fn conditions_met(asset: &Asset, facts: &Facts) -> (Applicability, Option<usize>) {
     if asset.conditions.is_empty() {
         return match asset.install {
-            Install::Always => Applicability::Applies,
-            Install::OptIn => Applicability::Not(Unmet::NeverAskedFor),
+            Install::Always => (Applicability::Applies, None),
+            Install::OptIn => (Applicability::Not(Unmet::NeverAskedFor), Some(0)),
         };
     }
     let mut needs = Vec::new();
     let mut held = None;
     let (mut unmet, mut unasked) = (None, None);
-    for condition in &asset.conditions {
+    for (place, condition) in asset.conditions.iter().enumerate() {
         match met(condition, facts) {
             Met::Yes => {}
-            Met::No(reason) if is_user_condition(condition) => unasked = unasked.or(Some(reason)),
-            Met::No(reason) => unmet = unmet.or(Some(reason)),
-            Met::Needs(query) => needs.push(query),
-            Met::Held(query) => held = held.or(Some(query)),
-            Met::Broken(reason) => return Applicability::Broken(reason),
+            Met::No if is_user_condition(condition) => unasked = unasked.or(Some(place)),
+            Met::No => unmet = unmet.or(Some(place)),
+            Met::Needs(query) => needs.push((query, place)),
+            Met::Held(query) => held = held.or(Some((query, place))),
+            Met::Broken(reason) => return (Applicability::Broken(reason), Some(place)),
         }
     }
-    if let Some(reason) = unasked {
-        return Applicability::NotAskedFor(reason);
+    let why = |place: usize| describe::unmet(&asset.conditions[place], facts);
+    if let Some(place) = unasked {
+        return (Applicability::NotAskedFor(why(place)), Some(place));
     }
-    if let Some(reason) = unmet {
-        return Applicability::Not(reason);
+    if let Some(place) = unmet {
+        return (Applicability::Not(why(place)), Some(place));
     }
-    if let Some(query) = held {
-        return Applicability::Held(query);
+    if let Some((query, place)) = held {
+        return (Applicability::Held(query), Some(place));
     }
-    needs.sort();
-    needs.dedup();
-    if needs.is_empty() { Applicability::Applies } else { Applicability::Needs(needs) }
+    let Some(place) = needs.first().map(|(_, place)| *place) else { return (Applicability::Applies, None) };
+    let mut queries: Vec<Query> = needs.into_iter().map(|(query, _)| query).collect();
+    queries.sort();
+    queries.dedup();
+    (Applicability::Needs(queries), Some(place))
 }
 
 /// Whether only a user can change the outcome of a condition; feature gates also change with the version of their operator.
@@ -128,11 +142,24 @@ fn short(value: &str) -> String {
     value.chars().take(64).collect()
 }
 
+fn annotation<'a>(facts: &'a Facts, key: &str) -> Option<&'a str> {
+    facts.hco.pointer("/metadata/annotations").and_then(|map| map.get(key)).and_then(Value::as_str)
+}
+
+/// The outcome of one condition.
+enum Met {
+    Yes,
+    No,
+    Needs(Query),
+    Held(Query),
+    Broken(String),
+}
+
 fn met(condition: &Condition, facts: &Facts) -> Met {
-    match condition {
+    let holds = match condition {
         Condition::Annotation { key, value } => {
-            let found = facts.hco.pointer("/metadata/annotations").and_then(|map| map.get(key)).and_then(Value::as_str);
-            let holds = match (value.as_deref(), found.map(str::trim)) {
+            let found = annotation(facts, key);
+            match (value.as_deref(), found.map(str::trim)) {
                 // Whatever is neither true nor false holds the object: a typo is no opt-out.
                 (Some("true"), Some(text)) => match text.to_ascii_lowercase().as_str() {
                     "true" => true,
@@ -141,72 +168,46 @@ fn met(condition: &Condition, facts: &Facts) -> Met {
                 },
                 (Some(value), _) => found == Some(value),
                 (None, _) => found.is_some(),
-            };
-            yes_or(holds, || {
-                let expected = value.as_ref().map_or("set".to_owned(), |value| format!("`{value}`"));
-                let actual = found.map_or("not set".to_owned(), |found| format!("`{found}`"));
-                (format!("annotation `{key}` of the HyperConverged object"), expected, actual)
-            })
+            }
         }
-        Condition::FeatureGate { value } => {
-            let state = hco_gate(&facts.hco, value);
-            yes_or(state == Gate::On, || {
-                let actual = if state == Gate::Off { "disabled" } else { "not set" };
-                (format!("feature gate `{value}` of the HyperConverged object"), "enabled".into(), actual.into())
-            })
-        }
+        Condition::FeatureGate { value } => hco_gate(&facts.hco, value) == Gate::On,
         Condition::HardwareDetection { detector } => match facts.hardware.detected(detector) {
-            None => Met::Broken(format!("there is no hardware detector `{detector}`")),
-            Some(holds) => yes_or(holds, || {
-                (format!("hardware detector `{detector}`"), "true on some node".into(), "false on every node".into())
-            }),
+            None => return Met::Broken(format!("there is no hardware detector `{detector}`")),
+            Some(holds) => holds,
         },
-        Condition::Image { key } => {
-            let holds = facts.images.get(key).is_some_and(|image| !image.is_empty());
-            yes_or(holds, || (format!("image `{key}`"), "known to the operator".into(), "not".into()))
-        }
+        Condition::Image { key } => facts.images.get(key).is_some_and(|image| !image.is_empty()),
         Condition::HcoFieldUnconfigured { path } => {
             let mut found = Some(&facts.hco);
             for step in path.split('.').filter(|step| !step.is_empty()) {
                 found = found.and_then(|value| value.get(step));
             }
-            let holds = match found {
+            match found {
                 None | Some(Value::Null) => true,
                 Some(Value::Object(map)) => map.is_empty(),
                 Some(_) => false,
-            };
-            yes_or(holds, || (format!("field `{path}` of the HyperConverged object"), "unset".into(), "set".into()))
+            }
         }
         Condition::Topology { field, value } => match facts.topology.boolean(field) {
-            None => Met::Broken(format!("the topology has no boolean `{field}`")),
-            Some(found) => {
-                yes_or(found == *value, || (format!("`{field}` of the topology"), value.to_string(), found.to_string()))
-            }
+            None => return Met::Broken(format!("the topology has no boolean `{field}`")),
+            Some(found) => found == *value,
         },
-        Condition::KubevirtFeatureGate { value } => kubevirt_gate(value, facts),
-        Condition::Any { of } => any_met(of, facts),
-    }
+        Condition::KubevirtFeatureGate { value } => return kubevirt_gate(value, facts),
+        Condition::Any { of } => return any_met(of, facts),
+    };
+    if holds { Met::Yes } else { Met::No }
 }
 
 /// One condition that is met decides; else one that is unclear does.
 fn any_met(conditions: &[Condition], facts: &Facts) -> Met {
-    let (mut unmet, mut unclear) = (Vec::new(), None);
+    let mut unclear = None;
     for condition in conditions {
         match met(condition, facts) {
             Met::Yes => return Met::Yes,
-            Met::No(why) => unmet.push(why),
+            Met::No => {}
             other => unclear = unclear.or(Some(other)),
         }
     }
-    unclear.unwrap_or(Met::No(Unmet::NoneOf(unmet)))
-}
-
-fn yes_or(holds: bool, otherwise: impl FnOnce() -> (String, String, String)) -> Met {
-    if holds {
-        return Met::Yes;
-    }
-    let (what, expected, actual) = otherwise();
-    Met::No(Unmet::Condition { what, expected, actual })
+    unclear.unwrap_or(Met::No)
 }
 
 #[derive(PartialEq)]
@@ -235,20 +236,24 @@ fn hco_gate(hco: &Value, name: &str) -> Gate {
     }
 }
 
+/// The query for the objects that have KubeVirt's feature gates.
+fn kubevirt() -> Query {
+    Query::List { api_version: "kubevirt.io/v1".into(), kind: "KubeVirt".into() }
+}
+
 fn kubevirt_gate(name: &str, facts: &Facts) -> Met {
-    let query = Query::List { api_version: "kubevirt.io/v1".into(), kind: "KubeVirt".into() };
-    let what = || format!("feature gate `{name}` of the KubeVirt object");
+    let query = kubevirt();
     match facts.answers.get(&query) {
         None => Met::Needs(query),
         Some(Answer::Unknown) => Met::Held(query),
-        Some(Answer::Absent) => yes_or(false, || (what(), "set".into(), "not set: there is no such object".into())),
+        Some(Answer::Absent) => Met::No,
         Some(Answer::Found(list)) => {
             let gates = "/spec/configuration/developerConfiguration/featureGates";
             let holds = list.as_array().into_iter().flatten().any(|object| {
                 let gates = object.pointer(gates).and_then(Value::as_array);
                 gates.into_iter().flatten().any(|gate| gate.as_str() == Some(name))
             });
-            yes_or(holds, || (what(), "set".into(), "not set".into()))
+            if holds { Met::Yes } else { Met::No }
         }
     }
 }

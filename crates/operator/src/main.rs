@@ -40,8 +40,12 @@ enum Command {
     Handback(command::handback::Arguments),
     /// List the features of the asset pack, or explain one
     Features(command::features::Arguments),
-    /// Explain what users may change with annotations
+    /// Explain why an asset or an object is in its state, and what users may set
     Explain(command::explain::Arguments),
+    /// Check the cluster, the rights of the operator and the running operator
+    Check(command::check::Arguments),
+    /// Find wrong annotations in YAML files, and faults of asset packs, without a cluster
+    Lint(command::lint::Arguments),
     /// Print the objects that install the operator
     Manifests(command::manifests::Arguments),
     /// Print the role that the operator needs for an asset pack
@@ -93,6 +97,8 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Handback(arguments) => command::handback::run(&arguments),
         Command::Features(arguments) => done(command::features::run(&arguments)),
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
+        Command::Check(arguments) => command::check::run(&arguments),
+        Command::Lint(arguments) => command::lint::run(&arguments),
         Command::Manifests(arguments) => done(command::manifests::run(arguments)),
         Command::Rbac(arguments) => done(command::rbac::run(&arguments)),
         Command::Up(arguments) => done(command::up::run(&arguments)),

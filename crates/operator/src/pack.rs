@@ -2,7 +2,7 @@
 
 use crate::failure::Several;
 use anyhow::{Context, anyhow, bail};
-use catalog::{Catalog, Files};
+use catalog::{Catalog, Fault, Files};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,13 @@ impl Pack {
 /// The embedded pack.
 pub(crate) fn embedded() -> anyhow::Result<Catalog> {
     load(None, "this binary")
+}
+
+/// The faults of the pack in a folder.
+pub(crate) fn faults(folder: &Path) -> anyhow::Result<Vec<Fault>> {
+    let mut files = BTreeMap::new();
+    read(folder, folder, "", &mut files)?;
+    Ok(Catalog::load(Files::new(files)).err().unwrap_or_default())
 }
 
 /// Loads the pack in a folder, or the embedded one.

@@ -6,6 +6,7 @@ mod golden;
 mod layer_table;
 mod packages;
 mod pure_clippy;
+mod reference;
 pub(crate) mod role;
 
 use crate::layers;
@@ -33,6 +34,7 @@ pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];
     files.extend(role::files(workspace)?);
     files.extend(features::files(workspace)?);
+    files.extend(reference::files(workspace)?);
     files.extend(packages::files(workspace)?);
     files.extend(golden::files(workspace)?);
     let pure = workspace.own().filter(|package| layers::find(&package.name).is_some_and(layers::Layer::is_pure));

@@ -118,15 +118,6 @@ impl Core {
         overrides_of(&key.kind, live).into_iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 
-    /// What is wrong with the annotations of the HyperConverged and of the objects.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let of_objects = self
-            .objects
-            .iter()
-            .flat_map(|(key, object)| object.advised.iter().map(move |advice| format!("{key}: {advice}")));
-        self.reports.all_complaints().cloned().chain(of_objects).collect()
-    }
-
     /// What nothing can be decided without.
     pub(crate) fn waits_for(&self) -> Vec<String> {
         let absent = self.platform.is_absent.then(|| format!("{}, which does not exist", self.platform.key));

@@ -59,8 +59,9 @@ impl Core {
             self.notify(Notice::SwitchedOff);
         }
         let mut rendered = Rendered::default();
-        rendered.complaints.extend(evaluation.unclear.iter().map(ToString::to_string));
-        rendered.complaints.extend(evaluation.advice.iter().cloned());
+        let unclear = evaluation.unclear.iter().map(ToString::to_string);
+        self.advice = unclear.chain(evaluation.advice.iter().cloned()).collect();
+        rendered.complaints.extend(self.advice.iter().cloned());
         let kinds = &self.discovery.kinds;
         let unwanted = evaluation.unwanted(&self.catalog.tombstones, |kind| Some(kinds.find(kind)?.namespaced));
         let is_off = evaluation.is_off;

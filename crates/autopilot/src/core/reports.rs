@@ -23,11 +23,6 @@ impl Reports {
         new
     }
 
-    /// What is wrong now.
-    pub(crate) fn all_complaints(&self) -> impl Iterator<Item = &String> {
-        self.complaints.iter()
-    }
-
     /// What was last reported as missing for being ready.
     pub(crate) fn last_readiness(&self) -> &[String] {
         self.readiness.as_deref().unwrap_or_default()

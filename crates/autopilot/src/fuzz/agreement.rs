@@ -1,12 +1,15 @@
 //! `status`, `plan` and the running operator agree: what an observer shows of a cluster is what a core that starts there does next.
 
+use crate::core::explain::gate_of;
+use crate::evaluate::gates::GateRow;
 use crate::fuzz::people;
 use crate::fuzz::random::Random;
 use crate::fuzz::simulation::failure;
 use crate::fuzz::states::states;
 use crate::notice::{Notice, ObjectNotice};
 use crate::plan::{Item, ItemState, Operation};
-use crate::status::ObjectState;
+use crate::state_word::StateWord;
+use crate::status::{LineState, ObjectState};
 use crate::testing::bed::{HCO, TestBed};
 use change::{Effect, Key, Reason};
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
@@ -59,7 +62,27 @@ fn first_acts(bed: &TestBed) -> (BTreeMap<Key, Next>, Vec<(Key, Reason)>) {
     (next, held.collect())
 }
 
+/// What decides about each object is the reason why it is held, and nothing decides about one that is not.
+fn check_explanations(bed: &TestBed) {
+    for explanation in bed.explain() {
+        let rows = &explanation.gates;
+        let deciding: Vec<&GateRow> = rows.iter().filter(|row| row.decides).collect();
+        match &explanation.line.state {
+            LineState::Object(ObjectState::Held(reason)) => {
+                assert!(matches!(deciding[..], [row] if row.gate == gate_of(reason)), "{explanation:#?}");
+            }
+            LineState::Object(ObjectState::InSync | ObjectState::ToCreate | ObjectState::ToChange) => {
+                assert!(deciding.is_empty(), "{explanation:#?}");
+            }
+            LineState::Object(_) => {}
+            _ => assert_eq!(deciding.len(), 1, "{explanation:#?}"),
+        }
+        assert_eq!(explanation.word, StateWord::of(&explanation.line.state));
+    }
+}
+
 fn compare(bed: &TestBed) {
+    check_explanations(bed);
     let (acts, held) = first_acts(bed);
     let states = states(bed.observe());
     for key in acts.keys().chain(held.iter().map(|(key, _)| key)).chain(states.keys()) {

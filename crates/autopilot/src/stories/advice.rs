@@ -44,3 +44,30 @@ fn words_that_are_not_known_on_an_object_are_reported_once() {
     let lines = bed.settle();
     assert!(!lines.contains("InvalidAnnotation"), "{lines}");
 }
+
+#[test]
+fn a_rule_that_matches_no_object_is_reported_with_the_nearest_name_and_kinds_are_read_in_any_case() {
+    let mut bed = started(&["plain", "service"]);
+    bed.annotate(HCO, "disabled-resources=configmap/plian, SERVICE/service");
+    expect![[r#"
+        notice Invalid: disabled-resources has the rule configmap/plian (did you mean plain?), which matches no object of any asset
+        notice Excluded Service virt/service: excluded by disabled-resources
+    "#]].assert_eq(&bed.settle());
+    bed.expect_silence();
+    assert!(bed.core.advice()[0].contains("configmap/plian"));
+}
+
+#[test]
+fn a_switch_that_is_neither_true_nor_false_holds_and_is_reported() {
+    let mut bed = started(&["plain", "opted"]);
+    bed.annotate(HCO, "enable-opted=True");
+    let lines = bed.settle();
+    assert!(lines.contains("create ConfigMap virt/opted") && !lines.contains("Invalid"), "{lines}");
+    bed.annotate(HCO, "enable-opted=yes");
+    expect![[r#"
+        notice Invalid: asset opted: annotation `platform.kubevirt.io/enable-opted` is `yes`; write true or false
+    "#]]
+    .assert_eq(&bed.settle());
+    bed.expect_silence();
+    assert!(bed.stored("ConfigMap virt/opted").is_some());
+}

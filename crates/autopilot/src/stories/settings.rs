@@ -99,6 +99,7 @@ fn broken_exclusions_hold_what_exists_because_it_may_be_excluded() {
     bed.expect_silence();
     bed.annotate(HCO, "disabled-resources=- {kind: ConfigMap, name: other}");
     expect![[r#"
+        notice Invalid: disabled-resources has the rule ConfigMap/other, which matches no object of any asset
         apply ConfigMap virt/plain
         notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
     "#]]

@@ -1,5 +1,6 @@
 //! Runs the core against the model: carries out its commands, delivers answers and watch events, and moves the clock.
 
+use crate::core::explain::Explanation;
 use crate::core::{Config, Core, Previews};
 use crate::notice::Notice;
 use crate::plan::Plan;
@@ -260,6 +261,14 @@ impl TestBed {
         observer.refusals = self.refusals.clone();
         observer.run();
         observer.core.status()
+    }
+
+    /// The explanations of a new core that writes nothing and sees this cluster once.
+    pub(crate) fn explain(&self) -> Vec<Explanation> {
+        let mut observer = self.fork(Config { writes: false, previews: Previews::Check, ..self.config.clone() });
+        observer.refusals = self.refusals.clone();
+        observer.run();
+        observer.core.explain(|_| true)
     }
 
     /// The plan of a new core that writes nothing and sees this cluster once.

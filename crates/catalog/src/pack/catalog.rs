@@ -7,6 +7,7 @@ use crate::pack::files::Files;
 use crate::pack::load;
 use crate::pack::notes::Notes;
 use crate::pack::requirement;
+use crate::pack::setting::Setting;
 use crate::pack::tombstone::Tombstone;
 use change::Key;
 use sha2::{Digest, Sha256};
@@ -24,6 +25,8 @@ pub struct Catalog {
     pub framework: Framework,
     /// Assets that deliberately belong to no feature.
     pub excluded_assets: Vec<String>,
+    /// Annotations that choose a value.
+    pub settings: Vec<Setting>,
     /// Objects of former releases that must be deleted.
     pub tombstones: Vec<Tombstone>,
     /// The annotations that its files name, such as those that templates read.

@@ -12,17 +12,20 @@ use crate::pack::feature::{Feature, Framework, Maturity};
 use crate::pack::files::Files;
 use crate::pack::notes::Notes;
 use crate::pack::requirement::requirement;
+use crate::pack::setting::Setting;
 use crate::pack::source::source;
 use crate::pack::strict::{Entries, StrictReader, nearest};
 use crate::pack::tombstone;
 use crate::template::{Parsed, functions, names};
 use crate::yaml::node::{self, Content, YamlNode};
+use api::annotation::PREFIX;
 use change::Impact;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The paths of the catalogue file; that of newer packs comes first.
 const CATALOGUES: [&str; 2] = ["active/metadata.yaml", "metadata.yaml"];
-const ROOT_KEYS: [&str; 4] = ["assets", "features", "framework", "excluded_assets"];
+const ROOT_KEYS: [&str; 5] = ["assets", "features", "framework", "excluded_assets", "settings"];
+const SETTING_KEYS: [&str; 5] = ["name", "value", "default", "feature", "docs"];
 const ASSET_KEYS: [&str; 19] = [
     "name",
     "group",
@@ -83,6 +86,7 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         features: Vec::new(),
         framework: Framework::default(),
         excluded_assets: Vec::new(),
+        settings: Vec::new(),
         tombstones,
         annotations: annotations::read(&files),
         files,
@@ -210,6 +214,25 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
     }
     known_names(strict, &entries, "excluded_assets", "asset", &names);
     catalog.excluded_assets = strict.texts(&entries, "excluded_assets");
+    let features: Vec<String> = catalog.features.iter().map(|feature| feature.name.clone()).collect();
+    for node in strict.items(&entries, "settings") {
+        catalog.settings.extend(read_setting(node, &features, strict));
+    }
+}
+
+fn read_setting(node: &YamlNode, features: &[String], strict: &mut StrictReader<'_>) -> Option<Setting> {
+    let entries = strict.entries(node, "setting", &SETTING_KEYS)?;
+    let feature = strict.required(&entries, "feature")?;
+    if !features.contains(&feature) {
+        strict.fault(node.line, format!("there is no feature `{feature}`"));
+    }
+    Some(Setting {
+        key: format!("{PREFIX}{}", strict.required(&entries, "name")?),
+        values: strict.required(&entries, "value")?,
+        default: strict.optional(&entries, "default").unwrap_or_else(|| "not set".to_owned()),
+        feature,
+        docs: strict.required(&entries, "docs")?,
+    })
 }
 
 fn known_names(strict: &mut StrictReader<'_>, entries: &Entries<'_>, key: &str, what: &str, known: &[&str]) {

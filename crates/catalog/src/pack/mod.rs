@@ -11,6 +11,7 @@ pub mod files;
 pub(crate) mod load;
 pub mod notes;
 mod requirement;
+pub mod setting;
 mod source;
 mod strict;
 pub mod summary;

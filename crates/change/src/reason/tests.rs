@@ -176,3 +176,12 @@ fn nodes_that_join_do_not_ask_for_an_approval_again() {
     assert!(one.0.is_same(&more.0) && one.1.is_same(&more.1) && one.0.is_same(&other.0) && !one.1.is_same(&other.1));
     assert!(!needed(1, &["a"]).is_same(&needed(2, &["a"])) && !needed(1, &[]).is_same(&Reason::Paused));
 }
+
+#[test]
+fn every_reason_is_an_event_of_the_reference() {
+    for reason in all() {
+        let row = api::reference::EVENTS.iter().find(|row| row.name == reason.name());
+        let is_warning = row.map(|row| row.warning);
+        assert_eq!(is_warning, Some(reason.severity() == super::Severity::Warning), "{}", reason.name());
+    }
+}

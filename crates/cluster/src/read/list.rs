@@ -2,7 +2,7 @@
 
 use crate::read::live::Object;
 use crate::read::pages::Pages;
-use crate::request::{Failure, METADATA_LIST};
+use crate::request::{Failure, METADATA_LIST, WHOLE};
 use crate::server::Server;
 use change::{Key, Live};
 use protocol::Served;
@@ -33,6 +33,11 @@ pub async fn lives(
     list(server, served, namespace, selector, read).await
 }
 
+/// All objects as a whole; an empty namespace is all of them.
+pub async fn whole(server: &Server, served: &Served, namespace: &str) -> Result<Vec<Value>, Failure> {
+    pages(Pages::new(server, &served.url(namespace, ""), "", WHOLE), |text| Ok(serde_json::from_str(text)?)).await
+}
+
 async fn list<T>(
     server: &Server,
     served: &Served,
@@ -40,7 +45,10 @@ async fn list<T>(
     selector: &str,
     read: impl Fn(&str) -> Result<T, Failure>,
 ) -> Result<Vec<T>, Failure> {
-    let mut pages = Pages::new(server, &served.url(namespace, ""), selector, METADATA_LIST);
+    pages(Pages::new(server, &served.url(namespace, ""), selector, METADATA_LIST), read).await
+}
+
+async fn pages<T>(mut pages: Pages<'_>, read: impl Fn(&str) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
     let mut all = Vec::new();
     while let Some(page) = pages.fetch().await? {
         for item in pages.items(&page)? {

@@ -1,5 +1,6 @@
 //! Reads: nothing here needs a permit.
 
+pub mod access;
 pub mod discovery;
 pub mod list;
 pub mod live;

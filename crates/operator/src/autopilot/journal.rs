@@ -138,3 +138,32 @@ impl Journal<Notice> for EventJournal {
         Some(Publication { regarding, uid, event })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::EventJournal;
+    use crate::metrics::Metrics;
+    use autopilot::{Exclusion, Notice};
+    use catalog::Need;
+    use change::reason::Severity;
+    use change::{Key, Kind};
+    use std::sync::Arc;
+
+    #[test]
+    fn every_event_about_the_platform_is_in_the_reference() {
+        let journal = EventJournal::new(Arc::new(Metrics::new()), "server");
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: String::new(), name: "x".into() };
+        let need = || Need::Crd { name: "things.example.io".into() };
+        let notices = [
+            Notice::NotApplicable(key, Exclusion::RendersNothing),
+            Notice::SwitchedOff,
+            Notice::Invalid(String::new()),
+            Notice::Missing(need(), Vec::new()),
+            Notice::Served(need(), Vec::new()),
+        ];
+        for entry in notices.map(|notice| journal.entry(notice).unwrap()) {
+            let row = api::reference::EVENTS.iter().find(|row| row.name == entry.name);
+            assert_eq!(row.map(|row| row.warning), Some(entry.severity == Severity::Warning), "{}", entry.name);
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub(crate) mod approve;
+pub(crate) mod check;
 pub(crate) mod completions;
 mod evaluation;
 pub(crate) mod explain;
@@ -8,6 +9,7 @@ pub(crate) mod facts;
 pub(crate) mod features;
 pub(crate) mod handback;
 mod input;
+pub(crate) mod lint;
 mod logging;
 pub(crate) mod man;
 pub(crate) mod manifests;

@@ -115,16 +115,3 @@ fn shown(report: &Report, made_by: &str, arguments: &Arguments) -> anyhow::Resul
         Format::Text => text::text(report, made_by, &lines, Format::Text, terminal_width()),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::StateWord;
-
-    #[test]
-    fn every_state_is_documented() {
-        let page = include_str!("../../../../docs/autopilot.md");
-        for word in StateWord::ALL {
-            assert!(page.contains(&format!("`{word}`")), "{word}");
-        }
-    }
-}

@@ -30,7 +30,7 @@ async fn asked(running: &Running, asset: &str, arguments: &[&str]) -> String {
     eventually("the operator asks", async || {
         let status = virtpilot(Some(&kubeconfig), &[&["status", "-o", "json"], arguments].concat());
         let lines: serde_json::Value = serde_json::from_str(&status.stdout).ok()?;
-        let line = lines.as_array()?.iter().find(|line| line["asset"] == asset)?;
+        let line = lines["assets"].as_array()?.iter().find(|line| line["asset"] == asset)?;
         digest_in(line["why"].as_str()?).map(str::to_owned)
     })
     .await
@@ -313,7 +313,7 @@ async fn approvals_at_the_same_time_are_both_kept_and_old_used_ones_go_with_thei
     let status = virtpilot(Some(&admin), &[&["status", "-o", "json"], &pack[..]].concat());
     let lines: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
     let assets: Vec<String> =
-        lines.as_array().unwrap().iter().map(|line| line["asset"].as_str().unwrap().to_owned()).collect();
+        lines["assets"].as_array().unwrap().iter().map(|line| line["asset"].as_str().unwrap().to_owned()).collect();
     let mut digests = Vec::new();
     for asset in &assets {
         digests.push(asked(&running, asset, &pack).await);

@@ -358,7 +358,7 @@ fn no_two_assets_write_the_same_field_of_the_kubelet() {
 #[test]
 fn every_annotation_that_a_template_reads_is_a_switch_or_documented() {
     let catalog = catalogue();
-    let page = include_str!("../../../../docs/reference/settings.md");
+    let page = include_str!("../../../../docs/reference/annotations.md");
     let switches = switches(&catalog);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets");
     let mut found = BTreeSet::new();

@@ -1,6 +1,6 @@
-//! `explain`: prints which fields users may patch, from the table that patches are checked against.
+//! `explain patch`: prints which fields users may patch, from the table that patches are checked against.
 
-use super::{Format, print};
+use crate::command::{Format, print};
 use anyhow::Context;
 use change::PatchableKinds;
 use change::allow::{Explanation, PathRule, explain, sensitive_kinds};
@@ -11,20 +11,8 @@ const WIDEST_PATH: usize = 60;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    #[command(subcommand)]
-    about: About,
-}
-
-#[derive(clap::Subcommand)]
-enum About {
-    /// The fields that the annotation `patch` may change in objects of a kind
-    Patch(Patch),
-}
-
-#[derive(clap::Args)]
-struct Patch {
     /// The kind, such as DaemonSet, or an object, such as ConfigMap/trusted-ca
-    #[arg(value_parser = super::value::kind_or_object)]
+    #[arg(value_parser = crate::command::value::kind_or_object)]
     kind: String,
     /// Kinds whose closed fields users may patch, comma-separated; set it as for the operator
     #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
@@ -35,7 +23,6 @@ struct Patch {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let About::Patch(arguments) = &arguments.about;
     let explained = explain(&arguments.kind, &arguments.patchable_kinds);
     print(&match arguments.output {
         Format::Text => text(&explained),

@@ -1,0 +1,175 @@
+//! `explain`: why an asset or an object is in its state, what users may set, and what events and states mean.
+
+#[cfg(test)]
+mod agreement;
+mod history;
+mod next;
+mod patch;
+mod reference;
+mod text;
+
+use super::evaluation::Evaluation;
+use super::{Format, print};
+use anyhow::bail;
+use autopilot::nearest::{nearest, question};
+use autopilot::{Core, StatusLine};
+use catalog::Catalog;
+use serde_json::{Value, json};
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    about: Option<About>,
+    #[command(flatten)]
+    subject: Subject,
+}
+
+#[derive(clap::Args)]
+struct Subject {
+    /// An asset, or an object as KIND/NAME or KIND/NAMESPACE/NAME
+    #[arg(value_name = "ASSET|KIND/[NAMESPACE/]NAME")]
+    subject: Option<String>,
+    #[command(flatten)]
+    evaluation: Evaluation,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(clap::Subcommand)]
+enum About {
+    /// The fields that the annotation `patch` may change in objects of a kind
+    Patch(patch::Arguments),
+    /// Every annotation that users may set: where, its values, its default
+    Annotations(reference::OfPack),
+    /// Every event: its type, what it means and what to do
+    Events(reference::Output),
+    /// Every state that `status` shows: what it means and what to do next
+    States(reference::Output),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    match &arguments.about {
+        Some(About::Patch(arguments)) => patch::run(arguments),
+        Some(About::Annotations(arguments)) => reference::annotations(arguments),
+        Some(About::Events(output)) => reference::events(output),
+        Some(About::States(output)) => reference::states(output),
+        None => explain(&arguments.subject),
+    }
+}
+
+fn explain(arguments: &Subject) -> anyhow::Result<()> {
+    let Some(subject) = arguments.subject.as_deref() else {
+        bail!("name an asset or an object such as MachineConfig/NAME, or one of patch, annotations, events, states");
+    };
+    let catalog = arguments.evaluation.catalog()?;
+    let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
+    let explanations = core.explain(|line| is_subject(subject, line));
+    if explanations.is_empty() {
+        bail!("{}", unknown(subject, &core, &catalog));
+    }
+    let mut shown = Vec::new();
+    for explanation in explanations {
+        let history = history::of(arguments.evaluation.target(), &explanation);
+        let next = next::step(&explanation, &catalog, &core);
+        shown.push(match arguments.output {
+            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history)),
+            Format::Json => Shown::Json(document(&explanation, &catalog, &next, &history)),
+        });
+    }
+    print(&joined(shown))
+}
+
+/// One explanation in its format.
+enum Shown {
+    Text(String),
+    Json(Value),
+}
+
+fn joined(shown: Vec<Shown>) -> String {
+    let (mut texts, mut documents) = (Vec::new(), Vec::new());
+    for one in shown {
+        match one {
+            Shown::Text(text) => texts.push(text),
+            Shown::Json(document) => documents.push(document),
+        }
+    }
+    if documents.is_empty() { texts.join("\n") } else { format!("{:#}\n", Value::Array(documents)) }
+}
+
+/// Whether a line of `status` is about an asset, or about an object as KIND/NAME or KIND/NAMESPACE/NAME.
+fn is_subject(subject: &str, line: &StatusLine) -> bool {
+    if line.asset == subject || line.asset.split('/').next() == Some(subject) {
+        return true;
+    }
+    let Some(key) = &line.key else { return false };
+    let parts: Vec<&str> = subject.split('/').collect();
+    match parts[..] {
+        [kind, name] => kind.eq_ignore_ascii_case(&key.kind.kind) && name == key.name,
+        [kind, namespace, name] => {
+            kind.eq_ignore_ascii_case(&key.kind.kind) && namespace == key.namespace && name == key.name
+        }
+        _ => false,
+    }
+}
+
+fn unknown(subject: &str, core: &Core, catalog: &Catalog) -> String {
+    let of_feature = |asset: &&catalog::Asset| catalog.features_of(asset).any(|feature| feature.name == subject);
+    let of_group = |asset: &&catalog::Asset| asset.group.as_deref() == Some(subject);
+    let assets = catalog.assets.iter().filter(|asset| of_feature(asset) || of_group(asset));
+    let assets: Vec<&str> = assets.map(|asset| asset.name.as_str()).collect();
+    if !assets.is_empty() {
+        return format!("{subject} is several assets; name one of {}", assets.join(", "));
+    }
+    let lines: Vec<StatusLine> = core.explain(|_| true).into_iter().map(|explanation| explanation.line).collect();
+    let objects =
+        lines.iter().filter_map(|line| line.key.as_ref()).map(|key| format!("{}/{}", key.kind.kind, key.name));
+    let mut names: Vec<String> = lines.iter().map(|line| line.asset.clone()).collect();
+    if subject.contains('/') {
+        names = objects.collect();
+    }
+    let nearest = question(&nearest(subject, names.iter().map(String::as_str)));
+    format!("there is no asset and no managed object {subject:?}{nearest}; \"virtpilot status --all\" lists them")
+}
+
+fn document(explanation: &autopilot::Explanation, catalog: &Catalog, next: &str, history: &history::History) -> Value {
+    let line = &explanation.line;
+    let notes = catalog.asset(&line.asset).map(|asset| catalog.notes(asset)).unwrap_or_default();
+    json!({
+        "asset": line.asset,
+        "object": line.key.as_ref().map(ToString::to_string),
+        "state": explanation.word.to_string(),
+        "why": line.state.to_string(),
+        "next": next,
+        "notes": {
+            "docs": notes.docs, "why": notes.why, "sources": notes.sources, "verify": notes.verify, "optOut": notes.opt_out,
+        },
+        "gates": explanation.gates,
+        "overrides": explanation.overrides.iter().map(|(key, value)| json!({"annotation": key, "value": value})).collect::<Vec<_>>(),
+        "owners": explanation.owners,
+        "advice": explanation.advice,
+        "history": history.entries,
+        "historyProblem": history.problem,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_subject;
+    use autopilot::{LineState, ObjectState, StatusLine};
+    use change::{Key, Kind};
+
+    #[test]
+    fn assets_and_objects_are_found_by_name_and_kinds_in_any_case() {
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
+        let state = LineState::Object(ObjectState::InSync);
+        let line = StatusLine { asset: "pair/ConfigMap".into(), key: Some(key), component: String::new(), state };
+        for subject in ["pair/ConfigMap", "pair", "ConfigMap/x", "configmap/n/x"] {
+            assert!(is_subject(subject, &line), "{subject}");
+        }
+        for subject in ["pai", "ConfigMap/y", "Service/x", "ConfigMap/m/x", "x", "a/b/c/d"] {
+            assert!(!is_subject(subject, &line), "{subject}");
+        }
+    }
+}
