@@ -2,6 +2,7 @@
 
 pub mod annotation;
 pub mod hco;
+pub mod metric;
 
 /// The label of managed objects and its value; they are the predecessor's, so that its objects are recognised.
 pub const MANAGED_BY: (&str, &str) = ("platform.kubevirt.io/managed-by", "virt-platform-autopilot");

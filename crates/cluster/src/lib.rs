@@ -11,7 +11,7 @@ pub mod write;
 
 pub use attempts::Attempts;
 pub use connect::connect;
-pub use read::{discovery, list, live, preview, query};
+pub use read::{discovery, list, live, preview, query, review};
 pub use request::Failure;
 pub use server::{Server, Timeouts};
 pub use watch::{Report, Watch};

@@ -7,3 +7,4 @@ pub(crate) mod pages;
 pub(crate) mod pod;
 pub mod preview;
 pub mod query;
+pub mod review;

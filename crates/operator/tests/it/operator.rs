@@ -1,5 +1,6 @@
 //! Starts a playground and the operator on it with its own service account, as it is deployed.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::audit::{AuditLog, Kind, Requests};
@@ -73,7 +74,7 @@ impl Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         // The command line of the predecessor's deployment; Go takes one dash or two.
         command.args(["-leader-elect=true", "-metrics-bind-address", "0", "--health-probe-bind-address", probes]);
-        command.args(["--debug-bind-address=127.0.0.1:8081", "--enable-debug-server=true", "--development=false"]);
+        command.args(["--debug-bind-address=127.0.0.1:0", "--enable-debug-server=true", "--development=false"]);
         command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv"]);
         command.args(with_pack(&[])).arg("--kubeconfig");
         command.arg(kubeconfig).env("HOSTNAME", pod).stdin(Stdio::null());
@@ -253,12 +254,20 @@ impl Running {
         annotate(&api, "kubevirt-hyperconverged", key, value).await;
     }
 
-    /// The notes of all events with this reason.
+    /// The notes of all events with this reason; one about an object and about the HyperConverged is returned once, and one that was
+    /// counted as often as it happened.
     pub(crate) async fn events(&self, reason: &str) -> Vec<String> {
-        let api: Api<Event> = Api::namespaced(self.playground.client(), NAMESPACE);
+        let api: Api<Event> = Api::all(self.playground.client());
         let list = api.list(&ListParams::default()).await.unwrap();
-        let fits = |event: &&Event| event.reason.as_deref() == Some(reason);
-        list.items.iter().filter(fits).filter_map(|event| event.note.clone()).collect()
+        let is_copy = |event: &Event| {
+            let is_of_hco = |regarding: &ObjectReference| regarding.kind.as_deref() == Some(api::hco::KIND);
+            let exists = |related: &ObjectReference| related.uid.as_ref().is_some_and(|uid| !uid.is_empty());
+            event.regarding.as_ref().is_some_and(is_of_hco) && event.related.as_ref().is_some_and(exists)
+        };
+        let fits = |event: &&Event| event.reason.as_deref() == Some(reason) && !is_copy(event);
+        let times = |event: &Event| event.series.as_ref().map_or(1, |series| series.count);
+        let notes = |event: &Event| (0..times(event)).filter_map(|_| event.note.clone()).collect::<Vec<_>>();
+        list.items.iter().filter(fits).flat_map(notes).collect()
     }
 }
 
