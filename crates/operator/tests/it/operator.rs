@@ -181,12 +181,28 @@ impl Running {
 
     fn restart_observed(&mut self, kubeconfig: &Path, log: Stdio) -> u16 {
         self.stop();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         command.args(["run", "--metrics-bind-address=0", "--kubeconfig"]).arg(kubeconfig);
         command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).args(&self.arguments);
         self.operator = Some(Process(command.stdin(Stdio::null()).stderr(log).spawn().unwrap()));
         port
+    }
+
+    /// Restarts the operator with all its servers, and with its log in a file.
+    pub(crate) fn restart_served(&mut self, kubeconfig: &Path, arguments: &[&str]) -> Served {
+        self.stop();
+        let [probes, metrics, debug] = [(); 3].map(|()| free_port());
+        let log = self.playground.folder().join("served.log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        command.args(["run", "--enable-debug-server", "--kubeconfig"]).arg(kubeconfig);
+        for (flag, port) in [("health-probe", probes), ("metrics", metrics), ("debug", debug)] {
+            command.arg(format!("--{flag}-bind-address=127.0.0.1:{port}"));
+        }
+        command.args(&self.arguments).args(arguments).env("LOG_LEVEL", "trace").env(IMAGE.0, IMAGE.1);
+        let output = std::fs::File::create(&log).unwrap();
+        self.operator = Some(Process(command.stdin(Stdio::null()).stderr(output).spawn().unwrap()));
+        Served { probes, metrics, debug, log }
     }
 
     /// The operator's anonymous memory in MB, without its stack, which is much larger in a build without optimisation.
@@ -271,10 +287,27 @@ impl Running {
     }
 }
 
+/// Where the servers of the operator listen, and its log.
+pub(crate) struct Served {
+    pub(crate) probes: u16,
+    pub(crate) metrics: u16,
+    pub(crate) debug: u16,
+    pub(crate) log: PathBuf,
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 /// The response of `/readyz`; `None` while the port is closed.
 pub(crate) fn readiness(port: u16) -> Option<String> {
+    http(port, "GET", "/readyz")
+}
+
+/// The whole response to a request without a body; `None` while the port is closed.
+pub(crate) fn http(port: u16, method: &str, path: &str) -> Option<String> {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").ok()?;
+    stream.write_all(format!("{method} {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)
