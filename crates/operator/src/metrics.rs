@@ -242,9 +242,11 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
-    use autopilot::{Notice, ObjectNotice, Rollout, RolloutState, State};
+    use api::metric::Form;
+    use autopilot::{Notice, ObjectNotice, OverrideKind, Rollout, RolloutState, State};
     use catalog::Need;
     use change::{Key, Kind, Reason};
+    use std::time::Duration;
 
     #[test]
     fn names_and_labels_are_the_predecessors() {
@@ -269,6 +271,47 @@ mod tests {
         assert!(!metrics.text().contains("compliance_status{"), "an unmanaged object has no compliance");
         show(State::Held(Reason::Paused));
         assert!(metrics.text().contains(&format!("kubevirt_autopilot_paused_resources{labels} 1")));
+    }
+
+    #[test]
+    fn every_metric_of_the_table_is_exported_with_its_labels() {
+        let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
+        let metrics = Metrics::new("sha256:1");
+        metrics.record(&Notice::State(key.clone(), State::InSync));
+        metrics.record(&Notice::Missing(Need::of(&key.kind), Vec::new()));
+        let (fighting, corrected) = (
+            ObjectNotice::Held(Reason::Fighting { actors: Vec::new(), fields: Vec::new() }),
+            ObjectNotice::Corrected { actors: vec!["them".into()], fields: Vec::new() },
+        );
+        metrics.record(&Notice::Object(key.clone(), fighting, None));
+        metrics.record(&Notice::Object(key.clone(), corrected, None));
+        metrics.record(&Notice::Overridden(key.clone(), vec![OverrideKind::Patch, OverrideKind::Unmanaged]));
+        metrics.record(&Notice::Answered { key: key.clone(), took: Duration::from_millis(70), is_error: true });
+        let rollout = Rollout { pool: "worker".into(), state: RolloutState::Done, updated: 1, machines: 1 };
+        metrics.record(&Notice::Rollout { rollout, before: None });
+        metrics.record(&Notice::NodeRestarted { node: "w0".into(), pool: "worker".into() });
+        let other = Key { name: "held".into(), ..key.clone() };
+        metrics.record(&Notice::State(other.clone(), State::TombstonePresent));
+        metrics.record(&Notice::State(other.clone(), State::Held(Reason::Paused)));
+        let text = metrics.text();
+        for metric in api::metric::ALL {
+            let name = format!("{}{{", metric.full_name());
+            let line = text.lines().find(|line| match metric.form {
+                Form::Histogram => line.starts_with(&format!("{}_count{{", metric.full_name())),
+                _ if metric.labels.is_empty() => line.starts_with(&format!("{} ", metric.full_name())),
+                _ => line.starts_with(&name),
+            });
+            let line = line.unwrap_or_else(|| panic!("{metric:?}\n{text}"));
+            for label in metric.labels {
+                assert!(line.contains(&format!("{label}=\"")), "{label}: {line}");
+            }
+            assert_eq!(line.matches("=\"").count(), metric.labels.len(), "{line}");
+        }
+        assert!(text.contains("manager=\"them\"") && text.contains("le=\"0.1\""), "{text}");
+        metrics.record(&Notice::Overridden(key.clone(), vec![OverrideKind::Patch]));
+        assert!(!metrics.text().contains("unmanaged"), "{}", metrics.text());
+        metrics.record(&Notice::State(key, State::Forgotten));
+        assert!(!metrics.text().contains("name=\"s\""), "{}", metrics.text());
     }
 
     #[test]

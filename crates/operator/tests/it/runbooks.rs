@@ -1,14 +1,13 @@
 //! The commands in the runbooks work: those of virtpilot are run, those of kubectl are understood by the server and by kubectl.
 
 use crate::commands::virtpilot;
-use crate::operator::{Running, SERVICE, eventually};
+use crate::operator::{NAMESPACE, Running, SERVICE, eventually};
 use std::path::Path;
 use std::process::Command;
 
 const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/runbooks");
 /// What a reader fills in, and what the test fills in.
-const PLACEHOLDERS: [(&str, &str); 6] = [
-    ("KIND NAME", "service -n openshift-cnv virt-platform-autopilot-metrics"),
+const PLACEHOLDERS: [(&str, &str); 5] = [
     ("KIND", "Service"),
     ("NAME", "virt-platform-autopilot-metrics"),
     ("POOL", "worker"),
@@ -80,7 +79,10 @@ async fn every_command_of_every_runbook_works() {
                 let is_done = matches!(output.code, Some(0 | 2 | 3)) || is_expected;
                 (!is_done || !is_understood).then_some(output.stderr)
             } else {
-                let words = with_dry_run(words[1..].to_vec());
+                let mut words = with_dry_run(words[1..].to_vec());
+                if !words.iter().any(|word| word == "-n" || word == "-A") {
+                    words.extend(["-n".to_owned(), NAMESPACE.to_owned()]);
+                }
                 let output = Command::new(&kubectl).args(&words).output().unwrap();
                 let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
                 MISUNDERSTOOD.iter().any(|text| stderr.contains(text)).then_some(stderr)

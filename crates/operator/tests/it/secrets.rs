@@ -242,7 +242,8 @@ async fn fifty_canaries_are_shown_nowhere() {
         })
         .await;
     }
-    annotate(&maps, "adopted", "ignore-fields", Some(&format!("/data/0/password={}", next()))).await;
+    annotate(&maps, "adopted", "patch", None).await;
+    annotate(&maps, "adopted", "ignore-fields", Some(&format!("password={}", next()))).await;
     eventually("they are refused", async || running.events("InvalidIgnoreFields").await.pop()).await;
     workloads.delete("adopted", &DeleteParams::default()).await.unwrap();
     eventually("it is recreated", async || {

@@ -6,6 +6,7 @@ use playground::deployment;
 use playground::service_account::Account;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Duration;
 
 /// Its two rights.
 const ROLE: &str = include_str!("../../../../deploy/rbac/secure-metrics.yaml");
@@ -18,7 +19,9 @@ async fn scrape(port: u16, token: Option<&str>, authority: Option<&[u8]>) -> Res
     config.auth_info = AuthInfo { token: token.map(|token| token.to_owned().into()), ..AuthInfo::default() };
     let client = kube::Client::try_from(config).map_err(|error| error.to_string())?;
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
-    match client.request_text(request).await {
+    // The client repeats a request that cannot be served now.
+    let answer = tokio::time::timeout(Duration::from_secs(3), client.request_text(request)).await;
+    match answer.map_err(|_| "no answer".to_owned())? {
         Ok(text) if text.contains("kubevirt_autopilot_leader 1") => Ok(200),
         Ok(text) => Err(text),
         Err(kube::Error::Api(status)) => Ok(status.code),
@@ -65,7 +68,13 @@ async fn only_those_who_may_read_metrics_do_and_a_new_certificate_is_followed() 
     let served = running.restart_served(&kubeconfig, &["--metrics-secure"]);
     let code = async |token: Option<&str>| scrape(served.metrics, token, None).await;
     // Without its two rights it lets nobody pass.
-    eventually("it answers", async || code(Some(&reader)).await.ok().filter(|code| *code == 503)).await;
+    eventually("it cannot ask", async || {
+        let answer = code(Some(&reader)).await;
+        assert_ne!(answer, Ok(200));
+        let log = std::fs::read_to_string(&served.log).unwrap();
+        log.contains("could not check who asks for /metrics").then_some(())
+    })
+    .await;
     deployment::grant_for(&running.playground, ROLE).await.unwrap_or_else(|error| panic!("{error}"));
     eventually("a reader reads", async || code(Some(&reader)).await.ok().filter(|code| *code == 200)).await;
     assert_eq!(code(Some(&other)).await, Ok(403));
