@@ -309,7 +309,7 @@ mod tests {
         }
         assert!(text.contains("manager=\"them\"") && text.contains("le=\"0.1\""), "{text}");
         metrics.record(&Notice::Overridden(key.clone(), vec![OverrideKind::Patch]));
-        assert!(!metrics.text().contains("unmanaged"), "{}", metrics.text());
+        assert!(!metrics.text().contains("type=\"unmanaged\""), "{}", metrics.text());
         metrics.record(&Notice::State(key, State::Forgotten));
         assert!(!metrics.text().contains("name=\"s\""), "{}", metrics.text());
     }

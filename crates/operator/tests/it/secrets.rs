@@ -182,9 +182,9 @@ async fn fifty_canaries_are_shown_nowhere() {
     let (canaries, mut places) = (Canaries::new(), 0..50);
     let mut next = || canaries.next(&mut places).to_owned();
     let mut running = Running::on(Scene::preset("small").unwrap(), ROLES[1], &["--assets-dir", ADOPTED]).await;
-    // Ten in Secrets, which it cannot read.
+    // Eighteen in Secrets, which it cannot read.
     let secrets = deployment::objects(&running.playground, "v1", "Secret", Some(NAMESPACE));
-    for number in 0..10 {
+    for number in 0..18 {
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("canary-{number}")}, "stringData": {"password": next()}});
         secrets.create(&PostParams::default(), &parse(object)).await.unwrap();
     }
@@ -245,6 +245,7 @@ async fn fifty_canaries_are_shown_nowhere() {
     annotate(&maps, "adopted", "patch", None).await;
     annotate(&maps, "adopted", "ignore-fields", Some(&format!("password={}", next()))).await;
     eventually("they are refused", async || running.events("InvalidIgnoreFields").await.pop()).await;
+    assert!(places.is_empty(), "all are placed");
     workloads.delete("adopted", &DeleteParams::default()).await.unwrap();
     eventually("it is recreated", async || {
         running.events("DriftCorrected").await.into_iter().find(|note| note.contains("deleted"))
