@@ -2,6 +2,7 @@
 
 pub mod annotation;
 pub mod hco;
+pub mod metric;
 pub mod reference;
 
 /// The label of managed objects and its value; they are the predecessor's, so that its objects are recognised.

@@ -47,7 +47,7 @@ pub use exclude::exclude;
 pub use exclusion::Exclusions;
 pub use gated::Approvals;
 pub use identity::IDENTITY;
-pub use notice::{Notice, ObjectNotice, Rollout, RolloutState, State};
+pub use notice::{Notice, ObjectNotice, OverrideKind, Rollout, RolloutState, State};
 pub use ownership::Origin;
 pub use plan::Plan;
 pub use removal::{Cause, Removal, decide_removal};

@@ -2,22 +2,36 @@
 
 use crate::evaluate::Exclusion;
 use crate::removal::Cause;
+use api::annotation;
 use catalog::Need;
 use change::reason::{Severity, names_or};
-use change::{Changes, Key, Reason};
+use change::{Changes, Key, Mode, Reason, Steering};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 /// One thing to report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
     /// Events are filed under this HyperConverged from now on: its key and uid.
     Subject(Key, String),
-    /// Something happened to an object.
-    Object(Key, ObjectNotice),
+    /// Something happened to an object: its uid, if it exists.
+    Object(Key, ObjectNotice, Option<String>),
     /// An object of our predecessor is as it should be, and is managed from now on without a write.
     TakenOverAsIs(Key),
     /// The state of an object, for metrics.
     State(Key, State),
+    /// The overrides on an object, for metrics.
+    Overridden(Key, Vec<OverrideKind>),
+    /// A write of an object was answered, for metrics.
+    Answered {
+        /// The object.
+        key: Key,
+        /// How long the answer took.
+        took: Duration,
+        /// Whether it failed; a write that was decided from an older version of the object did not.
+        is_error: bool,
+    },
     /// An object stays as it is and is not managed any more, because its asset does not apply here any more.
     NotApplicable(Key, Exclusion),
     /// The user switched the autopilot off.
@@ -149,6 +163,40 @@ impl fmt::Display for Rollout {
                     "pool {pool} is degraded: {updated} of {machines} machines are done; nothing else that restarts its nodes goes ahead until that is repaired"
                 )
             }
+        }
+    }
+}
+
+/// What users change about one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OverrideKind {
+    /// A JSON patch.
+    Patch,
+    /// Fields that are theirs.
+    Ignore,
+    /// All of it.
+    Unmanaged,
+}
+
+impl OverrideKind {
+    /// The overrides that the annotations of an object ask for.
+    pub(crate) fn of(annotations: &BTreeMap<String, String>) -> Vec<OverrideKind> {
+        let is_set = |key: &str| annotations.get(key).is_some_and(|value| !value.trim().is_empty());
+        let is_unmanaged = Steering::read(annotations).is_ok_and(|steering| steering.mode == Mode::Unmanaged);
+        let all = [
+            (OverrideKind::Patch, is_set(annotation::PATCH)),
+            (OverrideKind::Ignore, is_set(annotation::IGNORE_FIELDS)),
+            (OverrideKind::Unmanaged, is_unmanaged),
+        ];
+        all.into_iter().filter(|(_, is_set)| *is_set).map(|(kind, _)| kind).collect()
+    }
+
+    /// The predecessor's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            OverrideKind::Patch => "patch",
+            OverrideKind::Ignore => "ignore",
+            OverrideKind::Unmanaged => "unmanaged",
         }
     }
 }

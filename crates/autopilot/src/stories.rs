@@ -159,6 +159,7 @@ impl TestBed {
             Notice::Object(
                 _,
                 ObjectNotice::Held(Reason::LeftBehind { why: LeftBehind::NoOriginUnlessApproved(digest) }),
+                _,
             ) => Some(digest.to_string()),
             _ => None,
         });

@@ -12,7 +12,7 @@ pub mod write;
 pub use attempts::Attempts;
 pub use connect::connect;
 pub use kubeconfig::Access;
-pub use read::{access, discovery, list, live, preview, query, user};
+pub use read::{access, discovery, list, live, preview, query, review, user};
 pub use request::Failure;
 pub use server::{Server, Timeouts};
 pub use watch::{Report, Watch};

@@ -23,9 +23,10 @@ pub(crate) fn of(operator: &[Value]) -> Rules {
                 if verbs.iter().any(|verb| ["get", "list", "watch"].contains(&verb.as_str())) {
                     found.reads.entry(group.clone()).or_default().insert(resource.clone());
                 }
-                if verbs.iter().any(|verb| verb == "patch") {
-                    let names = found.writes.entry((group.clone(), resource)).or_default();
-                    names.extend(texts(&rule["resourceNames"]));
+                // Events have no names that anybody knows in advance; people write none.
+                let names = texts(&rule["resourceNames"]);
+                if verbs.iter().any(|verb| verb == "patch") && !names.is_empty() {
+                    found.writes.entry((group.clone(), resource)).or_default().extend(names);
                 }
             }
         }

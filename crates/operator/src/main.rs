@@ -3,6 +3,7 @@
 mod autopilot;
 mod command;
 mod command_line;
+mod debug;
 mod failure;
 mod images;
 mod metrics;

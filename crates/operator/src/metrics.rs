@@ -1,17 +1,19 @@
-//! The Prometheus metrics; names and labels are the predecessor's.
+//! The Prometheus metrics; their names and labels are in `api::metric`.
 
+mod history;
 mod rollouts;
 
+use api::metric::{self, Metric};
 use autopilot::{Cause, Notice, ObjectNotice, State};
 use catalog::Need;
 use change::reason::Compliance;
 use change::{Key, Kind, Reason};
+use history::History;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric as Registered, Registry};
 use rollouts::Rollouts;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -53,6 +55,14 @@ impl Dependency {
     }
 }
 
+/// The labels of a build.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: &'static str,
+    commit: &'static str,
+    catalogue: String,
+}
+
 /// What waits, counted.
 struct Waiting {
     reason: &'static str,
@@ -67,73 +77,73 @@ pub(crate) struct Metrics {
     held: Family<Held, Gauge>,
     /// Why each object is held, as shown.
     reasons: Mutex<HashMap<Object, &'static str>>,
-    thrashing: Family<Object, Counter>,
+    history: History,
     tombstones: Family<Object, Gauge>,
     missing: Family<Dependency, Gauge>,
     waiting: [Waiting; 3],
     rollouts: Rollouts,
+    leader: Gauge,
+}
+
+/// Registers a metric with the name and the text of the table.
+fn register<M: Registered + Clone>(registry: &mut Registry, metric: &Metric, value: M) -> M {
+    registry.register(metric.registered(), metric.help, value.clone());
+    value
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Metrics {
-        let mut registry = Registry::with_prefix("kubevirt_autopilot");
-        let (compliance, paused, thrashing) = (Family::default(), Family::default(), Family::default());
-        let missing = Family::default();
-        let help = "1 if a requested asset needs this kind and the cluster does not serve it";
-        registry.register("missing_dependency", help, missing.clone());
-        registry.register(
-            "compliance_status",
-            "1 if the object is in sync, 0 if it failed; absent while it waits or is held",
-            compliance.clone(),
-        );
-        registry.register("paused_resources", "1 if reconciliation of the object is paused, 0 if not", paused.clone());
-        let held = Family::default();
-        let help = "1 if the object waits or is held for this reason, such as ApprovalRequired";
-        registry.register("held_resources", help, held.clone());
-        // The library adds _total.
-        registry.register(
-            "thrashing",
-            "Number of times the object was paused because another writer keeps changing it",
-            thrashing.clone(),
-        );
-        let tombstones = Family::default();
-        registry.register(
-            "tombstone_status",
-            "0 if the object is gone, 1 if it still exists, -1 if its deletion failed or is stuck, -2 if it may not be deleted",
-            tombstones.clone(),
-        );
+    /// The metrics of an operator with this asset pack.
+    pub(crate) fn new(catalogue: &str) -> Metrics {
+        let mut all = Registry::with_prefix(metric::PREFIX);
+        let registry = &mut all;
         let waiting = [
-            ("ApprovalRequired", "waiting_for_approval", "Number of objects whose write waits for an approval"),
-            ("WindowClosed", "waiting_for_window", "Number of objects whose write waits for a maintenance window"),
-            ("PoolNotReady", "waiting_for_pool", "Number of objects whose write waits until its pool is healthy"),
+            ("ApprovalRequired", metric::PENDING_APPROVALS),
+            ("WindowClosed", metric::WAITING_FOR_WINDOW),
+            ("PoolNotReady", metric::WAITING_FOR_POOL),
         ];
-        let waiting = waiting.map(|(reason, name, help)| {
-            let count = Gauge::default();
-            registry.register(name, help, count.clone());
-            Waiting { reason, count }
-        });
-        let rollouts = Rollouts::register(&mut registry);
+        let waiting =
+            waiting.map(|(reason, metric)| Waiting { reason, count: register(registry, &metric, Gauge::default()) });
+        let build = register(registry, &metric::BUILD_INFO, Family::<Build, Gauge>::default());
+        let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("VIRTPILOT_COMMIT"));
+        build.get_or_create_owned(&Build { version, commit, catalogue: catalogue.to_owned() }).set(1);
         Metrics {
-            registry,
-            compliance,
-            paused,
-            held,
+            compliance: register(registry, &metric::COMPLIANCE_STATUS, Family::default()),
+            paused: register(registry, &metric::PAUSED_RESOURCES, Family::default()),
+            held: register(registry, &metric::HELD_RESOURCES, Family::default()),
             reasons: Mutex::default(),
-            thrashing,
-            tombstones,
-            missing,
+            history: History::register(registry),
+            tombstones: register(registry, &metric::TOMBSTONE_STATUS, Family::default()),
+            missing: register(registry, &metric::MISSING_DEPENDENCY, Family::default()),
             waiting,
-            rollouts,
+            rollouts: Rollouts::register(registry),
+            leader: register(registry, &metric::LEADER, Gauge::default()),
+            registry: all,
         }
+    }
+
+    /// Shows that this replica leads.
+    pub(crate) fn leads(&self) {
+        self.leader.set(1);
+    }
+
+    /// Whether it does.
+    pub(crate) fn is_leader(&self) -> bool {
+        self.leader.get() == 1
     }
 
     /// Updates the metrics of the object or dependency of a notice.
     pub(crate) fn record(&self, notice: &Notice) {
         match notice {
             Notice::State(key, state) => self.show(&Object::of(key), state),
-            Notice::Object(key, ObjectNotice::Held(Reason::Fighting { .. })) => {
-                self.thrashing.get_or_create_owned(&Object::of(key)).inc();
+            Notice::Object(key, ObjectNotice::Held(Reason::Fighting { .. }), _) => {
+                self.history.fought(&Object::of(key));
             }
+            Notice::Object(key, ObjectNotice::Corrected { actors, .. }, _) => {
+                self.history.corrected(&Object::of(key), actors);
+            }
+            Notice::Object(key, ObjectNotice::Recreated { .. }, _) => self.history.corrected(&Object::of(key), &[]),
+            Notice::Overridden(key, overrides) => self.history.overridden(&Object::of(key), overrides),
+            Notice::Answered { key, took, is_error } => self.history.answered(&Object::of(key), *took, *is_error),
             Notice::Missing(need, _) => {
                 self.missing.get_or_create_owned(&Dependency::of(need)).set(1);
             }
@@ -191,7 +201,10 @@ impl Metrics {
             State::TombstoneAbsent => {
                 self.tombstones.get_or_create_owned(object).set(0);
             }
-            State::Forgotten => self.forget(object),
+            State::Forgotten => {
+                self.forget(object);
+                self.history.forget(object);
+            }
         }
     }
 
@@ -229,18 +242,20 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
-    use autopilot::{Notice, ObjectNotice, Rollout, RolloutState, State};
+    use api::metric::Form;
+    use autopilot::{Notice, ObjectNotice, OverrideKind, Rollout, RolloutState, State};
     use catalog::Need;
     use change::{Key, Kind, Reason};
+    use std::time::Duration;
 
     #[test]
     fn names_and_labels_are_the_predecessors() {
         let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
-        let metrics = Metrics::new();
+        let metrics = Metrics::new("sha256:1");
         let show = |state: State| metrics.record(&Notice::State(key.clone(), state));
         show(State::InSync);
         let fighting = Reason::Fighting { actors: Vec::new(), fields: Vec::new() };
-        metrics.record(&Notice::Object(key.clone(), ObjectNotice::Held(fighting)));
+        metrics.record(&Notice::Object(key.clone(), ObjectNotice::Held(fighting), None));
         let labels = "{kind=\"Service\",name=\"s\",namespace=\"n\"}";
         for line in ["compliance_status{} 1", "paused_resources{} 0", "thrashing_total{} 1"] {
             let line = format!("kubevirt_autopilot_{}", line.replace("{}", labels));
@@ -259,9 +274,50 @@ mod tests {
     }
 
     #[test]
+    fn every_metric_of_the_table_is_exported_with_its_labels() {
+        let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
+        let metrics = Metrics::new("sha256:1");
+        metrics.record(&Notice::State(key.clone(), State::InSync));
+        metrics.record(&Notice::Missing(Need::of(&key.kind), Vec::new()));
+        let (fighting, corrected) = (
+            ObjectNotice::Held(Reason::Fighting { actors: Vec::new(), fields: Vec::new() }),
+            ObjectNotice::Corrected { actors: vec!["them".into()], fields: Vec::new() },
+        );
+        metrics.record(&Notice::Object(key.clone(), fighting, None));
+        metrics.record(&Notice::Object(key.clone(), corrected, None));
+        metrics.record(&Notice::Overridden(key.clone(), vec![OverrideKind::Patch, OverrideKind::Unmanaged]));
+        metrics.record(&Notice::Answered { key: key.clone(), took: Duration::from_millis(70), is_error: true });
+        let rollout = Rollout { pool: "worker".into(), state: RolloutState::Done, updated: 1, machines: 1 };
+        metrics.record(&Notice::Rollout { rollout, before: None });
+        metrics.record(&Notice::NodeRestarted { node: "w0".into(), pool: "worker".into() });
+        let other = Key { name: "held".into(), ..key.clone() };
+        metrics.record(&Notice::State(other.clone(), State::TombstonePresent));
+        metrics.record(&Notice::State(other.clone(), State::Held(Reason::Paused)));
+        let text = metrics.text();
+        for metric in api::metric::ALL {
+            let name = format!("{}{{", metric.full_name());
+            let line = text.lines().find(|line| match metric.form {
+                Form::Histogram => line.starts_with(&format!("{}_count{{", metric.full_name())),
+                _ if metric.labels.is_empty() => line.starts_with(&format!("{} ", metric.full_name())),
+                _ => line.starts_with(&name),
+            });
+            let line = line.unwrap_or_else(|| panic!("{metric:?}\n{text}"));
+            for label in metric.labels {
+                assert!(line.contains(&format!("{label}=\"")), "{label}: {line}");
+            }
+            assert_eq!(line.matches("=\"").count(), metric.labels.len(), "{line}");
+        }
+        assert!(text.contains("manager=\"them\"") && text.contains("le=\"0.1\""), "{text}");
+        metrics.record(&Notice::Overridden(key.clone(), vec![OverrideKind::Patch]));
+        assert!(!metrics.text().contains("type=\"unmanaged\""), "{}", metrics.text());
+        metrics.record(&Notice::State(key, State::Forgotten));
+        assert!(!metrics.text().contains("name=\"s\""), "{}", metrics.text());
+    }
+
+    #[test]
     fn waiting_is_no_failure_and_a_failed_tombstone_is_one() {
         let key = Key { kind: Kind::new("v1", "Service"), namespace: "n".into(), name: "s".into() };
-        let metrics = Metrics::new();
+        let metrics = Metrics::new("sha256:1");
         let show = |state: State| {
             metrics.record(&Notice::State(key.clone(), state));
             metrics.text()
@@ -270,7 +326,7 @@ mod tests {
         let held = |reason: &str| format!("kubevirt_autopilot_held_resources{object},reason=\"{reason}\"}} 1");
         let text = show(State::Held(Reason::WindowClosed { opens: None, restarts: Box::default() }));
         assert!(text.contains(&held("WindowClosed")) && !text.contains("compliance_status{"), "{text}");
-        assert!(text.contains("waiting_for_window 1") && text.contains("waiting_for_approval 0"), "{text}");
+        assert!(text.contains("waiting_for_window 1") && text.contains("pending_approvals 0"), "{text}");
         let text = show(State::Held(Reason::Paused));
         assert!(text.contains(&held("Paused")) && !text.contains("WindowClosed"), "{text}");
         assert!(text.contains("waiting_for_window 0"), "{text}");
@@ -284,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_rollout_of_a_pool_is_followed_and_restarts_are_counted() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new("sha256:1");
         let (state, updated, machines) = (RolloutState::Degraded, 1, 3);
         let rollout = Rollout { pool: "worker".into(), state, updated, machines };
         metrics.record(&Notice::Rollout { rollout, before: None });

@@ -1,12 +1,15 @@
 //! Serves `/healthz`, `/readyz` and `/metrics`.
 
+use crate::access::Guard;
+use crate::tls::{self, TlsListener};
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::get;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -20,6 +23,15 @@ pub enum BindAddress {
     Every(u16),
     /// One host by its name or IP address, and a port.
     Host(String),
+}
+
+impl BindAddress {
+    /// Whether only this machine reaches it.
+    pub fn is_loopback(&self) -> bool {
+        let BindAddress::Host(text) = self else { return false };
+        let address = text.parse::<SocketAddr>();
+        address.map_or_else(|_| text.starts_with("localhost:"), |address| address.ip().is_loopback())
+    }
 }
 
 impl fmt::Display for BindAddress {
@@ -55,21 +67,42 @@ pub fn parse_address(text: &str) -> Result<Option<BindAddress>, String> {
 /// Serves these routes, or nothing without an address. A port that is taken is an error at once.
 pub async fn serve(address: Option<BindAddress>, what: &str, routes: Router) -> anyhow::Result<()> {
     let Some(address) = address else { return Ok(()) };
-    let bound = match &address {
-        BindAddress::Every(port) => bind_every(*port),
-        BindAddress::Host(text) => TcpListener::bind(text).await,
-    };
-    let listener = bound.map_err(|error| {
-        anyhow::anyhow!(
-            "could not listen on {address} for {what}: {error}; stop the process that listens there, or choose another address"
-        )
-    })?;
+    let listener = listen(&address, what).await?;
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {
             tracing::error!("the server on {address} stopped: {error}");
         }
     });
     Ok(())
+}
+
+/// The same over TLS.
+pub async fn serve_tls(
+    address: Option<BindAddress>,
+    what: &str,
+    source: tls::Source,
+    routes: Router,
+) -> anyhow::Result<()> {
+    let Some(address) = address else { return Ok(()) };
+    let listener = TlsListener::start(listen(&address, what).await?, source)?;
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, routes).await {
+            tracing::error!("the server on {address} stopped: {error}");
+        }
+    });
+    Ok(())
+}
+
+async fn listen(address: &BindAddress, what: &str) -> anyhow::Result<TcpListener> {
+    let bound = match address {
+        BindAddress::Every(port) => bind_every(*port),
+        BindAddress::Host(text) => TcpListener::bind(text).await,
+    };
+    bound.map_err(|error| {
+        anyhow::anyhow!(
+            "could not listen on {address} for {what}: {error}; stop the process that listens there, or choose another address"
+        )
+    })
 }
 
 /// Listens on every interface: with one socket for IPv6 and IPv4, or for IPv4 only where there is no IPv6.
@@ -111,10 +144,16 @@ pub fn probes(missing: watch::Receiver<Vec<String>>, standby: watch::Receiver<St
     Router::new().route("/healthz", get(async || "ok\n")).route("/readyz", get(ready))
 }
 
-/// `/metrics`, with the text that a product makes in the OpenMetrics format.
-pub fn metrics(text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
-    let content = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
-    Router::new().route("/metrics", get(move || std::future::ready((content, text()))))
+/// `/metrics`, with the text that a product makes in the OpenMetrics format; with a guard, only for those whom it lets pass.
+pub fn metrics(text: impl Fn() -> String + Clone + Send + Sync + 'static, guard: Option<Guard>) -> Router {
+    let (guard, content) = (Arc::new(guard), "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    let answer = move |headers: HeaderMap| async move {
+        if let Some(guard) = guard.as_ref() {
+            guard.check(&headers).await?;
+        }
+        Ok::<_, (StatusCode, String)>(([(header::CONTENT_TYPE, content)], text()))
+    };
+    Router::new().route("/metrics", get(answer))
 }
 
 #[cfg(test)]
@@ -133,6 +172,9 @@ mod tests {
             assert_eq!(parse_address(host).unwrap(), Some(BindAddress::Host(host.to_owned())));
         }
         assert_eq!(parse_address("0").unwrap(), None);
+        let is_loopback = |text: &str| parse_address(text).unwrap().is_some_and(|address| address.is_loopback());
+        assert!(["127.0.0.1:1", "[::1]:1", "localhost:8081"].into_iter().all(is_loopback));
+        assert!(![":1", "[::]:1", "0.0.0.0:1", "10.1.1.1:1", "localhost.example:1"].into_iter().any(is_loopback));
         for wrong in ["8080", "", ":", ":99999", "::1:80", "1.2.3:80", "a b:80", "host", "http://x:80", "[::1:80"] {
             assert!(parse_address(wrong).unwrap_err().contains("write it as :8080"), "{wrong}");
         }

@@ -3,6 +3,7 @@
 //! [`run()`] and [`evaluate`] drive a [`protocol::Core`]. The publisher, leading, probes and the stop signal are
 //! also usable on their own, for products that are ordinary controllers.
 
+pub mod access;
 pub mod clock;
 pub mod health;
 pub mod journal;
@@ -14,13 +15,14 @@ pub mod run;
 pub mod stop;
 #[cfg(test)]
 mod test_server;
+pub mod tls;
 mod watches;
 mod workers;
 
 pub use clock::Clock;
-pub use journal::{Discard, Journal, Publication};
+pub use journal::{Discard, Journal};
 pub use lead::{Probes, lead};
 pub use once::{Unlisted, evaluate};
 pub use publisher::EventPublisher;
-pub use run::{Hands, run};
+pub use run::{Hands, Question, run};
 pub use stop::Stop;

@@ -1,8 +1,8 @@
 //! Publishes Kubernetes events one after the other, and only while no writes are due.
 
-use crate::journal::Publication;
-use cluster::Server;
-use jiff::Timestamp;
+use cluster::event::Event;
+use cluster::{Failure, Server};
+use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -14,22 +14,28 @@ const WAIT_FOR_WRITES: Duration = Duration::from_secs(1);
 /// On stop the queued events get this long.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
+/// The same event within this time is counted as a series instead of published again.
+const SERIES: SignedDuration = SignedDuration::from_mins(10);
+/// More events are not remembered.
+const MOST_REMEMBERED: usize = 32;
+
 /// A queue of events and the task that publishes them.
 pub struct EventPublisher {
-    queue: mpsc::Sender<(Publication, Timestamp)>,
+    queue: mpsc::Sender<(Event, Timestamp)>,
     task: JoinHandle<()>,
 }
 
 impl EventPublisher {
     /// Starts publishing; `instance` is the reporting pod, `backlog` the number of writes in flight or due.
     pub fn start(server: Server, instance: String, mut backlog: watch::Receiver<usize>) -> EventPublisher {
-        let (queue, mut events) = mpsc::channel::<(Publication, Timestamp)>(QUEUE);
+        let (queue, mut events) = mpsc::channel::<(Event, Timestamp)>(QUEUE);
         let task = tokio::spawn(async move {
-            while let Some((Publication { regarding, uid, event }, at)) = events.recv().await {
+            let mut published = Vec::new();
+            while let Some((event, at)) = events.recv().await {
                 let _ = tokio::time::timeout(WAIT_FOR_WRITES, backlog.wait_for(|backlog| *backlog == 0)).await;
-                let published = cluster::event::publish(&server, &regarding, &uid, &instance, &event, at).await;
-                if let Err(failure) = published {
-                    tracing::warn!(reason = event.reason, "could not publish an event about {regarding}: {failure}");
+                let (reason, key) = (event.reason.clone(), event.regarding.key.clone());
+                if let Err(failure) = publish(&server, &instance, &mut published, event, at).await {
+                    tracing::warn!(reason, "could not publish an event about {key}: {failure}");
                 }
             }
         });
@@ -37,8 +43,8 @@ impl EventPublisher {
     }
 
     /// Queues an event; a full queue drops it.
-    pub fn publish(&self, publication: Publication, at: Timestamp) {
-        if self.queue.try_send((publication, at)).is_err() {
+    pub fn publish(&self, event: Event, at: Timestamp) {
+        if self.queue.try_send((event, at)).is_err() {
             tracing::warn!("an event was dropped, because {QUEUE} others are waiting to be published");
         }
     }
@@ -53,13 +59,45 @@ impl EventPublisher {
     }
 }
 
+/// An event that was published.
+struct Published {
+    event: Event,
+    name: String,
+    count: u32,
+    last: Timestamp,
+}
+
+/// Publishes an event, or counts it if the same was published shortly before.
+async fn publish(
+    server: &Server,
+    instance: &str,
+    published: &mut Vec<Published>,
+    event: Event,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    published.retain(|earlier| at.duration_since(earlier.last) < SERIES);
+    if let Some(earlier) = published.iter_mut().find(|earlier| earlier.event == event) {
+        (earlier.count, earlier.last) = (earlier.count + 1, at);
+        match cluster::event::repeat(server, &event, &earlier.name, earlier.count, at).await {
+            // Somebody deleted it.
+            Err(failure) if failure.is_not_found() => published.retain(|earlier| earlier.event != event),
+            counted => return counted,
+        }
+    }
+    let name = cluster::event::publish(server, instance, &event, at).await?;
+    if published.len() == MOST_REMEMBERED {
+        published.remove(0);
+    }
+    published.push(Published { event, name, count: 1, last: at });
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::EventPublisher;
-    use crate::journal::Publication;
-    use crate::test_server::{self, Answer, key};
-    use std::sync::Arc;
+    use crate::test_server::{self, Answer};
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
     use tokio::sync::watch;
 
@@ -74,14 +112,36 @@ mod tests {
         let (backlog, backlog_reader) = watch::channel(1);
         let publisher = EventPublisher::start(server, "pod".into(), backlog_reader);
         for note in ["one", "two"] {
-            let (reason, note) = ("Tested".into(), note.into());
-            let event = cluster::event::Event { warning: false, reason, about: None, note };
-            publisher.publish(Publication { regarding: key("x"), uid: "u".into(), event }, jiff::Timestamp::UNIX_EPOCH);
+            publisher.publish(test_server::event(note), jiff::Timestamp::UNIX_EPOCH);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(published.load(Ordering::SeqCst), 0, "a write is due");
         backlog.send_replace(0);
         publisher.close().await;
         assert_eq!(published.load(Ordering::SeqCst), 2);
+    }
+    #[tokio::test]
+    async fn the_same_event_is_counted_and_published_again_once_it_is_gone() {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
+        let server = test_server::answering(move |method, url, body| {
+            let mut seen = seen.lock().unwrap();
+            let count = body.split("\"count\":").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or_default();
+            seen.push(format!("{method} {} {count}", url.rsplit('/').next().unwrap()));
+            match seen.len() {
+                4 => Answer::now(404, r#"{"kind":"Status","message":"it is gone","reason":"NotFound","code":404}"#),
+                _ => Answer::now(201, r#"{"metadata":{"name":"x-1"}}"#),
+            }
+        });
+        let publisher = EventPublisher::start(server, "pod".into(), watch::channel(0).1);
+        let at = |second: i64| jiff::Timestamp::from_second(second).unwrap();
+        for (note, second) in [("one", 0), ("one", 1), ("one", 2), ("one", 3), ("two", 4), ("one", 5), ("one", 700)] {
+            publisher.publish(test_server::event(note), at(second));
+        }
+        publisher.close().await;
+        let expected = ["POST events ", "PATCH x-1 2", "PATCH x-1 3", "PATCH x-1 4", "POST events ", "POST events "];
+        let requests = requests.lock().unwrap();
+        assert_eq!(requests[..6], expected);
+        assert_eq!(requests[6..], ["PATCH x-1 2", "POST events "], "a series ends");
     }
 }

@@ -11,7 +11,7 @@ use cluster::{Permit, Server};
 use protocol::{Command, Core, Event};
 use std::pin::pin;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// On stop the writes in flight get this long; a pod is killed some 30 seconds after it was told to stop.
 const LAST_WRITES: Duration = Duration::from_secs(10);
@@ -30,11 +30,15 @@ pub struct Hands {
     pub readiness: watch::Sender<Vec<String>>,
 }
 
+/// A question about the state of a running core; it is answered between two batches of events.
+pub type Question<C> = Box<dyn FnOnce(&C) + Send>;
+
 /// Runs a core until `stop` resolves. Writes in flight are then finished; a task that panics ends the run with an error.
 pub async fn run<C>(
     hands: Hands,
     mut core: C,
     journal: &impl Journal<C::Notice>,
+    mut questions: mpsc::Receiver<Question<C>>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()>
 where
@@ -46,8 +50,8 @@ where
     let publisher = EventPublisher::start(server.clone(), instance, backlog_reader);
     let mut workers = Workers::new(server, Some(permit), AfterList::Follow);
     let record = |notice| {
-        if let Some(publication) = journal.record(notice) {
-            publisher.publish(publication, clock.now().wall);
+        for event in journal.record(notice) {
+            publisher.publish(event, clock.now().wall);
         }
     };
     let mut events = vec![Event::Tick];
@@ -73,6 +77,7 @@ where
                 events.push(Event::Tick);
                 workers.add_ready(&mut events)?;
             }
+            Some(question) = questions.recv() => question(&core),
             () = &mut stop => break,
         }
     }
@@ -125,7 +130,8 @@ async fn expire(clock: Clock, wake_at: Option<Moment>) {
 mod tests {
     use super::{Hands, run};
     use crate::clock::Clock;
-    use crate::journal::{Journal, Publication};
+    use crate::journal::Journal;
+    use crate::test_server::unasked;
     use crate::test_server::{self, Answer, config_maps, key};
     use change::{Effect, Moment, Now, Precondition};
     use cluster::{Server, lease};
@@ -189,10 +195,9 @@ mod tests {
     struct Notices(Mutex<Vec<String>>);
 
     impl Journal<String> for Notices {
-        fn record(&self, notice: String) -> Option<Publication> {
+        fn record(&self, notice: String) -> Vec<cluster::event::Event> {
             self.0.lock().unwrap().push(notice.clone());
-            let event = cluster::event::Event { warning: false, reason: "Applied".into(), about: None, note: notice };
-            Some(Publication { regarding: key("x"), uid: "u".into(), event })
+            vec![test_server::event(&notice)]
         }
     }
 
@@ -214,7 +219,7 @@ mod tests {
             Answer { after: Duration::from_millis(50), code: 200, body: WRITTEN.into() }
         });
         let (notices, (readiness, missing)) = (Notices::default(), watch::channel(vec!["something".to_owned()]));
-        run(hands(server, readiness), Writer::default(), &notices, stop.notified()).await.unwrap();
+        run(hands(server, readiness), Writer::default(), &notices, unasked(), stop.notified()).await.unwrap();
         assert_eq!(*notices.0.lock().unwrap(), ["ConfigMap n/x: true"]);
         let requests = requests.lock().unwrap();
         assert_eq!(
@@ -257,14 +262,14 @@ mod tests {
         let (ender, end) = std::sync::mpsc::channel();
         // On the same thread: it would never run if the decision kept the thread.
         let other = tokio::spawn(async move { ender.send(()).unwrap() });
-        run(hands, Thinker { end }, &notices, async { other.await.unwrap() }).await.unwrap();
+        run(hands, Thinker { end }, &notices, unasked(), async { other.await.unwrap() }).await.unwrap();
     }
 
     #[tokio::test]
     async fn a_task_that_panics_ends_the_run_with_an_error() {
         let server = test_server::answering(|_, _, _| panic!("a mistake in a task"));
         let (hands, notices) = (hands(server, watch::channel(Vec::new()).0), Notices::default());
-        let ran = run(hands, Writer::default(), &notices, std::future::pending());
+        let ran = run(hands, Writer::default(), &notices, unasked(), std::future::pending());
         assert_eq!(ran.await.unwrap_err().to_string(), "a write ended unexpectedly");
     }
 }

@@ -1,6 +1,7 @@
 //! A server in memory that answers as a test defines.
 
 use change::{Identity, Key, Kind};
+use cluster::event::{Event, Reference};
 use cluster::{Server, Timeouts};
 use http::{Method, Request, Response};
 use kube::Client;
@@ -66,4 +67,16 @@ pub(crate) fn config_maps() -> Served {
     let core = r#"{"items":[{"metadata":{},"versions":[{"version":"v1","resources":[{"resource":"configmaps",
         "responseKind":{"group":"","version":"v1","kind":"ConfigMap"},"scope":"Namespaced","verbs":["list"]}]}]}]}"#;
     Kinds::read(core, Groups::default()).unwrap().find(&Kind::new("v1", "ConfigMap")).unwrap()
+}
+
+/// An event with this note.
+pub(crate) fn event(note: &str) -> Event {
+    let regarding = Reference { key: key("x"), uid: "u".into() };
+    let (reason, note) = ("Tested".into(), note.into());
+    Event { regarding, related: None, warning: false, reason, about: None, note }
+}
+
+/// The questions of nobody.
+pub(crate) fn unasked<C>() -> tokio::sync::mpsc::Receiver<crate::Question<C>> {
+    tokio::sync::mpsc::channel(1).1
 }

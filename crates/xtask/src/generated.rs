@@ -4,6 +4,7 @@ mod crd_table;
 mod features;
 mod golden;
 mod layer_table;
+mod metrics;
 mod packages;
 mod pure_clippy;
 mod reference;
@@ -31,7 +32,7 @@ fn markdown_table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String
 
 /// Every generated file with its expected content.
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
-    let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?];
+    let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?, metrics::file(workspace)?];
     files.extend(role::files(workspace)?);
     files.extend(features::files(workspace)?);
     files.extend(reference::files(workspace)?);

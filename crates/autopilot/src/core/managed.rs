@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::decide::{Inspected, Observed, Refused, Remembered, inspect};
 use crate::evaluate::DesiredObject;
 use crate::gated::Approvals;
-use crate::notice::{Drift, ObjectNotice, State};
+use crate::notice::{Drift, ObjectNotice, OverrideKind, State};
 use crate::removal::{Cause, ManyDeletions, Removal, overrides_of};
 use crate::status::ObjectState;
 use api::annotation;
@@ -63,6 +63,8 @@ pub(crate) struct Managed {
     pub(crate) advised: Vec<String>,
     /// The state that metrics show.
     pub(crate) shown: Option<State>,
+    /// The overrides that metrics show.
+    pub(crate) overrides: Vec<OverrideKind>,
     pub(crate) state: ObjectState,
     /// What would be done to it, where a plan is asked for.
     pub(crate) intent: Option<Box<Intent>>,
@@ -128,6 +130,7 @@ impl Managed {
             last_drift: None,
             advised: Vec::new(),
             shown: None,
+            overrides: Vec::new(),
             state: ObjectState::Unknown,
             intent: None,
             content: None,

@@ -117,6 +117,11 @@ impl Objects {
         self.abandoned.contains(key)
     }
 
+    /// When the write in flight was sent.
+    pub(crate) fn sent_at(&self, key: &Key) -> Option<Moment> {
+        self.writing.get(key).copied()
+    }
+
     /// A write is answered; whether nobody waits for it any more.
     pub(crate) fn write_ended(&mut self, key: &Key) -> bool {
         self.writing.remove(key);

@@ -6,7 +6,7 @@ use crate::advice;
 use crate::decision::{Decision, Verdict};
 use crate::documents;
 use crate::evaluate::Outcome;
-use crate::notice::{Drift, Notice, ObjectNotice, State};
+use crate::notice::{Drift, Notice, ObjectNotice, OverrideKind, State};
 use crate::removal::Cause;
 use crate::status::ObjectState;
 use change::{Key, Reason};
@@ -18,6 +18,7 @@ impl Core {
         if let Some(state) = shown_state(object, decision) {
             self.show(key, state);
         }
+        self.report_overrides(key);
         if let Some(drift) = &decision.drift {
             self.report_drift(key, drift.clone());
         }
@@ -66,7 +67,19 @@ impl Core {
     }
 
     pub(super) fn report_object(&mut self, key: &Key, notice: ObjectNotice) {
-        self.notify(Notice::Object(key.clone(), notice));
+        let live = self.objects.get(key).and_then(Managed::live);
+        let uid = live.map(|live| live.uid.clone()).filter(|uid| !uid.is_empty());
+        self.notify(Notice::Object(key.clone(), notice, uid));
+    }
+
+    /// Reports the overrides on an object, if they have changed.
+    fn report_overrides(&mut self, key: &Key) {
+        let Some(object) = self.objects.get_mut(key) else { return };
+        let overrides = object.live().map(|live| OverrideKind::of(&live.annotations)).unwrap_or_default();
+        if object.overrides != overrides {
+            object.overrides.clone_from(&overrides);
+            self.notify(Notice::Overridden(key.clone(), overrides));
+        }
     }
 
     /// Reports the state of an object for metrics, if it has changed.
@@ -90,7 +103,7 @@ impl Core {
     }
 
     /// What every asset came to when it was rendered last.
-    pub(crate) fn outcomes(&self) -> &[Outcome] {
+    pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
 

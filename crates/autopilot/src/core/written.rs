@@ -25,6 +25,11 @@ impl Core {
         if *key == self.publishing.key && self.publishing.is_in_flight() {
             return self.published(&result);
         }
+        if let Some(sent) = self.objects.sent_at(key).filter(|_| self.objects.get(key).is_some()) {
+            let is_error = result.as_ref().is_err_and(|error| !matches!(error, WriteError::Stale(_)));
+            let took = self.now.monotonic.elapsed().saturating_sub(sent.elapsed());
+            self.notify(Notice::Answered { key: key.clone(), took, is_error });
+        }
         if self.objects.write_ended(key) {
             // The object was dropped meanwhile; if it is managed again, its live state decides. Else it may exist now although the last
             // list did not show it.

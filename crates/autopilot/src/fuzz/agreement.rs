@@ -56,7 +56,7 @@ fn first_acts(bed: &TestBed) -> (BTreeMap<Key, Next>, Vec<(Key, Reason)>) {
         next.entry(made.write.key.clone()).or_insert(act);
     }
     let held = core.notices.into_iter().filter_map(|notice| match notice {
-        Notice::Object(key, ObjectNotice::Held(reason)) => Some((key, reason)),
+        Notice::Object(key, ObjectNotice::Held(reason), _) => Some((key, reason)),
         _ => None,
     });
     (next, held.collect())

@@ -64,6 +64,7 @@ fn every_command_of_a_start() {
         waiting for ConfigMap
         ready
         create ConfigMap virt/a
+        notice Answered ConfigMap virt/a: false
         notice AssetApplied ConfigMap virt/a: applied
         notice State ConfigMap virt/a: InSync
     "#]]

@@ -104,6 +104,7 @@ fn an_object_that_was_reported_before_it_was_wanted_is_read() {
         refetch ConfigMap virt/opted
         back up ConfigMap virt/opted
         apply ConfigMap virt/opted
+        notice Answered ConfigMap virt/opted: false
         notice Adopted ConfigMap virt/opted: adopted; a backup of the object as it was is kept. Changed: .data.size ("huge" -> "small")
         notice State ConfigMap virt/opted: InSync
     "#]].assert_eq(&bed.settle_verbosely());

@@ -45,7 +45,9 @@ fn a_query_is_repeated_when_its_object_changes_and_at_no_other_time() {
         query v1 ConfigMap virt/source
         apply ConfigMap virt/one
         apply ConfigMap virt/two
+        notice Answered ConfigMap virt/one: false
         notice AssetApplied ConfigMap virt/one: applied
+        notice Answered ConfigMap virt/two: false
         notice AssetApplied ConfigMap virt/two: applied
     "#]]
     .assert_eq(&bed.settle_verbosely());

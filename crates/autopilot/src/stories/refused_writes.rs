@@ -128,14 +128,17 @@ fn a_stale_write_waits_for_the_watch_and_then_reads_the_object() {
     bed.paint("red");
     expect![[r#"
         apply ConfigMap virt/painted: stale
+        notice Answered ConfigMap virt/painted: false
         notice Retry in 200 ms
     "#]]
     .assert_eq(&bed.settle_verbosely());
     expect![[r#"
         apply ConfigMap virt/painted: stale
+        notice Answered ConfigMap virt/painted: false
         notice Retry in 400 ms
         refetch ConfigMap virt/painted
         apply ConfigMap virt/painted
+        notice Answered ConfigMap virt/painted: false
         notice AssetApplied ConfigMap virt/painted: applied
     "#]]
     .assert_eq(&bed.advance_verbosely(SECOND));
@@ -154,6 +157,7 @@ fn a_stale_write_is_repeated_as_soon_as_the_watch_reports_the_newer_version() {
     bed.silent.clear();
     expect![[r#"
         apply ConfigMap virt/painted
+        notice Answered ConfigMap virt/painted: false
         notice AssetApplied ConfigMap virt/painted: applied
     "#]]
     .assert_eq(&bed.settle_verbosely());

@@ -391,7 +391,7 @@ fn a_change_that_waits_for_pools_that_cannot_be_listed_says_so() {
     bed.lose_watch("MachineConfigPool");
     bed.advance(HOUR);
     let key = bed.key(KERNEL);
-    let is_told = |notice: &crate::Notice| matches!(notice, crate::Notice::Object(of, _) if *of == key);
+    let is_told = |notice: &crate::Notice| matches!(notice, crate::Notice::Object(of, ..) if *of == key);
     assert!(bed.notices.iter().any(is_told), "nothing is said about it: {:?}", bed.core.status());
 }
 

@@ -62,7 +62,7 @@ impl TestBed {
     pub(crate) fn asked_digest(&self, key: &str) -> Option<String> {
         let key = self.key(key);
         self.notices.iter().rev().find_map(|notice| match notice {
-            Notice::Object(of, ObjectNotice::Held(reason)) if *of == key => Some(reason.asked()?.to_string()),
+            Notice::Object(of, ObjectNotice::Held(reason), _) if *of == key => Some(reason.asked()?.to_string()),
             _ => None,
         })
     }

@@ -63,10 +63,12 @@ pub(crate) fn command(command: &Command<Notice>) -> String {
 /// A notice; digests are left out, because they say nothing to a reader.
 pub(crate) fn notice(notice: &Notice) -> String {
     let text = match notice {
-        Notice::Object(key, notice) => format!("{} {key}: {notice}", notice.name()),
+        Notice::Object(key, notice, _) => format!("{} {key}: {notice}", notice.name()),
         Notice::Subject(key, uid) => format!("Subject {key} {uid}"),
         Notice::TakenOverAsIs(key) => format!("TakenOverAsIs {key}"),
         Notice::State(key, state) => format!("State {key}: {state:?}"),
+        Notice::Overridden(key, overrides) => format!("Overridden {key}: {overrides:?}"),
+        Notice::Answered { key, is_error, .. } => format!("Answered {key}: {is_error}"),
         Notice::NotApplicable(key, why) => format!("NotApplicable {key}: {why}"),
         Notice::SwitchedOff => "SwitchedOff".into(),
         Notice::Invalid(why) => format!("Invalid: {why}"),
@@ -105,7 +107,12 @@ fn without_digests(text: &str) -> String {
 pub(crate) fn is_shown(command: &Command<Notice>) -> bool {
     match command {
         Command::Notify(
-            Notice::Subject(..) | Notice::State(..) | Notice::Rollout { .. } | Notice::NodeRestarted { .. },
+            Notice::Subject(..)
+            | Notice::State(..)
+            | Notice::Overridden(..)
+            | Notice::Answered { .. }
+            | Notice::Rollout { .. }
+            | Notice::NodeRestarted { .. },
         ) => false,
         Command::Notify(_) => true,
         _ => false,

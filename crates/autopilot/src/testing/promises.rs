@@ -81,7 +81,7 @@ impl Promises {
 
     /// Takes what the core reports: what it asks to approve.
     pub(crate) fn noticed(&mut self, notice: &Notice) {
-        let Notice::Object(key, ObjectNotice::Held(reason)) = notice else { return };
+        let Notice::Object(key, ObjectNotice::Held(reason), _) = notice else { return };
         let Some(digest) = reason.asked() else { return };
         self.asked.entry(key.clone()).or_default().insert(*digest);
     }

@@ -15,7 +15,8 @@ const READS: [(&str, &str, &str); 8] = [
     ("operator.openshift.io", "machineconfigurations", "list, watch"),
     ("hco.kubevirt.io", "hyperconvergeds", "get, list, watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "get, list, watch"),
-    ("events.k8s.io", "events", "create"),
+    // A patch counts an event that was published before.
+    ("events.k8s.io", "events", "create, patch"),
 ];
 
 /// The manifests.

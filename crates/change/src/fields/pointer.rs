@@ -1,5 +1,6 @@
 //! JSON pointers (RFC 6901) to fields of an object.
 
+use crate::fields::redact;
 use crate::overrides::guards::{OverrideGuard, OverrideGuards};
 use std::fmt;
 
@@ -23,7 +24,8 @@ impl Pointer {
         let rest = match text.strip_prefix('/') {
             Some(rest) => rest,
             None if guards.enabled(OverrideGuard::LeadingSlash) => {
-                return Err(format!("{text:?} does not begin with a slash; write it as /spec/..."));
+                let shown = redact::text(text);
+                return Err(format!("{shown:?} does not begin with a slash; write it as /spec/..."));
             }
             None => text,
         };

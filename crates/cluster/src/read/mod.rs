@@ -8,4 +8,5 @@ pub(crate) mod pages;
 pub(crate) mod pod;
 pub mod preview;
 pub mod query;
+pub mod review;
 pub mod user;

@@ -1,23 +1,28 @@
 //! Publishes Kubernetes events, and writes nothing else.
 
-use crate::request::{Failure, Request, WHOLE, send_within};
+use crate::request::{Failure, METADATA, Request, WHOLE, send_within};
 use crate::server::Server;
 use change::Key;
 use http::Method;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The server accepts no longer note.
 const LONGEST_NOTE: usize = 1024;
 /// The server accepts no longer action.
 const LONGEST_ACTION: usize = 128;
+const MERGE_PATCH: &str = "application/merge-patch+json";
 /// An event is not worth a longer wait.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
+    /// The object that it regards; its events show it.
+    pub regarding: Reference,
+    /// Another object that it is about.
+    pub related: Option<Reference>,
     /// Whether it is a warning.
     pub warning: bool,
     /// A machine-readable reason in CamelCase.
@@ -28,42 +33,72 @@ pub struct Event {
     pub note: String,
 }
 
-/// Publishes one event that regards this object; `instance` is the pod that reports it.
-pub async fn publish(
-    server: &Server,
-    regarding: &Key,
-    uid: &str,
-    instance: &str,
-    event: &Event,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    // Events about cluster-scoped objects live in the default namespace.
-    let namespace = if regarding.namespace.is_empty() { "default" } else { &regarding.namespace };
+/// An object that an event names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// The object.
+    pub key: Key,
+    /// Its uid; empty if it does not exist.
+    pub uid: String,
+}
+
+impl Reference {
+    fn value(&self) -> Value {
+        let Key { kind, namespace, name } = &self.key;
+        json!({
+            "apiVersion": kind.api_version(), "kind": kind.kind, "namespace": namespace, "name": name, "uid": self.uid,
+        })
+    }
+}
+
+impl Event {
+    /// Events about cluster-scoped objects live in the default namespace; the server accepts no other.
+    fn namespace(&self) -> &str {
+        let namespace = &self.regarding.key.namespace;
+        if namespace.is_empty() { "default" } else { namespace }
+    }
+
+    fn url(&self) -> String {
+        format!("/apis/events.k8s.io/v1/namespaces/{}/events", self.namespace())
+    }
+}
+
+/// Publishes an event; `instance` is the pod that reports it. Returns its name.
+pub async fn publish(server: &Server, instance: &str, event: &Event, at: Timestamp) -> Result<String, Failure> {
     let action = event.about.as_ref().map_or_else(|| event.reason.clone(), |key| format!("{} {key}", event.reason));
-    let object = json!({
+    let mut object = json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": format!("{}-", regarding.name), "namespace": namespace},
-        // The server reads exactly six decimals.
-        "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+        "metadata": {"generateName": format!("{}-", event.regarding.key.name), "namespace": event.namespace()},
+        "eventTime": time(at),
         "type": if event.warning { "Warning" } else { "Normal" },
         "reason": event.reason,
         "action": shortened(&action, LONGEST_ACTION),
         "note": shortened(&event.note, LONGEST_NOTE),
-        "regarding": {
-            "apiVersion": regarding.kind.api_version(),
-            "kind": regarding.kind.kind,
-            "namespace": regarding.namespace,
-            "name": regarding.name,
-            "uid": uid,
-        },
+        "regarding": event.regarding.value(),
         "reportingController": server.identity.field_manager,
         "reportingInstance": instance,
     });
-    let url = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-    let body = object.to_string().into_bytes();
-    let request = Request { method: Method::POST, url, accept: WHOLE, content_type: WHOLE, body };
+    if let Some(related) = &event.related {
+        object["related"] = related.value();
+    }
+    let (body, url) = (object.to_string().into_bytes(), event.url());
+    let request = Request { method: Method::POST, url, accept: METADATA, content_type: WHOLE, body };
+    let answer: Value = serde_json::from_str(&send_within(TIMEOUT, server, request).await?)?;
+    Ok(answer["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Counts an event that was published before under this name: it has happened so many times.
+pub async fn repeat(server: &Server, event: &Event, name: &str, count: u32, at: Timestamp) -> Result<(), Failure> {
+    let series = json!({"series": {"count": count, "lastObservedTime": time(at)}});
+    let (body, url) = (series.to_string().into_bytes(), format!("{}/{name}", event.url()));
+    let request = Request { method: Method::PATCH, url, accept: METADATA, content_type: MERGE_PATCH, body };
     send_within(TIMEOUT, server, request).await.map(|_| ())
+}
+
+/// The server reads exactly six decimals.
+fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
 /// As much of a text as fits into so many bytes.

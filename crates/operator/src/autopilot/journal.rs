@@ -4,11 +4,11 @@ use crate::metrics::Metrics;
 use autopilot::Notice;
 use change::Key;
 use change::reason::Severity;
-use cluster::event::Event;
-use runtime::{Journal, Publication};
+use cluster::event::{Event, Reference};
+use runtime::Journal;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Publishes events about the HyperConverged, which is the object that users watch.
+/// Publishes events about each object that exists, and warnings also about the HyperConverged, which is the object that users watch.
 pub(super) struct EventJournal {
     metrics: Arc<Metrics>,
     server: String,
@@ -17,8 +17,8 @@ pub(super) struct EventJournal {
 
 #[derive(Default)]
 struct State {
-    /// The HyperConverged and its uid, once it is known.
-    subject: Option<(Key, String)>,
+    /// The HyperConverged, once it is known.
+    subject: Option<Reference>,
     /// The last log line about discovery, so that the same one is logged once.
     discovery: String,
 }
@@ -27,8 +27,42 @@ struct State {
 struct Entry {
     severity: Severity,
     name: &'static str,
-    about: Option<Key>,
+    /// The object, and its uid if it exists.
+    about: Option<(Key, Option<String>)>,
     note: String,
+}
+
+impl Entry {
+    /// The events: about the object, if there is one to show it, and about the HyperConverged what a person has to act on, and what no
+    /// other object shows.
+    fn events(self, hyperconverged: Reference) -> Vec<Event> {
+        let Entry { severity, name, about, note } = self;
+        let (warning, reason) = (severity == Severity::Warning, name.to_owned());
+        let event = |regarding: Reference, related: Option<Reference>, about: Option<Key>| Event {
+            regarding,
+            related,
+            warning,
+            reason: reason.clone(),
+            about,
+            note: note.clone(),
+        };
+        match about {
+            None => vec![event(hyperconverged, None, None)],
+            Some((key, _)) if key == hyperconverged.key => vec![event(hyperconverged, None, None)],
+            Some((key, None)) => {
+                let related = Reference { key: key.clone(), uid: String::new() };
+                vec![event(hyperconverged, Some(related), Some(key))]
+            }
+            Some((key, Some(uid))) => {
+                let object = Reference { key: key.clone(), uid };
+                let mut events = vec![event(object.clone(), Some(hyperconverged.clone()), None)];
+                if warning {
+                    events.push(event(hyperconverged, Some(object), Some(key)));
+                }
+                events
+            }
+        }
+    }
 }
 
 impl EventJournal {
@@ -40,13 +74,13 @@ impl EventJournal {
         let normal = |name, note| Some(Entry { severity: Severity::Normal, name, about: None, note });
         let warning = |name, note| Some(Entry { severity: Severity::Warning, name, about: None, note });
         match notice {
-            Notice::Object(key, what) => {
+            Notice::Object(key, what, uid) => {
                 let note = format!("{key}: {what}");
-                Some(Entry { severity: what.severity(), name: what.name(), about: Some(key), note })
+                Some(Entry { severity: what.severity(), name: what.name(), about: Some((key, uid)), note })
             }
             Notice::NotApplicable(key, why) => {
                 let note = format!("{key} is not managed any more and stays as it is: {why}");
-                Some(Entry { severity: Severity::Normal, name: "NotApplicable", about: Some(key), note })
+                Some(Entry { severity: Severity::Normal, name: "NotApplicable", about: Some((key, None)), note })
             }
             Notice::SwitchedOff => normal(
                 "Disabled",
@@ -104,7 +138,12 @@ impl EventJournal {
                 tracing::debug!("{why}; next attempt in {wait} ms");
                 None
             }
-            Notice::Subject(..) | Notice::State(..) | Notice::NotNeeded(_) | Notice::PoolGone(_) => None,
+            Notice::Subject(..)
+            | Notice::State(..)
+            | Notice::Overridden(..)
+            | Notice::Answered { .. }
+            | Notice::NotNeeded(_)
+            | Notice::PoolGone(_) => None,
         }
     }
 
@@ -119,39 +158,68 @@ impl EventJournal {
 }
 
 impl Journal<Notice> for EventJournal {
-    fn record(&self, notice: Notice) -> Option<Publication> {
+    fn record(&self, notice: Notice) -> Vec<Event> {
         self.metrics.record(&notice);
         if let Notice::Subject(key, uid) = notice {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner).subject = Some((key, uid));
-            return None;
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).subject = Some(Reference { key, uid });
+            return Vec::new();
         }
-        let Entry { severity, name, about, note } = self.entry(notice)?;
-        let is_warning = severity == Severity::Warning;
-        let object = about.as_ref().map(tracing::field::display);
-        if is_warning {
+        let Some(entry) = self.entry(notice) else { return Vec::new() };
+        let Entry { severity, name, about, note } = &entry;
+        let object = about.as_ref().map(|(key, _)| tracing::field::display(key));
+        if *severity == Severity::Warning {
             tracing::warn!(reason = name, object, "{note}");
         } else {
             tracing::info!(reason = name, object, "{note}");
         }
-        let (regarding, uid) = self.state.lock().unwrap_or_else(PoisonError::into_inner).subject.clone()?;
-        let event = Event { warning: is_warning, reason: name.to_owned(), about, note };
-        Some(Publication { regarding, uid, event })
+        let subject = self.state.lock().unwrap_or_else(PoisonError::into_inner).subject.clone();
+        subject.map(|subject| entry.events(subject)).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::EventJournal;
-    use crate::metrics::Metrics;
-    use autopilot::{Exclusion, Notice};
+    use super::{EventJournal, Metrics};
+    use autopilot::{Exclusion, Notice, ObjectNotice};
     use catalog::Need;
     use change::reason::Severity;
-    use change::{Key, Kind};
+    use change::{Key, Kind, Reason};
+    use cluster::event::Event;
+    use runtime::Journal;
     use std::sync::Arc;
+
+    fn named(kind: &str, name: &str) -> Key {
+        Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: name.into() }
+    }
+
+    /// Whom the events of a notice regard, and to whom they are related.
+    fn published(what: ObjectNotice, key: Key, uid: Option<&str>) -> Vec<String> {
+        let journal = EventJournal::new(Arc::new(Metrics::new("")), "server");
+        assert!(journal.record(Notice::Subject(named("HyperConverged", "hco"), "h".into())).is_empty());
+        let shown = |event: &Event| {
+            let related = event.related.as_ref().map(|related| format!(" + {} {}", related.key.name, related.uid));
+            format!("{} {}{}", event.regarding.key.name, event.regarding.uid, related.unwrap_or_default())
+        };
+        journal.record(Notice::Object(key, what, uid.map(str::to_owned))).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn an_event_is_about_the_object_and_a_warning_also_about_the_hyperconverged() {
+        let object = || named("Service", "s");
+        assert_eq!(published(ObjectNotice::Applied, object(), Some("u")), ["s u + hco h"]);
+        let warning = || ObjectNotice::Held(Reason::WriteFailed { message: "x".into() });
+        assert_eq!(published(warning(), object(), Some("u")), ["s u + hco h", "hco h + s u"]);
+        assert_eq!(
+            published(warning(), object(), None),
+            ["hco h + s "],
+            "nobody can look at an object that is not there"
+        );
+        assert_eq!(published(warning(), named("HyperConverged", "hco"), Some("h")), ["hco h"]);
+    }
 
     #[test]
     fn every_event_about_the_platform_is_in_the_reference() {
-        let journal = EventJournal::new(Arc::new(Metrics::new()), "server");
+        let journal = EventJournal::new(Arc::new(Metrics::new("")), "server");
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: String::new(), name: "x".into() };
         let need = || Need::Crd { name: "things.example.io".into() };
         let notices = [

@@ -2,6 +2,7 @@
 
 mod journal;
 
+use crate::debug::Questions;
 use crate::metrics::Metrics;
 use autopilot::{Config, Core, Operator};
 use catalog::Catalog;
@@ -11,17 +12,28 @@ use runtime::{Clock, Hands, Stop};
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// Who watches the operator.
+pub(crate) struct Observers {
+    /// The pod's name.
+    pub(crate) instance: String,
+    /// The metrics.
+    pub(crate) metrics: Arc<Metrics>,
+    /// The questions of the debug server.
+    pub(crate) questions: Questions,
+}
+
 /// Reconciles the platform until `stop` resolves; a write in flight is finished.
 pub(crate) async fn run(
     config: Config,
     catalog: Catalog,
     server: Server,
     permit: Permit,
-    (instance, metrics): (String, Arc<Metrics>),
+    observers: Observers,
     readiness: watch::Sender<Vec<String>>,
     stop: Stop,
 ) -> anyhow::Result<()> {
-    let clock = Clock::start();
+    let (clock, Observers { instance, metrics, questions }) = (Clock::start(), observers);
+    metrics.leads();
     let journal = EventJournal::new(metrics, &server.address);
     let operator = Operator {
         pod: instance.clone(),
@@ -30,5 +42,5 @@ pub(crate) async fn run(
         since: clock.now().wall,
     };
     let core = Core::new(Config { operator: Some(operator), ..config }, catalog, clock.now());
-    runtime::run(Hands { server, permit, clock, instance, readiness }, core, &journal, stop).await
+    runtime::run(Hands { server, permit, clock, instance, readiness }, core, &journal, questions, stop).await
 }

@@ -4,7 +4,7 @@ use super::{Format, print, table};
 use crate::pack::Pack;
 use anyhow::bail;
 use catalog::{Asset, Catalog, Condition, Feature, Install, Maturity, Notes, Summary, summaries, summary};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Some(name) = &arguments.feature else {
         return print(&match arguments.output {
             Format::Text => list(&all),
-            Format::Json => in_json(&catalog, &all)?,
+            Format::Json => format!("{:#}\n", document(&catalog)),
         });
     };
     let found = catalog.features.iter().find(|feature| feature.name == *name);
@@ -56,12 +56,12 @@ fn list(all: &[Summary<'_>]) -> String {
 }
 
 /// The same as the predecessor's.
-fn in_json(catalog: &Catalog, all: &[Summary<'_>]) -> anyhow::Result<String> {
+pub(crate) fn document(catalog: &Catalog) -> Value {
     let framework = json!({
         "maturity": catalog.framework.maturity.map_or("", Maturity::short),
         "opt_in": catalog.framework.opt_in.as_deref().unwrap_or_default(),
     });
-    Ok(format!("{}\n", serde_json::to_string_pretty(&json!({"framework": framework, "features": all}))?))
+    json!({"framework": framework, "features": summaries(catalog)})
 }
 
 fn explain(catalog: &Catalog, feature: &Feature, summary: &Summary<'_>) -> String {

@@ -69,18 +69,27 @@ impl Logging {
     }
 }
 
+/// The client logs answers of the server as they are, and these may quote secrets: only who asks for its log gets it.
+const QUIET_CLIENT: &str = "kube_client=info";
+
 /// The filter that `LOG_LEVEL` describes: a level, and perhaps other levels for parts of the program, as `info,kube=debug`.
 fn filter(text: &str, default: LevelFilter) -> anyhow::Result<EnvFilter> {
     if text.trim().is_empty() {
-        return Ok(EnvFilter::default().add_directive(default.into()));
+        return quiet_client(EnvFilter::default().add_directive(default.into()));
     }
     // The library takes an unknown word for a part of the program, and mutes the rest.
     let unknown = text.split(',').find(|part| !part.contains('=') && part.trim().parse::<LevelFilter>().is_err());
     match (unknown, EnvFilter::try_new(text)) {
-        (None, Ok(filter)) => Ok(filter),
+        (None, Ok(filter)) if text.contains("kube") => Ok(filter),
+        (None, Ok(filter)) => quiet_client(filter),
         (Some(part), _) => bail!("LOG_LEVEL has the unknown level {part:?}; {LEVELS}"),
         (None, Err(_)) => bail!("LOG_LEVEL is {text:?}, which is not a level; {LEVELS}"),
     }
+}
+
+fn quiet_client(filter: EnvFilter) -> anyhow::Result<EnvFilter> {
+    let is_verbose = filter.max_level_hint().is_none_or(|level| level > LevelFilter::INFO);
+    Ok(if is_verbose { filter.add_directive(QUIET_CLIENT.parse()?) } else { filter })
 }
 
 /// Go's levels; a number is a debug level, and higher ones show more.
@@ -103,9 +112,13 @@ mod tests {
     #[test]
     fn an_unknown_level_is_an_error_and_an_empty_one_is_the_default() {
         let read = |text| filter(text, LevelFilter::INFO).map(|filter| filter.to_string());
-        for (text, filter) in
-            [("", "info"), (" ", "info"), ("DEBUG", "debug"), ("off", "off"), ("info,kube=debug", "kube=debug,info")]
-        {
+        for (text, filter) in [
+            ("", "info"),
+            (" ", "info"),
+            ("DEBUG", "kube_client=info,debug"),
+            ("off", "off"),
+            ("info,kube=debug", "kube=debug,info"),
+        ] {
             assert_eq!(read(text).unwrap(), filter, "{text:?}");
         }
         for text in ["loud", "info,loud", "virtpilot=loud", "debug=x"] {

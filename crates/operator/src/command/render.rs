@@ -4,7 +4,7 @@ use super::evaluation::Evaluation;
 use super::input;
 use super::print;
 use super::table::table;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use autopilot::{AssetResult, Before, Outcome, evaluate};
 use catalog::{Catalog, Facts};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Format::Json => {
             format!("{:#}\n", Value::Array(shown(&outcomes, arguments.show_excluded).map(as_json).collect()))
         }
-        Format::Yaml => shown(&outcomes, arguments.show_excluded).map(as_yaml).collect::<anyhow::Result<String>>()?,
+        Format::Yaml => shown(&outcomes, arguments.show_excluded).map(|outcome| as_yaml(&as_json(outcome))).collect(),
     })?;
     Ok(ExitCode::from(if failed { 3 } else { 0 }))
 }
@@ -99,7 +99,7 @@ pub(super) fn offline(namespace: &str, facts: Option<&Path>, hco_file: Option<&P
 }
 
 /// The outcomes to print: rendered assets, errors, and on request the rest.
-fn shown(outcomes: &[Outcome], all: bool) -> impl Iterator<Item = &Outcome> {
+pub(crate) fn shown(outcomes: &[Outcome], all: bool) -> impl Iterator<Item = &Outcome> {
     outcomes
         .iter()
         .filter(move |outcome| all || matches!(outcome.result, AssetResult::Included(_) | AssetResult::Error(_)))
@@ -117,7 +117,7 @@ fn status(outcome: &Outcome) -> (&'static str, String) {
     }
 }
 
-fn as_json(outcome: &Outcome) -> Value {
+pub(crate) fn as_json(outcome: &Outcome) -> Value {
     let (status, reason) = status(outcome);
     let mut value =
         json!({"asset": outcome.asset, "path": outcome.path, "component": outcome.component, "status": status});
@@ -130,23 +130,24 @@ fn as_json(outcome: &Outcome) -> Value {
     value
 }
 
-fn as_yaml(outcome: &Outcome) -> anyhow::Result<String> {
-    let (status, reason) = status(outcome);
-    let mut text = format!(
-        "# Asset: {}\n# Path: {}\n# Component: {}\n# Status: {status}\n",
-        outcome.asset, outcome.path, outcome.component
-    );
-    for line in reason.lines() {
-        text.push_str(&format!("# Reason: {line}\n"));
+/// An outcome that [`as_json`] made, as a YAML document below its comments.
+pub(crate) fn as_yaml(outcome: &Value) -> String {
+    let mut text = String::new();
+    for (name, key) in
+        [("Asset", "asset"), ("Path", "path"), ("Component", "component"), ("Status", "status"), ("Reason", "reason")]
+    {
+        for line in outcome[key].as_str().unwrap_or_default().lines() {
+            text.push_str(&format!("# {name}: {line}\n"));
+        }
     }
-    if let AssetResult::Included(object) = &outcome.result {
-        text.push_str(&serde_saphyr::to_string(&object.desired.object()).context("could not write YAML")?);
+    if let Some(object) = outcome.get("object") {
+        text.push_str(&catalog::yaml_text(object));
         if !text.ends_with('\n') {
             text.push('\n');
         }
     }
     text.push_str("---\n");
-    Ok(text)
+    text
 }
 
 fn as_table(outcomes: &[Outcome]) -> String {

@@ -4,17 +4,19 @@ use super::logging::Logging;
 use super::skew;
 use super::target::on_runtime;
 use super::value::{boolean, duration, namespace};
+use crate::autopilot::Observers;
 use crate::metrics::Metrics;
 use crate::pack::Pack;
-use crate::{autopilot as product, images};
+use crate::{autopilot as product, debug, images};
 use autopilot::{Config, Previews};
 use catalog::Catalog;
-use cluster::{Access, Timeouts, lease};
-use runtime::{Probes, health, lead, stop};
+use cluster::{Access, Server, Timeouts, lease};
+use runtime::access::Guard;
+use runtime::{Probes, health, lead, stop, tls};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -38,6 +40,19 @@ pub(crate) struct Arguments {
     /// The address of the metrics endpoint; 0 disables it
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = health::parse_address)]
     metrics_bind_address: Address,
+    /// Serve metrics over TLS, and only to those whom the API server lets get /metrics
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
+    metrics_secure: bool,
+    /// The folder of the metrics' certificate, which is read again when it changes; implies --metrics-secure. Without it, the certificate
+    /// is self-signed
+    #[arg(long, value_name = "FOLDER")]
+    metrics_cert_path: Option<PathBuf>,
+    /// The file of the certificate in that folder
+    #[arg(long, default_value = "tls.crt", value_name = "FILE")]
+    metrics_cert_name: String,
+    /// The file of its key in that folder
+    #[arg(long, default_value = "tls.key", value_name = "FILE")]
+    metrics_cert_key: String,
     /// The address of /healthz and /readyz; 0 disables them
     #[arg(long, default_value = ":8082", value_name = "ADDRESS", value_parser = health::parse_address)]
     health_probe_bind_address: Address,
@@ -56,10 +71,10 @@ pub(crate) struct Arguments {
     /// Accepted for compatibility with the predecessor and ignored: the operator waits for the HyperConverged CRD without a limit
     #[arg(long, default_value = "10s", value_name = "TIME")]
     crd_validation_timeout: String,
-    /// Accepted for compatibility with the predecessor and ignored: there is no debug server
-    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS")]
-    debug_bind_address: String,
-    /// Accepted for compatibility with the predecessor and ignored: there is no debug server
+    /// The address of the debug server; only this machine may reach it
+    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = loopback)]
+    debug_bind_address: Address,
+    /// Serve what is rendered and why, below /debug
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
     enable_debug_server: bool,
     #[command(flatten)]
@@ -68,6 +83,17 @@ pub(crate) struct Arguments {
 
 // An alias, because clap treats a plain Option as an optional argument.
 type Address = std::option::Option<health::BindAddress>;
+
+/// Parses an address that only this machine reaches.
+fn loopback(text: &str) -> Result<Address, String> {
+    let address = health::parse_address(text)?;
+    match &address {
+        Some(address) if !address.is_loopback() => Err(format!(
+            "{text:?} is reachable from elsewhere, and nobody has to log in; use 127.0.0.1 and kubectl port-forward"
+        )),
+        _ => Ok(address),
+    }
+}
 
 /// Runs the operator; `flags` are those that differ from their defaults.
 pub(crate) fn run(arguments: Arguments, flags: &[String]) -> anyhow::Result<()> {
@@ -88,15 +114,20 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let Arguments { request_timeout: request, watch_silence: silence, verify_every: verify, .. } = arguments;
     let timeouts = Timeouts { request, silence, verify };
     let server = cluster::connect(Access::file(arguments.kubeconfig.as_deref()), timeouts, autopilot::IDENTITY).await?;
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new(&catalog.digest().to_string()));
     let (readiness, missing) = watch::channel(vec![api::hco::KIND.to_owned()]);
     let (standby, standby_shown) = watch::channel(String::new());
-    health::serve(arguments.health_probe_bind_address, "probes", health::probes(missing, standby_shown)).await?;
-    let text = {
-        let metrics = metrics.clone();
-        move || metrics.text()
+    health::serve(arguments.health_probe_bind_address.clone(), "probes", health::probes(missing, standby_shown))
+        .await?;
+    serve_metrics(&arguments, &server, metrics.clone()).await?;
+    let questions = match arguments.enable_debug_server {
+        true => {
+            let (routes, questions) = debug::routes(&catalog, metrics.clone());
+            health::serve(arguments.debug_bind_address.clone(), "the debug server", routes).await?;
+            questions
+        }
+        false => mpsc::channel(1).1,
     };
-    health::serve(arguments.metrics_bind_address, "metrics", health::metrics(text)).await?;
     let stop = stop::on_signal()?;
     let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
     if arguments.leader_elect && pod.is_none() {
@@ -116,11 +147,34 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     };
     if !arguments.leader_elect {
         let permit = lease::without_election();
-        return product::run(config, catalog, server, permit, (pod, metrics), readiness, stop).await;
+        let observers = Observers { instance: pod, metrics, questions };
+        return product::run(config, catalog, server, permit, observers, readiness, stop).await;
     }
     let (namespace, leading) = (config.namespace.clone(), server.clone());
     let probes = Probes { missing: readiness.clone(), standby };
     let replica = skew::leader(&pod, &catalog);
-    let work = |permit, stop| product::run(config, catalog, server, permit, (pod.clone(), metrics), readiness, stop);
+    let observers = Observers { instance: pod, metrics, questions };
+    let work = |permit, stop| product::run(config, catalog, server, permit, observers, readiness, stop);
     lead(&leading, &namespace, replica, &probes, stop, work).await
+}
+
+/// Serves the metrics, over TLS if that is asked for.
+async fn serve_metrics(arguments: &Arguments, server: &Server, metrics: Arc<Metrics>) -> anyhow::Result<()> {
+    let (address, text) = (arguments.metrics_bind_address.clone(), move || metrics.text());
+    let source = match &arguments.metrics_cert_path {
+        Some(folder) => {
+            let file = |name: &String| folder.join(name);
+            tls::Source::Files {
+                certificate: file(&arguments.metrics_cert_name),
+                key: file(&arguments.metrics_cert_key),
+            }
+        }
+        None if arguments.metrics_secure => {
+            let service = format!("{}-metrics.{}.svc", api::FIELD_MANAGER, arguments.namespace);
+            tls::Source::SelfSigned(vec![service, "localhost".to_owned()])
+        }
+        None => return health::serve(address, "metrics", health::metrics(text, None)).await,
+    };
+    let guard = Guard::new(server.clone(), "/metrics");
+    health::serve_tls(address, "metrics", source, health::metrics(text, Some(guard))).await
 }

@@ -1,5 +1,7 @@
 //! Metrics of the rollouts of pools.
 
+use super::register;
+use api::metric;
 use autopilot::{Rollout, RolloutState};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -14,7 +16,6 @@ struct PoolName {
 }
 
 /// The rollouts of pools.
-#[derive(Default)]
 pub(super) struct Rollouts {
     machines: Family<PoolName, Gauge>,
     updated: Family<PoolName, Gauge>,
@@ -24,14 +25,12 @@ pub(super) struct Rollouts {
 
 impl Rollouts {
     pub(super) fn register(registry: &mut Registry) -> Rollouts {
-        let rollouts = Rollouts::default();
-        registry.register("pool_machines", "Number of machines of the pool", rollouts.machines.clone());
-        let help = "Number of machines of the pool that run its configuration";
-        registry.register("pool_updated_machines", help, rollouts.updated.clone());
-        registry.register("pool_degraded", "1 if the pool is degraded, 0 if not", rollouts.degraded.clone());
-        let help = "Number of restarts of nodes of the pool that were seen";
-        registry.register("node_restarts", help, rollouts.restarts.clone());
-        rollouts
+        Rollouts {
+            machines: register(registry, &metric::POOL_MACHINES, Family::default()),
+            updated: register(registry, &metric::POOL_UPDATED_MACHINES, Family::default()),
+            degraded: register(registry, &metric::POOL_DEGRADED, Family::default()),
+            restarts: register(registry, &metric::NODE_RESTARTS, Family::default()),
+        }
     }
 
     pub(super) fn show(&self, rollout: &Rollout) {

@@ -1,5 +1,6 @@
 //! Starts a playground and the operator on it with its own service account, as it is deployed.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::audit::{AuditLog, Kind, Requests};
@@ -78,7 +79,7 @@ impl Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         // The command line of the predecessor's deployment; Go takes one dash or two.
         command.args(["-leader-elect=true", "-metrics-bind-address", "0", "--health-probe-bind-address", probes]);
-        command.args(["--debug-bind-address=127.0.0.1:8081", "--enable-debug-server=true", "--development=false"]);
+        command.args(["--debug-bind-address=127.0.0.1:0", "--enable-debug-server=true", "--development=false"]);
         command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv"]);
         command.args(with_pack(&[])).arg("--kubeconfig");
         command.arg(kubeconfig).env("HOSTNAME", pod).stdin(Stdio::null());
@@ -185,12 +186,28 @@ impl Running {
 
     fn restart_observed(&mut self, kubeconfig: &Path, log: Stdio) -> u16 {
         self.stop();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         command.args(["run", "--metrics-bind-address=0", "--kubeconfig"]).arg(kubeconfig);
         command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).args(&self.arguments);
         self.operator = Some(Process(command.stdin(Stdio::null()).stderr(log).spawn().unwrap()));
         port
+    }
+
+    /// Restarts the operator with all its servers, and with its log in a file.
+    pub(crate) fn restart_served(&mut self, kubeconfig: &Path, arguments: &[&str]) -> Served {
+        self.stop();
+        let [probes, metrics, debug] = [(); 3].map(|()| free_port());
+        let log = self.playground.folder().join("served.log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        command.args(["run", "--enable-debug-server", "--kubeconfig"]).arg(kubeconfig);
+        for (flag, port) in [("health-probe", probes), ("metrics", metrics), ("debug", debug)] {
+            command.arg(format!("--{flag}-bind-address=127.0.0.1:{port}"));
+        }
+        command.args(&self.arguments).args(arguments).env("LOG_LEVEL", "trace").env(IMAGE.0, IMAGE.1);
+        let output = std::fs::File::create(&log).unwrap();
+        self.operator = Some(Process(command.stdin(Stdio::null()).stderr(output).spawn().unwrap()));
+        Served { probes, metrics, debug, log }
     }
 
     /// The operator's anonymous memory in MB, without its stack, which is much larger in a build without optimisation.
@@ -258,19 +275,44 @@ impl Running {
         annotate(&api, "kubevirt-hyperconverged", key, value).await;
     }
 
-    /// The notes of all events with this reason.
+    /// The notes of all events with this reason; one about an object and about the HyperConverged is returned once, and one that was
+    /// counted as often as it happened.
     pub(crate) async fn events(&self, reason: &str) -> Vec<String> {
-        let api: Api<Event> = Api::namespaced(self.playground.client(), NAMESPACE);
+        let api: Api<Event> = Api::all(self.playground.client());
         let list = api.list(&ListParams::default()).await.unwrap();
-        let fits = |event: &&Event| event.reason.as_deref() == Some(reason);
-        list.items.iter().filter(fits).filter_map(|event| event.note.clone()).collect()
+        let is_copy = |event: &Event| {
+            let is_of_hco = |regarding: &ObjectReference| regarding.kind.as_deref() == Some(api::hco::KIND);
+            let exists = |related: &ObjectReference| related.uid.as_ref().is_some_and(|uid| !uid.is_empty());
+            event.regarding.as_ref().is_some_and(is_of_hco) && event.related.as_ref().is_some_and(exists)
+        };
+        let fits = |event: &&Event| event.reason.as_deref() == Some(reason) && !is_copy(event);
+        let times = |event: &Event| event.series.as_ref().map_or(1, |series| series.count);
+        let notes = |event: &Event| (0..times(event)).filter_map(|_| event.note.clone()).collect::<Vec<_>>();
+        list.items.iter().filter(fits).flat_map(notes).collect()
     }
+}
+
+/// Where the servers of the operator listen, and its log.
+pub(crate) struct Served {
+    pub(crate) probes: u16,
+    pub(crate) metrics: u16,
+    pub(crate) debug: u16,
+    pub(crate) log: PathBuf,
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The response of `/readyz`; `None` while the port is closed.
 pub(crate) fn readiness(port: u16) -> Option<String> {
+    http(port, "GET", "/readyz")
+}
+
+/// The whole response to a request without a body; `None` while the port is closed.
+pub(crate) fn http(port: u16, method: &str, path: &str) -> Option<String> {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").ok()?;
+    stream.write_all(format!("{method} {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)

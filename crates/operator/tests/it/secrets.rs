@@ -1,8 +1,10 @@
 //! What the operator's own token opens: no Secret of anybody, and no way to make one. What it reports shows none either.
 
-use crate::operator::{NAMESPACE, Running, annotate, eventually, playground};
+use crate::commands::virtpilot;
+use crate::operator::{NAMESPACE, Running, annotate, eventually, http, playground};
 use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use playground::service_account::Account;
 use playground::{Scene, deployment};
@@ -153,4 +155,119 @@ async fn events_show_no_value_of_a_variable() {
     workloads.delete("adopted", &DeleteParams::default()).await.unwrap();
     let recreated = about("DriftCorrected").await;
     assert!(recreated.contains("containers/0/env") && !recreated.contains(MARKER), "{recreated}");
+}
+
+/// Fifty values that nobody may show.
+struct Canaries(Vec<String>);
+
+impl Canaries {
+    fn new() -> Canaries {
+        Canaries((0..50_u32).map(|number| format!("hush{:08x}", number.wrapping_mul(2_654_435_761))).collect())
+    }
+
+    fn next(&self, places: &mut std::ops::Range<usize>) -> &str {
+        &self.0[places.next().unwrap()]
+    }
+
+    /// Those in a text, with the lines that show them.
+    fn hits(&self, surface: &str, text: &str) -> Vec<String> {
+        let of =
+            |canary: &String| text.lines().find(|line| line.contains(canary)).map(|line| format!("{surface}: {line}"));
+        self.0.iter().filter_map(of).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_canaries_are_shown_nowhere() {
+    let (canaries, mut places) = (Canaries::new(), 0..50);
+    let mut next = || canaries.next(&mut places).to_owned();
+    let mut running = Running::on(Scene::preset("small").unwrap(), ROLES[1], &["--assets-dir", ADOPTED]).await;
+    // Eighteen in Secrets, which it cannot read.
+    let secrets = deployment::objects(&running.playground, "v1", "Secret", Some(NAMESPACE));
+    for number in 0..18 {
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("canary-{number}")}, "stringData": {"password": next()}});
+        secrets.create(&PostParams::default(), &parse(object)).await.unwrap();
+    }
+    // Sixteen in objects that it adopts: variables, arguments, annotations and data.
+    let workloads = deployment::objects(&running.playground, "apps/v1", "DaemonSet", Some(NAMESPACE));
+    let variables: Vec<Value> = (0..6).map(|number| json!({"name": format!("V{number}"), "value": next()})).collect();
+    let containers = json!([{"name": "main", "image": "one", "env": variables, "args": ["--password", next(), format!("--token={}", next())]}]);
+    let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": {"nodeSelector": {"no/where": "true"}, "containers": containers}});
+    let annotations = json!({"example.com/password": next(), "example.com/api-token": next()});
+    let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "adopted", "annotations": annotations},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}});
+    workloads.create(&PostParams::default(), &parse(object)).await.unwrap();
+    let data = json!({"a": format!("password={}", next()), "c": format!("https://me:{}@example.com", next()),
+        "db-password": next(), "token": next(), "config.yaml": format!("remoteWrite:\n- basicAuth:\n    password: {}\n", next())});
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "adopted", "annotations": {"example.com/secret": next()}}, "data": data});
+    running.config_maps().create(&PostParams::default(), &parse(object)).await.unwrap();
+    // Eight in annotations of the HyperConverged.
+    for name in [
+        "db-password",
+        "my-token",
+        "api-key",
+        "enable-password",
+        "credentials",
+        "secret",
+        "private-key",
+        "approved-token",
+    ] {
+        running.annotate_hco(name, Some(&next())).await;
+    }
+    running.annotate_hco("autopilot", Some("true")).await;
+    let kubeconfig = running.kubeconfig().to_owned();
+    let served = running.restart_served(&kubeconfig, &[]);
+    eventually("both are adopted", async || (running.events("Adopted").await.len() >= 2).then_some(())).await;
+    // The rest in overrides: what the server refuses, what is refused before, and what is applied.
+    let variable = |name: String, value: String| json!([{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": [{"name": name, "value": value}]}]);
+    annotate(&workloads, "adopted", "patch", Some(&variable(format!("A={}", next()), next()).to_string())).await;
+    eventually("it is refused", async || running.events("InvalidPatch").await.pop()).await;
+    annotate(&workloads, "adopted", "patch", Some(&variable("PLAIN".into(), next()).to_string())).await;
+    eventually("it is applied", async || {
+        let object = workloads.get("adopted").await.unwrap();
+        let env = &object.data["spec"]["template"]["spec"]["containers"][0]["env"];
+        env.as_array()?.iter().any(|variable| variable["name"] == "PLAIN").then_some(())
+    })
+    .await;
+    let maps = running.config_maps();
+    for path in ["/data/password", "/data/token", "/metadata/annotations/example.com~1password", "/kind"] {
+        let patch = json!([{"op": "add", "path": path, "value": next()}]);
+        annotate(&maps, "adopted", "patch", Some(&patch.to_string())).await;
+        // The next one replaces it, so it has to be seen before.
+        let version = maps.get("adopted").await.unwrap().metadata.resource_version;
+        eventually("it is answered", async || {
+            let log = std::fs::read_to_string(&served.log).unwrap();
+            let is_newer = maps.get("adopted").await.unwrap().metadata.resource_version != version;
+            (is_newer || log.matches("InvalidPatch").count() > 1).then_some(())
+        })
+        .await;
+    }
+    annotate(&maps, "adopted", "patch", None).await;
+    annotate(&maps, "adopted", "ignore-fields", Some(&format!("password={}", next()))).await;
+    eventually("they are refused", async || running.events("InvalidIgnoreFields").await.pop()).await;
+    assert!(places.is_empty(), "all are placed");
+    workloads.delete("adopted", &DeleteParams::default()).await.unwrap();
+    eventually("it is recreated", async || {
+        running.events("DriftCorrected").await.into_iter().find(|note| note.contains("deleted"))
+    })
+    .await;
+    let mut hits = canaries.hits("log", &std::fs::read_to_string(&served.log).unwrap());
+    let events: Api<Event> = Api::all(running.playground.client());
+    let events = serde_json::to_string_pretty(&events.list(&ListParams::default()).await.unwrap().items).unwrap();
+    assert!(events.contains("InvalidPatch") && events.contains("Adopted"), "nothing to look at");
+    hits.extend(canaries.hits("events", &events));
+    hits.extend(canaries.hits("metrics", &http(served.metrics, "GET", "/metrics").unwrap()));
+    hits.extend(canaries.hits("readyz", &http(served.probes, "GET", "/readyz").unwrap()));
+    for page in
+        ["render?show-excluded=true", "render?format=json", "exclusions", "features", "tombstones", "render/daemonset"]
+    {
+        let text = http(served.debug, "GET", &format!("/debug/{page}")).unwrap();
+        assert!(text.starts_with("HTTP/1.0 200"), "{page}: {text}");
+        hits.extend(canaries.hits(page, &text));
+    }
+    for command in ["status", "plan"] {
+        let output = virtpilot(Some(&running.playground.kubeconfig()), &[command, "--assets-dir", ADOPTED]);
+        hits.extend(canaries.hits(command, &format!("{}{}", output.stdout, output.stderr)));
+    }
+    assert!(hits.is_empty(), "{}", hits.join("\n"));
 }

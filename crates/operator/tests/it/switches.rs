@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Cluster, ROLES, SHAPES, catalogue, create_namespaces, facts, settings, switches};
 use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, Process, Running, digest_in, eventually};
+use crate::operator::{NAMESPACE, Process, Running, SERVICE, digest_in, edit, eventually};
 use catalog::Catalog;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
@@ -250,6 +250,16 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
     }
     running.annotate_hco("autopilot", None).await;
     one_of_each_kind_is_adopted(&mut running, &catalog, &cluster, &kinds).await;
+    // The same event twice is one that is counted.
+    let services = running.services();
+    for times in 1..=2 {
+        edit(&services, SERVICE, json!({"spec": {"selector": {"app": "edited"}}})).await;
+        eventually("it is corrected", async || {
+            (running.events("DriftCorrected").await.iter().filter(|note| note.contains("rogue")).count() == times)
+                .then_some(())
+        })
+        .await;
+    }
     let _standby = Process::start_as("virt-platform-autopilot-1", running.kubeconfig());
     eventually("a standby follows the pod of the leader", async || {
         let own = running.own(&running.audit().since(Mark::BEGINNING).unwrap());

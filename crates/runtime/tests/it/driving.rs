@@ -2,9 +2,10 @@
 
 use super::{config_map, desired, start};
 use change::{Effect, Moment, Now, Precondition};
+use cluster::event::Event as KubernetesEvent;
 use cluster::lease;
 use protocol::{Command, Content, Core, Discovered, Event, Kinds, Search, WatchEvent, WatchTarget, Write};
-use runtime::{Clock, Discard, Hands, Journal, Publication};
+use runtime::{Clock, Discard, Hands, Journal};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -99,9 +100,9 @@ impl Core for Keeper {
 struct Forward(mpsc::UnboundedSender<String>);
 
 impl Journal<String> for Forward {
-    fn record(&self, notice: String) -> Option<Publication> {
+    fn record(&self, notice: String) -> Vec<KubernetesEvent> {
         let _ = self.0.send(notice);
-        None
+        Vec::new()
     }
 }
 
@@ -127,6 +128,6 @@ async fn a_core_is_evaluated_over_one_listing_and_run_until_it_is_stopped() {
         assert!(seen.contains(&"present".to_owned()) && seen.contains(&"written".to_owned()), "{seen:?}");
     };
     let journal = Forward(sender);
-    let ran = runtime::run(hands, Keeper::new(true), &journal, stop);
+    let ran = runtime::run(hands, Keeper::new(true), &journal, mpsc::channel(1).1, stop);
     tokio::time::timeout(Duration::from_secs(30), ran).await.unwrap().unwrap();
 }

@@ -113,13 +113,20 @@ async fn status_is_applied_and_events_are_published_wherever_an_object_lives() {
     stage.write(stage.one(&namespace, Effect::ApplyStatus { object })).await.unwrap();
     assert_eq!(stage.whole(&namespace).await["status"]["conditions"][0]["message"], "it works");
 
-    let event = event::Event {
-        warning: true,
-        reason: "Tested".into(),
-        about: Some(config_map("x")),
-        note: "\u{e9}".repeat(2_000),
-    };
-    for regarding in [namespace, config_map("x")] {
-        event::publish(&stage.server, &regarding, "u", "pod", &event, jiff::Timestamp::now()).await.unwrap();
+    let reference = |key: &Key| event::Reference { key: key.clone(), uid: "u".into() };
+    for key in [namespace, config_map("x")] {
+        let event = event::Event {
+            regarding: reference(&key),
+            related: Some(reference(&config_map("y"))),
+            warning: true,
+            reason: "Tested".into(),
+            about: Some(config_map("x")),
+            note: "\u{e9}".repeat(2_000),
+        };
+        let now = jiff::Timestamp::now();
+        let name = event::publish(&stage.server, "pod", &event, now).await.unwrap();
+        event::repeat(&stage.server, &event, &name, 2, now).await.unwrap();
+        let gone = event::repeat(&stage.server, &event, "missing", 2, now).await.unwrap_err();
+        assert!(gone.is_not_found(), "{gone}");
     }
 }

@@ -1,0 +1,163 @@
+//! The metrics that the operator exports; names and labels of the first seven are the predecessor's.
+
+/// What every name starts with.
+pub const PREFIX: &str = "kubevirt_autopilot";
+
+/// The labels of an object.
+const OBJECT: &[&str] = &["kind", "name", "namespace"];
+
+/// One metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name without the prefix.
+    pub name: &'static str,
+    /// What it counts or measures.
+    pub form: Form,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it means.
+    pub help: &'static str,
+}
+
+/// The type of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A value that rises and falls.
+    Gauge,
+    /// A count that only grows.
+    Counter,
+    /// A distribution.
+    Histogram,
+}
+
+impl Metric {
+    /// Its name as Prometheus shows it.
+    pub fn full_name(&self) -> String {
+        format!("{PREFIX}_{}", self.name)
+    }
+
+    /// The name to register: the library adds `_total` to a counter.
+    pub fn registered(&self) -> &'static str {
+        self.name.strip_suffix("_total").unwrap_or(self.name)
+    }
+}
+
+const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric { name, form: Form::Gauge, labels, help }
+}
+
+const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric { name, form: Form::Counter, labels, help }
+}
+
+/// Whether an object is in sync.
+pub const COMPLIANCE_STATUS: Metric = gauge(
+    "compliance_status",
+    OBJECT,
+    "1 if the object is in sync, 0 if something failed; absent for unmanaged and excluded objects and while an object waits or is held",
+);
+/// Edit wars.
+pub const THRASHING: Metric = counter(
+    "thrashing_total",
+    OBJECT,
+    "Number of times the object was paused because another writer keeps changing it",
+);
+/// Paused objects.
+pub const PAUSED_RESOURCES: Metric =
+    gauge("paused_resources", OBJECT, "1 if reconciliation of the object is paused, 0 if not");
+/// Overrides.
+pub const CUSTOMIZATION_INFO: Metric = gauge(
+    "customization_info",
+    &["kind", "name", "namespace", "type"],
+    "1 if the object has an override of this type: patch, ignore or unmanaged",
+);
+/// Missing CRDs.
+pub const MISSING_DEPENDENCY: Metric = gauge(
+    "missing_dependency",
+    &["group", "version", "kind"],
+    "1 if a requested asset needs this kind and the cluster does not serve it; for a gate CRD the version is empty",
+);
+/// The duration of writes.
+pub const RECONCILE_DURATION: Metric = Metric {
+    name: "reconcile_duration_seconds",
+    form: Form::Histogram,
+    labels: OBJECT,
+    help: "Time from sending a write of the object to its answer",
+};
+/// Tombstones.
+pub const TOMBSTONE_STATUS: Metric = gauge(
+    "tombstone_status",
+    OBJECT,
+    "0 if the object is gone, 1 if it still exists, -1 if its deletion failed or is stuck, -2 if it may not be deleted",
+);
+/// Held objects.
+pub const HELD_RESOURCES: Metric = gauge(
+    "held_resources",
+    &["kind", "name", "namespace", "reason"],
+    "1 if the object waits or is held for this reason, such as ApprovalRequired; nothing failed",
+);
+/// Failed writes.
+pub const APPLY_ERRORS: Metric = counter(
+    "apply_errors_total",
+    OBJECT,
+    "Number of writes of the object that failed or had no answer; one that was only too late for a newer version does not count",
+);
+/// Corrections.
+pub const DRIFT_CORRECTIONS: Metric = counter(
+    "drift_corrections_total",
+    &["kind", "name", "namespace", "manager"],
+    "Number of corrections of the object, by the field manager that caused the drift; unknown after a deletion",
+);
+/// Approvals.
+pub const PENDING_APPROVALS: Metric =
+    gauge("pending_approvals", &[], "Number of objects whose write waits for an approval");
+/// Maintenance windows.
+pub const WAITING_FOR_WINDOW: Metric =
+    gauge("waiting_for_window", &[], "Number of objects whose write waits for a maintenance window");
+/// Pools.
+pub const WAITING_FOR_POOL: Metric =
+    gauge("waiting_for_pool", &[], "Number of objects whose write waits until its pool is healthy");
+/// The machines of a pool.
+pub const POOL_MACHINES: Metric = gauge("pool_machines", &["pool"], "Number of machines of the pool");
+/// Those of them that are done.
+pub const POOL_UPDATED_MACHINES: Metric =
+    gauge("pool_updated_machines", &["pool"], "Number of machines of the pool that run its configuration");
+/// Degraded pools.
+pub const POOL_DEGRADED: Metric = gauge("pool_degraded", &["pool"], "1 if the pool is degraded, 0 if not");
+/// Restarts.
+pub const NODE_RESTARTS: Metric = counter(
+    "node_restarts_total",
+    &["pool"],
+    "Number of restarts of nodes of the pool that were seen, by their boot id",
+);
+/// The version.
+pub const BUILD_INFO: Metric = gauge(
+    "build_info",
+    &["version", "commit", "catalogue"],
+    "1, with the version of the operator and of its asset pack",
+);
+/// Leadership.
+pub const LEADER: Metric = gauge("leader", &[], "1 if this replica leads, 0 if it is a standby replica");
+
+/// All of them.
+pub const ALL: [Metric; 19] = [
+    COMPLIANCE_STATUS,
+    THRASHING,
+    PAUSED_RESOURCES,
+    CUSTOMIZATION_INFO,
+    MISSING_DEPENDENCY,
+    RECONCILE_DURATION,
+    TOMBSTONE_STATUS,
+    HELD_RESOURCES,
+    APPLY_ERRORS,
+    DRIFT_CORRECTIONS,
+    PENDING_APPROVALS,
+    WAITING_FOR_WINDOW,
+    WAITING_FOR_POOL,
+    POOL_MACHINES,
+    POOL_UPDATED_MACHINES,
+    POOL_DEGRADED,
+    NODE_RESTARTS,
+    BUILD_INFO,
+    LEADER,
+];
