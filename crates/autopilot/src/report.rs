@@ -3,9 +3,10 @@
 use crate::core::Core;
 use crate::state_word::StateWord;
 use crate::status::{LineState, ObjectState, StatusLine, waiting_by_pool};
-use change::Reason;
+use change::{Digest, Reason};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A longer reason helps nobody, and a ConfigMap takes one megabyte.
 const LONGEST: usize = 1000;
@@ -19,6 +20,8 @@ pub struct Report {
     pub operator: Option<Operator>,
     /// What the HyperConverged says about everything.
     pub policy: Policy,
+    /// The digest of the annotations on the HyperConverged that it was made with.
+    pub settings: Option<Digest>,
     /// What the operator waits for before it decides anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
@@ -95,6 +98,13 @@ pub struct WaitingPool {
     pub digests: Vec<String>,
 }
 
+/// The digest of what a HyperConverged tells the operator: a report with another one is out of date.
+pub fn settings(hco: &Value) -> Digest {
+    let annotations = hco["metadata"]["annotations"].as_object().into_iter().flatten();
+    let ours = annotations.filter(|(name, _)| name.starts_with(api::annotation::PREFIX));
+    Digest::of(&ours.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
 impl Core {
     /// The state of everything as this core knows it.
     pub fn report(&self) -> Report {
@@ -106,6 +116,7 @@ impl Core {
         Report {
             operator: self.operator().cloned(),
             policy: self.policy_in_force(),
+            settings: Some(settings(&self.facts().hco)),
             waits_for: self.waits_for(),
             assets: status.iter().map(|line| self.report_line(line)).collect(),
             rollouts: self.unfinished_rollouts().map(|rollout| rollout.to_string()).collect(),

@@ -3,9 +3,9 @@
 use super::Core;
 use super::timers::Timer;
 use crate::notice::Notice;
-use crate::removal::overrides_of;
 use crate::report::{Operator, Policy};
-use change::{Backoff, Effect, Key, Kind, Moment, Precondition};
+use api::annotation;
+use change::{Backoff, Effect, Key, Kind, Moment, Precondition, redact};
 use protocol::{Command, Write, WriteError, Written};
 use serde_json::json;
 use std::time::Duration;
@@ -14,6 +14,8 @@ use std::time::Duration;
 const TOGETHER: Duration = Duration::from_secs(1);
 /// The least time between two reports.
 const APART: Duration = Duration::from_secs(5);
+/// A longer override is not shown: reading it would take memory in every report.
+const LONGEST_OVERRIDE: usize = 1000;
 /// After a report that could not be written.
 const RETRY: Backoff = Backoff { first: APART, longest: Duration::from_secs(300) };
 
@@ -97,8 +99,8 @@ impl Core {
     }
 
     pub(crate) fn policy_in_force(&self) -> Policy {
-        let annotation = |name: &str| self.facts.hco["metadata"]["annotations"][name].as_str().map(str::trim);
-        let autopilot = match annotation(api::annotation::AUTOPILOT) {
+        let of = |name: &str| self.facts.hco["metadata"]["annotations"][name].as_str().map(str::trim);
+        let autopilot = match of(api::annotation::AUTOPILOT) {
             _ if self.platform.suspended => "suspended",
             _ if self.platform.is_off => "off",
             None | Some("" | "true") => "on",
@@ -108,14 +110,19 @@ impl Core {
             true => "none",
             false => "high-impact",
         };
-        let window = annotation(api::annotation::MAINTENANCE_WINDOW).filter(|window| !window.is_empty());
+        let window = of(api::annotation::MAINTENANCE_WINDOW).filter(|window| !window.is_empty());
         Policy { autopilot: autopilot.to_owned(), approval: approval.to_owned(), window: window.map(str::to_owned) }
     }
 
     /// The overrides on an object, as far as they may be shown.
     pub(crate) fn overrides_of(&self, key: &Key) -> Vec<String> {
         let Some(live) = self.objects.get(key).and_then(|object| object.live()) else { return Vec::new() };
-        overrides_of(&key.kind, live).into_iter().map(|(name, value)| format!("{name}: {value}")).collect()
+        let users = live.annotations.iter().filter(|(name, _)| annotation::USERS.contains(&name.as_str()));
+        let shown = |(name, value): (&String, &String)| match value.len() {
+            0..=LONGEST_OVERRIDE => format!("{name}: {}", redact::annotation(&key.kind, name, value)),
+            bytes => format!("{name}: {bytes} bytes"),
+        };
+        users.map(shown).collect()
     }
 
     /// What nothing can be decided without.

@@ -60,7 +60,8 @@ impl Target {
         Ok(cluster::connect(access, Timeouts::default(), autopilot::IDENTITY).await?)
     }
 
-    async fn reach(&self) -> anyhow::Result<Reached> {
+    /// Connects to the API server and reads the HyperConverged.
+    pub(crate) async fn reach(&self) -> anyhow::Result<Reached> {
         let server = self.connect().await?;
         let kinds = discovery::discover(&server).await.with_context(|| {
             format!(

@@ -107,8 +107,8 @@ fn cases(lines: &[Line], reads: &BTreeSet<String>) -> Vec<Case> {
 }
 
 fn is_write(line: &Line) -> bool {
-    let is_event_or_lease = line.path.ends_with("/events") || line.path.contains("/leases");
-    matches!(line.verb, "patch" | "create" | "delete") && !is_event_or_lease
+    let depends_on_timing = ["/events", "/leases", api::STATUS].iter().any(|part| line.path.contains(part));
+    matches!(line.verb, "patch" | "create" | "delete") && !depends_on_timing
 }
 
 /// The number of resource versions that the operator's writes created, per object.

@@ -94,6 +94,7 @@ impl Drop for Process {
     }
 }
 
+pub(crate) const ACCOUNT: &str = "openshift-cnv/virt-platform-autopilot";
 pub(crate) const NAMESPACE: &str = "openshift-cnv";
 pub(crate) const SERVICE: &str = "virt-platform-autopilot-metrics";
 pub(crate) const SWAP: &str = "90-worker-swap-online";
@@ -256,9 +257,9 @@ impl Running {
         self.playground.audit_log()
     }
 
-    /// Only the operator's own requests.
+    /// Only the operator's own requests, without its reports, which depend on timing.
     pub(crate) fn own(&self, requests: &Requests) -> Requests {
-        requests.by("openshift-cnv/virt-platform-autopilot")
+        requests.by(ACCOUNT).filter(|request| request.kind != Kind::Report)
     }
 
     pub(crate) fn services(&self) -> Api<DynamicObject> {

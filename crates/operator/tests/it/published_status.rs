@@ -1,7 +1,7 @@
 //! The report that the operator publishes, and `status` that shows it.
 
 use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, Process, Running, SERVICE, annotate, edit, eventually};
+use crate::operator::{ACCOUNT, NAMESPACE, Process, Running, SERVICE, annotate, edit, eventually};
 use playground::audit::Kind;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn status_shows_what_the_leader_reports_and_says_when_none_leads() {
     assert!(status(&["--output=yaml"]).contains("pod: pod-1\n"), "{}", status(&["--output=yaml"]));
 
     // A drift that is corrected is no news, and an override is.
-    let reports = || running.own(&running.audit().since(begun).unwrap()).of(Kind::Report).count();
+    let reports = || running.audit().since(begun).unwrap().by(ACCOUNT).of(Kind::Report).count();
     let before = reports();
     edit(&running.services(), SERVICE, json!({"metadata": {"labels": {"platform.kubevirt.io/managed-by": null}}}))
         .await;

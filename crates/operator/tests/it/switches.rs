@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Cluster, ROLES, SHAPES, catalogue, create_namespaces, facts, settings, switches};
 use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, Process, Running, SERVICE, digest_in, edit, eventually};
+use crate::operator::{ACCOUNT, NAMESPACE, Process, Running, SERVICE, digest_in, edit, eventually};
 use catalog::Catalog;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
@@ -49,7 +49,10 @@ async fn managed(playground: &Playground, kinds: &[ApiResource]) -> BTreeMap<Str
 
 /// What is not as it should be, by `status`.
 fn pending(running: &Running) -> Vec<String> {
-    let output = virtpilot(Some(&running.playground.kubeconfig()), &["status", "--output=json", "--assets-dir", OWN]);
+    let output = virtpilot(
+        Some(&running.playground.kubeconfig()),
+        &["status", "--evaluate", "--output=json", "--assets-dir", OWN],
+    );
     let lines: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{}", output.stderr));
     let is_done = |line: &&Value| {
         let is_kept = line["why"].as_str().unwrap_or_default().contains("never deleted");
@@ -168,8 +171,10 @@ async fn one_of_each_kind_is_adopted(
         }
         let _ = api.delete(name, &DeleteParams::default()).await;
         let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-        eventually(&format!("{} is created by a person", resource.kind), async || {
-            api.create(&PostParams::default(), &object).await.ok()
+        let what = format!("{} {name} is created by a person", resource.kind);
+        eventually(&what, async || {
+            let created = api.create(&PostParams::default(), &object).await;
+            created.inspect_err(|error| println!("{what}: {error}")).ok()
         })
         .await;
     }
@@ -271,7 +276,7 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
 
 /// Every verb of the operator's role has been used, for each resource, and nothing was refused.
 fn no_right_is_unused(running: &Running) {
-    let requests = running.own(&running.audit().since(Mark::BEGINNING).unwrap());
+    let requests = running.audit().since(Mark::BEGINNING).unwrap().by(ACCOUNT);
     let refused: Vec<&Request> = requests.0.iter().filter(|request| request.code == 403).collect();
     assert!(refused.is_empty(), "{refused:#?}");
     let (mut rights, mut unused) = (0, Vec::new());

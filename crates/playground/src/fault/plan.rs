@@ -190,9 +190,10 @@ impl Rule {
     pub(super) fn matches(&self, request: &RequestInfo) -> bool {
         let Match { verb, path, .. } = &self.matching;
         let path_applies = path.as_deref().is_none_or(|pattern| path_matches(pattern, &request.path));
-        let names_them = path.as_deref().is_some_and(|path| path.contains("events") || path.contains("leases"));
+        let timed = ["events", "leases", api::STATUS];
+        let names_them = path.as_deref().is_some_and(|path| timed.iter().any(|name| path.contains(name)));
         let verb_applies = |verb: Verb| match verb {
-            Verb::Write => request.is_write() && (names_them || !request.is_event_or_lease()),
+            Verb::Write => request.is_write() && (names_them || !request.depends_on_timing()),
             verb => verb.name() == request.verb,
         };
         let fault_applies = match self.fault {

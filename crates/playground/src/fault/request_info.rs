@@ -45,9 +45,9 @@ impl RequestInfo {
         mutates && self.parameter("dryRun").is_none()
     }
 
-    /// Events and Leases depend on timing, so `write` matches them only if a rule names them.
-    pub(super) fn is_event_or_lease(&self) -> bool {
-        matches!(self.resource.as_str(), "events" | "leases")
+    /// Events, Leases and the operator's report depend on timing, so `write` matches them only if a rule names them.
+    pub(super) fn depends_on_timing(&self) -> bool {
+        matches!(self.resource.as_str(), "events" | "leases") || self.path.ends_with(api::STATUS)
     }
 }
 
@@ -142,8 +142,8 @@ mod tests {
         assert!(request_info("PATCH", "/api/v1/nodes/a?dryRun=&fieldManager=m").is_write());
         assert!(!request_info("PATCH", "/api/v1/nodes/a?dryRun=All").is_write());
         assert!(!request_info("GET", "/api/v1/nodes/a").is_write());
-        assert!(request_info("POST", "/apis/events.k8s.io/v1/namespaces/a/events").is_event_or_lease());
-        assert!(!request_info("POST", "/api/v1/namespaces/events/configmaps").is_event_or_lease());
+        assert!(request_info("POST", "/apis/events.k8s.io/v1/namespaces/a/events").depends_on_timing());
+        assert!(!request_info("POST", "/api/v1/namespaces/events/configmaps").depends_on_timing());
         assert_eq!(request_info("GET", "/api/v1/nodes?a=1&resourceVersion=7").parameter("resourceVersion"), Some("7"));
         assert_eq!(request_info("GET", "/api/v1/nodes?resourceVersion=").parameter("resourceVersion"), None);
     }
