@@ -36,7 +36,6 @@ mod metrics;
 mod node_files;
 mod operation_rules;
 mod operator;
-mod outage;
 mod override_scenario;
 mod overrides;
 mod ownership;
