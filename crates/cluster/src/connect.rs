@@ -1,6 +1,7 @@
 //! Connects to the API server.
 
-use crate::kubeconfig::{self, Access};
+use crate::kubeconfig::{self, KubeconfigContext};
+use crate::proxy;
 use crate::request::chain;
 use crate::server::{Server, Timeouts, WATCH_CONNECTIONS};
 use change::Identity;
@@ -9,6 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
 use kube::{Client, Config};
 use std::time::Duration;
+use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt};
 
 /// A server that takes longer to accept a connection, or to answer a ping, is unreachable.
@@ -35,27 +37,26 @@ pub enum Error {
 /// The server named by a kubeconfig, or else by KUBECONFIG, `~/.kube/config` or the pod's service account.
 ///
 /// The client never retries: a write that is retried for minutes could outlive the permit for it.
-pub async fn connect(access: Access<'_>, timeouts: Timeouts, identity: Identity) -> Result<Server, Error> {
-    let config = kubeconfig::config(access).await?;
+pub async fn connect(chosen: KubeconfigContext<'_>, timeouts: Timeouts, identity: Identity) -> Result<Server, Error> {
+    let config = kubeconfig::config(chosen).await?;
     let address = config.cluster_url.to_string();
     let why = |error: kube::Error| Error::Client { server: address.clone(), why: chain(&error) };
-    let make = || client(config.clone()).map_err(why);
+    let make = || client(&config).map_err(why);
     // A connection is opened by its first request, so unused ones cost nothing.
     let watch_clients = (0..WATCH_CONNECTIONS).map(|_| make()).collect::<Result<_, _>>()?;
     Ok(Server { client: make()?, watch_clients, timeouts, identity, address })
 }
 
-fn client(mut config: Config) -> kube::Result<Client> {
-    if config.proxy_url.is_some() {
-        // kube supports proxies, or returns an error if it was built without them.
-        config.default_retry = false;
-        return Client::try_from(config);
-    }
+fn client(config: &Config) -> kube::Result<Client> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     // Without it the end of the handshake and the first request wait 40 ms for each other.
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
+    let http = match proxy::of(config)? {
+        Some(proxy) => BoxCloneSyncService::new(proxy::tunnel(&proxy, http).map_err(BoxError::from)),
+        None => BoxCloneSyncService::new(http.map_err(BoxError::from)),
+    };
     let mut tls =
         hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {

@@ -3,6 +3,7 @@
 use crate::request::chain;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Why there is no usable configuration.
@@ -27,34 +28,34 @@ pub enum Error {
     NoCluster,
 }
 
-/// Which cluster is meant.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Access<'a> {
-    /// The kubeconfig file, if one is given.
-    pub kubeconfig: Option<&'a Path>,
-    /// Its context; by default the current one.
+/// A context of a kubeconfig: a cluster and a user.
+#[derive(Debug, Clone, Copy)]
+pub struct KubeconfigContext<'a> {
+    /// The file, if one is given.
+    pub file: Option<&'a Path>,
+    /// The context; by default the current one.
     pub context: Option<&'a str>,
 }
 
-impl<'a> Access<'a> {
-    /// The current context of a kubeconfig, or of the default one.
-    pub fn file(kubeconfig: Option<&'a Path>) -> Access<'a> {
-        Access { kubeconfig, context: None }
+impl<'a> KubeconfigContext<'a> {
+    /// The current context of a file, or of the default kubeconfig.
+    pub fn current(file: Option<&'a Path>) -> KubeconfigContext<'a> {
+        KubeconfigContext { file, context: None }
     }
 }
 
 /// The configuration in this file, or else in the files of KUBECONFIG, in `~/.kube/config`, or of the pod.
-pub(crate) async fn config(access: Access<'_>) -> Result<Config, Error> {
+pub(crate) async fn config(chosen: KubeconfigContext<'_>) -> Result<Config, Error> {
     let given = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let home = std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
-    let (files, source) = match (access.kubeconfig, home) {
+    let (files, source) = match (chosen.file, home) {
         (Some(file), _) => (vec![file.to_owned()], ""),
         (None, _) if !given.is_empty() => (std::env::split_paths(&given).collect(), " (from KUBECONFIG)"),
         (None, Some(home)) => (vec![home], ""),
-        (None, None) if access.context.is_none() => return pod(),
+        (None, None) if chosen.context.is_none() => return pod(),
         (None, None) => return Err(Error::NoCluster),
     };
-    from_files(&files, source, access.context).await
+    from_files(&files, source, chosen.context).await
 }
 
 fn pod() -> Result<Config, Error> {
@@ -71,9 +72,9 @@ async fn from_files(files: &[PathBuf], source: &str, context: Option<&str>) -> R
     let origin = |path: &Path| format!("{}{source}", path.display());
     for path in files.iter().filter(|path| !path.as_os_str().is_empty()) {
         let wrong = |why: String| Error::Kubeconfig { origin: origin(path), why };
-        check_encoding(path).map_err(wrong)?;
-        let read = Kubeconfig::read_from(path).and_then(|read| merged.merge(read));
-        merged = read.map_err(|error| wrong(explain(&error)))?;
+        for read in read(path).map_err(wrong)? {
+            merged = merged.merge(read).map_err(|error| wrong(explain(&error)))?;
+        }
     }
     let all: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let wrong = |why: String| Error::Kubeconfig { origin: format!("{}{source}", all.join(", ")), why };
@@ -87,17 +88,48 @@ async fn from_files(files: &[PathBuf], source: &str, context: Option<&str>) -> R
     Config::from_custom_kubeconfig(merged, &options).await.map_err(|error| wrong(explain(&error)))
 }
 
-/// The library panics on some files that are not text. A pipe can be read only once, and is left to it.
-fn check_encoding(path: &Path) -> Result<(), String> {
-    if std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
-        return Ok(());
-    }
+/// Reads the documents of a file. By way of JSON, because reading each type from YAML itself would take half a megabyte of code.
+fn read(path: &Path) -> Result<Vec<Kubeconfig>, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{error}; check the path"))?;
-    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-    match std::str::from_utf8(&bytes).is_ok() || (is_utf_16 && bytes.len() % 2 == 0) {
-        true => Ok(()),
-        false => Err("it is not a text file; give a kubeconfig in YAML".into()),
+    let text = decode(&bytes).ok_or("it is not a text file; give a kubeconfig in YAML")?;
+    // The first line says it; the others show the place.
+    let first_line = |text: String| text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let wrong = |why: String| format!("it is not a valid kubeconfig: {}", first_line(why));
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| wrong(error.to_string()))?;
+    let read = |document| {
+        let config = serde_json::from_value(document).map_err(|error| wrong(error.to_string()))?;
+        Ok(with_absolute_paths(config, path.parent().unwrap_or(Path::new(""))))
+    };
+    documents.into_iter().filter(|document| !document.is_null()).map(read).collect()
+}
+
+/// Text in UTF-8, or in the UTF-16 of some Windows programs.
+fn decode(bytes: &[u8]) -> Option<String> {
+    let units = |unit: fn([u8; 2]) -> u16| {
+        let (pairs, rest) = bytes[2..].as_chunks::<2>();
+        let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
+        String::from_utf16(&units).ok().filter(|_| rest.is_empty())
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => units(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => units(u16::from_be_bytes),
+        _ => String::from_utf8(bytes.to_vec()).ok(),
     }
+}
+
+/// Paths in a kubeconfig are relative to its folder; a command without a slash is found by PATH.
+fn with_absolute_paths(mut config: Kubeconfig, folder: &Path) -> Kubeconfig {
+    let resolve = |file: &mut String| *file = folder.join(&*file).to_string_lossy().into_owned();
+    for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        cluster.certificate_authority.iter_mut().for_each(resolve);
+    }
+    for user in config.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+        let files = [&mut user.client_certificate, &mut user.client_key, &mut user.token_file];
+        files.into_iter().flatten().for_each(resolve);
+        let command = user.exec.as_mut().and_then(|exec| exec.command.as_mut());
+        command.into_iter().filter(|command| command.contains('/')).for_each(resolve);
+    }
+    config
 }
 
 /// What is wrong with a kubeconfig, in one line.
@@ -114,19 +146,13 @@ fn explain(error: &KubeconfigError) -> String {
         KubeconfigError::LoadClusterOfContext(name) => {
             format!("the cluster {name:?} of its context is not among its clusters")
         }
-        KubeconfigError::Parse(error) => {
-            // The first line says it; the others show the place.
-            let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            format!("it is not a valid kubeconfig: {}", line.trim_start_matches("error: "))
-        }
         other => chain(other),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::from_files;
+    use super::{from_files, read};
     use std::path::Path;
 
     /// The error for a file with this content.
@@ -148,6 +174,8 @@ mod tests {
         );
         let broken = error(b"apiVersion: v1\nclusters: [{name: 1").await;
         assert_eq!(broken, "it is not a valid kubeconfig: line 2 column 12: unclosed bracket '{'");
+        let wrong_type = error(b"clusters: 7").await;
+        assert_eq!(wrong_type, "it is not a valid kubeconfig: invalid type: integer `7`, expected a sequence");
         for binary in [b"\xff\xfe\x00".as_slice(), b"\xfe\xff\x00", b"\x80"] {
             assert!(error(binary).await.starts_with("it is not a text file; "));
         }
@@ -156,5 +184,37 @@ mod tests {
             missing,
             "could not use the kubeconfig /nope: No such file or directory (os error 2); check the path"
         );
+    }
+
+    #[test]
+    fn files_are_read_as_kubectl_reads_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        let text = "clusters:
+- {name: a, cluster: {certificate-authority: ca.crt}}
+---
+users:
+- name: a
+  user:
+    client-certificate: ../user.crt
+    client-key: /keys/user.key
+    tokenFile: token
+    exec: {command: bin/login}
+- {name: b, user: {exec: {command: login}}}
+";
+        let utf_16: Vec<u8> = std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        for bytes in [text.as_bytes(), &utf_16] {
+            std::fs::write(&path, bytes).unwrap();
+            let documents = read(&path).unwrap();
+            let absolute = |name: &str| Some(folder.path().join(name).display().to_string());
+            let cluster = documents[0].clusters[0].cluster.as_ref().unwrap();
+            assert_eq!(cluster.certificate_authority, absolute("ca.crt"));
+            let users: Vec<_> = documents[1].auth_infos.iter().filter_map(|named| named.auth_info.as_ref()).collect();
+            assert_eq!(users[0].client_certificate, absolute("../user.crt"));
+            assert_eq!(users[0].client_key.as_deref(), Some("/keys/user.key"));
+            assert_eq!(users[0].token_file, absolute("token"));
+            assert_eq!(users[0].exec.as_ref().unwrap().command, absolute("bin/login"));
+            assert_eq!(users[1].exec.as_ref().unwrap().command.as_deref(), Some("login"));
+        }
     }
 }

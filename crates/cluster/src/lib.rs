@@ -3,6 +3,7 @@
 pub mod attempts;
 pub mod connect;
 pub mod kubeconfig;
+mod proxy;
 pub mod read;
 pub mod request;
 pub mod server;
@@ -11,8 +12,8 @@ pub mod write;
 
 pub use attempts::Attempts;
 pub use connect::connect;
-pub use kubeconfig::Access;
-pub use read::{access, discovery, list, live, preview, query, review, user};
+pub use kubeconfig::KubeconfigContext;
+pub use read::{about, discovery, list, live, preview, query, review};
 pub use request::Failure;
 pub use server::{Server, Timeouts};
 pub use watch::{Report, Watch};

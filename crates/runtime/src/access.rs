@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, StatusCode, header};
 use cluster::Server;
-use cluster::review::{Access, may_get};
+use cluster::review::{Bearer, may_get};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ pub struct Guard {
     path: &'static str,
     reviews: Semaphore,
     /// By the digest of the token.
-    known: Mutex<HashMap<[u8; 32], (Instant, Access)>>,
+    known: Mutex<HashMap<[u8; 32], (Instant, Bearer)>>,
 }
 
 impl Guard {
@@ -39,12 +39,12 @@ impl Guard {
             _ => return Err((StatusCode::UNAUTHORIZED, "send a bearer token\n".to_owned())),
         };
         match self.access(token).await {
-            Ok(Access::Allowed) => Ok(()),
-            Ok(Access::Denied) => {
+            Ok(Bearer::Allowed) => Ok(()),
+            Ok(Bearer::Denied) => {
                 let rule = format!("{{nonResourceURLs: [\"{}\"], verbs: [\"get\"]}}", self.path);
                 Err((StatusCode::FORBIDDEN, format!("not allowed; bind a ClusterRole with this rule: {rule}\n")))
             }
-            Ok(Access::Unauthenticated) => {
+            Ok(Bearer::Unauthenticated) => {
                 Err((StatusCode::UNAUTHORIZED, "the API server does not know this token\n".to_owned()))
             }
             Err(why) => {
@@ -54,7 +54,7 @@ impl Guard {
         }
     }
 
-    async fn access(&self, token: &str) -> Result<Access, String> {
+    async fn access(&self, token: &str) -> Result<Bearer, String> {
         let digest: [u8; 32] = Sha256::digest(token).into();
         if let Some(known) = self.known(&digest) {
             return Ok(known);
@@ -73,7 +73,7 @@ impl Guard {
         Ok(access)
     }
 
-    fn known(&self, digest: &[u8; 32]) -> Option<Access> {
+    fn known(&self, digest: &[u8; 32]) -> Option<Bearer> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(digest).filter(|(at, _)| at.elapsed() < FRESH).map(|(_, access)| *access)
     }

@@ -1,7 +1,8 @@
 //! Serves `/healthz`, `/readyz` and `/metrics`.
 
 use crate::access::Guard;
-use crate::tls::{self, TlsListener};
+use crate::http_server;
+use crate::tls::{self, Certificate};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::get;
@@ -64,32 +65,18 @@ pub fn parse_address(text: &str) -> Result<Option<BindAddress>, String> {
     }
 }
 
-/// Serves these routes, or nothing without an address. A port that is taken is an error at once.
-pub async fn serve(address: Option<BindAddress>, what: &str, routes: Router) -> anyhow::Result<()> {
-    let Some(address) = address else { return Ok(()) };
-    let listener = listen(&address, what).await?;
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, routes).await {
-            tracing::error!("the server on {address} stopped: {error}");
-        }
-    });
-    Ok(())
-}
-
-/// The same over TLS.
-pub async fn serve_tls(
+/// Serves these routes, or nothing without an address; over TLS if a certificate is given. A port that is taken and a certificate that
+/// cannot be used are errors at once.
+pub async fn serve(
     address: Option<BindAddress>,
     what: &str,
-    source: tls::Source,
+    certificate: Option<tls::Source>,
     routes: Router,
 ) -> anyhow::Result<()> {
     let Some(address) = address else { return Ok(()) };
-    let listener = TlsListener::start(listen(&address, what).await?, source)?;
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, routes).await {
-            tracing::error!("the server on {address} stopped: {error}");
-        }
-    });
+    let listener = listen(&address, what).await?;
+    let certificate = certificate.map(Certificate::load).transpose()?;
+    tokio::spawn(http_server::serve(listener, certificate, routes));
     Ok(())
 }
 
@@ -197,12 +184,12 @@ mod tests {
     async fn an_address_without_a_host_answers_ipv4_and_ipv6() {
         let port = free_port();
         let routes = || probes(watch::channel(Vec::new()).1, watch::channel(String::new()).1);
-        serve(Some(BindAddress::Every(port)), "probes", routes()).await.unwrap();
+        serve(Some(BindAddress::Every(port)), "probes", None, routes()).await.unwrap();
         assert!(health(Ipv4Addr::LOCALHOST.into(), port).await.ends_with("ok\n"));
         if std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
             assert!(health(Ipv6Addr::LOCALHOST.into(), port).await.ends_with("ok\n"));
         }
-        let taken = serve(Some(BindAddress::Every(port)), "metrics", routes()).await.unwrap_err().to_string();
+        let taken = serve(Some(BindAddress::Every(port)), "metrics", None, routes()).await.unwrap_err().to_string();
         assert!(taken.starts_with(&format!("could not listen on :{port} for metrics: ")), "{taken}");
     }
 
@@ -211,7 +198,7 @@ mod tests {
         let port = free_port();
         let address = parse_address(&format!("localhost:{port}")).unwrap();
         let routes = probes(watch::channel(Vec::new()).1, watch::channel(String::new()).1);
-        serve(address, "probes", routes).await.unwrap();
+        serve(address, "probes", None, routes).await.unwrap();
         let found = TcpStream::connect(("localhost", port)).await.unwrap();
         assert!(found.peer_addr().unwrap().ip().is_loopback());
     }

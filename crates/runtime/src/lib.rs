@@ -6,6 +6,7 @@
 pub mod access;
 pub mod clock;
 pub mod health;
+mod http_server;
 pub mod journal;
 pub mod lead;
 pub mod once;

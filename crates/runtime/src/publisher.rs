@@ -120,6 +120,7 @@ mod tests {
         publisher.close().await;
         assert_eq!(published.load(Ordering::SeqCst), 2);
     }
+
     #[tokio::test]
     async fn the_same_event_is_counted_and_published_again_once_it_is_gone() {
         let requests = Arc::new(Mutex::new(Vec::new()));

@@ -1,26 +1,13 @@
-//! Accepts connections over TLS, with a certificate that follows its files.
+//! The certificate that connections over TLS are accepted with; it follows its files.
 
 use anyhow::Context;
-use axum::serve::Listener;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use std::time::SystemTime;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
-
-/// A client that takes longer to say hello is given up.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// More clients wait until others are done.
-const HANDSHAKES_AT_A_TIME: usize = 16;
-/// After a failure to accept, such as too many open files.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
@@ -37,7 +24,7 @@ pub enum Source {
 }
 
 /// The certificate in use.
-struct Certificate {
+pub(crate) struct Certificate {
     source: Source,
     /// When its files were written.
     written: Option<[SystemTime; 2]>,
@@ -45,13 +32,14 @@ struct Certificate {
 }
 
 impl Certificate {
-    fn load(source: Source) -> anyhow::Result<Certificate> {
+    /// An error if it cannot be used.
+    pub(crate) fn load(source: Source) -> anyhow::Result<Certificate> {
         let written = written(&source);
         Ok(Certificate { acceptor: acceptor(&source)?, source, written })
     }
 
     /// What accepts the next connection. Files that cannot be used leave the last certificate in use.
-    fn acceptor(&mut self) -> TlsAcceptor {
+    pub(crate) fn acceptor(&mut self) -> TlsAcceptor {
         let written = written(&self.source);
         if written != self.written {
             self.written = written;
@@ -89,52 +77,4 @@ fn acceptor(source: &Source) -> anyhow::Result<TlsAcceptor> {
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
     let config = config.context("the certificate and its key cannot be used; give a chain and a key that fit")?;
     Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-/// Connections over TLS.
-pub(crate) struct TlsListener {
-    connections: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    address: SocketAddr,
-}
-
-impl TlsListener {
-    /// Starts to accept. A certificate that cannot be used is an error at once.
-    pub(crate) fn start(listener: TcpListener, source: Source) -> anyhow::Result<TlsListener> {
-        let (mut certificate, address) = (Certificate::load(source)?, listener.local_addr()?);
-        let (sender, connections) = mpsc::channel(1);
-        let room = Arc::new(Semaphore::new(HANDSHAKES_AT_A_TIME));
-        tokio::spawn(async move {
-            while !sender.is_closed() {
-                let Ok(permit) = room.clone().acquire_owned().await else { return };
-                let Ok((stream, peer)) = listener.accept().await else {
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                };
-                let (acceptor, sender) = (certificate.acceptor(), sender.clone());
-                tokio::spawn(async move {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-                        let _ = sender.send((stream, peer)).await;
-                    }
-                    drop(permit);
-                });
-            }
-        });
-        Ok(TlsListener { connections, address })
-    }
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.connections.recv().await {
-            Some(connection) => connection,
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
-    }
 }

@@ -8,12 +8,13 @@ use crate::decide::{held_by_user, is_stamp};
 use crate::effective::EffectiveDesired;
 use crate::evaluate::gates::{GateKind, GateOutcome, GateRow, gates};
 use crate::ownership::{Origin, Ownership};
+use crate::removal::overrides_of;
 use crate::state_word::StateWord;
 use crate::status::{LineState, ObjectState, StatusLine};
 use api::annotation;
 use change::consent::Needed;
 use change::gate::PoolState;
-use change::{Impact, Key, Live, Reason, Restarts, Window, redact};
+use change::{Impact, Live, Reason, Restarts, Window, redact};
 use serde::Serialize;
 
 /// Why an asset or an object is in its state.
@@ -86,7 +87,10 @@ impl Core {
                 let live = object.and_then(Managed::live);
                 Explanation {
                     word: StateWord::of(&line.state),
-                    overrides: live.zip(line.key.as_ref()).map(|(live, key)| overrides(key, live)).unwrap_or_default(),
+                    overrides: live
+                        .zip(line.key.as_ref())
+                        .map(|(live, key)| overrides_of(&key.kind, live))
+                        .unwrap_or_default(),
                     owners: live.map(owners).unwrap_or_default(),
                     advice: self
                         .advice
@@ -262,11 +266,6 @@ pub(crate) fn gate_of(reason: &Reason) -> GateKind {
 
 fn short(key: &str) -> &str {
     key.strip_prefix(annotation::PREFIX).unwrap_or(key)
-}
-
-fn overrides(key: &Key, live: &Live) -> Vec<(String, String)> {
-    let written = live.annotations.iter().filter(|(name, _)| annotation::USERS.contains(&name.as_str()));
-    written.map(|(name, value)| (name.clone(), redact::annotation(&key.kind, name, value))).collect()
 }
 
 fn owners(live: &Live) -> Vec<Owner> {

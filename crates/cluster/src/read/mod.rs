@@ -1,6 +1,6 @@
 //! Reads: nothing here needs a permit.
 
-pub mod access;
+pub mod about;
 pub mod discovery;
 pub mod list;
 pub mod live;
@@ -9,4 +9,3 @@ pub(crate) mod pod;
 pub mod preview;
 pub mod query;
 pub mod review;
-pub mod user;

@@ -52,15 +52,14 @@ impl Reference {
 }
 
 impl Event {
-    /// Events about cluster-scoped objects live in the default namespace; the server accepts no other.
-    fn namespace(&self) -> &str {
-        let namespace = &self.regarding.key.namespace;
-        if namespace.is_empty() { "default" } else { namespace }
-    }
-
     fn url(&self) -> String {
-        format!("/apis/events.k8s.io/v1/namespaces/{}/events", self.namespace())
+        format!("/apis/events.k8s.io/v1/namespaces/{}/events", namespace_of(&self.regarding.key))
     }
+}
+
+/// Where the events about an object are: those about cluster-scoped objects in the default namespace, because the server accepts no other.
+pub fn namespace_of(key: &Key) -> &str {
+    if key.namespace.is_empty() { "default" } else { &key.namespace }
 }
 
 /// Publishes an event; `instance` is the pod that reports it. Returns its name.
@@ -69,7 +68,7 @@ pub async fn publish(server: &Server, instance: &str, event: &Event, at: Timesta
     let mut object = json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": format!("{}-", event.regarding.key.name), "namespace": event.namespace()},
+        "metadata": {"generateName": format!("{}-", event.regarding.key.name), "namespace": namespace_of(&event.regarding.key)},
         "eventTime": time(at),
         "type": if event.warning { "Warning" } else { "Normal" },
         "reason": event.reason,

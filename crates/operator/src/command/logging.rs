@@ -3,8 +3,10 @@
 use super::value::boolean;
 use anyhow::bail;
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 const LEVELS: &str = "use off, error, warn, info, debug or trace";
 
@@ -54,42 +56,40 @@ impl Logging {
         let default = if self.development || self.zap_devel { LevelFilter::DEBUG } else { LevelFilter::INFO };
         let variable = std::env::var("LOG_LEVEL").unwrap_or_default();
         let filter = match self.zap_log_level {
-            Some(level) => EnvFilter::default().add_directive(level.into()),
+            Some(level) => Targets::new().with_default(level),
             None => filter(&variable, default)?,
         };
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+        let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
         // Colours only on a terminal.
         let log = log.with_ansi(std::io::stderr().is_terminal());
-        if self.log_format == LogFormat::Json || self.zap_encoder.as_deref() == Some("json") {
-            log.json().init();
-        } else {
-            log.init();
-        }
+        let is_json = self.log_format == LogFormat::Json || self.zap_encoder.as_deref() == Some("json");
+        let log = if is_json { log.json().boxed() } else { log.boxed() };
+        tracing_subscriber::registry().with(log.with_filter(filter)).init();
         Ok(())
     }
 }
 
 /// The client logs answers of the server as they are, and these may quote secrets: only who asks for its log gets it.
-const QUIET_CLIENT: &str = "kube_client=info";
+const QUIET_CLIENT: (&str, LevelFilter) = ("kube_client", LevelFilter::INFO);
 
 /// The filter that `LOG_LEVEL` describes: a level, and perhaps other levels for parts of the program, as `info,kube=debug`.
-fn filter(text: &str, default: LevelFilter) -> anyhow::Result<EnvFilter> {
+fn filter(text: &str, default: LevelFilter) -> anyhow::Result<Targets> {
     if text.trim().is_empty() {
-        return quiet_client(EnvFilter::default().add_directive(default.into()));
+        return Ok(quiet_client(Targets::new().with_default(default)));
     }
     // The library takes an unknown word for a part of the program, and mutes the rest.
     let unknown = text.split(',').find(|part| !part.contains('=') && part.trim().parse::<LevelFilter>().is_err());
-    match (unknown, EnvFilter::try_new(text)) {
+    match (unknown, text.parse::<Targets>()) {
         (None, Ok(filter)) if text.contains("kube") => Ok(filter),
-        (None, Ok(filter)) => quiet_client(filter),
+        (None, Ok(filter)) => Ok(quiet_client(filter)),
         (Some(part), _) => bail!("LOG_LEVEL has the unknown level {part:?}; {LEVELS}"),
         (None, Err(_)) => bail!("LOG_LEVEL is {text:?}, which is not a level; {LEVELS}"),
     }
 }
 
-fn quiet_client(filter: EnvFilter) -> anyhow::Result<EnvFilter> {
-    let is_verbose = filter.max_level_hint().is_none_or(|level| level > LevelFilter::INFO);
-    Ok(if is_verbose { filter.add_directive(QUIET_CLIENT.parse()?) } else { filter })
+fn quiet_client(filter: Targets) -> Targets {
+    let is_verbose = filter.default_level().is_none_or(|level| level > QUIET_CLIENT.1);
+    if is_verbose { filter.with_target(QUIET_CLIENT.0, QUIET_CLIENT.1) } else { filter }
 }
 
 /// Go's levels; a number is a debug level, and higher ones show more.

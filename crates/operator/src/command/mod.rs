@@ -13,6 +13,7 @@ pub(crate) mod lint;
 mod logging;
 pub(crate) mod man;
 pub(crate) mod manifests;
+mod object_name;
 pub(crate) mod plan;
 mod published;
 pub(crate) mod rbac;

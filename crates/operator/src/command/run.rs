@@ -10,7 +10,7 @@ use crate::pack::Pack;
 use crate::{autopilot as product, debug, images};
 use autopilot::{Config, Previews};
 use catalog::Catalog;
-use cluster::{Access, Server, Timeouts, lease};
+use cluster::{KubeconfigContext, Server, Timeouts, lease};
 use runtime::access::Guard;
 use runtime::{Probes, health, lead, stop, tls};
 use std::path::PathBuf;
@@ -113,17 +113,18 @@ pub(crate) fn run(arguments: Arguments, flags: &[String]) -> anyhow::Result<()> 
 async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let Arguments { request_timeout: request, watch_silence: silence, verify_every: verify, .. } = arguments;
     let timeouts = Timeouts { request, silence, verify };
-    let server = cluster::connect(Access::file(arguments.kubeconfig.as_deref()), timeouts, autopilot::IDENTITY).await?;
+    let chosen = KubeconfigContext::current(arguments.kubeconfig.as_deref());
+    let server = cluster::connect(chosen, timeouts, autopilot::IDENTITY).await?;
     let metrics = Arc::new(Metrics::new(&catalog.digest().to_string()));
     let (readiness, missing) = watch::channel(vec![api::hco::KIND.to_owned()]);
     let (standby, standby_shown) = watch::channel(String::new());
-    health::serve(arguments.health_probe_bind_address.clone(), "probes", health::probes(missing, standby_shown))
-        .await?;
+    let probes = health::probes(missing, standby_shown);
+    health::serve(arguments.health_probe_bind_address.clone(), "probes", None, probes).await?;
     serve_metrics(&arguments, &server, metrics.clone()).await?;
     let questions = match arguments.enable_debug_server {
         true => {
             let (routes, questions) = debug::routes(&catalog, metrics.clone());
-            health::serve(arguments.debug_bind_address.clone(), "the debug server", routes).await?;
+            health::serve(arguments.debug_bind_address.clone(), "the debug server", None, routes).await?;
             questions
         }
         false => mpsc::channel(1).1,
@@ -161,20 +162,20 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
 /// Serves the metrics, over TLS if that is asked for.
 async fn serve_metrics(arguments: &Arguments, server: &Server, metrics: Arc<Metrics>) -> anyhow::Result<()> {
     let (address, text) = (arguments.metrics_bind_address.clone(), move || metrics.text());
-    let source = match &arguments.metrics_cert_path {
+    let certificate = match &arguments.metrics_cert_path {
         Some(folder) => {
             let file = |name: &String| folder.join(name);
-            tls::Source::Files {
+            Some(tls::Source::Files {
                 certificate: file(&arguments.metrics_cert_name),
                 key: file(&arguments.metrics_cert_key),
-            }
+            })
         }
         None if arguments.metrics_secure => {
             let service = format!("{}-metrics.{}.svc", api::FIELD_MANAGER, arguments.namespace);
-            tls::Source::SelfSigned(vec![service, "localhost".to_owned()])
+            Some(tls::Source::SelfSigned(vec![service, "localhost".to_owned()]))
         }
-        None => return health::serve(address, "metrics", health::metrics(text, None)).await,
+        None => None,
     };
-    let guard = Guard::new(server.clone(), "/metrics");
-    health::serve_tls(address, "metrics", source, health::metrics(text, Some(guard))).await
+    let guard = certificate.is_some().then(|| Guard::new(server.clone(), "/metrics"));
+    health::serve(address, "metrics", certificate, health::metrics(text, guard)).await
 }

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use change::{Effect, Key};
 use cluster::act::act;
-use cluster::{Access, Permit, Server, Timeouts, discovery, live};
+use cluster::{KubeconfigContext, Permit, Server, Timeouts, discovery, live};
 use protocol::{Kinds, Served, WriteError};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ impl Target {
 
     /// Connects to the API server.
     pub(crate) async fn connect(&self) -> anyhow::Result<Server> {
-        let access = Access { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() };
-        Ok(cluster::connect(access, Timeouts::default(), autopilot::IDENTITY).await?)
+        let chosen = KubeconfigContext { file: self.kubeconfig.as_deref(), context: self.context.as_deref() };
+        Ok(cluster::connect(chosen, Timeouts::default(), autopilot::IDENTITY).await?)
     }
 
     /// Connects to the API server and reads the HyperConverged.

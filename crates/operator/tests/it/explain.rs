@@ -36,6 +36,14 @@ async fn every_gate_between_an_asset_and_its_object_is_explained() {
     .await;
     assert_eq!((deciding(&swap).as_str(), &swap["state"]), ("approval", &json!("PendingApproval")));
 
+    // The request for approval is history of an object without a namespace, too.
+    eventually("the request is history", async || {
+        let history = explain(&kubeconfig, &format!("MachineConfig/{SWAP}"))["history"].as_array()?.clone();
+        let is_request = |entry: &Value| entry["what"].as_str().is_some_and(|what| what.starts_with("ApprovalRequired"));
+        history.iter().any(is_request).then_some(())
+    })
+    .await;
+
     // A person's edit is history, and who made it.
     edit(&services, SERVICE, json!({"spec": {"selector": {"app": "other"}}})).await;
     let entry = eventually("the correction is history", async || {

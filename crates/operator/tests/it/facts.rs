@@ -1,6 +1,6 @@
 //! Nodes and the topology of the cluster change while the operator runs.
 
-use crate::operator::{Process, Running, edit, eventually, quiet};
+use crate::operator::{ACCOUNT, Process, Running, edit, eventually, quiet};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -9,6 +9,7 @@ use playground::fault::{Fault, Match, Plan, Rule, Verb};
 use playground::{Scene, deployment};
 use serde_json::{Value, json};
 use std::process::Command;
+use std::time::Instant;
 
 const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packs/facts");
 const ROLE: &str = include_str!("../packs/facts.role.yaml");
@@ -64,12 +65,15 @@ async fn a_hundred_nodes_cost_no_request() {
     let running = running().await;
     eventually("an approval is required", async || running.events("ApprovalRequired").await.pop()).await;
     quiet(&running).await;
-    let mark = running.audit().mark().unwrap();
+    let (mark, begun) = (running.audit().mark().unwrap(), Instant::now());
     let names: Vec<String> = (0..100).map(|number| format!("many-{number}")).collect();
     stream::iter(&names).for_each_concurrent(8, async |name| join(&running, name, "0").await).await;
     quiet(&running).await;
     let own = running.own(&running.audit().since(mark).unwrap());
     assert_eq!(own.count() - own.of(Kind::Watch).count(), 0, "{:?}", own.table());
+    // The report names the nodes that would restart: once in five seconds, after the one about the start.
+    let reports = running.audit().since(mark).unwrap().by(ACCOUNT).of(Kind::Report).count() as u64;
+    assert!(reports <= 2 + begun.elapsed().as_secs() / 5, "{reports}");
     // The nodes were noticed.
     let worker = json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}});
     let masters: Api<DynamicObject> = deployment::objects(&running.playground, "v1", "Node", None);

@@ -5,6 +5,8 @@ use crate::operator::Running;
 use serde_json::Value;
 use std::os::unix::fs::symlink;
 use std::process::Command;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_runs_and_completes_it_as_a_plugin() {
@@ -46,4 +48,43 @@ async fn a_context_is_chosen_and_a_wrong_one_is_named_in_one_line() {
     let output = virtpilot(Some(&other), &["status", "--context", "nowhere"]);
     assert!(output.stderr.ends_with(&format!("it has no context \"nowhere\"; it has {name}\n")), "{}", output.stderr);
     assert_eq!(output.stderr.lines().count(), 1);
+}
+
+/// Answers CONNECT requests, and hands each one's head to the test.
+async fn proxy(listener: TcpListener, heads: tokio::sync::mpsc::UnboundedSender<String>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let heads = heads.clone();
+        tokio::spawn(async move {
+            let (mut client, mut head) = (BufReader::new(client), String::new());
+            while !head.ends_with("\r\n\r\n") {
+                client.read_line(&mut head).await.unwrap();
+            }
+            let mut server = TcpStream::connect(head.split(' ').nth(1).unwrap()).await.unwrap();
+            heads.send(head).unwrap();
+            client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_reached_through_the_proxy_of_the_environment() {
+    let running = Running::without_operator().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, mut heads) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(proxy(listener, sender));
+    let mut facts = async |exceptions: &str| {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        command.arg("facts").env("KUBECONFIG", running.playground.kubeconfig());
+        command.env("HTTPS_PROXY", format!("http://user:word@{address}")).env("NO_PROXY", exceptions);
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::iter::from_fn(|| heads.try_recv().ok()).collect::<Vec<_>>()
+    };
+    let tunnels = facts("example.com").await;
+    let (server, user) = (tunnels[0].lines().next().unwrap(), "proxy-authorization: basic dxnlcjp3b3jk");
+    assert!(server.starts_with("CONNECT 127.0.0.1:"), "{server}");
+    assert!(tunnels[0].to_lowercase().contains(user), "{}", tunnels[0]);
+    assert!(facts("127.0.0.0/8").await.is_empty(), "it is reached without the proxy");
 }

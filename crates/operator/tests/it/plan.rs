@@ -3,7 +3,8 @@
 use crate::commands::{Output, virtpilot};
 use crate::fixture::create;
 use crate::operator::{NAMESPACE, Running, SERVICE, SWAP, edit, eventually, quiet};
-use kube::api::{DeleteParams, DynamicObject, PostParams};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use playground::audit::Kind;
 use playground::certificates::ADMIN_USER;
 use playground::deployment;
@@ -61,10 +62,13 @@ async fn a_plan_shows_what_the_server_would_make_and_writes_nothing() {
         (&swap["operation"], &swap["state"], &swap["source"]["from"]),
         (&json!("create"), &json!("waiting"), &json!("server"))
     );
-    // The oldest comes first, and the server may have created them in another order.
-    let nodes: BTreeSet<&str> =
-        swap["restarts"]["nodes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_eq!(nodes, BTreeSet::from(["worker-0", "worker-1", "worker-2"]));
+    // The oldest comes first, and they were created at the same time, so that a second may begin in between.
+    let nodes: Api<Node> = Api::all(running.playground.client());
+    let workers = nodes.list(&ListParams::default().labels("node-role.kubernetes.io/worker")).await.unwrap();
+    let created = |node: Node| (node.metadata.creation_timestamp.unwrap().0, node.metadata.name.unwrap());
+    let created: BTreeSet<_> = workers.into_iter().map(created).collect();
+    let oldest_first: Vec<String> = created.into_iter().map(|(_, name)| name).collect();
+    assert_eq!((oldest_first.len(), &swap["restarts"]["nodes"]), (3, &json!(oldest_first)));
     assert!(paths(swap).contains(&"file /etc/openshift/kubelet.conf.d/90-swap.conf"), "{swap:#}");
     assert_eq!((&service["operation"], &service["state"]), (&json!("adopt"), &json!("ready")));
     let selector =

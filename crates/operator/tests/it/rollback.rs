@@ -27,7 +27,7 @@ impl TestCluster {
     async fn start() -> TestCluster {
         let playground = playground().await;
         let server = cluster::connect(
-            cluster::Access::file(Some(&playground.kubeconfig())),
+            cluster::KubeconfigContext::current(Some(&playground.kubeconfig())),
             Timeouts::default(),
             autopilot::IDENTITY,
         )
@@ -515,7 +515,7 @@ async fn a_rollback_while_the_operator_runs_is_not_overwritten() {
     running.stop();
     maps.delete("scene-settings", &DeleteParams::default()).await.unwrap();
     let server = cluster::connect(
-        cluster::Access::file(Some(&running.playground.kubeconfig())),
+        cluster::KubeconfigContext::current(Some(&running.playground.kubeconfig())),
         Timeouts::default(),
         autopilot::IDENTITY,
     )

@@ -24,9 +24,13 @@ async fn start() -> (Playground, Server) {
     let options = Options::for_test(Scene::preset("small").unwrap());
     let started = Playground::start(&options, Progress::Silent).await;
     let playground = started.unwrap_or_else(|trouble| panic!("{trouble}"));
-    let server = cluster::connect(cluster::Access::file(Some(&playground.kubeconfig())), Timeouts::default(), IDENTITY)
-        .await
-        .unwrap();
+    let server = cluster::connect(
+        cluster::KubeconfigContext::current(Some(&playground.kubeconfig())),
+        Timeouts::default(),
+        IDENTITY,
+    )
+    .await
+    .unwrap();
     (playground, server)
 }
 

@@ -1,6 +1,7 @@
 //! Finds the changes that a person names, among those that wait for an approval.
 
 use super::waiting::{Change, Names, Object, Waiting};
+use crate::command::object_name::is_object;
 use autopilot::nearest::{nearest, question};
 use change::{Digest, Key};
 use std::collections::BTreeSet;
@@ -114,21 +115,6 @@ fn positions(changes: &[Change], is_chosen: impl Fn(&Change) -> bool) -> Vec<usi
 
 fn any(change: &Change, is_chosen: impl Fn(&Object) -> bool) -> bool {
     change.objects.iter().any(is_chosen)
-}
-
-/// Whether a word names this object: `Kind/name` or `Kind/namespace/name`, with or without the group of the kind; the kind in any case.
-fn is_object(word: &str, key: &Key) -> bool {
-    let is_kind = |kind: &str| {
-        let full = format!("{}.{}", key.kind.kind, key.kind.group);
-        kind.eq_ignore_ascii_case(&key.kind.kind) || kind.eq_ignore_ascii_case(&full)
-    };
-    // `status` prints a blank after the kind.
-    let parts: Vec<&str> = word.split(['/', ' ']).collect();
-    match parts.as_slice() {
-        [kind, name] => is_kind(kind) && *name == key.name,
-        [kind, namespace, name] => is_kind(kind) && *namespace == key.namespace && *name == key.name,
-        _ => false,
-    }
 }
 
 /// Whether a word names an object that is written as `Kind/name` or `Kind/namespace/name`.

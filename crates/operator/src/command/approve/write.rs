@@ -7,7 +7,7 @@ use crate::command::target::Reached;
 use api::annotation::{APPROVED, APPROVED_BY};
 use autopilot::{LineState, ObjectState};
 use change::{Consent, Digest};
-use cluster::user;
+use cluster::review;
 use jiff::Timestamp;
 use protocol::WriteError;
 use runtime::Clock;
@@ -25,7 +25,7 @@ pub(super) fn add(evaluation: &Evaluation, waiting: &Waiting, changes: &[&Change
     let now = Clock::start().now().wall;
     let finished = finished(waiting, now);
     evaluation.target().with(async |reached| {
-        let by = match user::name(&reached.server).await {
+        let by = match review::user(&reached.server).await {
             Ok(by) => Some(by),
             Err(why) => {
                 eprintln!("warning: could not ask who you are, so it is not recorded who approves: {why}");

@@ -28,9 +28,8 @@ pub(super) fn rows(core: &Core) -> Vec<Row> {
 
 /// What the cluster does not serve, and the assets that stay off without it.
 fn kinds(core: &Core) -> Vec<Row> {
-    let evaluation = core.evaluation();
     let mut missing: BTreeMap<Need, (bool, Vec<&str>)> = BTreeMap::new();
-    for outcome in &evaluation.outcomes {
+    for outcome in core.outcomes() {
         if let AssetResult::Missing { need, asked } = &outcome.result {
             let (is_asked, assets) = missing.entry(need.clone()).or_default();
             *is_asked |= asked;

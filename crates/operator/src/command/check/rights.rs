@@ -3,7 +3,7 @@
 use super::{Row, Verdict};
 use catalog::Catalog;
 use change::{Key, Kind};
-use cluster::access::{self, Access, is_allowed};
+use cluster::review::{self, Right, has_right};
 use cluster::{Server, live};
 use protocol::Kinds;
 use serde_json::Value;
@@ -19,7 +19,7 @@ const SHOWN: usize = 3;
 /// One rule of the role, and all that it grants.
 struct Rule {
     text: String,
-    grants: Vec<Access>,
+    grants: Vec<Right>,
 }
 
 pub(super) async fn rows(server: &Server, kinds: &Kinds, catalog: &Catalog, namespace: &str) -> Vec<Row> {
@@ -44,9 +44,9 @@ pub(super) async fn rows(server: &Server, kinds: &Kinds, catalog: &Catalog, name
     }
     let user = format!("system:serviceaccount:{namespace}:{}", install::NAME);
     let rules = rules(&objects);
-    let questions: BTreeSet<Access> = rules.iter().flat_map(|rule| rule.grants.iter().cloned()).collect();
+    let questions: BTreeSet<Right> = rules.iter().flat_map(|rule| rule.grants.iter().cloned()).collect();
     // The operator itself may ask only about itself.
-    let is_operator = access::user(server).await.is_ok_and(|asker| asker == user);
+    let is_operator = review::user(server).await.is_ok_and(|asker| asker == user);
     match denied(server, (!is_operator).then_some(user), questions).await {
         Ok(denied) => vec![verdict(&rules, &denied)],
         Err(failure) => {
@@ -60,8 +60,8 @@ pub(super) async fn rows(server: &Server, kinds: &Kinds, catalog: &Catalog, name
 async fn denied(
     server: &Server,
     user: Option<String>,
-    questions: BTreeSet<Access>,
-) -> Result<BTreeSet<Access>, cluster::Failure> {
+    questions: BTreeSet<Right>,
+) -> Result<BTreeSet<Right>, cluster::Failure> {
     let mut denied = BTreeSet::new();
     let mut running = JoinSet::new();
     let mut waiting = questions.into_iter();
@@ -70,7 +70,7 @@ async fn denied(
             && let Some(question) = waiting.next()
         {
             let (server, user) = (server.clone(), user.clone());
-            running.spawn(async move { (is_allowed(&server, user.as_deref(), &question).await, question) });
+            running.spawn(async move { (has_right(&server, user.as_deref(), &question).await, question) });
         }
         match running.join_next().await {
             None => return Ok(denied),
@@ -84,7 +84,7 @@ async fn denied(
     }
 }
 
-fn verdict(rules: &[Rule], denied: &BTreeSet<Access>) -> Row {
+fn verdict(rules: &[Rule], denied: &BTreeSet<Right>) -> Row {
     let is_missing = |rule: &&Rule| rule.grants.iter().any(|grant| denied.contains(grant));
     let missing: Vec<&str> = rules.iter().filter(is_missing).map(|rule| rule.text.as_str()).collect();
     let found = format!("{} of {} rules granted", rules.len() - missing.len(), rules.len());
@@ -123,7 +123,7 @@ fn read_rule(rule: &Value, namespace: &str) -> Rule {
             for verb in &verbs {
                 for name in if names.is_empty() { &every } else { &names } {
                     let (group, resource, verb) = (group.clone(), resource.clone(), verb.clone());
-                    grants.push(Access { group, resource, verb, namespace: namespace.to_owned(), name: name.clone() });
+                    grants.push(Right { group, resource, verb, namespace: namespace.to_owned(), name: name.clone() });
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::{Row, Verdict};
 use crate::command::skew;
 use catalog::Catalog;
-use cluster::{Server, access, lease};
+use cluster::{Server, about, lease};
 use jiff::{SignedDuration, Timestamp};
 
 /// The name of the check without which there are no others.
@@ -18,7 +18,7 @@ pub(super) fn unreachable(why: &str) -> Row {
 }
 
 pub(super) async fn rows(server: &Server) -> Vec<Row> {
-    let about = match access::about(server).await {
+    let about = match about::about(server).await {
         Ok(about) => about,
         Err(failure) => return vec![unreachable(&format!("{} does not answer: {failure}", server.address))],
     };

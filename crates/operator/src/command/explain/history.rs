@@ -3,9 +3,10 @@
 use crate::command::target::Target;
 use autopilot::{Explanation, Owner};
 use change::{Key, Kind};
-use cluster::list;
+use cluster::{event, list};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// More than these help nobody.
 const SHOWN: usize = 10;
@@ -32,7 +33,12 @@ pub(super) fn of(target: &Target, explanation: &Explanation) -> History {
     let events = target.with(async |reached| {
         let kind = Kind::new("events.k8s.io/v1", "Event");
         let Some(served) = reached.kinds.find(&kind) else { return Ok(Vec::new()) };
-        Ok(list::whole(&reached.server, &served, &target.namespace).await?)
+        // Those about an object that does not exist regard the HyperConverged.
+        let mut events = Vec::new();
+        for namespace in BTreeSet::from([event::namespace_of(key), event::namespace_of(&reached.key)]) {
+            events.extend(list::whole(&reached.server, &served, namespace).await?);
+        }
+        Ok(events)
     });
     let (events, problem) = match events {
         Ok(events) => (events, None),
@@ -41,11 +47,13 @@ pub(super) fn of(target: &Target, explanation: &Explanation) -> History {
     let mut entries: Vec<Entry> = events.iter().filter_map(|event| of_event(event, key)).collect();
     entries.extend(explanation.owners.iter().map(of_owner));
     entries.sort();
+    // A warning regards the object and the HyperConverged.
+    entries.dedup();
     entries.drain(..entries.len().saturating_sub(SHOWN));
     History { entries, problem }
 }
 
-/// Our events are about the HyperConverged, and begin with the object.
+/// An event of ours, which begins with the object, whatever it regards.
 fn of_event(event: &Value, key: &Key) -> Option<Entry> {
     let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
     if event["reportingController"] != api::FIELD_MANAGER {

@@ -9,6 +9,7 @@ mod reference;
 mod text;
 
 use super::evaluation::Evaluation;
+use super::object_name::is_object;
 use super::{Format, print};
 use anyhow::bail;
 use autopilot::nearest::{nearest, question};
@@ -103,15 +104,7 @@ fn is_subject(subject: &str, line: &StatusLine) -> bool {
     if line.asset == subject || line.asset.split('/').next() == Some(subject) {
         return true;
     }
-    let Some(key) = &line.key else { return false };
-    let parts: Vec<&str> = subject.split('/').collect();
-    match parts[..] {
-        [kind, name] => kind.eq_ignore_ascii_case(&key.kind.kind) && name == key.name,
-        [kind, namespace, name] => {
-            kind.eq_ignore_ascii_case(&key.kind.kind) && namespace == key.namespace && name == key.name
-        }
-        _ => false,
-    }
+    line.key.as_ref().is_some_and(|key| is_object(subject, key))
 }
 
 fn unknown(subject: &str, core: &Core, catalog: &Catalog) -> String {

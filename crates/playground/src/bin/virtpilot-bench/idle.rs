@@ -3,10 +3,13 @@
 use super::drift;
 use super::measure::{Measure, count};
 use super::operator_process::OperatorProcess;
-use super::pack::{Bench, OPERATOR};
+use super::pack::{Bench, OPERATOR, counts};
 use playground::UserError;
 use playground::audit::Kind;
 use std::time::Duration;
+
+/// The operator tells of what it did within this time: it publishes its status at most every 5 s.
+const REPORTED: Duration = Duration::from_secs(7);
 
 pub(crate) async fn measure(
     bench: &Bench<'_>,
@@ -14,13 +17,16 @@ pub(crate) async fn measure(
     seconds: u64,
     measures: &mut Vec<Measure>,
 ) -> Result<(), UserError> {
-    bench.wait_until_idle().await?;
+    bench.wait_until_idle_for(REPORTED).await?;
     eprintln!("{}: idle for {seconds} s", bench.name);
     let (mark, cpu) = (bench.mark()?, operator.cpu()?);
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let idle = bench.own(mark)?;
     let hours = Duration::from_secs(seconds.max(1)).as_secs_f64() / 3600.0;
     let watches = idle.of(Kind::Watch);
+    for request in counts(&idle) {
+        eprintln!("{}: while idle: {request}", bench.name);
+    }
     measures.push(Measure::count(
         bench.named(&format!("requests without watches and its lease in {seconds} s idle")),
         idle.count() - watches.count(),

@@ -118,10 +118,15 @@ impl Bench<'_> {
 
     /// Waits until the operator is idle.
     pub(crate) async fn wait_until_idle(&self) -> Result<(), UserError> {
+        self.wait_until_idle_for(IDLE).await
+    }
+
+    /// Waits until the operator has been idle for so long.
+    pub(crate) async fn wait_until_idle_for(&self, time: Duration) -> Result<(), UserError> {
         let begun = self.mark()?;
         let mut mark = begun;
-        tokio::time::sleep(IDLE).await;
-        let idle = poll::with_timeout(IDLE, TIMEOUT, async || {
+        tokio::time::sleep(time).await;
+        let idle = poll::with_timeout(time, TIMEOUT, async || {
             let since = std::mem::replace(&mut mark, self.mark()?);
             Ok((self.own(since)?.count() == 0).then_some(()))
         });
@@ -155,14 +160,10 @@ impl Bench<'_> {
 
     /// The error for something that the operator did not do in time, with what it did instead.
     fn not_done(&self, what: &str, since: Mark) -> UserError {
-        let mut counts = BTreeMap::<String, usize>::new();
-        for request in self.own(since).unwrap_or_default().0 {
-            *counts.entry(format!("{} {} {}", request.verb, request.resource, request.code)).or_default() += 1;
-        }
-        let requests = counts.iter().map(|(request, count)| format!("{count} x {request}"));
+        let requests = counts(&self.own(since).unwrap_or_default());
         let log = std::fs::read_to_string(self.playground.folder().join(LOG)).unwrap_or_default();
         let log: Vec<&str> = log.lines().rev().take(10).collect();
-        let seen: Vec<String> = requests.chain(log.into_iter().rev().map(str::to_owned)).collect();
+        let seen: Vec<String> = requests.into_iter().chain(log.into_iter().rev().map(str::to_owned)).collect();
         timed_out(what, TIMEOUT).with_detail(seen.join("\n"))
     }
 
@@ -218,4 +219,13 @@ pub(crate) fn millis(time: SignedDuration) -> f64 {
 
 pub(crate) fn between(from: Timestamp, to: Timestamp) -> f64 {
     millis(to.duration_since(from))
+}
+
+/// How often each request was sent.
+pub(crate) fn counts(requests: &Requests) -> Vec<String> {
+    let mut counts = BTreeMap::<String, usize>::new();
+    for request in &requests.0 {
+        *counts.entry(format!("{} {} {}", request.verb, request.resource, request.code)).or_default() += 1;
+    }
+    counts.iter().map(|(request, count)| format!("{count} x {request}")).collect()
 }
