@@ -36,6 +36,7 @@ mod metrics;
 mod node_files;
 mod operation_rules;
 mod operator;
+mod outage;
 mod override_scenario;
 mod overrides;
 mod ownership;
