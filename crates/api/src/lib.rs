@@ -1,5 +1,6 @@
 //! The names, keys and kinds that users see.
 
+pub mod advisor;
 pub mod annotation;
 pub mod hco;
 pub mod metric;

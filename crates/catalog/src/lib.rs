@@ -4,6 +4,7 @@ pub mod applies;
 mod cluster;
 mod document;
 mod pack;
+pub mod profile;
 pub mod render;
 mod resolve;
 pub mod role;

@@ -9,6 +9,7 @@ use crate::pack::notes::Notes;
 use crate::pack::requirement;
 use crate::pack::setting::Setting;
 use crate::pack::tombstone::Tombstone;
+use crate::profile::Profile;
 use change::Key;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -27,6 +28,8 @@ pub struct Catalog {
     pub excluded_assets: Vec<String>,
     /// Annotations that choose a value.
     pub settings: Vec<Setting>,
+    /// What people review and approve as one plan.
+    pub profiles: Vec<Profile>,
     /// Objects of former releases that must be deleted.
     pub tombstones: Vec<Tombstone>,
     /// The annotations that its files name, such as those that templates read.

@@ -16,6 +16,7 @@ use crate::pack::setting::Setting;
 use crate::pack::source::source;
 use crate::pack::strict::{Entries, StrictReader, nearest};
 use crate::pack::tombstone;
+use crate::profile;
 use crate::template::{Parsed, functions, names};
 use crate::yaml::node::{self, Content, YamlNode};
 use api::annotation::PREFIX;
@@ -81,12 +82,14 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
     let mut faults = Vec::new();
     check_templates(&files, &mut faults);
     let tombstones = tombstone::read(&files, &mut faults);
+    let profiles = profile::read(&files, &mut faults);
     let mut catalog = Catalog {
         assets: Vec::new(),
         features: Vec::new(),
         framework: Framework::default(),
         excluded_assets: Vec::new(),
         settings: Vec::new(),
+        profiles,
         tombstones,
         annotations: annotations::read(&files),
         files,

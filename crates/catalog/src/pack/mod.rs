@@ -13,7 +13,7 @@ pub mod notes;
 mod requirement;
 pub mod setting;
 mod source;
-mod strict;
+pub(crate) mod strict;
 pub mod summary;
 #[cfg(test)]
 pub(crate) mod test_pack;

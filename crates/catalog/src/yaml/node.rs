@@ -2,6 +2,7 @@
 
 use super::read::{YamlError, options, yaml_error};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Value, json};
 use serde_saphyr::Spanned;
 use std::fmt;
 
@@ -43,6 +44,19 @@ impl YamlNode {
             Content::Text(_) => "text",
             Content::List(_) => "a list",
             Content::Map(_) => "a map",
+        }
+    }
+
+    /// The value without its lines.
+    pub fn to_json(&self) -> Value {
+        match &self.content {
+            Content::Null => Value::Null,
+            Content::Bool(value) => json!(value),
+            Content::Int(value) => json!(value),
+            Content::Float(value) => json!(value),
+            Content::Text(value) => json!(value),
+            Content::List(items) => items.iter().map(YamlNode::to_json).collect(),
+            Content::Map(map) => map.iter().map(|(key, _, value)| (key.clone(), value.to_json())).collect(),
         }
     }
 }

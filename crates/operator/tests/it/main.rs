@@ -59,3 +59,4 @@ mod status_failures;
 mod switches;
 mod units;
 mod upgrades;
+mod virt_platform_config;

@@ -1,0 +1,88 @@
+//! What a person asks for.
+
+use super::status::VirtPlatformConfigStatus;
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A profile of the platform, planned and applied as it was approved. There is one object for each profile, and it has the profile's name.
+#[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "advisor.kubevirt.io",
+    version = "v1alpha1",
+    kind = "VirtPlatformConfig",
+    plural = "virtplatformconfigs",
+    singular = "virtplatformconfig",
+    status = "VirtPlatformConfigStatus",
+    derive = "PartialEq",
+    doc = "A profile of the platform, planned and applied as it was approved. There is one object for each profile, and it has the profile's name.",
+    printcolumn = r#"{"name": "Action", "type": "string", "jsonPath": ".spec.action"}"#,
+    printcolumn = r#"{"name": "Impact", "type": "string", "jsonPath": ".status.impactSeverity"}"#,
+    printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Plan", "type": "string", "jsonPath": ".status.planDigest", "priority": 1}"#,
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtPlatformConfigSpec {
+    /// The profile. It cannot be changed.
+    pub profile: String,
+    /// DryRun plans and writes nothing, Apply applies the plan, Ignore leaves everything alone.
+    #[serde(default)]
+    pub action: Action,
+    /// What happens to the rest of a plan when an item fails: Abort leaves it, Continue applies it.
+    #[serde(default)]
+    pub failure_policy: FailurePolicy,
+    /// With true, a plan is applied although the cluster has changed since it was shown, and drift is corrected without a review. To have only
+    /// the second, set remediation to Automatic.
+    #[serde(default)]
+    pub bypass_optimistic_lock: bool,
+    /// How long an item may take to become healthy, such as 30m; without it there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_timeout: Option<String>,
+    /// The options of the profile, below the profile's own key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Map<String, Value>>,
+    /// The digest of the plan that is approved, as status.planDigest shows it. Apply then applies this plan and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_plan: Option<String>,
+    /// With true, the plan restores what was there before the profile was applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<bool>,
+    /// Whether drift of what was applied is corrected without a review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<Remediation>,
+}
+
+/// What is done with a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Action {
+    /// It is shown, and nothing is written.
+    #[default]
+    DryRun,
+    /// It is applied.
+    Apply,
+    /// There is none: everything is left alone.
+    Ignore,
+}
+
+/// What happens to the rest of a plan when an item fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FailurePolicy {
+    /// It is left.
+    #[default]
+    Abort,
+    /// It is applied.
+    Continue,
+}
+
+/// Who decides about drift.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Remediation {
+    /// A person: drift is shown as a new plan.
+    #[default]
+    Manual,
+    /// The advisor: drift of what was approved is corrected.
+    Automatic,
+}

@@ -1,0 +1,192 @@
+//! What the advisor shows. Nothing of it is executed: a plan is computed again before it is applied.
+
+use super::phase::Phase;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The state of a `VirtPlatformConfig`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtPlatformConfigStatus {
+    /// The phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// The worst impact of the items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impact_severity: Option<Impact>,
+    /// The generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The digest of the plan: of its targets, their desired content, what it replaces, and the inputs it came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<String>,
+    /// The digest of the last plan that was approved and applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_digest: Option<String>,
+    /// When it was applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_time: Option<Time>,
+    /// The digest of what the plan found in the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_snapshot_hash: Option<String>,
+    /// The version of the operator that made the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_version: Option<String>,
+    /// The options that the plan was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_options: Option<Map<String, Value>>,
+    /// The values of the cluster that the plan was derived from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub inputs: Vec<Input>,
+    /// The plan, in the order in which it is applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub items: Vec<Item>,
+    /// The conditions Ready, Progressing and Degraded, and one for each phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// A point in time, as RFC 3339 writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Time(#[schemars(extend("format" = "date-time"))] pub String);
+
+/// A condition, as all Kubernetes objects have them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Its type.
+    #[schemars(length(max = 316))]
+    pub r#type: String,
+    /// Whether it holds.
+    pub status: Truth,
+    /// The generation of the spec that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// When its status changed.
+    pub last_transition_time: Time,
+    /// Why, in one word.
+    #[schemars(length(min = 1, max = 1024))]
+    pub reason: String,
+    /// Why, in a sentence.
+    #[schemars(length(max = 32768))]
+    pub message: String,
+}
+
+/// Whether a condition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Truth {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// How much a change disturbs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Impact {
+    /// Nobody notices.
+    Low,
+    /// Something behaves differently.
+    Medium,
+    /// Nodes restart, or virtual machines move.
+    High,
+}
+
+/// A value of the cluster that a plan was derived from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Input {
+    /// Where it is.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// One object of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// Its name, unique within the plan.
+    pub name: String,
+    /// The object.
+    pub target_ref: TargetRef,
+    /// What is done to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// How much that disturbs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impact_severity: Option<Impact>,
+    /// The difference as the server would apply it, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// The fields that are applied. It is shown, and never executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired_state: Option<Map<String, Value>>,
+    /// How far it is.
+    #[serde(default)]
+    pub state: ItemState,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When the state changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// The paths of the fields that are applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managed_fields: Vec<String>,
+    /// The nodes that restart, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarts: Vec<String>,
+    /// Field managers whose fields the plan takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takes_from: Vec<String>,
+}
+
+/// What is done to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Operation {
+    /// It is created.
+    Create,
+    /// Fields of it change.
+    Update,
+    /// It is deleted.
+    Delete,
+    /// Nothing: it is as it should be.
+    Keep,
+}
+
+/// How far an item is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ItemState {
+    /// It was not applied yet.
+    #[default]
+    Pending,
+    /// It was applied, and is not healthy yet.
+    InProgress,
+    /// It is applied and healthy.
+    Completed,
+    /// It could not be applied, or did not become healthy.
+    Failed,
+}
+
+/// An object of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetRef {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its namespace, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}

@@ -1,0 +1,109 @@
+//! The CRD of `VirtPlatformConfig` for the profiles of a pack.
+
+use super::{Profile, ProfileOptions};
+use api::advisor::VirtPlatformConfig;
+use kube_core::CustomResourceExt;
+use serde_json::{Map, Value, json};
+
+/// The CRD: its names and fields are the published ones, and the profiles and their options are those of a pack.
+pub fn crd(profiles: &[Profile]) -> Value {
+    let mut crd = serde_json::to_value(VirtPlatformConfig::crd()).unwrap_or_default();
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["x-kubernetes-validations"] = json!([rule(
+        "self.metadata.name == self.spec.profile",
+        "metadata.name must be the name of the profile in spec.profile: there is one object for each profile",
+    )]);
+    let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+    let spec = &mut schema["properties"]["spec"];
+    spec["x-kubernetes-validations"] = rules(profiles).into();
+    let fields = &mut spec["properties"];
+    fields["profile"]["enum"] = json!(names);
+    fields["profile"]["x-kubernetes-validations"] = json!([rule(
+        "self == oldSelf",
+        "spec.profile cannot be changed; create an object with the name of the other profile"
+    )]);
+    fields["options"] = options(profiles);
+    let status = &mut schema["properties"]["status"]["properties"];
+    any_fields(&mut status["appliedOptions"]);
+    any_fields(&mut status["items"]["items"]["properties"]["desiredState"]);
+    crd
+}
+
+/// Lets an object have any fields.
+fn any_fields(schema: &mut Value) {
+    *schema = json!({
+        "description": schema["description"],
+        "type": "object",
+        "nullable": true,
+        "x-kubernetes-preserve-unknown-fields": true,
+    });
+}
+
+fn rule(rule: &str, message: &str) -> Value {
+    json!({"rule": rule, "message": message})
+}
+
+/// Options belong to their profile.
+fn rules(profiles: &[Profile]) -> Vec<Value> {
+    let mut rules = Vec::new();
+    for (name, ProfileOptions { key, .. }) in with_options(profiles) {
+        rules.push(rule(
+            &format!("self.profile != '{name}' || !has(self.options) || has(self.options.{key})"),
+            &format!("the options of {name} are below options.{key}"),
+        ));
+        rules.push(rule(
+            &format!("!has(self.options) || !has(self.options.{key}) || self.profile == '{name}'"),
+            &format!("options.{key} is only for the profile {name}"),
+        ));
+    }
+    rules
+}
+
+fn options(profiles: &[Profile]) -> Value {
+    let schema = |(name, options): (&str, &ProfileOptions)| {
+        let rules: Vec<Value> = options.rules.iter().map(|found| rule(&found.rule, &found.message)).collect();
+        let mut schema = json!({
+            "description": format!("The options of the profile {name}."),
+            "type": "object",
+            "properties": options.properties,
+        });
+        if !rules.is_empty() {
+            schema["x-kubernetes-validations"] = rules.into();
+        }
+        (options.key.clone(), schema)
+    };
+    let properties: Map<String, Value> = with_options(profiles).map(schema).collect();
+    json!({"description": "The options of the profile, below its own key.", "type": "object", "properties": properties})
+}
+
+fn with_options(profiles: &[Profile]) -> impl Iterator<Item = (&str, &ProfileOptions)> {
+    profiles.iter().filter_map(|profile| Some((profile.name.as_str(), profile.options.as_ref()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crd;
+    use crate::pack::test_pack::{files, loaded};
+
+    #[test]
+    fn profiles_and_options_come_from_the_pack() {
+        let profile = |name: &str, options: &str| {
+            format!("name: {name}\ncategory: c\ndescription: d\nimpact_summary: i\nadvertised: true\n{options}")
+        };
+        let (one, two) = (
+            profile("one", "options: {key: first, properties: {size: {type: integer, description: s}}}\n"),
+            profile("two", ""),
+        );
+        let catalog = loaded(files(&[
+            ("active/metadata.yaml", "assets: []\n"),
+            ("profiles/one.yaml", &one),
+            ("profiles/two.yaml", &two),
+        ]));
+        let crd = crd(&catalog.profiles);
+        assert_eq!(crd["metadata"]["name"], "virtplatformconfigs.advisor.kubevirt.io");
+        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        assert_eq!(spec["properties"]["profile"]["enum"], serde_json::json!(["one", "two"]));
+        assert_eq!(spec["properties"]["options"]["properties"]["first"]["properties"]["size"]["type"], "integer");
+        assert_eq!(spec["x-kubernetes-validations"].as_array().unwrap().len(), 2, "only one has options");
+    }
+}
