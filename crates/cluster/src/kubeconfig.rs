@@ -70,7 +70,10 @@ fn pod() -> Result<Config, Error> {
 async fn from_files(files: &[PathBuf], source: &str, context: Option<&str>) -> Result<Config, Error> {
     let mut merged = Kubeconfig::default();
     let origin = |path: &Path| format!("{}{source}", path.display());
-    for path in files.iter().filter(|path| !path.as_os_str().is_empty()) {
+    // As kubectl does, files of a list that do not exist are skipped.
+    let is_list = files.len() > 1 && files.iter().any(|path| path.exists());
+    let is_wanted = |path: &&PathBuf| !path.as_os_str().is_empty() && (!is_list || path.exists());
+    for path in files.iter().filter(is_wanted) {
         let wrong = |why: String| Error::Kubeconfig { origin: origin(path), why };
         for read in read(path).map_err(wrong)? {
             merged = merged.merge(read).map_err(|error| wrong(explain(&error)))?;
@@ -97,10 +100,21 @@ fn read(path: &Path) -> Result<Vec<Kubeconfig>, String> {
     let wrong = |why: String| format!("it is not a valid kubeconfig: {}", first_line(why));
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| wrong(error.to_string()))?;
     let read = |document| {
-        let config = serde_json::from_value(document).map_err(|error| wrong(error.to_string()))?;
+        let mut config: Kubeconfig = serde_json::from_value(document).map_err(|error| wrong(kind_of_error(&error)))?;
+        // An empty one, as "kubectl config unset" leaves it, hides none of another file.
+        config.current_context = config.current_context.filter(|name| !name.is_empty());
         Ok(with_absolute_paths(config, path.parent().unwrap_or(Path::new(""))))
     };
     documents.into_iter().filter(|document| !document.is_null()).map(read).collect()
+}
+
+/// What is wrong with a value, without the value: it may be a secret in the wrong place.
+fn kind_of_error(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match (text.split_once(['"', '`']), text.rsplit_once(", expected ")) {
+        (Some((start, _)), Some((_, expected))) => format!("{}, expected {expected}", start.trim_end()),
+        _ => text,
+    }
 }
 
 /// Text in UTF-8, or in the UTF-16 of some Windows programs.
@@ -119,15 +133,17 @@ fn decode(bytes: &[u8]) -> Option<String> {
 
 /// Paths in a kubeconfig are relative to its folder; a command without a slash is found by PATH.
 fn with_absolute_paths(mut config: Kubeconfig, folder: &Path) -> Kubeconfig {
-    let resolve = |file: &mut String| *file = folder.join(&*file).to_string_lossy().into_owned();
+    let resolve = |file: &mut Option<String>| {
+        let path = file.take().filter(|file| !file.is_empty());
+        *file = path.map(|path| folder.join(path).to_string_lossy().into_owned());
+    };
     for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-        cluster.certificate_authority.iter_mut().for_each(resolve);
+        resolve(&mut cluster.certificate_authority);
     }
     for user in config.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
-        let files = [&mut user.client_certificate, &mut user.client_key, &mut user.token_file];
-        files.into_iter().flatten().for_each(resolve);
-        let command = user.exec.as_mut().and_then(|exec| exec.command.as_mut());
-        command.into_iter().filter(|command| command.contains('/')).for_each(resolve);
+        [&mut user.client_certificate, &mut user.client_key, &mut user.token_file].into_iter().for_each(resolve);
+        let command = user.exec.as_mut().map(|exec| &mut exec.command);
+        command.into_iter().filter(|command| command.as_ref().is_some_and(|path| path.contains('/'))).for_each(resolve);
     }
     config
 }
@@ -175,7 +191,9 @@ mod tests {
         let broken = error(b"apiVersion: v1\nclusters: [{name: 1").await;
         assert_eq!(broken, "it is not a valid kubeconfig: line 2 column 12: unclosed bracket '{'");
         let wrong_type = error(b"clusters: 7").await;
-        assert_eq!(wrong_type, "it is not a valid kubeconfig: invalid type: integer `7`, expected a sequence");
+        assert_eq!(wrong_type, "it is not a valid kubeconfig: invalid type: integer, expected a sequence");
+        let misplaced = error(b"users: [{name: a, user: {exec: geheim}}]").await;
+        assert!(misplaced.contains("expected") && !misplaced.contains("geheim"), "{misplaced}");
         for binary in [b"\xff\xfe\x00".as_slice(), b"\xfe\xff\x00", b"\x80"] {
             assert!(error(binary).await.starts_with("it is not a text file; "));
         }
@@ -186,8 +204,23 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn files_of_a_list_that_do_not_exist_or_choose_no_context_are_no_hindrance() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        std::fs::write(&first, "current-context: \"\"\n").unwrap();
+        let text = "current-context: a
+contexts: [{name: a, context: {cluster: a}}]
+clusters: [{name: a, cluster: {server: https://127.0.0.1:1, certificate-authority: \"\"}}]
+";
+        std::fs::write(&second, text).unwrap();
+        let files = [folder.path().join("missing"), first, second];
+        let config = from_files(&files, " (from KUBECONFIG)", None).await.unwrap();
+        assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:1/");
+    }
+
     #[test]
-    fn files_are_read_as_kubectl_reads_them() {
+    fn paths_are_relative_to_the_folder_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         let text = "clusters:

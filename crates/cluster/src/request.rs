@@ -82,7 +82,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The message of a refused request: the server's own, if it answers as an API server does.
-fn refusal(status: StatusCode, text: &str) -> String {
+pub(crate) fn refusal(status: StatusCode, text: &str) -> String {
     let answer = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     match answer["message"].as_str() {
         Some(message) if answer["kind"] == "Status" => message.to_owned(),

@@ -17,6 +17,19 @@ const ONLY_ANNOTATIONS: &str = "oldObject != null \
     || (k in oldObject.metadata && object.metadata[k] == oldObject.metadata[k])) \
     && oldObject.metadata.all(k, k == 'annotations' || k in object.metadata)";
 
+/// What was applied, and by whom, is the same but for metadata: whoever could write it could hand a field of somebody else to the autopilot,
+/// which then deletes it. The entry of the autopilot is the same in all.
+const SAME_OWNERS: &str = "variables.ownersBefore.all(e, e.?fieldsV1.orValue({}).all(k, k == 'f:metadata') \
+    || variables.ownersAfter.exists(n, SAME)) \
+    && variables.ownersAfter.all(n, n.?fieldsV1.orValue({}).all(k, k == 'f:metadata') \
+    || variables.ownersBefore.exists(e, SAME)) \
+    && variables.ownersBefore.filter(e, e.manager == 'OURS').map(e, e.?fieldsV1) \
+    == variables.ownersAfter.filter(e, e.manager == 'OURS').map(e, e.?fieldsV1)";
+/// Two entries have the same manager and the same fields but for metadata.
+const SAME: &str = "n.manager == e.manager \
+    && n.?fieldsV1.orValue({}).all(k, k == 'f:metadata' || (k in e.?fieldsV1.orValue({}) && n.fieldsV1[k] == e.fieldsV1[k])) \
+    && e.?fieldsV1.orValue({}).all(k, k == 'f:metadata' || k in n.?fieldsV1.orValue({}))";
+
 /// The annotations that differ. Those of other operators may give privileges: with one, KubeVirt itself can be patched.
 const CHANGED: &str = "variables.before.filter(k, !(k in variables.after) || variables.before[k] != variables.after[k]) \
     + variables.after.filter(k, !(k in variables.before))";
@@ -33,6 +46,10 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
     };
     let annotations = |object: &str| format!("{object} == null ? {{}} : {object}.metadata.?annotations.orValue({{}})");
     let same = |annotation: &str| format!("variables.before[?'{annotation}'] == variables.after[?'{annotation}']");
+    let owners = |object: &str| {
+        let entries = format!("{object}.metadata.?managedFields.orValue([])");
+        format!("{object} == null ? [] : {entries}.filter(e, e.?operation.orValue('') == 'Apply')")
+    };
     let lines = |side: &str| format!("variables.{side}[?'{approved_by}'].orValue('').split('\\n')");
     let ours = api::annotation::OURS.map(|key| format!("'{key}'")).join(", ");
     let is_users = format!("k.startsWith('{}') && !(k in [{ours}])", api::annotation::PREFIX);
@@ -44,7 +61,10 @@ pub(crate) fn objects(rules: &Rules) -> Vec<Value> {
         ("update", may("update")),
         ("annotate", may(ANNOTATE)),
         ("approve", may(APPROVE)),
-        ("onlyAnnotations", ONLY_ANNOTATIONS.to_owned()),
+        ("ownersBefore", owners("oldObject")),
+        ("ownersAfter", owners("object")),
+        ("sameOwners", SAME_OWNERS.replace("SAME", SAME).replace("OURS", api::FIELD_MANAGER)),
+        ("onlyAnnotations", format!("{ONLY_ANNOTATIONS} && variables.sameOwners")),
         ("changed", CHANGED.to_owned()),
     ];
     let validation = |(expression, message): (String, String)| json!({"expression": expression, "message": message, "reason": "Forbidden"});

@@ -67,6 +67,10 @@ impl Guard {
         let access = may_get(&self.server, token, self.path).await.map_err(|failure| failure.to_string())?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (at, _)| at.elapsed() < FRESH);
+        // Strangers may send any number of tokens, and must not push out those who are known.
+        if known.len() >= MOST_REMEMBERED {
+            known.retain(|_, (_, access)| *access != Bearer::Unauthenticated);
+        }
         if known.len() < MOST_REMEMBERED {
             known.insert(digest, (Instant::now(), access));
         }
@@ -119,6 +123,13 @@ mod tests {
             assert_eq!(code(None).await, StatusCode::UNAUTHORIZED);
         }
         assert_eq!(reviews.load(Ordering::SeqCst), 5, "two reviews for each known user, one for a stranger");
+        for number in 0..2 * super::MOST_REMEMBERED {
+            let stranger = format!("Bearer stranger-{number}");
+            assert_eq!(code(Some(&stranger)).await, StatusCode::UNAUTHORIZED);
+        }
+        let before = reviews.load(Ordering::SeqCst);
+        assert_eq!(code(Some("Bearer reader")).await, StatusCode::OK);
+        assert_eq!(reviews.load(Ordering::SeqCst), before, "strangers do not push out those who are known");
     }
 
     #[tokio::test]

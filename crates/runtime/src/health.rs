@@ -76,7 +76,7 @@ pub async fn serve(
     let Some(address) = address else { return Ok(()) };
     let listener = listen(&address, what).await?;
     let certificate = certificate.map(Certificate::load).transpose()?;
-    tokio::spawn(http_server::serve(listener, certificate, routes));
+    tokio::spawn(http_server::serve(listener, certificate, routes, http_server::PATIENCE));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Asks the API server about itself.
 
-use crate::request::{Failure, Request, WHOLE};
+use crate::request::{Failure, Request, WHOLE, refusal};
 use crate::server::Server;
 use http::header::DATE;
 use jiff::Timestamp;
@@ -22,7 +22,12 @@ pub async fn about(server: &Server) -> Result<About, Failure> {
     let answer = async {
         let response = server.client.send(request.map(Body::from)).await?;
         let clock = response.headers().get(DATE).and_then(|date| date.to_str().ok()).and_then(read_date);
+        let status = response.status();
         let bytes = response.into_body().collect_bytes().await?;
+        if !status.is_success() {
+            let message = refusal(status, &String::from_utf8_lossy(&bytes));
+            return Err(Failure::Answered { code: status.as_u16(), message });
+        }
         let answer: Value = serde_json::from_slice(&bytes)?;
         Ok(About { version: answer["gitVersion"].as_str().unwrap_or("unknown").to_owned(), clock })
     };

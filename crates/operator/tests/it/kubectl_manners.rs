@@ -4,6 +4,7 @@ use crate::commands::virtpilot;
 use crate::operator::Running;
 use serde_json::Value;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -68,23 +69,31 @@ async fn proxy(listener: TcpListener, heads: tokio::sync::mpsc::UnboundedSender<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_is_reached_through_the_proxy_of_the_environment() {
+async fn the_server_is_reached_through_the_proxy_of_the_kubeconfig() {
     let running = Running::without_operator().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, mut heads) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(proxy(listener, sender));
-    let mut facts = async |exceptions: &str| {
+    let text = std::fs::read_to_string(running.playground.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["clusters"][0]["cluster"]["proxy-url"] = format!("http://user:word@{address}").into();
+    let folder = tempfile::tempdir().unwrap();
+    let proxied = folder.path().join("kubeconfig");
+    std::fs::write(&proxied, config.to_string()).unwrap();
+    let mut facts = async |kubeconfig: &Path| {
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        command.arg("facts").env("KUBECONFIG", running.playground.kubeconfig());
-        command.env("HTTPS_PROXY", format!("http://user:word@{address}")).env("NO_PROXY", exceptions);
+        command.arg("facts").env("KUBECONFIG", kubeconfig).env("HTTPS_PROXY", format!("http://{address}"));
         let output = command.output().await.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         std::iter::from_fn(|| heads.try_recv().ok()).collect::<Vec<_>>()
     };
-    let tunnels = facts("example.com").await;
+    let tunnels = facts(&proxied).await;
     let (server, user) = (tunnels[0].lines().next().unwrap(), "proxy-authorization: basic dxnlcjp3b3jk");
     assert!(server.starts_with("CONNECT 127.0.0.1:"), "{server}");
     assert!(tunnels[0].to_lowercase().contains(user), "{}", tunnels[0]);
-    assert!(facts("127.0.0.0/8").await.is_empty(), "it is reached without the proxy");
+    assert!(
+        facts(&running.playground.kubeconfig()).await.is_empty(),
+        "this machine is reached without the variable's proxy"
+    );
 }

@@ -125,6 +125,17 @@ async fn people_can_do_what_their_role_says_and_no_more() {
     ] {
         refused_by(editor.patch(object, patch).await, "is for the annotations");
     }
+    // Fields of others cannot be handed to the autopilot, which would delete them, and owners cannot be erased.
+    kubectl(playground, &["label", "service", SERVICE, "--namespace", NAMESPACE, "example.io/theirs=yes"]);
+    let mut owners = serde_json::to_value(editor.api(METRICS).get(METRICS.2).await.unwrap()).unwrap();
+    let owners = &mut owners["metadata"]["managedFields"];
+    let entries = owners.as_array_mut().unwrap();
+    let ours = entries.iter_mut().find(|entry| entry["manager"] == api::FIELD_MANAGER && entry["operation"] == "Apply");
+    ours.unwrap()["fieldsV1"]["f:metadata"]["f:labels"]["f:example.io/theirs"] = json!({});
+    for managed_fields in [owners.clone(), json!([{}])] {
+        let patch = json!({"metadata": {"managedFields": managed_fields}});
+        refused_by(editor.patch(METRICS, patch).await, "is for the annotations");
+    }
     // Annotations of other operators, and those that the autopilot keeps for itself.
     for key in ["kubevirt.kubevirt.io/jsonpatch", "platform.kubevirt.io/origin"] {
         let patch = json!({"metadata": {"annotations": {key: "[]"}}});
