@@ -8,6 +8,7 @@ mod patch;
 mod reference;
 mod text;
 
+use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::object_name::is_object;
 use super::{Format, print};
@@ -75,7 +76,7 @@ fn explain(arguments: &Subject) -> anyhow::Result<()> {
         let history = history::of(arguments.evaluation.target(), &explanation);
         let next = next::step(&explanation, &catalog, &core);
         shown.push(match arguments.output {
-            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history)),
+            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history, Palette::of_output())),
             Format::Json => Shown::Json(document(&explanation, &catalog, &next, &history)),
         });
     }
