@@ -2,7 +2,6 @@
 
 use super::{Situation, applied, foreign, inherited, inspected, now};
 use crate::decision::Verdict;
-use crate::notice::ObjectNotice;
 use api::annotation::{APPLIED, ORIGIN, SOURCE};
 use change::{Impact, Reason};
 use serde_json::json;

@@ -16,6 +16,7 @@ use anyhow::bail;
 use autopilot::nearest::{nearest, question};
 use autopilot::{Core, StatusLine};
 use catalog::Catalog;
+use history::Events;
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -72,8 +73,9 @@ fn explain(arguments: &Subject) -> anyhow::Result<()> {
         bail!("{}", unknown(subject, &core, &catalog));
     }
     let mut shown = Vec::new();
+    let events = Events::read(arguments.evaluation.target(), &explanations);
     for explanation in explanations {
-        let history = history::of(arguments.evaluation.target(), &explanation);
+        let history = events.history(&explanation);
         let next = next::step(&explanation, &catalog, &core);
         shown.push(match arguments.output {
             Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history, Palette::of_output())),
