@@ -118,9 +118,9 @@ async fn the_kustomization_the_chart_and_the_command_have_the_same_objects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_made_secure_by_one_switch_of_every_package() {
     let tools = Tools::ensure().await;
-    let printed = manifests(&["--metrics-secure"]);
+    let (default, printed) = (manifests(&[]), manifests(&["--metrics-secure"]));
     let mut added = printed.clone();
-    added.retain(|name, object| manifests(&[]).get(name) != Some(object));
+    added.retain(|name, object| default.get(name) != Some(object));
     let names = ["-metrics-reader", "-secure-metrics"].map(|name| format!(" \"virt-platform-autopilot{name}\""));
     let roles = |kind: &str| names.iter().map(|name| format!("{kind}{name}")).collect::<Vec<_>>();
     let deployment = "Deployment \"virt-platform-autopilot\"".to_owned();
