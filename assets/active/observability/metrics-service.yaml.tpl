@@ -8,6 +8,11 @@ metadata:
     app: virt-platform-autopilot
     app.kubernetes.io/name: virt-platform-autopilot
     app.kubernetes.io/component: autopilot
+{{- if and .SecureMetrics .ClusterVersion }}
+  annotations:
+    # OpenShift writes a certificate for this Service into this Secret, which the operator's pods mount.
+    service.beta.openshift.io/serving-cert-secret-name: virt-platform-autopilot-metrics-certificate
+{{- end }}
 spec:
   selector:
     app: virt-platform-autopilot

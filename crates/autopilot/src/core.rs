@@ -68,6 +68,8 @@ pub struct Config {
     pub prune: bool,
     /// Images by name, for templates.
     pub images: BTreeMap<String, String>,
+    /// Whether metrics are served over TLS, for templates.
+    pub secure_metrics: bool,
     /// Whether anything is written; else only [`Core::status`] says what would be.
     pub writes: bool,
     /// Whether writes that are not made are tried by a dry run.
@@ -140,7 +142,7 @@ impl Core {
         let mut timers = Timers::default();
         timers.set(Timer::Discover, now.monotonic);
         Core {
-            facts: Facts { images: config.images.clone(), ..Facts::default() },
+            facts: Facts { images: config.images.clone(), secure_metrics: config.secure_metrics, ..Facts::default() },
             stale: Stale::No,
             has_rendered: false,
             platform: Platform::new(&config.namespace),

@@ -16,8 +16,8 @@ use change::entry::{applied_by_another, changed_for_another, is_shared, missing,
 use change::gate::Conditions;
 use change::pointer::Pointer;
 use change::{
-    Changes, Claim, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, Overrides, PatchableKinds,
-    Pause, Planned, Precondition, Reason, Restarts, Steering, backup, content,
+    Changes, Claim, Corrections, Desired, Digest, Effect, Entry, FieldSet, Impact, Key, Live, Mode, Now, Overrides,
+    PatchableKinds, Pause, Planned, Precondition, Reason, Restarts, Steering, backup, content,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -357,7 +357,8 @@ fn keep(
     if is_hidden_drift {
         // It costs no budget: it is found once a day, and an apply that changes nothing must not change a budget either.
         let fields = changes.0.iter().map(|change| change.path.clone()).collect();
-        let notice = ObjectNotice::Corrected { actors: vec![api::FIELD_MANAGER.to_owned()], fields };
+        let values = Corrections::of_changes(&changes);
+        let notice = ObjectNotice::Corrected { actors: vec![api::FIELD_MANAGER.to_owned()], fields, values };
         let kept = Budget::parse(written).unwrap_or(budget);
         return approved(apply.decision(stamp(kept), None, false, Some(notice)));
     }
@@ -374,11 +375,19 @@ fn keep(
     let actors = actors(&lost, &entries);
     match budget.spend(now.wall) {
         Some(left) => {
-            let notice = ObjectNotice::Corrected { actors, fields };
+            let values = corrections(observed.key, &lost, &apply.object, inspected);
+            let notice = ObjectNotice::Corrected { actors, fields, values };
             approved(apply.decision(stamp(left), None, false, Some(notice)))
         }
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
+}
+
+/// The values of fields that somebody took from us; what we stamp on every object is nobody's concern.
+fn corrections(key: &Key, lost: &FieldSet, object: &Value, inspected: Option<&Inspected>) -> Corrections {
+    let mut fields = lost.pointers();
+    fields.retain(|field| !is_stamp(&format!(".{}", field.steps().join("."))));
+    Corrections::of(&key.kind, &fields, object, inspected.map(|inspected| &inspected.changes))
 }
 
 /// The fields of ours that an apply of this object removes. We give up ignored fields, and their values stay.

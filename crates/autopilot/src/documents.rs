@@ -10,7 +10,7 @@ use catalog::Document;
 use change::consent::Needed;
 use change::entry::owners;
 use change::pointer::Pointer;
-use change::{Changes, Digest, Effect, Live, Now, Planned, Reason, content};
+use change::{Changes, Corrections, Digest, Effect, Live, Now, Planned, Reason, content};
 use serde_json::{Value, json};
 
 /// The documents of an object that have to be edited.
@@ -130,7 +130,12 @@ pub(crate) fn decide(observed: &Observed<'_>, live: &Live, now: Now) -> Decision
         patch.push(json!({"op": "add", "path": field.to_string(), "value": budget.to_string()}));
     }
     let notice = match observed.had_documents {
-        true => ObjectNotice::Corrected { actors: writers, fields: edits.keys.clone() },
+        true => ObjectNotice::Corrected {
+            actors: writers,
+            fields: edits.keys.clone(),
+            // Documents are not shown.
+            values: Corrections::default(),
+        },
         false => ObjectNotice::Applied,
     };
     let effect = Effect::JsonPatch { patch: Value::Array(patch) };

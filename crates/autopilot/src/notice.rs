@@ -5,7 +5,7 @@ use crate::removal::Cause;
 use api::annotation;
 use catalog::Need;
 use change::reason::{Severity, names_or};
-use change::{Changes, Key, Mode, Reason, Steering};
+use change::{Changes, Corrections, Key, Mode, Reason, Steering};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -257,6 +257,8 @@ pub enum ObjectNotice {
         actors: Vec<String>,
         /// The fields.
         fields: Vec<String>,
+        /// Their values, as far as they are known and may be shown.
+        values: Corrections,
     },
     /// Somebody changed or deleted it, and that is not corrected now: it is held, throttled, or the write failed.
     Drifted(Drift),
@@ -284,7 +286,8 @@ impl ObjectNotice {
     /// The drift that the write behind this notice would have corrected.
     pub(crate) fn drift(&self) -> Option<Drift> {
         match self {
-            ObjectNotice::Corrected { actors, fields } | ObjectNotice::Held(Reason::Fighting { actors, fields }) => {
+            ObjectNotice::Corrected { actors, fields, .. }
+            | ObjectNotice::Held(Reason::Fighting { actors, fields }) => {
                 Some(Drift::Changed { actors: actors.clone(), fields: fields.clone() })
             }
             ObjectNotice::Recreated { .. } => Some(Drift::Deleted),
@@ -339,9 +342,9 @@ impl fmt::Display for ObjectNotice {
                 write!(f, "handed back: it is not wanted any more, and somebody else created it; its values stay")
             }
             ObjectNotice::Recreated { dropped } => write!(f, "somebody deleted it; it was recreated{}", lost(dropped)),
-            ObjectNotice::Corrected { actors, fields } => write!(
+            ObjectNotice::Corrected { actors, fields, values } => write!(
                 f,
-                "{} changed {}; the drift was corrected",
+                "{} changed {}; the drift was corrected{values}",
                 names_or(actors, "somebody"),
                 names_or(fields, "our managedFields entry"),
             ),
@@ -369,12 +372,13 @@ fn changed(changes: &Changes) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Changes, Drift, ObjectNotice, Rollout, RolloutState, Severity};
+    use super::{Changes, Corrections, Drift, ObjectNotice, Rollout, RolloutState, Severity};
 
     #[test]
     fn a_write_that_corrects_a_change_or_a_deletion_names_the_drift() {
         let (actors, fields) = (vec!["them".to_owned()], vec![".data".to_owned()]);
-        let corrected = ObjectNotice::Corrected { actors: actors.clone(), fields: fields.clone() };
+        let values = Corrections::default();
+        let corrected = ObjectNotice::Corrected { actors: actors.clone(), fields: fields.clone(), values };
         assert_eq!(corrected.drift(), Some(Drift::Changed { actors, fields }));
         assert_eq!(ObjectNotice::Recreated { dropped: Vec::new() }.drift(), Some(Drift::Deleted));
         assert_eq!(ObjectNotice::Applied.drift(), None);
@@ -391,7 +395,7 @@ mod tests {
             ObjectNotice::TombstoneDeleted,
             ObjectNotice::HandedBack,
             ObjectNotice::Recreated { dropped: none() },
-            ObjectNotice::Corrected { actors: Vec::new(), fields: Vec::new() },
+            ObjectNotice::Corrected { actors: Vec::new(), fields: Vec::new(), values: Corrections::default() },
             ObjectNotice::Drifted(Drift::Deleted),
             ObjectNotice::Advice(String::new()),
         ];

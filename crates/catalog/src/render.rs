@@ -221,6 +221,7 @@ fn data(asset: &Asset, facts: &Facts) -> Item {
         ),
         ("ClusterVersion", Item::text(facts.cluster_version.as_str())),
         ("Images", Item::map_of_text(&facts.images)),
+        ("SecureMetrics", Item::Bool(facts.secure_metrics)),
         ("Params", Item::map_of_text(&asset.template_params)),
     ])
 }

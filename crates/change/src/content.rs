@@ -113,7 +113,7 @@ impl Changes {
 }
 
 /// Whether a path leads to a field or to a part of it: `.spec.type` is no part of `.spec.t`.
-fn is_at_or_below(path: &str, field: &str) -> bool {
+pub(crate) fn is_at_or_below(path: &str, field: &str) -> bool {
     path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 

@@ -1,6 +1,7 @@
 //! One object: its desired state, the overrides of its users, its drift, and the write that follows.
 
 pub mod content;
+mod correction;
 pub mod data_url;
 pub mod diff;
 mod fields;
@@ -12,6 +13,7 @@ mod restart;
 mod write;
 
 pub use content::{Change, Changes};
+pub use correction::Corrections;
 pub use diff::{Difference, Edit, Shown};
 pub use fields::entry::Entry;
 pub use fields::field_set::FieldSet;

@@ -1,5 +1,6 @@
 //! The objects that install the operator, from a few settings: the one source of manifests, kustomization, chart and bundle.
 
+mod metrics;
 mod people;
 mod policy;
 mod rules;
@@ -8,7 +9,9 @@ mod tests;
 mod workload;
 
 use catalog::Catalog;
+pub use metrics::deployment_patch;
 use serde_json::{Value, json};
+use std::fmt;
 
 /// The name of the Deployment, the service account, the roles and the policies; it is the predecessor's, whose Deployment is replaced.
 pub const NAME: &str = api::FIELD_MANAGER;
@@ -30,6 +33,25 @@ pub struct Settings {
     pub metrics_exporter_image: String,
     /// The ports of the API server: those of its Service and of the servers behind it.
     pub api_server_ports: Vec<u16>,
+    /// Whether metrics are served over TLS, and only to those who may read them.
+    pub metrics_secure: bool,
+    /// The account of the Prometheus that may read them.
+    pub prometheus: Account,
+}
+
+/// A service account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
 }
 
 impl Default for Settings {
@@ -43,6 +65,9 @@ impl Default for Settings {
             prune: true,
             metrics_exporter_image: String::new(),
             api_server_ports: vec![443, 6443],
+            metrics_secure: false,
+            // OpenShift's.
+            prometheus: Account { namespace: "openshift-monitoring".to_owned(), name: "prometheus-k8s".to_owned() },
         }
     }
 }
@@ -58,6 +83,8 @@ pub struct Installation {
     pub policy: Vec<Value>,
     /// What runs the operator.
     pub workload: Vec<Value>,
+    /// The rights that secure metrics need; nothing if they are not secure.
+    pub metrics: Vec<Value>,
 }
 
 impl Installation {
@@ -69,13 +96,14 @@ impl Installation {
             people: people::roles(&rules),
             policy: policy::objects(&rules),
             workload: workload::objects(settings),
+            metrics: if settings.metrics_secure { metrics::roles(settings) } else { Vec::new() },
             operator,
         })
     }
 
     /// All objects in the order in which they are applied.
     pub fn objects(self) -> impl Iterator<Item = Value> {
-        [self.operator, self.people, self.policy, self.workload].into_iter().flatten()
+        [self.operator, self.people, self.policy, self.metrics, self.workload].into_iter().flatten()
     }
 }
 

@@ -1,6 +1,6 @@
 //! An installation for a small pack is as recorded.
 
-use crate::{Installation, Settings, namespace};
+use crate::{Account, Installation, Settings, namespace};
 use catalog::{Catalog, Files};
 use expect_test::expect_file;
 use serde_json::json;
@@ -34,6 +34,8 @@ fn an_installation_is_as_recorded() {
         prune: false,
         metrics_exporter_image: "registry.example/exporter:1".into(),
         api_server_ports: vec![8443],
+        metrics_secure: true,
+        prometheus: Account { namespace: "monitoring".into(), name: "prometheus".into() },
     };
     let installation = Installation::new(&pack(), &settings).unwrap();
     let objects: Vec<String> = installation.objects().map(|object| catalog::yaml_text(&object)).collect();
@@ -49,5 +51,6 @@ fn the_defaults_are_those_of_an_openshift_cluster() {
     assert!(settings.image.starts_with("localhost/virtpilot:") && settings.metrics_exporter_image.is_empty());
     assert!(settings.prune && !settings.opt_in);
     assert_eq!(settings.api_server_ports, [443, 6443]);
+    assert!(!settings.metrics_secure);
     assert_eq!(namespace("home"), json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "home"}}));
 }

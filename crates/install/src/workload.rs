@@ -3,12 +3,15 @@
 //! Its Service, ServiceMonitor and PrometheusRule are not here: they are assets of the catalogue, which the operator creates where their
 //! kinds are served and keeps like any other object. Two owners would fight over them.
 
-use crate::{NAME, Settings};
+use crate::{NAME, Settings, metrics};
 use serde_json::{Value, json};
 
 /// The ports of `/metrics`, and of `/healthz` and `/readyz`, which are the defaults of `virtpilot run`.
 const METRICS: u16 = 8080;
 const PROBES: u16 = 8082;
+
+/// The name of the container; the predecessor's, so that an apply over its Deployment replaces its container instead of adding one.
+pub(crate) const CONTAINER: &str = "manager";
 
 /// The objects.
 pub(crate) fn objects(settings: &Settings) -> Vec<Value> {
@@ -60,7 +63,7 @@ fn deployment(settings: &Settings) -> Value {
             "labelSelector": {"matchLabels": pod_labels()},
         })
     };
-    json!({
+    let mut deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata(settings),
@@ -86,15 +89,26 @@ fn deployment(settings: &Settings) -> Value {
                 },
             },
         },
-    })
+    });
+    if settings.metrics_secure {
+        deployment["spec"]["template"]["spec"]["volumes"] = json!([metrics::volume()]);
+    }
+    deployment
 }
 
-/// The container. Its name is the predecessor's, so that an apply over its Deployment replaces its container instead of adding one.
 fn container(settings: &Settings) -> Value {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let probe = |path: &str, period: u32| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": period, "timeoutSeconds": 5});
-    json!({
-        "name": "manager",
+    let mut env = vec![
+        field("POD_NAME", "metadata.name"),
+        field("POD_NAMESPACE", "metadata.namespace"),
+        json!({"name": "RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "value": settings.metrics_exporter_image}),
+    ];
+    if settings.metrics_secure {
+        env.extend(metrics::variables());
+    }
+    let mut container = json!({
+        "name": CONTAINER,
         "image": settings.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/virtpilot"],
@@ -105,11 +119,7 @@ fn container(settings: &Settings) -> Value {
             format!("--opt-in={}", settings.opt_in),
             format!("--prune={}", settings.prune),
         ],
-        "env": [
-            field("POD_NAME", "metadata.name"),
-            field("POD_NAMESPACE", "metadata.namespace"),
-            {"name": "RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "value": settings.metrics_exporter_image},
-        ],
+        "env": env,
         "ports": [
             {"name": "metrics", "containerPort": METRICS, "protocol": "TCP"},
             {"name": "probes", "containerPort": PROBES, "protocol": "TCP"},
@@ -123,5 +133,9 @@ fn container(settings: &Settings) -> Value {
             "readOnlyRootFilesystem": true,
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
-    })
+    });
+    if settings.metrics_secure {
+        container["volumeMounts"] = json!([metrics::mount()]);
+    }
+    container
 }

@@ -281,7 +281,11 @@ mod tests {
         metrics.record(&Notice::Missing(Need::of(&key.kind), Vec::new()));
         let (fighting, corrected) = (
             ObjectNotice::Held(Reason::Fighting { actors: Vec::new(), fields: Vec::new() }),
-            ObjectNotice::Corrected { actors: vec!["them".into()], fields: Vec::new() },
+            ObjectNotice::Corrected {
+                actors: vec!["them".into()],
+                fields: Vec::new(),
+                values: change::Corrections::default(),
+            },
         );
         metrics.record(&Notice::Object(key.clone(), fighting, None));
         metrics.record(&Notice::Object(key.clone(), corrected, None));

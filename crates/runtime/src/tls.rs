@@ -11,16 +11,20 @@ use tokio_rustls::TlsAcceptor;
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub struct Source {
     /// These files; they are read again when they change.
-    Files {
-        /// The certificate chain in PEM.
-        certificate: PathBuf,
-        /// The private key in PEM.
-        key: PathBuf,
-    },
-    /// A new one for these names, which nobody has signed.
-    SelfSigned(Vec<String>),
+    pub files: Option<Files>,
+    /// Without files, and until there are any, a new one for these names, which nobody has signed.
+    pub names: Vec<String>,
+}
+
+/// The files of a certificate.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// The certificate chain in PEM.
+    pub certificate: PathBuf,
+    /// The private key in PEM.
+    pub key: PathBuf,
 }
 
 /// The certificate in use.
@@ -35,15 +39,19 @@ impl Certificate {
     /// An error if it cannot be used.
     pub(crate) fn load(source: Source) -> anyhow::Result<Certificate> {
         let written = written(&source);
-        Ok(Certificate { acceptor: acceptor(&source)?, source, written })
+        if let (Some(files), None) = (&source.files, written) {
+            let file = files.certificate.display();
+            tracing::warn!("the certificate of the metrics is self-signed until {file} and its key exist");
+        }
+        Ok(Certificate { acceptor: acceptor(&source, written.is_some())?, source, written })
     }
 
     /// What accepts the next connection. Files that cannot be used leave the last certificate in use.
     pub(crate) fn acceptor(&mut self) -> TlsAcceptor {
         let written = written(&self.source);
-        if written != self.written {
+        if written.is_some() && written != self.written {
             self.written = written;
-            match acceptor(&self.source) {
+            match acceptor(&self.source, true) {
                 Ok(acceptor) => {
                     self.acceptor = acceptor;
                     tracing::info!("the certificate of the metrics has changed");
@@ -56,21 +64,22 @@ impl Certificate {
 }
 
 fn written(source: &Source) -> Option<[SystemTime; 2]> {
-    let Source::Files { certificate, key } = source else { return None };
+    let Files { certificate, key } = source.files.as_ref()?;
     let of = |path: &PathBuf| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     Some([of(certificate)?, of(key)?])
 }
 
-fn acceptor(source: &Source) -> anyhow::Result<TlsAcceptor> {
-    let (chain, key) = match source {
-        Source::Files { certificate, key } => {
+fn acceptor(source: &Source, has_files: bool) -> anyhow::Result<TlsAcceptor> {
+    let (chain, key) = match &source.files {
+        Some(Files { certificate, key }) if has_files => {
             let failed = |path: &PathBuf| format!("could not read {}", path.display());
             let chain = CertificateDer::pem_file_iter(certificate).with_context(|| failed(certificate))?;
             let chain = chain.collect::<Result<Vec<_>, _>>().with_context(|| failed(certificate))?;
             (chain, PrivateKeyDer::from_pem_file(key).with_context(|| failed(key))?)
         }
-        Source::SelfSigned(names) => {
-            let made = rcgen::generate_simple_self_signed(names.clone()).context("could not make a certificate")?;
+        _ => {
+            let made =
+                rcgen::generate_simple_self_signed(source.names.clone()).context("could not make a certificate")?;
             (vec![made.cert.der().clone()], PrivateKeyDer::from(made.signing_key))
         }
     };

@@ -222,8 +222,8 @@ fn a_hand_edit_is_corrected_and_its_author_and_fields_are_named() {
         object["metadata"]["annotations"]["platform.kubevirt.io/budget"],
         Budget::full(now().wall).spend(now().wall).unwrap().to_string()
     );
-    let expected = ObjectNotice::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
-    assert_eq!(decision.notice, Some(expected));
+    let expected = r#"kubectl-edit changed .spec.type; the drift was corrected: .spec.type is "ClusterIP" again"#;
+    assert_eq!(decision.notice.as_ref().unwrap().to_string(), expected);
 }
 
 #[test]
@@ -398,8 +398,8 @@ fn fields_taken_while_we_were_down_are_drift_and_cost_budget() {
     let mut situation = Situation::settled().edited();
     situation.remembered = None;
     let decision = situation.decide();
-    let expected = ObjectNotice::Corrected { actors: vec!["kubectl-edit".into()], fields: vec![".spec.type".into()] };
-    assert_eq!(decision.notice, Some(expected));
+    let expected = r#"kubectl-edit changed .spec.type; the drift was corrected: .spec.type is "ClusterIP" again"#;
+    assert_eq!(decision.notice.as_ref().unwrap().to_string(), expected);
     let left = Budget::full(now().wall).spend(now().wall).unwrap().to_string();
     assert_eq!(applied(&decision)["metadata"]["annotations"]["platform.kubevirt.io/budget"], left);
 }

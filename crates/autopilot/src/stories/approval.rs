@@ -140,7 +140,7 @@ fn drift_that_was_watched_is_undone_at_once() {
     bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     expect![[r#"
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected: .spec.kernelType "realtime" -> "default"
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -162,7 +162,7 @@ fn drift_during_a_restart_waits_because_nodes_may_run_it() {
     expect![[r#"
         record ConfigMap virt/virt-platform-autopilot-state
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected: .spec.kernelType "realtime" -> "default"
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -208,7 +208,7 @@ fn what_waits_holds_nothing_else() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();

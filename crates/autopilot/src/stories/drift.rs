@@ -13,7 +13,7 @@ fn a_hand_edit_is_corrected_and_other_fields_stay() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9", "more": "theirs"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data"), json!({"level": "1", "mode": "auto", "more": "theirs"}));
@@ -43,7 +43,7 @@ fn a_removed_label_and_a_removed_field_are_put_back() {
     bed.edit("kubectl-label", PLAIN, &json!({"metadata": {"labels": null}, "data": {"mode": null}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: somebody changed .data.mode, .metadata.labels.platform.kubevirt.io/managed-by; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: somebody changed .data.mode, .metadata.labels.platform.kubevirt.io/managed-by; the drift was corrected: .data.mode is "auto" again
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
 }
@@ -83,7 +83,7 @@ fn an_apply_under_our_own_name_is_drift() {
     bed.apply_by_force(FIELD_MANAGER, &plain("9"));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: somebody changed .data.mode, .metadata.annotations.platform.kubevirt.io/applied, .metadata.annotations.platform.kubevirt.io/budget, .metadata.annotations.platform.kubevirt.io/origin, .metadata.annotations.platform.kubevirt.io/source, .metadata.labels.platform.kubevirt.io/managed-by; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: somebody changed .data.mode, .metadata.annotations.platform.kubevirt.io/applied, .metadata.annotations.platform.kubevirt.io/budget, .metadata.annotations.platform.kubevirt.io/origin, .metadata.annotations.platform.kubevirt.io/source, .metadata.labels.platform.kubevirt.io/managed-by; the drift was corrected: .data.mode is "auto" again
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data"), json!({"level": "1", "mode": "auto"}));
     bed.expect_silence();
@@ -95,7 +95,7 @@ fn a_changed_list_is_corrected() {
     bed.edit("kubectl-edit", SERVICE, &json!({"spec": {"ports": [{"name": "metrics", "port": 9999}]}}));
     expect![[r#"
         apply Service virt/service
-        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected: .spec.ports is [{"name":"metrics","port":8080}] again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -109,7 +109,7 @@ fn many_edits_at_once_are_corrected_by_one_write() {
     bed.edit("one", PLAIN, &json!({"data": {"level": "3"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: one, two changed .data.level, .data.mode; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: one, two changed .data.level, .data.mode; the drift was corrected: .data.level is "1" again, .data.mode is "auto" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -122,7 +122,7 @@ fn drift_during_a_restart_is_corrected_and_named() {
     bed.restart();
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -206,7 +206,7 @@ fn what_metadata_does_not_show_is_found_by_the_daily_verification() {
     bed.verify();
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: virt-platform-autopilot changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: virt-platform-autopilot changed .data.level; the drift was corrected: .data.level "9" -> "1"
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data/level"), "1");
@@ -231,7 +231,7 @@ fn drift_that_cannot_be_corrected_is_reported_once_and_again_when_it_is_correcte
         bed.accept(PLAIN);
         expect![[r#"
             apply ConfigMap virt/plain
-            notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+            notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
         "#]]
         .assert_eq(&bed.advance(HOUR));
         bed.expect_silence();
@@ -247,7 +247,7 @@ fn drift_that_is_corrected_at_the_second_attempt_is_one_event() {
         apply ConfigMap virt/plain: failed
         notice Retry in 200 ms
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.advance(HOUR));
     bed.expect_silence();

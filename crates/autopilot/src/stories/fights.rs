@@ -39,7 +39,7 @@ fn a_fight_ends_in_a_pause_and_removing_the_annotation_resumes() {
     bed.annotate(PLAIN, "reconcile-paused-");
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: rival changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: rival changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     fight(&mut bed, 9);

@@ -25,7 +25,7 @@ fn what_changes_while_a_watch_is_lost_is_found_by_the_next_list() {
         create ConfigMap virt/asking
         apply ConfigMap virt/plain
         notice DriftCorrected ConfigMap virt/asking: somebody deleted it; it was recreated
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -44,7 +44,7 @@ fn a_watch_that_breaks_without_a_word_is_made_up_for_by_its_list() {
         create ConfigMap virt/asking
         apply ConfigMap virt/plain
         notice DriftCorrected ConfigMap virt/asking: somebody deleted it; it was recreated
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -153,7 +153,7 @@ fn an_answer_may_arrive_after_the_event_of_the_next_change() {
     expect![[r#"
         notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -169,7 +169,7 @@ fn an_answer_that_arrives_after_the_deletion_is_ignored() {
     bed.settle();
     bed.release(PLAIN);
     expect![[r#"
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
         create ConfigMap virt/plain
         notice DriftCorrected ConfigMap virt/plain: somebody deleted it; it was recreated
     "#]]
@@ -234,7 +234,7 @@ fn after_a_restore_lower_versions_count() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "8"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();

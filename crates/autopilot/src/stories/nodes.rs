@@ -43,7 +43,7 @@ fn when_a_gpu_comes_back_the_object_is_managed_again() {
     bed.node_joins("w2", true);
     expect![[r#"
         apply ConfigMap virt/gpu
-        notice DriftCorrected ConfigMap virt/gpu: kubectl-edit changed .data.driver; the drift was corrected
+        notice DriftCorrected ConfigMap virt/gpu: kubectl-edit changed .data.driver; the drift was corrected: .data.driver is "open" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();

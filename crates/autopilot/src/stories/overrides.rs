@@ -16,7 +16,7 @@ fn a_patch_is_honoured_and_taking_it_back_restores_the_desired_state() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "5" again
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data/level"), "5");
@@ -44,7 +44,7 @@ fn a_refused_patch_keeps_the_last_good_state_also_after_a_restart() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "5" again
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data/level"), "5");
@@ -67,7 +67,7 @@ fn a_patch_that_the_server_refuses_keeps_the_last_good_state() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "5" again
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data/level"), "5");
@@ -114,7 +114,7 @@ fn ignoring_a_list_item_is_refused_with_the_field_that_can_be_ignored() {
     bed.edit("kubectl-edit", SERVICE, &json!({"spec": {"selector": {"app": "other"}}}));
     expect![[r#"
         apply Service virt/service
-        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.selector.app; the drift was corrected
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.selector.app; the drift was corrected: .spec.selector.app is "virt" again
     "#]]
     .assert_eq(&bed.settle());
     bed.annotate(SERVICE, "ignore-fields-");
@@ -137,7 +137,7 @@ fn an_unmanaged_object_is_left_alone_until_it_is_managed_again() {
     bed.annotate(PLAIN, "mode=managed");
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -156,7 +156,7 @@ fn an_unmanaged_object_that_is_deleted_is_created_again_and_managed() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -175,7 +175,7 @@ fn an_unknown_mode_holds_the_object() {
     bed.annotate(PLAIN, "mode-");
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
 }
@@ -193,7 +193,7 @@ fn a_paused_object_waits_until_the_annotation_is_removed() {
     bed.annotate(PLAIN, "reconcile-paused-");
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -210,7 +210,7 @@ fn a_pause_ends_at_its_time_without_an_event() {
     .assert_eq(&bed.advance(29 * MINUTE));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.advance(MINUTE));
     bed.expect_silence();

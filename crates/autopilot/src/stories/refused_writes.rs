@@ -190,7 +190,7 @@ fn a_list_item_with_another_key_is_repaired() {
         apply Service virt/service: refused: the key of a list item has changed
         repair Service virt/service
         apply Service virt/service
-        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected: .spec.ports is [{"name":"metrics","port":8080}] again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -208,7 +208,7 @@ fn a_repair_that_does_not_arrive_is_repeated() {
         notice Retry in 200 ms
         repair Service virt/service
         apply Service virt/service
-        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected: .spec.ports is [{"name":"metrics","port":8080}] again
     "#]]
     .assert_eq(&bed.advance(SECOND));
 }
@@ -238,7 +238,7 @@ fn a_repair_that_does_not_help_is_reported() {
     bed.accept(SERVICE);
     expect![[r#"
         apply Service virt/service
-        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected
+        notice DriftCorrected Service virt/service: kubectl-edit changed .spec.ports; the drift was corrected: .spec.ports is [{"name":"metrics","port":8080}] again
     "#]]
     .assert_eq(&bed.advance(HOUR));
     bed.expect_silence();
@@ -324,7 +324,7 @@ fn a_correction_whose_answer_is_lost_is_not_made_twice() {
         apply ConfigMap virt/plain: failed
         notice Retry in 400 ms
         apply ConfigMap virt/plain: no change
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.advance(2 * SECOND));
     bed.expect_silence();

@@ -35,7 +35,7 @@ fn switching_on_again_corrects_what_has_changed_meanwhile() {
     bed.annotate(HCO, "autopilot-");
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.advance(SECOND));
     bed.expect_silence();
@@ -72,7 +72,7 @@ fn a_typo_later_creates_and_prunes_nothing_but_what_exists_is_kept() {
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -101,7 +101,7 @@ fn broken_exclusions_hold_what_exists_because_it_may_be_excluded() {
     expect![[r#"
         notice Invalid: disabled-resources has the rule ConfigMap/other, which matches no object of any asset
         apply ConfigMap virt/plain
-        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected
+        notice DriftCorrected ConfigMap virt/plain: kubectl-edit changed .data.level; the drift was corrected: .data.level is "1" again
     "#]]
     .assert_eq(&bed.settle());
     assert_eq!(bed.value(PLAIN, "/data/level"), "1");
@@ -182,7 +182,7 @@ fn a_broken_asset_is_reported_and_keeps_its_object() {
     bed.edit("kubectl-edit", "ConfigMap virt/painted", &json!({"data": {"color": "9"}}));
     expect![[r#"
         apply ConfigMap virt/painted
-        notice DriftCorrected ConfigMap virt/painted: kubectl-edit changed .data.color; the drift was corrected
+        notice DriftCorrected ConfigMap virt/painted: kubectl-edit changed .data.color; the drift was corrected: .data.color is "x" again
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();

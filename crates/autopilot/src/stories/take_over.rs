@@ -63,7 +63,7 @@ fn an_equal_machine_config_is_taken_over_without_a_write_and_then_defended() {
     bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelType": "realtime"}}));
     expect![[r#"
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected: .spec.kernelType "realtime" -> "default"
     "#]]
     .assert_eq(&bed.settle());
     bed.expect_silence();
@@ -210,7 +210,7 @@ fn a_machine_config_that_was_taken_over_is_defended_while_the_settings_cannot_be
     expect![[r#"
         notice Invalid: the annotation autopilot names "kernle" (did you mean kernel?), which is no feature, group or asset; nothing new is done until it is corrected
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelType; the drift was corrected: .spec.kernelType "realtime" -> "default"
     "#]].assert_eq(&bed.advance(SECOND * 3));
     bed.expect_silence();
 }

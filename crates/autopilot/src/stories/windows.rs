@@ -88,7 +88,7 @@ fn what_nodes_run_already_is_brought_back_outside_of_a_window() {
     bed.edit("kubectl-edit", KERNEL, &json!({"spec": {"kernelArguments": ["loud"]}}));
     expect![[r#"
         apply MachineConfig kernel
-        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelArguments; the drift was corrected
+        notice DriftCorrected MachineConfig kernel: kubectl-edit changed .spec.kernelArguments; the drift was corrected: .spec.kernelArguments[0] "loud" -> "quiet"
     "#]]
     .assert_eq(&bed.advance(SECOND * 3));
 }

@@ -126,6 +126,7 @@ impl TestBed {
             patchable: PatchableKinds::none(),
             prune: true,
             images: BTreeMap::new(),
+            secure_metrics: false,
             writes: true,
             previews: Previews::Off,
             operator: None,

@@ -25,6 +25,8 @@ pub struct Facts {
     pub cluster_version: String,
     /// The images that the operator is configured with, by name.
     pub images: BTreeMap<String, String>,
+    /// Whether the operator serves its metrics over TLS, and only to those who may read them.
+    pub secure_metrics: bool,
     /// What assets need but the cluster does not serve.
     pub absent: BTreeSet<Need>,
     /// The answers to queries so far.

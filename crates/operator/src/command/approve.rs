@@ -8,6 +8,7 @@ mod show;
 mod waiting;
 mod write;
 
+use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::plan::Style;
 use super::print;
@@ -99,7 +100,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             approved.iter().map(|change| show::already(change, &waiting, &next(change))).collect();
         if !new.is_empty() {
             let written = write::add(&arguments.evaluation, &waiting, &new)?;
-            lines.extend(new.iter().map(|change| show::approved(change, written.by.as_deref(), &next(change))));
+            lines.extend(
+                new.iter()
+                    .map(|change| show::approved(change, written.by.as_deref(), &next(change), Palette::of_output())),
+            );
         }
         return print(&lines.concat()).map(|()| ExitCode::SUCCESS);
     }

@@ -30,6 +30,9 @@ pub(crate) struct Evaluation {
     /// Prune objects that are not wanted any more; set it as for the operator
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
+    /// Metrics are served over TLS; set it as for the operator
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
+    metrics_secure: bool,
     /// Warnings that were printed: who evaluates twice reads them once.
     #[arg(skip)]
     warnings: RefCell<BTreeSet<String>>,
@@ -86,6 +89,7 @@ impl Evaluation {
             patchable: self.patchable_kinds.clone(),
             prune: self.prune,
             images: images::from_environment(),
+            secure_metrics: self.metrics_secure,
             writes: false,
             previews,
             operator: None,

@@ -1,9 +1,9 @@
 //! `manifests`: prints the objects that install the operator.
 
 use super::print;
-use super::value::{boolean, namespace};
+use super::value::{account, boolean, namespace};
 use crate::pack::Pack;
-use install::{Installation, Settings};
+use install::{Account, Installation, Settings};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -33,12 +33,28 @@ pub(crate) struct Arguments {
     /// The ports that the operator may connect to: those of the API server's Service and of the servers behind it
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_values_t = Settings::default().api_server_ports)]
     api_server_ports: Vec<u16>,
+    /// Serve metrics over TLS, and only to those who may read them; also prints the rights for it
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
+    metrics_secure: bool,
+    /// The service account of the Prometheus that may read secure metrics
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value_t = Settings::default().prometheus, value_parser = account)]
+    prometheus: Account,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { pack, namespace, create_namespace, image, replicas, opt_in, prune, .. } = arguments;
-    let Arguments { metrics_exporter_image, api_server_ports, .. } = arguments;
-    let settings = Settings { namespace, image, replicas, opt_in, prune, metrics_exporter_image, api_server_ports };
+    let Arguments { metrics_exporter_image, api_server_ports, metrics_secure, prometheus, .. } = arguments;
+    let settings = Settings {
+        namespace,
+        image,
+        replicas,
+        opt_in,
+        prune,
+        metrics_exporter_image,
+        api_server_ports,
+        metrics_secure,
+        prometheus,
+    };
     let installation = Installation::new(&pack.load()?, &settings).map_err(|problems| pack.without_role(&problems))?;
     let space = create_namespace.then(|| install::namespace(&settings.namespace));
     let objects: Vec<String> =

@@ -2,6 +2,7 @@
 
 pub(crate) mod approve;
 pub(crate) mod check;
+mod colour;
 pub(crate) mod completions;
 mod evaluation;
 pub(crate) mod explain;

@@ -6,12 +6,12 @@ mod markdown;
 mod samples;
 mod text;
 
+use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::{print, render};
 use anyhow::Context;
 use autopilot::plan::{Item, ItemState, Operation, Plan, Source, offline};
 use autopilot::{Core, Previews};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,14 +63,13 @@ pub(super) struct Style {
     is_offline: bool,
     /// Everything is shown.
     full: bool,
-    colour: bool,
+    palette: Palette,
 }
 
 impl Style {
     /// For a plan of a cluster, in colour on a terminal.
     pub(super) fn new(full: bool) -> Style {
-        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Style { is_offline: false, full, colour: std::io::stdout().is_terminal() && !is_plain }
+        Style { is_offline: false, full, palette: Palette::of_output() }
     }
 }
 

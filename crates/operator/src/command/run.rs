@@ -41,11 +41,11 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = health::parse_address)]
     metrics_bind_address: Address,
     /// Serve metrics over TLS, and only to those whom the API server lets get /metrics
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", env = "METRICS_SECURE", value_parser = boolean, action = clap::ArgAction::Set)]
     metrics_secure: bool,
-    /// The folder of the metrics' certificate, which is read again when it changes; implies --metrics-secure. Without it, the certificate
-    /// is self-signed
-    #[arg(long, value_name = "FOLDER")]
+    /// The folder of the metrics' certificate, which is read again when it changes; implies --metrics-secure. Without it, and until it has
+    /// a certificate, the certificate is self-signed
+    #[arg(long, value_name = "FOLDER", env = "METRICS_CERT_PATH")]
     metrics_cert_path: Option<PathBuf>,
     /// The file of the certificate in that folder
     #[arg(long, default_value = "tls.crt", value_name = "FILE")]
@@ -141,6 +141,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         patchable: arguments.patchable_kinds,
         prune: arguments.prune,
         images: images::from_environment(),
+        secure_metrics: arguments.metrics_secure || arguments.metrics_cert_path.is_some(),
         writes: true,
         previews: Previews::Off,
         operator: None,
@@ -162,20 +163,14 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
 /// Serves the metrics, over TLS if that is asked for.
 async fn serve_metrics(arguments: &Arguments, server: &Server, metrics: Arc<Metrics>) -> anyhow::Result<()> {
     let (address, text) = (arguments.metrics_bind_address.clone(), move || metrics.text());
-    let certificate = match &arguments.metrics_cert_path {
-        Some(folder) => {
-            let file = |name: &String| folder.join(name);
-            Some(tls::Source::Files {
-                certificate: file(&arguments.metrics_cert_name),
-                key: file(&arguments.metrics_cert_key),
-            })
-        }
-        None if arguments.metrics_secure => {
-            let service = format!("{}-metrics.{}.svc", api::FIELD_MANAGER, arguments.namespace);
-            Some(tls::Source::SelfSigned(vec![service, "localhost".to_owned()]))
-        }
-        None => None,
-    };
+    let files = arguments.metrics_cert_path.as_ref().map(|folder| tls::Files {
+        certificate: folder.join(&arguments.metrics_cert_name),
+        key: folder.join(&arguments.metrics_cert_key),
+    });
+    let certificate = (arguments.metrics_secure || files.is_some()).then(|| {
+        let service = format!("{}-metrics.{}.svc", api::FIELD_MANAGER, arguments.namespace);
+        tls::Source { files, names: vec![service, "localhost".to_owned()] }
+    });
     let guard = certificate.is_some().then(|| Guard::new(server.clone(), "/metrics"));
     health::serve(address, "metrics", certificate, health::metrics(text, guard)).await
 }

@@ -2,6 +2,7 @@
 
 mod text;
 
+use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::print;
 use super::published::{self, Published};
@@ -111,7 +112,7 @@ fn shown(report: &Report, made_by: &str, arguments: &Arguments) -> anyhow::Resul
     Ok(match arguments.output {
         Format::Json => format!("{}\n", serde_json::to_string_pretty(&selected())?),
         Format::Yaml => serde_saphyr::to_string(&selected()).context("could not write the status as YAML")?,
-        Format::Wide => text::text(report, made_by, &lines, Format::Wide, None),
-        Format::Text => text::text(report, made_by, &lines, Format::Text, terminal_width()),
+        Format::Wide => text::text(report, made_by, &lines, Format::Wide, None, Palette::of_output()),
+        Format::Text => text::text(report, made_by, &lines, Format::Text, terminal_width(), Palette::of_output()),
     })
 }

@@ -1,5 +1,6 @@
 //! Values of flags that several commands have.
 
+use install::Account;
 use std::time::Duration;
 
 /// Parses a boolean as Go does: true, T, 1 and so on.
@@ -28,6 +29,20 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a service account, such as monitoring/prometheus.
+pub(crate) fn account(text: &str) -> Result<Account, String> {
+    let is_plain = |character: char| {
+        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-' || character == '.'
+    };
+    let parts = text.split_once('/').and_then(|(space, name)| Some((namespace(space).ok()?, name)));
+    match parts {
+        Some((namespace, name)) if !name.is_empty() && name.chars().all(is_plain) => {
+            Ok(Account { namespace, name: name.to_owned() })
+        }
+        _ => Err(format!("{text:?} is not a service account; write one such as monitoring/prometheus-k8s")),
+    }
+}
+
 /// Parses a kind, such as DaemonSet.
 pub(crate) fn kind(text: &str) -> Result<String, String> {
     match !text.is_empty() && text.chars().all(|character| character.is_ascii_alphanumeric()) {
@@ -49,7 +64,7 @@ pub(crate) fn kind_or_object(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{boolean, duration, kind, kind_or_object, namespace};
+    use super::{account, boolean, duration, kind, kind_or_object, namespace};
 
     #[test]
     fn values_are_what_they_say_or_refused() {
@@ -60,6 +75,8 @@ mod tests {
         for wrong in ["", "A", "a_b", "-a", "a-", "a.b", "a/b", &"a".repeat(64)] {
             assert!(namespace(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(account("monitoring/prometheus-k8s").unwrap().to_string(), "monitoring/prometheus-k8s");
+        assert!(account("monitoring").is_err() && account("monitoring/").is_err() && account("a/b/c").is_err());
         assert!(kind_or_object("ConfigMap/a-b.c").is_ok() && kind_or_object("ConfigMap/").is_err());
         assert!(kind("DaemonSet").is_ok() && kind("").is_err() && kind("a b").is_err());
     }

@@ -1,7 +1,8 @@
 //! The operator is installed as an administrator does it, runs as its Deployment says, is upgraded and uninstalled without a trace.
 
-use crate::operator::{NAMESPACE, Process, SERVICE, eventually, playground, readiness};
-use crate::packages::{by_name, deploy, overlay, succeed, virtpilot};
+use crate::operator::{NAMESPACE, Process, SERVICE, eventually, free_port, playground, readiness};
+use crate::packages::{by_name, deploy, overlay, secure_metrics, succeed, virtpilot};
+use crate::secure_metrics::{accounts, scrape, write_certificate};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use playground::audit::{Kind, Mark};
 use playground::deployment::objects;
@@ -10,7 +11,6 @@ use playground::service_account::Account;
 use playground::{Playground, Progress};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -70,6 +70,11 @@ impl Cluster {
     /// Runs the container of a pod on this machine: its command line and environment, and its account's token. Returns the port of
     /// its probes; the ports of a pod are its own, those of this machine are not.
     fn run(&self, pod: &Value, account: &Account) -> (Process, u16) {
+        self.run_mounted(pod, account, Path::new("/missing"), "0")
+    }
+
+    /// The same with a volume in this folder, and with its metrics on an address.
+    fn run_mounted(&self, pod: &Value, account: &Account, volume: &Path, metrics: &str) -> (Process, u16) {
         let container = &pod["spec"]["containers"][0];
         let mut variables = BTreeMap::new();
         for variable in container["env"].as_array().unwrap() {
@@ -77,18 +82,22 @@ impl Cluster {
                 .as_str()
                 .map(|path| format!("/{}", path.replace('.', "/")));
             let value = path.map_or(&variable["value"], |path| pod.pointer(&path).unwrap());
-            variables.insert(variable["name"].as_str().unwrap(), value.as_str().unwrap_or_default());
+            let mut mounts = container["volumeMounts"].as_array().into_iter().flatten();
+            let is_mounted = mounts.any(|mount| mount["mountPath"] == *value);
+            let value = if is_mounted { volume.to_str().unwrap() } else { value.as_str().unwrap_or_default() };
+            variables.insert(variable["name"].as_str().unwrap(), value);
         }
         let expand = |argument: &Value| {
             let argument = argument.as_str().unwrap().to_owned();
             variables.iter().fold(argument, |text, (name, value)| text.replace(&format!("$({name})"), value))
         };
         assert_eq!(container["command"], json!(["/virtpilot"]));
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         command.env_clear().envs(&variables).env("KUBECONFIG", &account.kubeconfig);
         command.args(container["args"].as_array().unwrap().iter().map(expand));
-        command.args(["--metrics-bind-address=0", &format!("--health-probe-bind-address=127.0.0.1:{port}")]);
+        command.arg(format!("--metrics-bind-address={metrics}"));
+        command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}"));
         (Process::of(&mut command), port)
     }
 
@@ -200,6 +209,56 @@ async fn an_installation_runs_as_its_deployment_says_and_is_upgraded_and_uninsta
     assert!(!left.contains(NAME), "{left}");
     let hco = objects(&cluster.playground, "hco.kubevirt.io/v1", "HyperConverged", Some(NAMESPACE));
     assert!(hco.get_opt(api::hco::NAME).await.unwrap().is_some(), "the namespace stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secure_metrics_are_scraped_with_the_token_of_prometheus_alone() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    overlay(folder.path(), &secure_metrics(folder.path()));
+    cluster.apply(folder.path());
+    let pod = cluster.create_pod("secure", |_| {}).await.unwrap();
+    let account = cluster.playground.account(NAMESPACE, NAME).await.unwrap();
+    let [prometheus, other] = accounts(&cluster.playground).await;
+    let (volume, port) = (tempfile::tempdir().unwrap(), free_port());
+    let (process, probes) = cluster.run_mounted(&pod, &account, volume.path(), &format!("127.0.0.1:{port}"));
+    cluster.converged(probes).await;
+    let code = async |token: Option<&str>| scrape(port, token, None).await;
+    assert_eq!(code(Some(&prometheus)).await, Ok(200));
+    assert_eq!((code(Some(&other)).await, code(None).await), (Ok(403), Ok(401)));
+
+    // OpenShift writes the certificate of the Service into the Secret that the pod mounts.
+    let service = cluster.services().get(SERVICE).await.unwrap();
+    let secret = &service.metadata.annotations.as_ref().unwrap()["service.beta.openshift.io/serving-cert-secret-name"];
+    assert_eq!(
+        pod["spec"]["volumes"][0]["secret"],
+        json!({"secretName": secret, "optional": true, "defaultMode": 420})
+    );
+    let authority = write_certificate(volume.path());
+    assert_eq!(scrape(port, Some(&prometheus), Some(&authority)).await, Ok(200));
+
+    // Prometheus is told so.
+    let monitors = objects(&cluster.playground, "monitoring.coreos.com/v1", "ServiceMonitor", Some(NAMESPACE));
+    let endpoint = monitors.get(SERVICE).await.unwrap().data["spec"]["endpoints"][0].clone();
+    assert_eq!(
+        (&endpoint["scheme"], &endpoint["port"]),
+        (&json!("https"), &json!(service.data["spec"]["ports"][0]["name"]))
+    );
+    assert_eq!(endpoint["tlsConfig"]["serverName"], format!("{SERVICE}.{NAMESPACE}.svc"));
+    assert_eq!(endpoint["bearerTokenFile"], "/var/run/secrets/kubernetes.io/serviceaccount/token");
+    assert!(cluster.denied().is_empty(), "{:?}", cluster.denied());
+
+    // Whoever switches it off has plain metrics, and the ServiceMonitor follows.
+    assert_eq!(process.terminate(), Some(0));
+    cluster.apply(&deploy("kustomize"));
+    let pod = cluster.create_pod("plain", |_| {}).await.unwrap();
+    let (_process, _) = cluster.run(&pod, &account);
+    eventually("the ServiceMonitor is for plain metrics", async || {
+        let monitor = monitors.get(SERVICE).await.unwrap();
+        let endpoint = &monitor.data["spec"]["endpoints"][0];
+        (endpoint["scheme"] == "http" && endpoint.get("tlsConfig").is_none()).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

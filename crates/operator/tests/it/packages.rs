@@ -26,11 +26,20 @@ pub(crate) fn virtpilot(arguments: &[&str]) -> Command {
     command
 }
 
+/// The component that makes metrics secure, for an overlay in this folder.
+pub(crate) fn secure_metrics(folder: &Path) -> String {
+    format!("components: [{}]\n", relative(folder, "kustomize/secure-metrics"))
+}
+
+/// Kustomize takes only relative paths.
+fn relative(folder: &Path, path: &str) -> String {
+    let up = "../".repeat(folder.canonicalize().unwrap().components().count());
+    format!("{up}{}", deploy(path).strip_prefix("/").unwrap().display())
+}
+
 /// A kustomization that changes ours, as administrators write one.
 pub(crate) fn overlay(folder: &Path, changes: &str) {
-    // The path of a base is relative.
-    let up = "../".repeat(folder.canonicalize().unwrap().components().count());
-    let base = format!("{up}{}", deploy("kustomize").strip_prefix("/").unwrap().display());
+    let base = relative(folder, "kustomize");
     std::fs::write(folder.join("kustomization.yaml"), format!("resources: [{base}]\n{changes}")).unwrap();
 }
 
@@ -104,6 +113,45 @@ async fn the_kustomization_the_chart_and_the_command_have_the_same_objects() {
     }
     assert_same(&kustomized, &printed);
     assert_same(&tools.template(&["--namespace", elsewhere]), &printed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_made_secure_by_one_switch_of_every_package() {
+    let tools = Tools::ensure().await;
+    let (default, printed) = (manifests(&[]), manifests(&["--metrics-secure"]));
+    let mut added = printed.clone();
+    added.retain(|name, object| default.get(name) != Some(object));
+    let names = ["-metrics-reader", "-secure-metrics"].map(|name| format!(" \"virt-platform-autopilot{name}\""));
+    let roles = |kind: &str| names.iter().map(|name| format!("{kind}{name}")).collect::<Vec<_>>();
+    let deployment = "Deployment \"virt-platform-autopilot\"".to_owned();
+    assert_eq!(
+        added.into_keys().collect::<Vec<_>>(),
+        [roles("ClusterRole"), roles("ClusterRoleBinding"), vec![deployment.clone()]].concat()
+    );
+    let folder = tempfile::tempdir().unwrap();
+    overlay(folder.path(), &secure_metrics(folder.path()));
+    let mut kustomized = tools.kustomize(folder.path());
+    // Kustomize puts the variables of a patch first.
+    let deployment = kustomized.get_mut(&deployment).unwrap();
+    let variables = deployment.pointer_mut("/spec/template/spec/containers/0/env").and_then(Value::as_array_mut);
+    variables.unwrap().rotate_left(2);
+    assert_same(&kustomized, &printed);
+    assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", "metrics.secure=true"]), &printed);
+
+    // Another Prometheus, and the namespace of clusters that are not OpenShift.
+    let elsewhere = "kubevirt-hyperconverged";
+    let printed = manifests(&["--metrics-secure", "--prometheus=monitoring/prometheus", "--namespace", elsewhere]);
+    let values =
+        "metrics.secure=true,metrics.prometheus.namespace=monitoring,metrics.prometheus.serviceAccount=prometheus";
+    assert_same(&tools.template(&["--namespace", elsewhere, "--set", values]), &printed);
+    overlay(folder.path(), &format!("namespace: {elsewhere}\n{}", secure_metrics(folder.path())));
+    let kustomized = tools.kustomize(folder.path());
+    let of_operator = "ClusterRoleBinding \"virt-platform-autopilot-secure-metrics\"";
+    assert_eq!(kustomized[of_operator]["subjects"][0]["namespace"], elsewhere);
+    let of_prometheus = "ClusterRoleBinding \"virt-platform-autopilot-metrics-reader\"";
+    assert_eq!(kustomized[of_prometheus]["subjects"][0]["namespace"], "openshift-monitoring");
+    let unknown = tools.helm(&["template", "virtpilot", "--set", "metrics.secured=true"]).output().unwrap();
+    assert!(!unknown.status.success(), "a value that is not known is refused");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! What the operator's own token opens: no Secret of anybody, and no way to make one. What it reports shows none either.
 
 use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, Running, annotate, eventually, http, playground};
+use crate::operator::{NAMESPACE, Running, annotate, edit, eventually, http, playground};
 use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use k8s_openapi::api::events::v1::Event;
@@ -251,6 +251,24 @@ async fn fifty_canaries_are_shown_nowhere() {
         running.events("DriftCorrected").await.into_iter().find(|note| note.contains("deleted"))
     })
     .await;
+    // Drift, of values that may be shown and of those that may not: the content of a MachineConfig is read before it is corrected.
+    running.annotate_hco("approval", Some("none")).await;
+    let machine_configs = running.machine_configs();
+    eventually("the MachineConfig exists", async || machine_configs.get_opt("adopted").await.unwrap()).await;
+    edit(&maps, "adopted", json!({"data": {"a": canaries.0[1], "c": format!("password={}", canaries.0[2])}})).await;
+    edit(
+        &machine_configs,
+        "adopted",
+        json!({"spec": {"kernelArguments": ["quiet", format!("rd.password={}", canaries.0[3])]}}),
+    )
+    .await;
+    for (object, value) in [("ConfigMap", r#".data.a is "ours" again"#), ("MachineConfig", "")] {
+        eventually("the drift is corrected", async || {
+            let notes = running.events("DriftCorrected").await;
+            notes.into_iter().find(|note| note.starts_with(object) && note.contains(value))
+        })
+        .await;
+    }
     let mut hits = canaries.hits("log", &std::fs::read_to_string(&served.log).unwrap());
     let events: Api<Event> = Api::all(running.playground.client());
     let events = serde_json::to_string_pretty(&events.list(&ListParams::default()).await.unwrap().items).unwrap();
@@ -265,9 +283,12 @@ async fn fifty_canaries_are_shown_nowhere() {
         assert!(text.starts_with("HTTP/1.0 200"), "{page}: {text}");
         hits.extend(canaries.hits(page, &text));
     }
-    for command in ["status", "plan"] {
-        let output = virtpilot(Some(&running.playground.kubeconfig()), &[command, "--assets-dir", ADOPTED]);
-        hits.extend(canaries.hits(command, &format!("{}{}", output.stdout, output.stderr)));
+    let explain = ["explain", "ConfigMap/adopted"];
+    for command in [&["status"][..], &["plan"], &explain, &["explain", "MachineConfig/adopted"]] {
+        let output = virtpilot(Some(&running.playground.kubeconfig()), &[command, &["--assets-dir", ADOPTED]].concat());
+        let text = format!("{}{}", output.stdout, output.stderr);
+        assert!(command != explain || text.contains(r#".data.a is "ours" again"#), "{text}");
+        hits.extend(canaries.hits(&command.join(" "), &text));
     }
     assert!(hits.is_empty(), "{}", hits.join("\n"));
 }

@@ -2,17 +2,17 @@
 
 use crate::operator::{NAMESPACE, Running, eventually};
 use kube::config::{AuthInfo, Config};
-use playground::deployment;
 use playground::service_account::Account;
-use serde_json::{Value, json};
+use playground::{Playground, deployment};
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Its two rights.
-const ROLE: &str = include_str!("../../../../deploy/rbac/secure-metrics.yaml");
+/// Its two rights, and that of Prometheus.
+const ROLES: &str = include_str!("../../../../deploy/kustomize/secure-metrics/roles.yaml");
 
 /// Asks for the metrics; the status, or why there is none.
-async fn scrape(port: u16, token: Option<&str>, authority: Option<&[u8]>) -> Result<u16, String> {
+pub(crate) async fn scrape(port: u16, token: Option<&str>, authority: Option<&[u8]>) -> Result<u16, String> {
     let mut config = Config::new(format!("https://localhost:{port}").parse().unwrap());
     config.accept_invalid_certs = authority.is_none();
     config.root_cert = authority.map(|authority| vec![authority.to_vec()]);
@@ -37,33 +37,26 @@ fn token(account: &Account) -> String {
 }
 
 /// Writes a certificate for localhost; returns it.
-fn write_certificate(folder: &Path) -> Vec<u8> {
+pub(crate) fn write_certificate(folder: &Path) -> Vec<u8> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
     std::fs::write(folder.join("tls.crt"), made.cert.pem()).unwrap();
     made.cert.der().to_vec()
 }
 
-/// An account that may read metrics, and one that may not.
-async fn accounts(running: &Running) -> [Account; 2] {
-    let metadata = json!({"name": "metrics-reader"});
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata,
-        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]});
-    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "metrics-reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": NAMESPACE}]});
-    for role in [role, binding] {
-        deployment::grant_for(&running.playground, &role.to_string()).await.unwrap_or_else(|error| panic!("{error}"));
-    }
-    let account =
-        async |name: &str| running.playground.account(NAMESPACE, name).await.unwrap_or_else(|error| panic!("{error}"));
-    [account("reader").await, account("other").await]
+/// An account that may read metrics once the roles are granted, and one that may not.
+pub(crate) async fn accounts(playground: &Playground) -> [String; 2] {
+    let account = async |namespace: &str, name: &str| {
+        playground.account(namespace, name).await.unwrap_or_else(|error| panic!("{error}"))
+    };
+    [account("openshift-monitoring", "prometheus-k8s").await, account(NAMESPACE, "other").await]
+        .map(|account| token(&account))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_those_who_may_read_metrics_do_and_a_new_certificate_is_followed() {
     let mut running = Running::without_operator().await;
-    let [reader, other] = accounts(&running).await.map(|account| token(&account));
+    let [reader, other] = accounts(&running.playground).await;
     let kubeconfig = running.kubeconfig().to_owned();
     let served = running.restart_served(&kubeconfig, &["--metrics-secure"]);
     let code = async |token: Option<&str>| scrape(served.metrics, token, None).await;
@@ -75,7 +68,7 @@ async fn only_those_who_may_read_metrics_do_and_a_new_certificate_is_followed() 
         log.contains("could not check who asks for /metrics").then_some(())
     })
     .await;
-    deployment::grant_for(&running.playground, ROLE).await.unwrap_or_else(|error| panic!("{error}"));
+    deployment::grant_for(&running.playground, ROLES).await.unwrap_or_else(|error| panic!("{error}"));
     eventually("a reader reads", async || code(Some(&reader)).await.ok().filter(|code| *code == 200)).await;
     assert_eq!(code(Some(&other)).await, Ok(403));
     assert_eq!((code(None).await, code(Some("invented")).await), (Ok(401), Ok(401)));
@@ -88,10 +81,15 @@ async fn only_those_who_may_read_metrics_do_and_a_new_certificate_is_followed() 
     assert_eq!(reviews.count(), 0, "an answer holds for a minute: {reviews:?}");
 
     let folder = tempfile::tempdir().unwrap();
-    let first = write_certificate(folder.path());
     let path = format!("--metrics-cert-path={}", folder.path().display());
     let served = running.restart_served(&kubeconfig, &[&path]);
     let with = async |authority: &[u8]| scrape(served.metrics, Some(&reader), Some(authority)).await;
+    // Until there is a certificate, it is self-signed.
+    eventually("a reader reads", async || {
+        scrape(served.metrics, Some(&reader), None).await.ok().filter(|code| *code == 200)
+    })
+    .await;
+    let first = write_certificate(folder.path());
     eventually("the first certificate is served", async || with(&first).await.ok().filter(|code| *code == 200)).await;
     let second = write_certificate(folder.path());
     assert!(with(&first).await.is_err(), "it is not served any more");

@@ -2,6 +2,7 @@
 
 use super::waiting::{self, Change, Next, Waiting};
 use super::{Arguments, show, write};
+use crate::command::colour::Palette;
 use crate::command::plan::{Document, Style, cluster_of};
 use crate::command::print;
 use crate::failure::Several;
@@ -68,7 +69,9 @@ pub(super) fn approve(arguments: &Arguments, path: &Path) -> anyhow::Result<Exit
         bail!("the cluster has changed meanwhile, so nothing is approved; run \"virtpilot plan --out {file}\" again");
     }
     let written = write::add(evaluation, &waiting, &new)?;
-    let line = |change: &&Change| show::approved(change, written.by.as_deref(), &waiting::next(&after, change));
+    let line = |change: &&Change| {
+        show::approved(change, written.by.as_deref(), &waiting::next(&after, change), Palette::of_output())
+    };
     print(&new.iter().map(line).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }

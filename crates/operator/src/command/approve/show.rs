@@ -1,6 +1,7 @@
 //! What `approve` says before and after its question.
 
 use super::waiting::{Change, Next, Waiting};
+use crate::command::colour::{Colour, Palette};
 use crate::command::plan::{self, Style};
 use autopilot::plan::{Item, Plan};
 use change::{Maintenance, Window};
@@ -71,9 +72,10 @@ pub(super) fn dry_run(approved: &[&Change], new: &[&Change]) -> String {
     lines.chain(new.iter().map(|change| format!("would approve {change}\n"))).collect()
 }
 
-pub(super) fn approved(change: &Change, by: Option<&str>, next: &Next) -> String {
+pub(super) fn approved(change: &Change, by: Option<&str>, next: &Next, palette: Palette) -> String {
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
-    format!("approved {change}{by}; {}\n", what_next(next))
+    let approved = palette.paint(Colour::Green, "approved");
+    format!("{approved} {change}{by}; {}\n", what_next(next))
 }
 
 pub(super) fn already(change: &Change, waiting: &Waiting, next: &Next) -> String {

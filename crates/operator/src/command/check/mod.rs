@@ -4,6 +4,7 @@ mod platform;
 mod rights;
 mod server;
 
+use super::colour::{Colour, Palette};
 use super::evaluation::Evaluation;
 use super::target::on_runtime;
 use super::{Format, print};
@@ -54,7 +55,7 @@ impl Row {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let rows = rows(&arguments.evaluation)?;
     print(&match arguments.output {
-        Format::Text => rows.iter().map(line).collect::<String>(),
+        Format::Text => rows.iter().map(|row| line(row, Palette::of_output())).collect::<String>(),
         Format::Json => format!("{}\n", serde_json::to_string_pretty(&rows)?),
     })?;
     let is_failed = rows.iter().any(|row| row.verdict == Verdict::Fail);
@@ -92,12 +93,12 @@ fn one_line(error: &anyhow::Error) -> String {
     failure::lines(error).join("; ")
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &Row, palette: Palette) -> String {
     let verdict = match row.verdict {
-        Verdict::Ok => "ok",
-        Verdict::Info => "info",
-        Verdict::Warn => "warn",
-        Verdict::Fail => "FAIL",
+        Verdict::Ok => palette.paint(Colour::Green, "ok"),
+        Verdict::Info => palette.paint(Colour::Dim, "info"),
+        Verdict::Warn => palette.paint(Colour::Yellow, "warn"),
+        Verdict::Fail => palette.paint(Colour::Red, "FAIL"),
     };
     let remedy = if row.remedy.is_empty() { String::new() } else { format!(": {}", row.remedy) };
     format!("{:<14}  {:<58}  {verdict}{remedy}\n", row.check, row.found)
@@ -105,15 +106,18 @@ fn line(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, Verdict, line};
+    use super::{Palette, Row, Verdict, line};
 
     #[test]
     fn a_row_says_what_was_found_and_what_to_do() {
         assert_eq!(
-            line(&Row::ok("pools", "2 healthy")).split_whitespace().collect::<Vec<_>>().join(" "),
+            line(&Row::ok("pools", "2 healthy"), Palette::default()).split_whitespace().collect::<Vec<_>>().join(" "),
             "pools 2 healthy ok"
         );
-        let failed = line(&Row::new("pools", Verdict::Fail, "worker is degraded", "repair it"));
+        let failed = Row::new("pools", Verdict::Fail, "worker is degraded", "repair it");
+        let coloured = line(&failed, Palette::COLOURED);
+        assert!(coloured.ends_with("  \u{1b}[31mFAIL\u{1b}[0m: repair it\n"), "{coloured:?}");
+        let failed = line(&failed, Palette::default());
         assert!(
             failed.starts_with("pools           worker is degraded ") && failed.ends_with("  FAIL: repair it\n"),
             "{failed}"

@@ -8,6 +8,7 @@ mod patch;
 mod reference;
 mod text;
 
+use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::object_name::is_object;
 use super::{Format, print};
@@ -15,6 +16,7 @@ use anyhow::bail;
 use autopilot::nearest::{nearest, question};
 use autopilot::{Core, StatusLine};
 use catalog::Catalog;
+use history::Events;
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -71,11 +73,12 @@ fn explain(arguments: &Subject) -> anyhow::Result<()> {
         bail!("{}", unknown(subject, &core, &catalog));
     }
     let mut shown = Vec::new();
+    let events = Events::read(arguments.evaluation.target(), &explanations);
     for explanation in explanations {
-        let history = history::of(arguments.evaluation.target(), &explanation);
+        let history = events.history(&explanation);
         let next = next::step(&explanation, &catalog, &core);
         shown.push(match arguments.output {
-            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history)),
+            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history, Palette::of_output())),
             Format::Json => Shown::Json(document(&explanation, &catalog, &next, &history)),
         });
     }

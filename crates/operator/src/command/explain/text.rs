@@ -1,6 +1,7 @@
 //! One explanation as text.
 
 use super::history::History;
+use crate::command::colour::{Colour, Palette};
 use autopilot::{Explanation, GateOutcome, GateRow};
 use catalog::{Catalog, Install};
 
@@ -9,21 +10,28 @@ const WIDEST: [usize; 2] = [56, 64];
 /// A line of notes is wrapped after this.
 const WIDTH: usize = 100;
 
-pub(super) fn text(explanation: &Explanation, catalog: &Catalog, next: &str, history: &History) -> String {
+pub(super) fn text(
+    explanation: &Explanation,
+    catalog: &Catalog,
+    next: &str,
+    history: &History,
+    palette: Palette,
+) -> String {
+    let bold = |text: &str| palette.paint(Colour::Bold, text);
     let line = &explanation.line;
     let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
-    let mut text = format!("{}  {object}\n", line.asset);
-    text.push_str(&notes(explanation, catalog));
-    text.push_str(&gates(&explanation.gates));
+    let mut text = format!("{}  {object}\n", bold(&line.asset));
+    text.push_str(&notes(explanation, catalog, palette));
+    text.push_str(&gates(&explanation.gates, |mark| palette.paint(Colour::of(explanation.word), mark)));
     let why = line.state.to_string();
     let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-    text.push_str(&format!("\n{}{why}\n", explanation.word));
+    text.push_str(&format!("\n{}{why}\n", palette.state(explanation.word)));
     if !next.is_empty() {
-        text.push_str(&format!("Next: {next}\n"));
+        text.push_str(&format!("{} {next}\n", bold("Next:")));
     }
     let mut section = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
-            text.push_str(&format!("\n{title}\n"));
+            text.push_str(&format!("\n{}\n", bold(title)));
             lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
     };
@@ -37,8 +45,10 @@ pub(super) fn text(explanation: &Explanation, catalog: &Catalog, next: &str, his
     };
     section("Overrides:", explanation.overrides.iter().map(shown).collect());
     section("Settings without effect:", explanation.advice.clone());
+    let dim = |time: &str| palette.paint(Colour::Dim, time);
+    let entries = history.entries.iter();
     let mut past: Vec<String> =
-        history.entries.iter().map(|entry| format!("{}  {}  {}", entry.time, entry.who, entry.what)).collect();
+        entries.map(|entry| format!("{}  {}  {}", dim(&entry.time), entry.who, entry.what)).collect();
     past.extend(history.problem.clone());
     section("History:", past);
     text
@@ -49,7 +59,7 @@ fn is_override(key: &str) -> bool {
     [api::annotation::PATCH, api::annotation::IGNORE_FIELDS].contains(&key)
 }
 
-fn notes(explanation: &Explanation, catalog: &Catalog) -> String {
+fn notes(explanation: &Explanation, catalog: &Catalog, palette: Palette) -> String {
     let Some(asset) = catalog.asset(&explanation.line.asset) else {
         return "A former release created it; it is deleted.\n\n".to_owned();
     };
@@ -71,7 +81,10 @@ fn notes(explanation: &Explanation, catalog: &Catalog) -> String {
         ("opt out", &notes.opt_out),
     ] {
         for (place, part) in wrapped(value).iter().enumerate() {
-            text.push_str(&format!("  {:<8} {part}\n", if place == 0 { name } else { "" }));
+            text.push_str(&format!(
+                "  {} {part}\n",
+                palette.paint(Colour::Dim, &format!("{:<8}", if place == 0 { name } else { "" }))
+            ));
         }
     }
     format!("{text}\n")
@@ -92,13 +105,14 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-fn gates(rows: &[GateRow]) -> String {
+/// The gates; `paint` gives the mark of the one that decides its colour.
+fn gates(rows: &[GateRow], paint: impl Fn(&str) -> String) -> String {
     let cells: Vec<[String; 3]> = rows.iter().map(cells).collect();
     let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let (names, subjects, values) = (width(0), width(1), width(2));
     let mut text = String::new();
     for (row, [name, what, value]) in rows.iter().zip(&cells) {
-        let mark = if row.decides { "<- decides" } else { "" };
+        let mark = if row.decides { paint("<- decides") } else { String::new() };
         let line = format!("  {name:<names$}  {what:<subjects$}  {value:<values$}  {mark}");
         text.push_str(&format!("{}\n", line.trim_end()));
     }
@@ -148,7 +162,7 @@ mod tests {
             "  switched on by  what  no: not set     <- decides",
             "  template        what  (not rendered)",
         ];
-        assert_eq!(gates(&rows), format!("{}\n", lines.join("\n")));
+        assert_eq!(gates(&rows, str::to_owned), format!("{}\n", lines.join("\n")));
     }
 
     #[test]

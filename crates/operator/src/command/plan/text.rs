@@ -1,6 +1,7 @@
 //! A plan as text for a person.
 
 use super::{Style, is_record, remarks};
+use crate::command::colour::{Colour, Palette};
 use autopilot::plan::{Item, ItemState, Operation, Plan, Source};
 use change::{Difference, Edit, Impact};
 
@@ -31,8 +32,7 @@ pub(super) fn print(plan: &Plan, style: Style) -> String {
         shown = all(Detail::Brief);
         shown.insert(0, wrapped(&plan.to_string(), ""));
     }
-    let mut text: String =
-        shown.iter().map(|line| format!("{}\n", if style.colour { coloured(line) } else { line.clone() })).collect();
+    let mut text = coloured(&shown, style.palette);
     if !shown.is_empty() {
         text.push('\n');
     }
@@ -52,7 +52,7 @@ pub(super) fn print(plan: &Plan, style: Style) -> String {
 pub(in crate::command) fn change(item: &Item, style: Style) -> String {
     let item = Item { state: ItemState::Ready, why: String::new(), ..item.clone() };
     let shown = lines(&item, if style.full { Detail::Full } else { Detail::Usual });
-    shown.iter().map(|line| format!("{}\n", if style.colour { coloured(line) } else { line.clone() })).collect()
+    coloured(&shown, style.palette)
 }
 
 fn lines(item: &Item, detail: Detail) -> Vec<String> {
@@ -174,14 +174,14 @@ pub(in crate::command) fn wrapped(text: &str, indent: &str) -> String {
 }
 
 /// Green for what is added, red for what is removed, yellow for what changes or does not happen.
-fn coloured(line: &str) -> String {
-    let colour = match line.trim_start().chars().next() {
-        Some('+') => "32",
-        Some('-') => "31",
-        Some('~' | '!') => "33",
-        _ => return line.to_owned(),
-    };
-    format!("\u{1b}[{colour}m{line}\u{1b}[0m")
+fn coloured(lines: &[String], palette: Palette) -> String {
+    let painted = lines.iter().map(|line| match line.trim_start().chars().next() {
+        Some('+') => palette.paint(Colour::Green, line),
+        Some('-') => palette.paint(Colour::Red, line),
+        Some('~' | '!') => palette.paint(Colour::Yellow, line),
+        _ => line.clone(),
+    });
+    painted.map(|line| format!("{line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! The report as text for people.
 
 use super::Format;
+use crate::command::colour::{Colour, Palette};
 use crate::command::table::fitted;
 use autopilot::{Report, ReportLine, StateWord, WaitingPool};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+
+/// The column of the state.
+const STATE: usize = 2;
 
 /// Shows a report: who made it, what holds for everything, how many objects have each state, and these lines.
 pub(super) fn text(
@@ -13,17 +17,24 @@ pub(super) fn text(
     lines: &[&ReportLine],
     format: Format,
     width: Option<usize>,
+    palette: Palette,
 ) -> String {
+    let bold = |text: &str| palette.paint(Colour::Bold, text);
+    let paint = |row: usize, column: usize, text: &str| match (row.checked_sub(1), column) {
+        (None, _) => bold(text),
+        (Some(row), STATE) => palette.paint(Colour::of(lines[row].state), text),
+        _ => text.to_owned(),
+    };
     let rows: Vec<[String; 4]> = lines.iter().map(|line| row(line, format)).collect();
     let table = match rows.is_empty() {
         true => String::new(),
-        false => format!("\n{}", fitted(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows, &[0, 1, 3], width)),
+        false => format!("\n{}", fitted(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows, &[0, 1, 3], width, &paint)),
     };
-    let mut head = format!("Operator  {made_by}\nPolicy    {}\n", policy(report));
+    let mut head = format!("{}  {made_by}\n{}    {}\n", bold("Operator"), bold("Policy"), policy(report));
     if !report.waits_for.is_empty() {
-        head.push_str(&format!("Waits     for {}\n", report.waits_for.join(", ")));
+        head.push_str(&format!("{}     for {}\n", bold("Waits"), report.waits_for.join(", ")));
     }
-    format!("{head}Assets    {}\n{table}{}", counts(report), notes(report))
+    format!("{head}{}    {}\n{table}{}", bold("Assets"), counts(report, palette), notes(report, palette))
 }
 
 /// What made a report that is this old.
@@ -58,23 +69,25 @@ fn policy(report: &Report) -> String {
 }
 
 /// How many lines have each state, the most urgent first.
-fn counts(report: &Report) -> String {
+fn counts(report: &Report, palette: Palette) -> String {
     let mut counts: BTreeMap<StateWord, usize> = BTreeMap::new();
     for line in &report.assets {
         *counts.entry(line.state).or_default() += 1;
     }
-    let texts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    let texts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {}", palette.state(*word))).collect();
     texts.join(", ")
 }
 
 /// How far the rollouts of pools are, overrides in force, what is wrong, and how to approve what waits.
-fn notes(report: &Report) -> String {
+fn notes(report: &Report, palette: Palette) -> String {
     let overridden = report.assets.iter().filter(|line| !line.overrides.is_empty());
     let overrides = overridden.map(|line| format!("override: {}: {}", line.object, line.overrides.join("; ")));
-    let warnings = report.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let warning = palette.paint(Colour::Yellow, "warning:");
+    let warnings = report.warnings.iter().map(|text| format!("{warning} {text}"));
+    let to_do = palette.paint(Colour::Bold, "next:");
     let next = report.waiting.iter().map(|WaitingPool { pool, digests }| match digests.len() {
-        1 => format!("next: virtpilot approve --pool {pool}"),
-        count => format!("next: virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
+        1 => format!("{to_do} virtpilot approve --pool {pool}"),
+        count => format!("{to_do} virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
     });
     let lines: Vec<String> = report.rollouts.iter().cloned().chain(overrides).chain(warnings).chain(next).collect();
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
@@ -94,7 +107,7 @@ fn row(line: &ReportLine, format: Format) -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, age, reported, text};
+    use super::{Format, Palette, age, reported, text};
     use autopilot::{Operator, Policy, Report, ReportLine, StateWord, WaitingPool};
     use expect_test::expect;
     use jiff::Timestamp;
@@ -141,7 +154,8 @@ mod tests {
     fn a_report_begins_with_who_made_it_and_ends_with_what_to_do() {
         let report = report();
         let lines: Vec<&ReportLine> = report.assets.iter().filter(|line| line.state.matters()).collect();
-        let shown = text(&report, &reported(&report, at(7000), at(7090)), &lines, Format::Text, None);
+        let shown =
+            text(&report, &reported(&report, at(7000), at(7090)), &lines, Format::Text, None, Palette::default());
         expect![[r"
             Operator  running, leader virtpilot-7c9f since 2026-03-01 00:00:00Z (version 0.2.0, catalogue 4e1c02d9), last change 90s ago
             Policy    autopilot on, approval high-impact, window Sat 01:00
@@ -156,6 +170,22 @@ mod tests {
             next: virtpilot approve --pool worker
         "]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn colours_change_nothing_but_colours() {
+        let report = report();
+        let lines: Vec<&ReportLine> = report.assets.iter().collect();
+        let [plain, coloured] = [Palette::default(), Palette::COLOURED]
+            .map(|palette| text(&report, "me", &lines, Format::Text, Some(70), palette));
+        assert!(!plain.contains('\u{1b}'), "{plain}");
+        for painted in
+            ["\u{1b}[33mPendingApproval\u{1b}[0m  c3", "1 \u{1b}[32mInSync\u{1b}[0m\n", "\u{1b}[1mASSET\u{1b}[0m  "]
+        {
+            assert!(coloured.contains(painted), "{painted:?}: {coloured:?}");
+        }
+        let codes = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
+        assert_eq!(codes.iter().fold(coloured, |text, code| text.replace(code, "")), plain);
     }
 
     #[test]

@@ -23,6 +23,7 @@ struct Shape {
     has_gpu: bool,
     has_psi: bool,
     has_openshift: bool,
+    has_secure_metrics: bool,
     api_version: &'static str,
 }
 
@@ -37,6 +38,7 @@ const BARE_METAL: Shape = Shape {
     has_gpu: false,
     has_psi: true,
     has_openshift: true,
+    has_secure_metrics: false,
     api_version: "hco.kubevirt.io/v1",
 };
 
@@ -51,7 +53,15 @@ const SHAPES: [Shape; 8] = [
         workers: 0,
         ..BARE_METAL
     },
-    Shape { name: "hosted", platform: "None", control_plane: "External", masters: 0, workers: 3, ..BARE_METAL },
+    Shape {
+        name: "hosted",
+        platform: "None",
+        control_plane: "External",
+        masters: 0,
+        workers: 3,
+        has_secure_metrics: true,
+        ..BARE_METAL
+    },
     Shape { name: "aws", platform: "AWS", workers: 12, descheduler: "5.2", ..BARE_METAL },
     Shape {
         name: "vsphere",
@@ -68,6 +78,7 @@ const SHAPES: [Shape; 8] = [
         control_plane: "",
         version: "",
         has_openshift: false,
+        has_secure_metrics: true,
         ..BARE_METAL
     },
 ];
@@ -81,7 +92,7 @@ pub(super) fn all(catalog: &Catalog) -> Vec<Cluster> {
 
 fn cluster(catalog: &Catalog, shape: &Shape) -> Cluster {
     let mut annotations = Map::new();
-    let mut facts = Facts::default();
+    let mut facts = Facts { secure_metrics: shape.has_secure_metrics, ..Facts::default() };
     for condition in catalog.assets.iter().flat_map(|asset| &asset.conditions).flat_map(Condition::leaves) {
         match condition {
             Condition::Annotation { key, value } => {

@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 const FOLDER: &str = "deploy/helm/virtpilot";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The value of secure metrics, whose fields are settings of the chart; others have fields of Kubernetes.
+const METRICS: &str = "metrics";
 /// The container in a Deployment.
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
@@ -68,16 +70,31 @@ Before you uninstall it, let it release what it manages:
   virtpilot handback --namespace {{ .Release.Namespace }}
 ";
 
-pub(super) fn files(workspace: &Workspace, installation: &Installation, role: &str) -> anyhow::Result<Vec<File>> {
-    let mut workload = installation.workload.clone();
+/// The files; `secure` is the same installation with secure metrics.
+pub(super) fn files(
+    workspace: &Workspace,
+    installation: &Installation,
+    secure: &Installation,
+    role: &str,
+) -> anyhow::Result<Vec<File>> {
+    let (mut workload, mut secure_workload) = (installation.workload.clone(), secure.workload.clone());
     let (mut values, mut properties) = (HEADER.to_owned(), Map::new());
     let mut add = |name: &str, what: &str, default: &Value| {
         values.push_str(&format!("\n# {what}\n{}", catalog::yaml_text(&json!({name: default}))));
-        properties.insert(name.to_owned(), json!({"type": json_type(default), "description": what}));
+        let mut property = if name == METRICS { closed(default) } else { json!({"type": json_type(default)}) };
+        property["description"] = json!(what);
+        properties.insert(name.to_owned(), property);
     };
     for setting in settings() {
         add(setting.name, setting.what, &replace(&mut workload, &setting)?);
+        replace(&mut secure_workload, &setting)?;
     }
+    let (metrics_roles, prometheus) = metrics(&secure.metrics)?;
+    add(
+        METRICS,
+        "Whether metrics are served over TLS and only to those who may read them, and the Prometheus that may",
+        &json!({"secure": false, "prometheus": prometheus}),
+    );
     let mut files = Vec::new();
     let template = |name: &str, text: &str| File { path: format!("{FOLDER}/templates/{name}"), text: text.to_owned() };
     for (name, what, file) in ON_REQUEST {
@@ -94,12 +111,15 @@ pub(super) fn files(workspace: &Workspace, installation: &Installation, role: &s
         "additionalProperties": false,
         "properties": properties,
     });
-    let objects = |name: &str, objects: &[Value]| template(name, &unquoted(&in_release(&yaml("", objects).text)));
+    let text = |objects: &[Value]| unquoted(&in_release(&yaml("", objects).text));
+    let objects = |name: &str, objects: &[Value]| template(name, &text(objects));
+    let (workload, secure_workload) = (text(&workload), text(&secure_workload));
     files.extend([
         template("role.yaml", &in_release(role)),
         objects("people.yaml", &installation.people),
         objects("policy.yaml", &installation.policy),
-        objects("operator.yaml", &workload),
+        template("operator.yaml", &with_additions(&workload, &secure_workload, "metrics.secure")?),
+        template("metrics.yaml", &with_additions(HEADER, &text(&metrics_roles), "metrics.secure")?),
         template("NOTES.txt", NOTES),
         yaml(&format!("{FOLDER}/Chart.yaml"), &[chart()]),
         File { path: format!("{FOLDER}/values.yaml"), text: values },
@@ -138,6 +158,41 @@ fn replace(objects: &mut [Value], setting: &Setting) -> anyhow::Result<Value> {
     Ok(default)
 }
 
+/// The roles of secure metrics with the account of Prometheus from the chart's values, and its default.
+fn metrics(roles: &[Value]) -> anyhow::Result<(Vec<Value>, Value)> {
+    let mut roles = roles.to_vec();
+    let subject = roles.last_mut().and_then(|binding| binding.pointer_mut("/subjects/0"));
+    let subject = subject.context("the last object of secure metrics is not the binding of Prometheus")?;
+    let mut prometheus = Map::new();
+    for (field, value) in [("namespace", "namespace"), ("name", "serviceAccount")] {
+        let reference = json!(format!("{{{{ toJson .Values.metrics.prometheus.{value} }}}}"));
+        prometheus.insert(value.to_owned(), std::mem::replace(&mut subject[field], reference));
+    }
+    Ok((roles, Value::Object(prometheus)))
+}
+
+/// A text with the further lines that another one has, if a value of the chart is true.
+fn with_additions(base: &str, more: &str, value: &str) -> anyhow::Result<String> {
+    let (mut text, mut expected, mut is_open) = (String::new(), base.lines().peekable(), false);
+    for line in more.lines() {
+        let is_added = expected.next_if(|next| *next == line).is_none();
+        match (is_open, is_added) {
+            (false, true) => text.push_str(&format!("{{{{- if .Values.{value} }}}}\n")),
+            (true, false) => text.push_str("{{- end }}\n"),
+            _ => {}
+        }
+        is_open = is_added;
+        text.push_str(&format!("{line}\n"));
+    }
+    if is_open {
+        text.push_str("{{- end }}\n");
+    }
+    match expected.next() {
+        Some(line) => anyhow::bail!("{value} removes the line {line:?}"),
+        None => Ok(text),
+    }
+}
+
 /// The text with the namespace of the release.
 fn in_release(text: &str) -> String {
     text.replace(&format!("namespace: {}\n", api::hco::NAMESPACE), "namespace: {{ .Release.Namespace }}\n")
@@ -146,6 +201,17 @@ fn in_release(text: &str) -> String {
 /// The text without the quotes around what a template replaces by JSON, which is YAML, too.
 fn unquoted(text: &str) -> String {
     text.replace("'{{ toJson", "{{ toJson").replace(" }}'", " }}")
+}
+
+/// What a value with fixed fields may be, by its default.
+fn closed(default: &Value) -> Value {
+    let property = |value: &Value| match value {
+        Value::Object(_) => closed(value),
+        _ => json!({"type": json_type(value)}),
+    };
+    let fields = default.as_object().into_iter().flatten();
+    let fields: Map<String, Value> = fields.map(|(name, value)| (name.clone(), property(value))).collect();
+    json!({"type": "object", "additionalProperties": false, "properties": fields})
 }
 
 fn json_type(value: &Value) -> &'static str {

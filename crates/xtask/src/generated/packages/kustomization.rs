@@ -7,15 +7,30 @@ use serde_json::{Value, json};
 
 const FOLDER: &str = "deploy/kustomize";
 
-pub(super) fn files(installation: &Installation) -> Vec<File> {
+/// The files; `secure` is the same installation with secure metrics.
+pub(super) fn files(installation: &Installation, secure: &Installation) -> Vec<File> {
     let in_folder = |name: &str, objects: &[Value]| yaml(&format!("{FOLDER}/{name}"), objects);
     vec![
         in_folder("people.yaml", &installation.people),
         in_folder("policy.yaml", &installation.policy),
         in_folder("operator.yaml", &installation.workload),
+        in_folder("secure-metrics/roles.yaml", &secure.metrics),
+        in_folder("secure-metrics/deployment.yaml", &[install::deployment_patch()]),
+        in_folder("secure-metrics/kustomization.yaml", &[component(&["roles.yaml"], "deployment.yaml")]),
         in_folder("kustomization.yaml", &[resources(&["../rbac", "people.yaml", "policy.yaml", "operator.yaml"])]),
         yaml("deploy/rbac/kustomization.yaml", &[resources(&["role.yaml"])]),
     ]
+}
+
+/// Without a target, a patch applies only in its own namespace.
+fn component(resources: &[&str], patch: &str) -> Value {
+    let target = json!({"kind": "Deployment", "name": install::NAME});
+    json!({
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "resources": resources,
+        "patches": [{"path": patch, "target": target}],
+    })
 }
 
 fn resources(paths: &[&str]) -> Value {

@@ -1,7 +1,7 @@
 //! Plans as text.
 
 use super::super::samples::{large, sample};
-use super::{Style, print};
+use super::{Palette, Style, print};
 use autopilot::Plan;
 use expect_test::expect;
 
@@ -61,7 +61,7 @@ fn lines_fit_into_the_width_unless_everything_is_asked_for() {
 #[test]
 fn only_on_request_there_is_colour() {
     assert!(!print(&sample(), Style::default()).contains('\u{1b}'));
-    let coloured = print(&sample(), Style { colour: true, ..Style::default() });
+    let coloured = print(&sample(), Style { palette: Palette::COLOURED, ..Style::default() });
     assert!(
         coloured.contains("\u{1b}[32m+ MachineConfig 90-worker-swap-online")
             && coloured.contains("\u{1b}[31m- ConfigMap")
