@@ -31,7 +31,7 @@ mod watches;
 mod writes;
 mod written;
 
-use crate::evaluate::{Before, Evaluation, Outcome, evaluate};
+use crate::evaluate::{Before, Evaluation, Outcome, Rules, WrittenRules, evaluate};
 use crate::notice::Notice;
 use crate::report::Operator;
 use catalog::{Catalog, Facts};
@@ -76,6 +76,8 @@ pub struct Config {
     pub operator: Option<Operator>,
     /// These digests count as approved instead of those that the HyperConverged lists.
     pub approved: Option<BTreeSet<Digest>>,
+    /// The last rules that could be read, as far as an operator reports them: they hold while the annotations cannot be read.
+    pub last_rules: Option<WrittenRules>,
 }
 
 /// What dry runs of writes that are not made are for.
@@ -143,7 +145,10 @@ impl Core {
             facts: Facts { images: config.images.clone(), ..Facts::default() },
             stale: Stale::No,
             has_rendered: false,
-            platform: Platform::new(&config.namespace),
+            platform: Platform {
+                rules: config.last_rules.clone().map(|written| Rules::read(written, &catalog, config.opt_in)),
+                ..Platform::new(&config.namespace)
+            },
             surroundings: Surroundings::default(),
             estimates: Estimates::default(),
             rollouts: Rollouts::default(),

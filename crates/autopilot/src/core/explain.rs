@@ -223,9 +223,7 @@ impl Core {
 /// Marks the gate that holds an object; what was decided before it is not the last word any more.
 fn mark(rows: &mut Vec<GateRow>, reason: &Reason) {
     let gate = gate_of(reason);
-    let is_removal = rows.iter().any(|row| row.gate == GateKind::Removal);
-    let place = rows.iter().position(|row| row.gate == gate).filter(|_| !is_removal || gate == GateKind::Removal);
-    let place = place.unwrap_or_else(|| {
+    let place = rows.iter().position(|row| row.gate == gate).unwrap_or_else(|| {
         rows.push(GateRow::new(gate, "the object", "", GateOutcome::Closed));
         rows.len() - 1
     });

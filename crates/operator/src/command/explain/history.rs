@@ -27,30 +27,50 @@ pub(super) struct Entry {
     pub(super) what: String,
 }
 
-/// The history of what is explained.
-pub(super) fn of(target: &Target, explanation: &Explanation) -> History {
-    let Some(key) = &explanation.line.key else { return History::default() };
-    let events = target.with(async |reached| {
-        let kind = Kind::new("events.k8s.io/v1", "Event");
-        let Some(served) = reached.kinds.find(&kind) else { return Ok(Vec::new()) };
-        // Those about an object that does not exist regard the HyperConverged.
-        let mut events = Vec::new();
-        for namespace in BTreeSet::from([event::namespace_of(key), event::namespace_of(&reached.key)]) {
-            events.extend(list::whole(&reached.server, &served, namespace).await?);
+/// The events that may be about what is explained.
+pub(super) struct Events {
+    events: Vec<Value>,
+    problem: Option<String>,
+}
+
+impl Events {
+    /// Reads those of every namespace that is needed, once.
+    pub(super) fn read(target: &Target, explanations: &[Explanation]) -> Events {
+        let keys: Vec<&Key> = explanations.iter().filter_map(|explanation| explanation.line.key.as_ref()).collect();
+        if keys.is_empty() {
+            return Events { events: Vec::new(), problem: None };
         }
-        Ok(events)
-    });
-    let (events, problem) = match events {
-        Ok(events) => (events, None),
-        Err(error) => (Vec::new(), Some(format!("the events could not be read: {error:#}"))),
-    };
-    let mut entries: Vec<Entry> = events.iter().filter_map(|event| of_event(event, key)).collect();
-    entries.extend(explanation.owners.iter().map(of_owner));
-    entries.sort();
-    // A warning regards the object and the HyperConverged.
-    entries.dedup();
-    entries.drain(..entries.len().saturating_sub(SHOWN));
-    History { entries, problem }
+        let events = target.with(async |reached| {
+            let kind = Kind::new("events.k8s.io/v1", "Event");
+            let Some(served) = reached.kinds.find(&kind) else { return Ok(Vec::new()) };
+            // Those about an object that does not exist regard the HyperConverged.
+            let namespaces: BTreeSet<&str> =
+                keys.iter().copied().chain([&reached.key]).map(event::namespace_of).collect();
+            let mut events = Vec::new();
+            for namespace in namespaces {
+                events.extend(list::whole(&reached.server, &served, namespace).await?);
+            }
+            Ok(events)
+        });
+        match events {
+            Ok(events) => Events { events, problem: None },
+            Err(error) => {
+                Events { events: Vec::new(), problem: Some(format!("the events could not be read: {error:#}")) }
+            }
+        }
+    }
+
+    /// The history of what is explained.
+    pub(super) fn history(&self, explanation: &Explanation) -> History {
+        let Some(key) = &explanation.line.key else { return History::default() };
+        let mut entries: Vec<Entry> = self.events.iter().filter_map(|event| of_event(event, key)).collect();
+        entries.extend(explanation.owners.iter().map(of_owner));
+        entries.sort();
+        // A warning regards the object and the HyperConverged.
+        entries.dedup();
+        entries.drain(..entries.len().saturating_sub(SHOWN));
+        History { entries, problem: self.problem.clone() }
+    }
 }
 
 /// An event of ours, which begins with the object, whatever it regards.
