@@ -35,7 +35,7 @@ use crate::evaluate::{Before, Evaluation, Outcome, Rules, WrittenRules, evaluate
 use crate::notice::Notice;
 use crate::report::Operator;
 use catalog::{Catalog, Facts};
-use change::{Digest, Key, Live, Moment, Now, PatchableKinds};
+use change::{Digest, Key, Kind, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
 use estimates::Estimates;
 use many_deletions::Deletions;
@@ -185,7 +185,12 @@ impl Core {
 
     /// Whether the API server serves HyperConverged.
     pub fn serves_hyperconverged(&self) -> bool {
-        self.discovery.kinds.find(&self.platform.key.kind).is_some()
+        self.is_served(&self.platform.key.kind)
+    }
+
+    /// Whether the API server serves a kind.
+    pub(crate) fn is_served(&self, kind: &Kind) -> bool {
+        self.discovery.kinds.find(kind).is_some()
     }
 
     /// Whether enough was known to render the catalogue.

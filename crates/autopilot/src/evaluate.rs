@@ -114,14 +114,7 @@ pub enum Exclusion {
 impl Evaluation {
     /// The kinds of the objects that templates render.
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
-        self.outcomes.iter().filter_map(|outcome| match &outcome.result {
-            AssetResult::Included(object) | AssetResult::Filtered(object) => Some(&object.key.kind),
-            AssetResult::Unwanted { .. }
-            | AssetResult::Excluded(_)
-            | AssetResult::Missing { .. }
-            | AssetResult::Needs(_)
-            | AssetResult::Error(_) => None,
-        })
+        self.outcomes.iter().filter_map(Outcome::rendered).map(|key| &key.kind)
     }
 }
 
@@ -142,6 +135,20 @@ pub struct Outcome {
     pub kind: Option<Kind>,
     /// The result.
     pub result: AssetResult,
+}
+
+impl Outcome {
+    /// The object that its template renders, excluded or not.
+    pub(crate) fn rendered(&self) -> Option<&Key> {
+        match &self.result {
+            AssetResult::Included(object) | AssetResult::Filtered(object) => Some(&object.key),
+            AssetResult::Unwanted { .. }
+            | AssetResult::Excluded(_)
+            | AssetResult::Missing { .. }
+            | AssetResult::Needs(_)
+            | AssetResult::Error(_) => None,
+        }
+    }
 }
 
 /// The result for one asset.

@@ -6,6 +6,7 @@ use super::managed::{Known, Managed, Policy};
 use crate::budget::Budget;
 use crate::decide::{held_by_user, is_stamp};
 use crate::effective::EffectiveDesired;
+use crate::evaluate::Outcome;
 use crate::evaluate::gates::{GateKind, GateOutcome, GateRow, gates};
 use crate::ownership::{Origin, Ownership};
 use crate::removal::overrides_of;
@@ -14,8 +15,9 @@ use crate::status::{LineState, ObjectState, StatusLine};
 use api::annotation;
 use change::consent::Needed;
 use change::gate::PoolState;
-use change::{Impact, Live, Reason, Restarts, Window, redact};
+use change::{Impact, Key, Live, Reason, Restarts, Window, redact};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Why an asset or an object is in its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,9 +56,11 @@ pub struct Owner {
 const SHOWN_FIELDS: usize = 6;
 
 impl Core {
-    /// Settings that have no effect, on the HyperConverged and on managed objects.
+    /// Settings that have no effect, on the HyperConverged and on the objects that assets render now. The object of an asset that cannot be
+    /// rendered is kept by an operator that has managed it before, and nobody else knows of it.
     pub fn advice(&self) -> Vec<String> {
-        let objects = self.objects.iter();
+        let rendered: BTreeSet<&Key> = self.outcomes.iter().filter_map(Outcome::rendered).collect();
+        let objects = self.objects.iter().filter(|(key, _)| rendered.contains(key));
         let on_objects =
             objects.flat_map(|(key, object)| object.advised.iter().map(move |line| format!("{key}: {line}")));
         self.advice.iter().cloned().chain(on_objects).collect()

@@ -1,6 +1,6 @@
 //! Random clusters: what people, other tools and former releases may do to a cluster on which the operator runs.
 
-use crate::operator::{NAMESPACE, Running, annotate};
+use crate::operator::{NAMESPACE, Running};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use playground::deployment::objects;
 use playground::pseudo_random::PseudoRandom;
@@ -269,8 +269,10 @@ impl Acts<'_> {
             _ => ("mood", vec![None, Some("good")]),
         };
         let value = values[self.random.below(values.len())];
-        annotate(api, name, key, value).await;
-        format!("{key} is {value:?}")
+        // The operator may prune it meanwhile.
+        let patch = json!({"metadata": {"annotations": {format!("{}{key}", api::annotation::PREFIX): value}}});
+        let params = PatchParams { field_manager: Some("person".into()), ..PatchParams::default() };
+        format!("{key} is {value:?}: {}", answer(api.patch(name, &params, &Patch::Merge(&patch)).await))
     }
 
     /// A kind is not served any more, or is again.

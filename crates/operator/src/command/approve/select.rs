@@ -249,7 +249,7 @@ mod tests {
         .map(|word| found(word).unwrap_err().replace(&listed(&waiting()), "WAITING"))
         .into();
         expect![[r#"
-            nothing with the name "swpa-enable" waits for an approval (did you mean swap-enable or psi-enable?); WAITING
+            nothing with the name "swpa-enable" waits for an approval (did you mean swap-enable?); WAITING
             nothing of mtv waits for an approval; WAITING
             several digests begin with abcdef01; give more digits
             nobody asks to approve 12345678; WAITING; a digest changes with the change, and is good for one write
