@@ -31,11 +31,11 @@ mod watches;
 mod writes;
 mod written;
 
-use crate::evaluate::{Before, Evaluation, Outcome, evaluate};
+use crate::evaluate::{Before, Evaluation, Outcome, Rules, WrittenRules, evaluate};
 use crate::notice::Notice;
 use crate::report::Operator;
 use catalog::{Catalog, Facts};
-use change::{Digest, Key, Live, Moment, Now, PatchableKinds};
+use change::{Digest, Key, Kind, Live, Moment, Now, PatchableKinds};
 use discovery::Discovery;
 use estimates::Estimates;
 use many_deletions::Deletions;
@@ -78,6 +78,8 @@ pub struct Config {
     pub operator: Option<Operator>,
     /// These digests count as approved instead of those that the HyperConverged lists.
     pub approved: Option<BTreeSet<Digest>>,
+    /// The last rules that could be read, as far as an operator reports them: they hold while the annotations cannot be read.
+    pub last_rules: Option<WrittenRules>,
 }
 
 /// What dry runs of writes that are not made are for.
@@ -145,7 +147,10 @@ impl Core {
             facts: Facts { images: config.images.clone(), secure_metrics: config.secure_metrics, ..Facts::default() },
             stale: Stale::No,
             has_rendered: false,
-            platform: Platform::new(&config.namespace),
+            platform: Platform {
+                rules: config.last_rules.clone().map(|written| Rules::read(written, &catalog, config.opt_in)),
+                ..Platform::new(&config.namespace)
+            },
             surroundings: Surroundings::default(),
             estimates: Estimates::default(),
             rollouts: Rollouts::default(),
@@ -182,7 +187,12 @@ impl Core {
 
     /// Whether the API server serves HyperConverged.
     pub fn serves_hyperconverged(&self) -> bool {
-        self.discovery.kinds.find(&self.platform.key.kind).is_some()
+        self.is_served(&self.platform.key.kind)
+    }
+
+    /// Whether the API server serves a kind.
+    pub(crate) fn is_served(&self, kind: &Kind) -> bool {
+        self.discovery.kinds.find(kind).is_some()
     }
 
     /// Whether enough was known to render the catalogue.

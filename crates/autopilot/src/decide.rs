@@ -159,10 +159,14 @@ pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
         }
         _ => decision,
     };
-    if observed.exclusions_unclear && matches!(decision.verdict, Verdict::Write(..)) {
-        let drift = decision.notice.as_ref().and_then(ObjectNotice::drift);
-        return Decision { drift, ..Decision::hold(Reason::ExclusionsUnclear) };
-    }
+    let decision = match decision.verdict {
+        Verdict::Write(..) if observed.exclusions_unclear && decision.only_learns(live) => Decision::in_sync(),
+        Verdict::Write(..) if observed.exclusions_unclear => {
+            let drift = decision.notice.as_ref().and_then(ObjectNotice::drift);
+            return Decision { drift, ..Decision::hold(Reason::ExclusionsUnclear) };
+        }
+        _ => decision,
+    };
     match (refused, decision.verdict) {
         (Some(reason), Verdict::InSync | Verdict::TakeOver { .. }) => Decision::hold(reason),
         (refused, verdict) => Decision { verdict, refused, ..decision },

@@ -3,8 +3,9 @@
 use crate::budget::Budget;
 use crate::notice::{Drift, ObjectNotice};
 use crate::ownership::Origin;
-use change::{Digest, Effect, Reason};
+use change::{Digest, Effect, Live, Reason};
 use jiff::Timestamp;
+use serde_json::Value;
 
 /// What to do about one object, and what to report.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +48,20 @@ impl Decision {
     /// One write.
     pub(crate) fn write(effect: Effect, pending: PendingWrite, notice: Option<ObjectNotice>) -> Decision {
         Decision { notice, ..Decision::of(Verdict::Write(effect, pending)) }
+    }
+
+    /// Whether it is the one apply after a start that learns our field set and changes nothing: the object has everything that would be
+    /// written beside its desired state, too, which is our label and annotations.
+    pub(crate) fn only_learns(&self, live: &Live) -> bool {
+        let (None, Verdict::Write(Effect::Apply { object, .. }, _)) = (&self.notice, &self.verdict) else {
+            return false;
+        };
+        let applied = object.value();
+        let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+        let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
+        let mut ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
+        let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
+        claim.fields().covers(&applied) && ours.all(is_same)
     }
 
     /// A verdict without a notice.

@@ -9,6 +9,7 @@ use crate::removal::Cause;
 use crate::scope::Scope;
 use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, Need, Prune, Query, Rendered, Renderer, Unmet};
 use change::{Consent, Desired, Impact, Key, Kind, Maintenance};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,9 +20,36 @@ use std::sync::Arc;
 pub struct Rules {
     scope: Scope,
     exclusions: Exclusions,
+    written: WrittenRules,
+}
+
+/// The annotations that [`Rules`] are read from, as they are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WrittenRules {
+    /// `autopilot`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autopilot: Option<String>,
+    /// `disabled-resources`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_resources: Option<String>,
 }
 
 impl Rules {
+    /// Reads the annotations.
+    pub(crate) fn read(written: WrittenRules, catalog: &Catalog, opt_in: bool) -> Rules {
+        let mut known: BTreeSet<&str> = catalog.assets.iter().flat_map(Asset::names).collect();
+        known.extend(catalog.features.iter().map(|feature| feature.name.as_str()));
+        let scope = Scope::read(written.autopilot.as_deref(), &known, opt_in).with_features(&catalog.features);
+        let exclusions = Exclusions::read(written.disabled_resources.as_deref());
+        Rules { scope, exclusions, written }
+    }
+
+    /// What they were read from.
+    pub(crate) fn written(&self) -> &WrittenRules {
+        &self.written
+    }
+
     /// Whether the user excluded an object.
     pub fn excludes(&self, key: &Key) -> bool {
         self.exclusions.excludes(key)
@@ -86,14 +114,7 @@ pub enum Exclusion {
 impl Evaluation {
     /// The kinds of the objects that templates render.
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
-        self.outcomes.iter().filter_map(|outcome| match &outcome.result {
-            AssetResult::Included(object) | AssetResult::Filtered(object) => Some(&object.key.kind),
-            AssetResult::Unwanted { .. }
-            | AssetResult::Excluded(_)
-            | AssetResult::Missing { .. }
-            | AssetResult::Needs(_)
-            | AssetResult::Error(_) => None,
-        })
+        self.outcomes.iter().filter_map(Outcome::rendered).map(|key| &key.kind)
     }
 }
 
@@ -114,6 +135,20 @@ pub struct Outcome {
     pub kind: Option<Kind>,
     /// The result.
     pub result: AssetResult,
+}
+
+impl Outcome {
+    /// The object that its template renders, excluded or not.
+    pub(crate) fn rendered(&self) -> Option<&Key> {
+        match &self.result {
+            AssetResult::Included(object) | AssetResult::Filtered(object) => Some(&object.key),
+            AssetResult::Unwanted { .. }
+            | AssetResult::Excluded(_)
+            | AssetResult::Missing { .. }
+            | AssetResult::Needs(_)
+            | AssetResult::Error(_) => None,
+        }
+    }
 }
 
 /// The result for one asset.
@@ -179,14 +214,16 @@ pub struct Before<'a> {
 pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'_>) -> Evaluation {
     let last = before.rules;
     let annotation = |name: &str| facts.hco["metadata"]["annotations"][name].as_str();
-    let mut known: BTreeSet<&str> = catalog.assets.iter().flat_map(Asset::names).collect();
-    known.extend(catalog.features.iter().map(|feature| feature.name.as_str()));
-    let scope = Scope::read(annotation(api::annotation::AUTOPILOT), &known, opt_in).with_features(&catalog.features);
-    let exclusions = Exclusions::read(annotation(api::annotation::DISABLED_RESOURCES));
-    let unclear = unclear(&scope, &exclusions, catalog);
+    let owned = |name: &str| annotation(name).map(str::to_owned);
+    let written = WrittenRules {
+        autopilot: owned(api::annotation::AUTOPILOT),
+        disabled_resources: owned(api::annotation::DISABLED_RESOURCES),
+    };
+    let read = Rules::read(written, catalog, opt_in);
+    let unclear = unclear(&read.scope, &read.exclusions, catalog);
     let rules = match last {
         Some(last) if unclear.is_some() => last.clone(),
-        _ => Rules { scope, exclusions },
+        _ => read,
     };
     let (approval, approved) = (annotation(api::annotation::APPROVAL), annotation(api::annotation::APPROVED));
     // An annotation that cannot be read is no consent.

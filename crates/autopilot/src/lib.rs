@@ -42,7 +42,7 @@ pub use decide::{Inspected, Observed, Refused, Remembered, decide, inspect};
 pub use decision::{Decision, PendingWrite, Verdict};
 pub use documents::DocumentEdits;
 pub use evaluate::gates::{GateKind, GateOutcome, GateRow, gates};
-pub use evaluate::{AssetResult, Before, Evaluation, Exclusion, Outcome, evaluate};
+pub use evaluate::{AssetResult, Before, Evaluation, Exclusion, Outcome, WrittenRules, evaluate};
 pub use exclude::exclude;
 pub use exclusion::Exclusions;
 pub use gated::Approvals;

@@ -5,10 +5,10 @@ use crate::evaluate::{AssetResult, Before, DesiredObject, Evaluation, evaluate, 
 use crate::exclusion::Exclusions;
 use crate::nearest::{nearest, question};
 use api::annotation;
-use catalog::{Answer, Catalog, Condition, Facts, Query, YamlContent, YamlNode, yaml_nodes};
+use catalog::{Answer, Catalog, Condition, Facts, Hardware, Query, Rendered, YamlContent, YamlNode, yaml_nodes};
 use change::{Key, Kind, Overrides, PatchableKinds, Pause, Reason, Steering};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More rounds of questions than a template needs.
 const ROUNDS: usize = 8;
@@ -123,15 +123,51 @@ fn about_hyperconverged(object: &Written<'_>, catalog: &Catalog, namespace: &str
             about_steering(&object.key, &written, &PatchableKinds::none()).into_iter().for_each(&mut report);
         }
     }
-    // Templates judge the values that only they read.
-    for outcome in &evaluation.outcomes {
-        let AssetResult::Error(why) = &outcome.result else { continue };
+    // Templates judge the values that only they read. What is named already is not named twice.
+    let named: BTreeSet<usize> = findings.iter().filter_map(|finding| finding.line).collect();
+    for (asset, why) in refusals(catalog, &hyperconverged(&object.key, namespace, &others)) {
         let words = || why.split(|letter: char| !(letter.is_alphanumeric() || "-./".contains(letter)));
-        let is_read = |key: &str| !is_condition(key, catalog) && words().any(|word| word.trim_end_matches('.') == key);
-        if let Some((_, line, _)) = texts.iter().find(|(key, ..)| is_read(key)) {
-            findings.push(Finding { line: Some(*line), message: format!("asset {}: {why}", outcome.asset) });
+        let is_read = |key: &str| words().any(|word| word.trim_end_matches('.') == key);
+        if let Some((_, line, _)) = texts.iter().find(|(key, line, _)| is_read(key) && !named.contains(line)) {
+            findings.push(Finding { line: Some(*line), message: format!("asset {asset}: {why}") });
         }
     }
+}
+
+/// What templates refuse on a cluster without other objects, and on one that has all hardware: each by its asset. Whether anybody asked for
+/// the asset does not matter, a wrong value is wrong.
+fn refusals(catalog: &Catalog, hco: &Value) -> BTreeSet<(String, String)> {
+    let hardware = Hardware {
+        pci_devices_present: true,
+        numa_nodes_present: true,
+        vfio_capable: true,
+        usb_devices_present: true,
+        gpu_present: true,
+    };
+    let conditions = catalog.assets.iter().flat_map(|asset| &asset.conditions).flat_map(Condition::leaves);
+    let images = conditions.filter_map(|condition| match condition {
+        Condition::Image { key } => Some((key.clone(), "registry.example/image".to_owned())),
+        _ => None,
+    });
+    let images: BTreeMap<String, String> = images.collect();
+    let mut refusals = BTreeSet::new();
+    for hardware in [Hardware::default(), hardware] {
+        let mut facts = Facts { hco: hco.clone(), hardware, images: images.clone(), ..Facts::default() };
+        for asset in &catalog.assets {
+            for _ in 0..ROUNDS {
+                match catalog::render(catalog, asset, &facts) {
+                    Rendered::Needs(queries) => {
+                        facts.answers.extend(queries.into_iter().map(|query| (query, Answer::Absent)));
+                        continue;
+                    }
+                    Rendered::Broken(why) => _ = refusals.insert((asset.name.clone(), why)),
+                    Rendered::Object(_) | Rendered::Empty | Rendered::NotApplicable(_) | Rendered::Held(_) => {}
+                }
+                break;
+            }
+        }
+    }
+    refusals
 }
 
 /// Whether a condition of an asset reads the annotation as true or false.
@@ -338,5 +374,23 @@ mod tests {
         let list = format!("kind: List\nitems:\n- {}", object(PLAIN, &["patch: '{'"]).replace('\n', "\n  "));
         check(&list, &expect!["9: patch: it is not JSON: EOF while parsing an object at line 1 column 1"]);
         check("a: [", &expect!["1: unclosed bracket '['"]);
+    }
+
+    #[test]
+    fn a_value_that_only_a_template_reads_is_judged_as_if_the_cluster_had_the_hardware() {
+        let template = "{{ if .Hardware.NUMANodesPresent }}{{ if ne (index .HCO.GetAnnotations \"platform.kubevirt.io/reserved\") \"8Gi\" }}\
+            {{ fail \"annotation platform.kubevirt.io/reserved must be 8Gi\" }}{{ end }}{{ end }}";
+        let conditions = "install: opt-in, conditions: [{type: hardware-detection, detector: numaNodesPresent}]";
+        let template = format!("{template}\n{}", crate::testing::pack::config_map("reserved", "data: {}"));
+        let catalog = Pack::default().asset("reserved", conditions, &template).catalog();
+        let found = |value: &str| {
+            let text = object(HCO, &[&format!("reserved: {value}")]);
+            lint(&text, &catalog, "virt", &PatchableKinds::none())
+                .into_iter()
+                .map(|found| found.message)
+                .collect::<String>()
+        };
+        assert_eq!(found("8Gi"), "");
+        assert!(found("9000Gi").contains("reserved must be 8Gi"), "{}", found("9000Gi"));
     }
 }

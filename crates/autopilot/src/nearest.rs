@@ -1,6 +1,6 @@
 //! The valid words most like one that is not.
 
-/// The words most like this one, at most three.
+/// The word most like this one; two if both are as near.
 pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let word = word.to_lowercase();
     let mut scored: Vec<(usize, &str)> =
@@ -8,10 +8,26 @@ pub fn nearest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Vec<
     scored.sort_unstable();
     scored.dedup();
     let close = word.chars().count() / 2 + 1;
-    scored.into_iter().filter(|(score, _)| *score <= close).take(3).map(|(_, name)| name.to_owned()).collect()
+    let best = scored.first().map_or(0, |(score, _)| *score);
+    let near = scored.into_iter().take_while(|(score, _)| *score == best && *score <= close);
+    near.take(2).map(|(_, name)| name.to_owned()).collect()
 }
 
 /// The question whether one of them was meant; nothing if there is none.
 pub fn question(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!(" (did you mean {}?)", nearest.join(" or ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nearest, question};
+
+    #[test]
+    fn only_the_nearest_word_is_named_or_two_that_are_as_near() {
+        let valid = ["enable-mtv", "enable-aaq", "enable-numa", "enable-metallb"];
+        assert_eq!(question(&nearest("enable-mtvv", valid)), " (did you mean enable-mtv?)");
+        assert_eq!(question(&nearest("bat", ["cat", "hat", "rat", "dog"])), " (did you mean cat or hat?)");
+        assert_eq!(question(&nearest("xyz", valid)), "");
+        assert_eq!(question(&nearest("x", [])), "");
+    }
 }

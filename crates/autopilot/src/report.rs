@@ -1,6 +1,7 @@
 //! What `status` shows: made by the operator, which publishes it, or by a command that evaluates the cluster itself.
 
 use crate::core::Core;
+use crate::evaluate::WrittenRules;
 use crate::state_word::StateWord;
 use crate::status::{LineState, ObjectState, StatusLine, waiting_by_pool};
 use change::{Digest, Reason};
@@ -22,6 +23,9 @@ pub struct Report {
     pub policy: Policy,
     /// The digest of the annotations on the HyperConverged that it was made with.
     pub settings: Option<Digest>,
+    /// While the annotations cannot be read: the last ones that could, which hold for what exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_force: Option<WrittenRules>,
     /// What the operator waits for before it decides anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
@@ -117,6 +121,7 @@ impl Core {
             operator: self.operator().cloned(),
             policy: self.policy_in_force(),
             settings: Some(settings(&self.facts().hco)),
+            in_force: self.last_rules().cloned(),
             waits_for: self.waits_for(),
             assets: status.iter().map(|line| self.report_line(line)).collect(),
             rollouts: self.unfinished_rollouts().map(|rollout| rollout.to_string()).collect(),

@@ -126,9 +126,9 @@ impl Core {
         StatusLine { asset: outcome.asset.clone(), key, component: outcome.component.clone(), state }
     }
 
-    /// The state of an object that is to be removed and exists.
+    /// The state of an object that is to be removed and exists. Where its kind is not served, there is none.
     fn removal_state(&self, key: &Key) -> Option<ObjectState> {
-        let is_removal = self.removal_cause(key).is_some();
+        let is_removal = self.removal_cause(key).is_some() && self.is_served(&key.kind);
         self.state(key).filter(|state| is_removal && *state != ObjectState::Gone)
     }
 }

@@ -31,6 +31,7 @@ mod redaction;
 mod refused_writes;
 mod regressions;
 mod restarts_by_content;
+mod same_views;
 mod settings;
 mod status;
 mod take_over;

@@ -71,6 +71,10 @@ async fn answer(sources: &Sources, uri: &Uri) -> Result<Response, Refusal> {
         "/debug/health" => Ok("OK".into_response()),
         "/debug/features" => Ok(document(format, &sources.features)),
         "/debug/tombstones" => Ok(document(format, &sources.tombstones)),
+        "/debug/status" => {
+            let report = ask(sources, |core| serde_json::to_value(core.report()).unwrap_or_default()).await?;
+            Ok(document(format, &report))
+        }
         "/debug/exclusions" => {
             let all = ask(sources, |core| core.outcomes().iter().filter_map(exclusion).collect()).await?;
             Ok(document(format, &Value::Array(all)))

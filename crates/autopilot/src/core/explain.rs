@@ -6,6 +6,7 @@ use super::managed::{Known, Managed, Policy};
 use crate::budget::Budget;
 use crate::decide::{held_by_user, is_stamp};
 use crate::effective::EffectiveDesired;
+use crate::evaluate::Outcome;
 use crate::evaluate::gates::{GateKind, GateOutcome, GateRow, gates};
 use crate::ownership::{Origin, Ownership};
 use crate::removal::overrides_of;
@@ -14,8 +15,9 @@ use crate::status::{LineState, ObjectState, StatusLine};
 use api::annotation;
 use change::consent::Needed;
 use change::gate::PoolState;
-use change::{Impact, Live, Reason, Restarts, Window, redact};
+use change::{Impact, Key, Live, Reason, Restarts, Window, redact};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Why an asset or an object is in its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,9 +56,11 @@ pub struct Owner {
 const SHOWN_FIELDS: usize = 6;
 
 impl Core {
-    /// Settings that have no effect, on the HyperConverged and on managed objects.
+    /// Settings that have no effect, on the HyperConverged and on the objects that assets render now. The object of an asset that cannot be
+    /// rendered is kept by an operator that has managed it before, and nobody else knows of it.
     pub fn advice(&self) -> Vec<String> {
-        let objects = self.objects.iter();
+        let rendered: BTreeSet<&Key> = self.outcomes.iter().filter_map(Outcome::rendered).collect();
+        let objects = self.objects.iter().filter(|(key, _)| rendered.contains(key));
         let on_objects =
             objects.flat_map(|(key, object)| object.advised.iter().map(move |line| format!("{key}: {line}")));
         self.advice.iter().cloned().chain(on_objects).collect()
@@ -223,9 +227,7 @@ impl Core {
 /// Marks the gate that holds an object; what was decided before it is not the last word any more.
 fn mark(rows: &mut Vec<GateRow>, reason: &Reason) {
     let gate = gate_of(reason);
-    let is_removal = rows.iter().any(|row| row.gate == GateKind::Removal);
-    let place = rows.iter().position(|row| row.gate == gate).filter(|_| !is_removal || gate == GateKind::Removal);
-    let place = place.unwrap_or_else(|| {
+    let place = rows.iter().position(|row| row.gate == gate).unwrap_or_else(|| {
         rows.push(GateRow::new(gate, "the object", "", GateOutcome::Closed));
         rows.len() - 1
     });

@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::timers::Timer;
+use crate::evaluate::{Rules, WrittenRules};
 use crate::notice::Notice;
 use crate::report::{Operator, Policy};
 use api::annotation;
@@ -112,6 +113,17 @@ impl Core {
         };
         let window = of(api::annotation::MAINTENANCE_WINDOW).filter(|window| !window.is_empty());
         Policy { autopilot: autopilot.to_owned(), approval: approval.to_owned(), window: window.map(str::to_owned) }
+    }
+
+    /// Whether the annotations of the HyperConverged cannot be read, and nothing is known of those before.
+    pub fn lacks_rules(&self) -> bool {
+        self.platform.suspended && self.platform.rules.is_none()
+    }
+
+    /// What holds while the annotations of the HyperConverged cannot be read.
+    pub(crate) fn last_rules(&self) -> Option<&WrittenRules> {
+        let is_unclear = self.platform.suspended && !self.platform.is_absent;
+        self.platform.rules.as_ref().filter(|_| is_unclear).map(Rules::written)
     }
 
     /// The overrides on an object, as far as they may be shown.

@@ -226,24 +226,12 @@ fn state_of(object: &Managed, decision: &Decision) -> ObjectState {
         (Verdict::Inspect | Verdict::Estimate, None) => ObjectState::Unknown,
         (Verdict::Write(_, PendingWrite::Delete), None) => ObjectState::ToDelete,
         (Verdict::Write(_, PendingWrite::HandBack), None) => ObjectState::ToHandBack,
-        // After a start one apply learns our field set. It usually changes nothing, so there is nothing to report.
-        (Verdict::Write(effect, _), None) if decision.notice.is_none() && has_all(object, effect) => {
+        (Verdict::Write(..), None) if object.live().is_some_and(|live| decision.only_learns(live)) => {
             ObjectState::InSync
         }
         (Verdict::Write(..), None) if object.live().is_none() => ObjectState::ToCreate,
         (Verdict::Write(..), None) => ObjectState::ToChange,
     }
-}
-
-/// Whether an object has everything that a write of ours beside its desired state would write: our label and annotations.
-fn has_all(object: &Managed, effect: &Effect) -> bool {
-    let (Some(live), Effect::Apply { object: applied, .. }) = (object.live(), effect) else { return false };
-    let applied = applied.value();
-    let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
-    let written = applied["metadata"]["annotations"].as_object().into_iter().flatten();
-    let ours = written.filter(|(key, _)| key.starts_with(api::annotation::PREFIX));
-    let is_same = |(key, value): (&String, &Value)| live.annotations.get(key).map(String::as_str) == value.as_str();
-    claim.fields().covers(&applied) && ours.into_iter().all(is_same)
 }
 
 #[cfg(test)]

@@ -48,11 +48,12 @@ impl Core {
 
     /// Reports settings on an object that have no effect, each once.
     pub(super) fn advise(&mut self, key: &Key) {
-        let Some(object) = self.objects.get_mut(key).filter(|object| object.removal.is_none()) else { return };
-        let Some(live) = object.live() else { return };
-        let advice = advice::about_object(key, &live.annotations, || {
-            documents::with_places(object.object.desired.object(), &object.object.documents)
-        });
+        let Some(object) = self.objects.get_mut(key) else { return };
+        let wanted = || documents::with_places(object.object.desired.object(), &object.object.documents);
+        let advice = match object.live().filter(|_| object.removal.is_none()) {
+            Some(live) => advice::about_object(key, &live.annotations, wanted),
+            None => Vec::new(),
+        };
         let new: Vec<String> = advice.iter().filter(|line| !object.advised.contains(line)).cloned().collect();
         object.advised = advice;
         for line in new {

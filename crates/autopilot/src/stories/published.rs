@@ -104,7 +104,7 @@ fn typing_errors_and_overrides_are_in_the_report() {
     bed.advance(MINUTE);
     let report = published(&bed);
     let text = report.warnings.join("\n");
-    assert!(text.contains("aproval is not known (did you mean approval or approved?)"), "{text}");
+    assert!(text.contains("aproval is not known (did you mean approval?)"), "{text}");
     let plain = report.assets.iter().find(|line| line.asset == "plain").unwrap();
     assert_eq!(plain.overrides, ["platform.kubevirt.io/ignore-fields: /data/levle"]);
     assert!(text.contains("/data/levle"), "{text}");

@@ -131,6 +131,7 @@ impl TestBed {
             previews: Previews::Off,
             operator: None,
             approved: None,
+            last_rules: None,
         };
         let core = Core::new(config.clone(), catalog.clone(), start_of(started));
         let mut bed = TestBed::assemble(server, core, pack, catalog, config);

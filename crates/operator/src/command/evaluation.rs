@@ -1,5 +1,6 @@
 //! Evaluates one listing of a cluster with the operator's own core and writes off, for `status`, `plan`, `render`, `facts` and `approve`.
 
+use super::published::{self, Published};
 use super::skew;
 use super::target::{NO_HYPERCONVERGED, Target, absent, on_runtime};
 use super::value::boolean;
@@ -82,9 +83,8 @@ impl Evaluation {
         previews: Previews,
         approved: Option<BTreeSet<Digest>>,
     ) -> anyhow::Result<Core> {
-        let target = &self.target;
         let config = Config {
-            namespace: target.namespace.clone(),
+            namespace: self.target.namespace.clone(),
             opt_in: self.opt_in,
             patchable: self.patchable_kinds.clone(),
             prune: self.prune,
@@ -94,7 +94,21 @@ impl Evaluation {
             previews,
             operator: None,
             approved,
+            last_rules: None,
         };
+        let core = self.evaluate_as(config.clone(), catalog)?;
+        if core.lacks_rules()
+            && let Published::Report(report, _) = on_runtime(published::read(&self.target))?
+            && report.in_force.is_some()
+        {
+            // An operator that could read them before goes on with what it read.
+            return self.evaluate_as(Config { last_rules: report.in_force, ..config }, self.catalog()?);
+        }
+        Ok(core)
+    }
+
+    fn evaluate_as(&self, config: Config, catalog: Catalog) -> anyhow::Result<Core> {
+        let target = &self.target;
         on_runtime(async {
             let server = target.connect().await?;
             let ours = skew::Release::of(&catalog);

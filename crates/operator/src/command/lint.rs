@@ -14,6 +14,10 @@ use std::process::ExitCode;
 /// No file of objects is larger.
 const LARGEST: u64 = 32 * 1024 * 1024;
 
+/// What only a cluster knows.
+const NOT_CHECKED: &str = "not checked without a cluster: whether storage classes and other named objects exist, what its CRDs accept, and \
+    what its hardware and kinds decide; \"virtpilot check\" and \"virtpilot plan\" do that";
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// YAML files, `-` for the standard input, or folders with an asset pack
@@ -54,6 +58,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         super::Format::Text => lines.iter().map(text).collect::<String>(),
         super::Format::Json => format!("{}\n", serde_json::to_string_pretty(&lines)?),
     })?;
+    if matches!(arguments.output, super::Format::Text) && arguments.paths.iter().any(|path| !path.is_dir()) {
+        eprintln!("{NOT_CHECKED}");
+    }
     Ok(if lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -146,6 +146,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         previews: Previews::Off,
         operator: None,
         approved: None,
+        last_rules: None,
     };
     if !arguments.leader_elect {
         let permit = lease::without_election();

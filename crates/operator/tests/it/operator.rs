@@ -206,6 +206,7 @@ impl Running {
             command.arg(format!("--{flag}-bind-address=127.0.0.1:{port}"));
         }
         command.args(&self.arguments).args(arguments).env("LOG_LEVEL", "trace").env(IMAGE.0, IMAGE.1);
+        command.env("POD_NAME", "virt-platform-autopilot-0");
         let output = std::fs::File::create(&log).unwrap();
         self.operator = Some(Process(command.stdin(Stdio::null()).stderr(output).spawn().unwrap()));
         Served { probes, metrics, debug, log }

@@ -249,13 +249,13 @@ mod tests {
         .map(|word| found(word).unwrap_err().replace(&listed(&waiting()), "WAITING"))
         .into();
         expect![[r#"
-            nothing with the name "swpa-enable" waits for an approval (did you mean swap-enable or psi-enable?); WAITING
+            nothing with the name "swpa-enable" waits for an approval (did you mean swap-enable?); WAITING
             nothing of mtv waits for an approval; WAITING
             several digests begin with abcdef01; give more digits
             nobody asks to approve 12345678; WAITING; a digest changes with the change, and is good for one write
             "abcd" is too short for a digest: 8 digits are needed; WAITING
-            nothing with the name "ConfigMap/other/x3" waits for an approval (did you mean ConfigMap/virt/x3 or ConfigMap/virt/x0 or ConfigMap/virt/x1?); WAITING
-            nothing with the name "Machineconfig/90-swop" waits for an approval (did you mean MachineConfig/90-swap or MachineConfig/50-pci or MachineConfig/99-psi?); WAITING
+            nothing with the name "ConfigMap/other/x3" waits for an approval (did you mean ConfigMap/virt/x3?); WAITING
+            nothing with the name "Machineconfig/90-swop" waits for an approval (did you mean MachineConfig/90-swap?); WAITING
             nothing with the name "a/b/c/d" waits for an approval; WAITING
             nothing with the name "" waits for an approval; WAITING"#]]
         .assert_eq(&errors.join("\n"));

@@ -30,9 +30,9 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Args)]
 struct Subject {
-    /// An asset, or an object as KIND/NAME or KIND/NAMESPACE/NAME
+    /// Assets, or objects as KIND/NAME or KIND/NAMESPACE/NAME
     #[arg(value_name = "ASSET|KIND/[NAMESPACE/]NAME")]
-    subject: Option<String>,
+    subjects: Vec<String>,
     #[command(flatten)]
     evaluation: Evaluation,
     /// Output format
@@ -63,13 +63,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn explain(arguments: &Subject) -> anyhow::Result<()> {
-    let Some(subject) = arguments.subject.as_deref() else {
+    let subjects = &arguments.subjects;
+    if subjects.is_empty() {
         bail!("name an asset or an object such as MachineConfig/NAME, or one of patch, annotations, events, states");
-    };
+    }
     let catalog = arguments.evaluation.catalog()?;
     let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
-    let explanations = core.explain(|line| is_subject(subject, line));
-    if explanations.is_empty() {
+    let explanations = core.explain(|line| subjects.iter().any(|subject| is_subject(subject, line)));
+    let is_explained = |subject: &str| explanations.iter().any(|explanation| is_subject(subject, &explanation.line));
+    if let Some(subject) = subjects.iter().find(|subject| !is_explained(subject)) {
         bail!("{}", unknown(subject, &core, &catalog));
     }
     let mut shown = Vec::new();
