@@ -12,7 +12,7 @@ help:
 	@echo 'make test     lint, tidy, unit and integration tests; alerts, dashboards, scripts and units of nodes'
 	@echo 'make lint     formatting, clippy and doc links alone'
 	@echo 'make bench    measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'
-	@echo 'make faults   let everything go wrong between operator and server, one thing at a time, and plan for 50 random clusters (fifteen minutes)'
+	@echo 'make faults   let everything go wrong between operator and server, one thing at a time, and compare plans and all views of 50 random clusters (twenty minutes)'
 	@echo 'make fuzz     try every property for FUZZ_SECONDS (60) and at least 10,000 cases each'
 	@echo 'make verify-crds  report which pinned sources of third-party CRDs are stale or no longer load'
 	@echo 'make update-crds  move the pins to the newest versions that load'
@@ -91,7 +91,8 @@ locked-bench: own
 
 locked-faults: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
-	VIRTPILOT_ALL_FAULTS=1 cargo test --workspace --locked --test it -- --nocapture whatever_goes_wrong on_random_clusters
+	VIRTPILOT_ALL_FAULTS=1 VIRTPILOT_CLUSTERS=50 cargo test --workspace --locked --test it -- --nocapture \
+	  whatever_goes_wrong on_random_clusters of_random_clusters
 
 locked-fuzz: build
 	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const CLUSTERS: usize = 50;
+/// `make faults` tries fifty.
+const CLUSTERS: usize = 10;
 /// The environment variable that sets another first seed, and the number of clusters.
 const SEED: &str = "VIRTPILOT_CLUSTER_SEED";
 const COUNT: &str = "VIRTPILOT_CLUSTERS";
@@ -62,6 +63,8 @@ struct Views {
     explained: Value,
     rendered: Value,
     plan: Value,
+    /// When the operator had settled.
+    settled: Mark,
 }
 
 impl Bed {
@@ -94,7 +97,7 @@ impl Bed {
         objects.filter(is_known).map(|desired| Target { desired: desired.clone() }).collect()
     }
 
-    /// Waits until the operator has followed, and says the same as a command that evaluates the cluster anew.
+    /// Waits until the operator has followed, and says the same as a command that evaluates the cluster itself.
     async fn settle(&self) -> Value {
         let begun = Instant::now();
         loop {
@@ -158,13 +161,14 @@ impl Bed {
     /// All views of a cluster that has settled.
     async fn views(&self) -> Views {
         let operator = self.settle().await;
+        let settled = self.running.audit().mark().unwrap();
         let assets = operator["assets"].as_array().unwrap();
         let names: Vec<&str> = assets.iter().map(|line| line["asset"].as_str().unwrap()).collect();
         let explained = self.command(&[&["explain"], names.as_slice()].concat());
         let plan = self.command(&["plan"]);
         let (explained, plan) = (explained(), plan());
         let rendered = self.page("/debug/render?show-excluded=true&format=json").unwrap();
-        Views { operator, explained, rendered, plan }
+        Views { operator, explained, rendered, plan, settled }
     }
 
     /// Compares what everybody says about every asset.
@@ -254,7 +258,7 @@ impl Bed {
         }
     }
 
-    /// Nobody wrote anything since the operator settled, and nothing at all to what its user keeps from the operator.
+    /// The operator has written nothing since it settled.
     fn check_writes(&self, settled: Mark) {
         let writes = self.running.own(&self.running.audit().since(settled).unwrap()).of(Kind::Write);
         let state = |name: &str| name == api::STATE;
@@ -301,7 +305,7 @@ fn number(variable: &str, otherwise: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_view_of_fifty_random_clusters_is_the_same() {
+async fn every_view_of_random_clusters_is_the_same() {
     let begun = Instant::now();
     let (first, clusters) = (number(SEED, 1), number(COUNT, CLUSTERS));
     let role = ROLES.join("\n---\n");
@@ -324,10 +328,9 @@ async fn every_view_of_fifty_random_clusters_is_the_same() {
         }
         bed.story.extend(done.into_iter().map(|act| format!("  {act}")));
         let views = bed.views().await;
-        let settled = bed.running.audit().mark().unwrap();
         bed.compare(&views);
         bed.check_reality(&views, random).await;
-        bed.check_writes(settled);
+        bed.check_writes(views.settled);
         for line in views.operator["assets"].as_array().unwrap() {
             *states.entry(line["state"].as_str().unwrap().to_owned()).or_default() += 1;
         }
@@ -342,5 +345,5 @@ async fn every_view_of_fifty_random_clusters_is_the_same() {
         }
     }
     println!("{clusters} random clusters ({SEED}={first}) in {:.0} s: {states:?}", begun.elapsed().as_secs_f64());
-    assert!(clusters < CLUSTERS || states.len() >= 8, "{states:?}");
+    assert!(clusters < 50 || states.len() >= 8, "{states:?}");
 }
