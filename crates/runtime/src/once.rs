@@ -47,7 +47,7 @@ pub async fn evaluate<C: Core>(
             }
         }
         if !workers.is_idle() {
-            events = workers.next().await?;
+            events = workers.next().await?.events;
             continue;
         }
         let wait = core.wake_at().map(|moment| clock.until(moment)).filter(|wait| *wait <= LONGEST_WAIT);

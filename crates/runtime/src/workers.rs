@@ -1,5 +1,6 @@
 //! The tasks that carry out commands, and the events they answer with.
 
+use crate::batch::Batch;
 use crate::reads;
 use crate::watches::{AfterList, Watches};
 use anyhow::{Context, bail};
@@ -7,6 +8,7 @@ use cluster::{Permit, Report, Server, act};
 use protocol::{Command, Event};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::{Instrument, Span};
 
 /// A core takes at most about so many events at a time, so that its commands do not wait for an endless burst.
 const LARGEST_BATCH: usize = 1_024;
@@ -18,8 +20,8 @@ pub(crate) struct Workers {
     permit: Option<Permit>,
     watches: Watches,
     reports: mpsc::Receiver<Report>,
-    reads: JoinSet<Event>,
-    writes: JoinSet<Event>,
+    reads: JoinSet<(Event, Span)>,
+    writes: JoinSet<(Event, Span)>,
 }
 
 /// A command that starts no task: it is the caller's.
@@ -52,10 +54,10 @@ impl Workers {
                 let Some(permit) = self.permit.clone() else {
                     bail!("a core that must not write asked to write {}", asked.key);
                 };
-                self.writes.spawn(async move {
+                self.writes.spawn(traced(async move {
                     let key = asked.key.clone();
                     Event::Written(key, act::write(&server, &permit, *asked).await)
-                });
+                }));
             }
             Command::Notify(notice) => return Ok(Some(Announcement::Notice(notice))),
             Command::Readiness(missing) => return Ok(Some(Announcement::Readiness(missing))),
@@ -64,42 +66,44 @@ impl Workers {
     }
 
     fn read(&mut self, task: impl Future<Output = Event> + Send + 'static) {
-        self.reads.spawn(task);
+        self.reads.spawn(traced(task));
     }
 
     /// Waits for an event and returns it with all others that are ready; nothing if only reports of closed watches came, or the last
     /// watch has ended.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Vec<Event>> {
-        let mut events = Vec::new();
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Batch> {
+        let mut batch = Batch::default();
         tokio::select! {
-            Some(report) = self.reports.recv() => events.extend(self.watched(report)),
+            Some(report) = self.reports.recv() => self.watched(report, &mut batch),
             ended = self.watches.ended() => ended?,
-            Some(read) = self.reads.join_next() => events.push(read.context("a read ended unexpectedly")?),
-            Some(written) = self.writes.join_next() => events.push(written.context("a write ended unexpectedly")?),
+            Some(read) = self.reads.join_next() => batch.answer(read.context("a read ended unexpectedly")?),
+            Some(written) = self.writes.join_next() => batch.answer(written.context("a write ended unexpectedly")?),
         }
-        self.add_ready(&mut events)?;
-        Ok(events)
+        self.add_ready(&mut batch)?;
+        Ok(batch)
     }
 
     /// Adds all events that are ready.
-    pub(crate) fn add_ready(&mut self, events: &mut Vec<Event>) -> anyhow::Result<()> {
+    pub(crate) fn add_ready(&mut self, batch: &mut Batch) -> anyhow::Result<()> {
         while let Some(read) = self.reads.try_join_next() {
-            events.push(read.context("a read ended unexpectedly")?);
+            batch.answer(read.context("a read ended unexpectedly")?);
         }
         while let Some(written) = self.writes.try_join_next() {
-            events.push(written.context("a write ended unexpectedly")?);
+            batch.answer(written.context("a write ended unexpectedly")?);
         }
-        while events.len() < LARGEST_BATCH
+        while batch.len() < LARGEST_BATCH
             && let Ok(report) = self.reports.try_recv()
         {
-            events.extend(self.watched(report));
+            self.watched(report, batch);
         }
         Ok(())
     }
 
-    /// A report as an event, unless its watch is closed.
-    fn watched(&self, report: Report) -> Option<Event> {
-        self.watches.is_current(&report).then_some(Event::Watched(report.target, report.event))
+    /// Adds a report, unless its watch is closed.
+    fn watched(&self, report: Report, batch: &mut Batch) {
+        if self.watches.is_current(&report) {
+            batch.add(Event::Watched(report.target, report.event));
+        }
     }
 
     /// Whether nothing is in flight.
@@ -120,6 +124,13 @@ impl Workers {
 
     /// Waits for the answer to a write; nothing if none is in flight.
     pub(crate) async fn next_written(&mut self) -> anyhow::Result<Option<Event>> {
-        self.writes.join_next().await.transpose().context("a write ended unexpectedly")
+        let written = self.writes.join_next().await.transpose().context("a write ended unexpectedly")?;
+        Ok(written.map(|(event, _)| event))
     }
+}
+
+/// A task in the current trace; its answer continues that trace.
+fn traced(task: impl Future<Output = Event>) -> impl Future<Output = (Event, Span)> {
+    let trace = Span::current();
+    async { (task.instrument(trace.clone()).await, trace) }
 }

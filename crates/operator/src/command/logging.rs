@@ -1,7 +1,8 @@
-//! The log of the operator: its flags, and how it is written.
+//! The log of the operator: its flags, and how it is written; traces are collected beside it.
 
 use super::value::boolean;
 use anyhow::bail;
+use runtime::traces::{Collector, LOG_TARGET};
 use std::io::IsTerminal;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -51,8 +52,8 @@ fn log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 impl Logging {
-    /// Starts the log; a flag goes before the variable `LOG_LEVEL`.
-    pub(crate) fn start(&self) -> anyhow::Result<()> {
+    /// Starts the log; a flag goes before the variable `LOG_LEVEL`. With a collector of traces, log lines carry the id of their trace.
+    pub(crate) fn start(&self, collector: Option<Collector>) -> anyhow::Result<()> {
         let default = if self.development || self.zap_devel { LevelFilter::DEBUG } else { LevelFilter::INFO };
         let variable = std::env::var("LOG_LEVEL").unwrap_or_default();
         let filter = match self.zap_log_level {
@@ -63,8 +64,12 @@ impl Logging {
         // Colours only on a terminal.
         let log = log.with_ansi(std::io::stderr().is_terminal());
         let is_json = self.log_format == LogFormat::Json || self.zap_encoder.as_deref() == Some("json");
-        let log = if is_json { log.json().boxed() } else { log.boxed() };
-        tracing_subscriber::registry().with(log.with_filter(filter)).init();
+        let log = if is_json { log.json().with_span_list(false).boxed() } else { log.boxed() };
+        let shown = if collector.is_some() { LevelFilter::INFO } else { LevelFilter::OFF };
+        let filter = filter.with_target(LOG_TARGET, shown).with_target(cluster::trace::TARGET, LevelFilter::OFF);
+        let only_spans = Targets::new().with_target(cluster::trace::TARGET, LevelFilter::INFO);
+        let traces = collector.map(|collector| collector.with_filter(only_spans));
+        tracing_subscriber::registry().with(log.with_filter(filter)).with(traces).init();
         Ok(())
     }
 }

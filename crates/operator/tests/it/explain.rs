@@ -39,7 +39,8 @@ async fn every_gate_between_an_asset_and_its_object_is_explained() {
     // The request for approval is history of an object without a namespace, too.
     eventually("the request is history", async || {
         let history = explain(&kubeconfig, &format!("MachineConfig/{SWAP}"))["history"].as_array()?.clone();
-        let is_request = |entry: &Value| entry["what"].as_str().is_some_and(|what| what.starts_with("ApprovalRequired"));
+        let is_request =
+            |entry: &Value| entry["what"].as_str().is_some_and(|what| what.starts_with("ApprovalRequired"));
         history.iter().any(is_request).then_some(())
     })
     .await;

@@ -56,5 +56,6 @@ mod secure_metrics;
 mod silent_watch;
 mod status_failures;
 mod switches;
+mod traces;
 mod units;
 mod upgrades;

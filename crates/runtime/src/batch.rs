@@ -1,0 +1,153 @@
+//! Events that a core handles together, and the trace to which that belongs.
+
+use crate::traces::{LOG_TARGET, TraceId};
+use change::Key;
+use cluster::trace::TARGET;
+use protocol::{Event, WatchEvent};
+use tracing::Span;
+
+/// Events that are handled together.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) events: Vec<Event>,
+    /// How many of them answer a request.
+    answers: usize,
+    /// The traces of these requests, each once; nothing if no traces are collected.
+    traces: Vec<Span>,
+}
+
+impl Batch {
+    /// One event that answers nothing.
+    pub(crate) fn of(event: Event) -> Batch {
+        Batch { events: vec![event], ..Batch::default() }
+    }
+
+    /// Adds an event that answers nothing.
+    pub(crate) fn add(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Adds the answer to a request of a trace.
+    pub(crate) fn answer(&mut self, (event, trace): (Event, Span)) {
+        self.events.push(event);
+        self.answers += 1;
+        if !trace.is_disabled() && !self.traces.contains(&trace) {
+            self.traces.push(trace);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The trace of the batch. Answers alone continue the trace of the first request; anything else begins a new one, so that a trace comes
+    /// to an end. The other traces are linked.
+    pub(crate) fn trace(&self) -> Span {
+        let (trace, linked) = match &self.traces[..] {
+            [first, others @ ..] if self.answers == self.events.len() => (first.clone(), others),
+            others => (self.new_trace(), others),
+        };
+        for other in linked {
+            trace.follows_from(other);
+        }
+        trace
+    }
+
+    /// Begins a trace. It has two spans: log lines show the outer one, which is only an id; the inner one is collected.
+    fn new_trace(&self) -> Span {
+        let (id, object) = (TraceId::random(), self.object());
+        let log = tracing::info_span!(target: LOG_TARGET, "trace", trace_id = %id);
+        tracing::info_span!(
+            target: TARGET,
+            parent: &log,
+            "reconcile",
+            trace_id = %id,
+            otel.name = object.as_ref().map(|object| format!("reconcile {}", object.kind)),
+            k8s.object.kind = object.as_ref().map(|object| object.kind),
+            k8s.object.name = object.as_ref().map(|object| object.name),
+            k8s.namespace.name = object.as_ref().map(|object| object.namespace).filter(|namespace| !namespace.is_empty()),
+        )
+    }
+
+    /// The span of the core's decision about the events; it ends when it is dropped.
+    pub(crate) fn evaluation(&self, trace: &Span) -> Span {
+        tracing::info_span!(target: TARGET, parent: trace, "evaluate", virtpilot.events = self.events.len())
+    }
+
+    /// The object to which something has happened, if all events are about one.
+    fn object(&self) -> Option<Object<'_>> {
+        let mut objects = self.events.iter().map(|event| match event {
+            Event::Watched(
+                target,
+                WatchEvent::Present { namespace, name, .. } | WatchEvent::Gone { namespace, name, .. },
+            ) => Some(Object { kind: &target.kind.kind, namespace, name }),
+            Event::Written(Key { kind, namespace, name }, _) => Some(Object { kind: &kind.kind, namespace, name }),
+            _ => None,
+        });
+        let first = objects.next()??;
+        objects.all(|object| object == Some(first)).then_some(first)
+    }
+}
+
+/// One object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Object<'a> {
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Batch, Object};
+    use crate::test_server::key;
+    use protocol::{Event, WatchEvent, WatchTarget, Written};
+    use tracing::Span;
+
+    fn gone(name: &str) -> Event {
+        let event = WatchEvent::Gone { namespace: "n".into(), name: name.into(), version: "1".into() };
+        Event::Watched(WatchTarget::all("v1", "ConfigMap"), event)
+    }
+
+    #[test]
+    fn a_trace_names_the_object_if_all_events_are_about_one() {
+        let about = |events: Vec<Event>| {
+            let batch = Batch { events, ..Batch::default() };
+            batch.object().map(|Object { kind, namespace, name }| format!("{kind} {namespace}/{name}"))
+        };
+        let written = || Event::Written(key("a"), Ok(Written::default()));
+        assert_eq!(about(vec![gone("a")]).as_deref(), Some("ConfigMap n/a"));
+        assert_eq!(about(vec![gone("a"), gone("a"), written()]).as_deref(), Some("ConfigMap n/a"));
+        assert_eq!(about(vec![gone("a"), gone("b")]), None);
+        assert_eq!(about(vec![gone("a"), Event::Tick]), None);
+        assert_eq!(about(Vec::new()), None);
+    }
+
+    #[test]
+    fn answers_alone_continue_a_trace_and_anything_else_begins_one() {
+        let registry = tracing_subscriber::registry();
+        tracing::subscriber::with_default(registry, || {
+            let (first, second) = (Batch::of(Event::Tick).trace(), Batch::of(Event::Tick).trace());
+            assert_ne!(first, second);
+            let mut batch = Batch::default();
+            for trace in [&first, &second, &first] {
+                batch.answer((Event::Tick, trace.clone()));
+            }
+            assert_eq!(batch.traces.len(), 2);
+            assert_eq!(batch.trace(), first);
+            batch.add(gone("a"));
+            assert!(![&first, &second].contains(&&batch.trace()));
+        });
+    }
+
+    #[test]
+    fn without_a_collector_there_are_no_traces() {
+        let mut batch = Batch::of(Event::Tick);
+        batch.answer((Event::Tick, Span::current()));
+        assert!(batch.trace().is_disabled() && batch.traces.is_empty());
+    }
+}
