@@ -47,13 +47,14 @@ impl Receiver {
         self.spans.lock().unwrap().clone()
     }
 
-    /// The first trace whose root has this name and that has these children; the root is the first span.
+    /// The first trace whose root has this name and that has these children without an error; the root is the first span.
     fn trace(&self, root: &str, children: &[&str]) -> Option<Vec<Value>> {
         let spans = self.spans();
         spans.iter().filter(|span| span["name"] == root && span["parentId"] == "").find_map(|root| {
             let mut trace = vec![root.clone()];
             for name in children {
-                let child = |span: &&Value| span["name"] == *name && span["parentId"] == root["spanId"];
+                let is_child = |span: &&Value| span["name"] == *name && span["parentId"] == root["spanId"];
+                let child = |span: &&Value| is_child(span) && span["status"] == "Unset";
                 trace.push(spans.iter().find(child)?.clone());
             }
             Some(trace)
