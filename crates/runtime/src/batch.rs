@@ -44,11 +44,13 @@ impl Batch {
         self.events.is_empty()
     }
 
-    /// The trace of the batch. Answers alone continue the trace of the first request; anything else begins a new one, so that a trace comes
-    /// to an end. The other traces are linked.
+    /// The trace of the batch. Answers continue the trace of the first request, also with news about the same object: a write is often
+    /// watched before it is answered. Other news begin a new trace, so that each comes to an end. The other traces are linked.
     pub(crate) fn trace(&self) -> Span {
         let (trace, linked) = match &self.traces[..] {
-            [first, others @ ..] if self.answers == self.events.len() => (first.clone(), others),
+            [first, others @ ..] if self.answers == self.events.len() || self.object().is_some() => {
+                (first.clone(), others)
+            }
             others => (self.new_trace(), others),
         };
         for other in linked {
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_alone_continue_a_trace_and_anything_else_begins_one() {
+    fn answers_continue_a_trace_and_news_about_another_object_begin_one() {
         let registry = tracing_subscriber::registry();
         tracing::subscriber::with_default(registry, || {
             let (first, second) = (Batch::of(Event::Tick).trace(), Batch::of(Event::Tick).trace());
@@ -144,6 +146,11 @@ mod tests {
             assert_eq!(batch.trace(), first);
             batch.add(gone("a"));
             assert!(![&first, &second].contains(&&batch.trace()));
+            let mut batch = Batch::of(gone("a"));
+            batch.answer((Event::Written(key("a"), Ok(Written::default())), second.clone()));
+            assert_eq!(batch.trace(), second, "what was written is watched");
+            batch.add(gone("b"));
+            assert_ne!(batch.trace(), second);
         });
     }
 
