@@ -5,6 +5,28 @@ use change::Key;
 use cluster::trace::TARGET;
 use protocol::{Event, WatchEvent};
 use tracing::Span;
+use tracing::span::EnteredSpan;
+
+/// A trace that is not complete yet; without a collector it is nothing. It ends when nothing belongs to it any more.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Trace {
+    /// What is collected.
+    pub(crate) span: Span,
+    /// What log lines show: only the id.
+    log: Span,
+}
+
+impl Trace {
+    /// No trace.
+    pub(crate) fn none() -> Trace {
+        Trace { span: Span::none(), log: Span::none() }
+    }
+
+    /// What is logged and queued until the end of the returned value belongs to the trace.
+    pub(crate) fn enter(&self) -> (EnteredSpan, EnteredSpan) {
+        (self.log.clone().entered(), self.span.clone().entered())
+    }
+}
 
 /// Events that are handled together.
 #[derive(Default)]
@@ -13,7 +35,7 @@ pub(crate) struct Batch {
     /// How many of them answer a request.
     answers: usize,
     /// The traces of these requests, each once; nothing if no traces are collected.
-    traces: Vec<Span>,
+    traces: Vec<Trace>,
 }
 
 impl Batch {
@@ -28,10 +50,10 @@ impl Batch {
     }
 
     /// Adds the answer to a request of a trace.
-    pub(crate) fn answer(&mut self, (event, trace): (Event, Span)) {
+    pub(crate) fn answer(&mut self, (event, trace): (Event, Trace)) {
         self.events.push(event);
         self.answers += 1;
-        if !trace.is_disabled() && !self.traces.contains(&trace) {
+        if !trace.span.is_disabled() && !self.traces.contains(&trace) {
             self.traces.push(trace);
         }
     }
@@ -46,7 +68,7 @@ impl Batch {
 
     /// The trace of the batch. Answers continue the trace of the first request, also with news about the same object: a write is often
     /// watched before it is answered. Other news begin a new trace, so that each comes to an end. The other traces are linked.
-    pub(crate) fn trace(&self) -> Span {
+    pub(crate) fn trace(&self) -> Trace {
         let (trace, linked) = match &self.traces[..] {
             [first, others @ ..] if self.answers == self.events.len() || self.object().is_some() => {
                 (first.clone(), others)
@@ -54,30 +76,30 @@ impl Batch {
             others => (self.new_trace(), others),
         };
         for other in linked {
-            trace.follows_from(other);
+            trace.span.follows_from(&other.span);
         }
         trace
     }
 
-    /// Begins a trace. It has two spans: log lines show the outer one, which is only an id; the inner one is collected.
-    fn new_trace(&self) -> Span {
+    fn new_trace(&self) -> Trace {
         let (id, object) = (TraceId::random(), self.object());
         let log = tracing::info_span!(target: LOG_TARGET, "trace", trace_id = %id);
-        tracing::info_span!(
+        let span = tracing::info_span!(
             target: TARGET,
-            parent: &log,
+            parent: None,
             "reconcile",
             trace_id = %id,
             otel.name = object.as_ref().map(|object| format!("reconcile {}", object.kind)),
             k8s.object.kind = object.as_ref().map(|object| object.kind),
             k8s.object.name = object.as_ref().map(|object| object.name),
             k8s.namespace.name = object.as_ref().map(|object| object.namespace).filter(|namespace| !namespace.is_empty()),
-        )
+        );
+        Trace { span, log }
     }
 
     /// The span of the core's decision about the events; it ends when it is dropped.
-    pub(crate) fn evaluation(&self, trace: &Span) -> Span {
-        tracing::info_span!(target: TARGET, parent: trace, "evaluate", virtpilot.events = self.events.len())
+    pub(crate) fn evaluation(&self, trace: &Trace) -> Span {
+        tracing::info_span!(target: TARGET, parent: &trace.span, "evaluate", virtpilot.events = self.events.len())
     }
 
     /// The object to which something has happened, if all events are about one.
@@ -108,7 +130,6 @@ mod tests {
     use super::{Batch, Object};
     use crate::test_server::key;
     use protocol::{Event, WatchEvent, WatchTarget, Written};
-    use tracing::Span;
     use tracing_subscriber::Layer;
     use tracing_subscriber::filter::Targets;
     use tracing_subscriber::layer::SubscriberExt;
@@ -159,8 +180,8 @@ mod tests {
         let off = tracing_subscriber::fmt::layer().with_filter(Targets::new());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(off), || {
             let mut batch = Batch::of(Event::Tick);
-            batch.answer((Event::Tick, Span::current()));
-            assert!(batch.trace().is_disabled() && batch.traces.is_empty());
+            batch.answer((Event::Tick, batch.trace()));
+            assert!(batch.trace().span.is_disabled() && batch.traces.is_empty());
         });
     }
 }

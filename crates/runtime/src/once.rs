@@ -1,5 +1,6 @@
 //! Evaluates a core over one listing: nothing is followed and nothing is written.
 
+use crate::batch::Trace;
 use crate::clock::Clock;
 use crate::journal::Journal;
 use crate::watches::AfterList;
@@ -40,7 +41,7 @@ pub async fn evaluate<C: Core>(
         events.iter().for_each(|event| problems.note(event));
         if !events.is_empty() {
             for command in core.handle(std::mem::take(&mut events), clock.now()) {
-                if let Some(Announcement::Notice(notice)) = workers.start(command)? {
+                if let Some(Announcement::Notice(notice)) = workers.start(command, &Trace::none())? {
                     // Kubernetes events are writes, so none is published.
                     let _ = journal.record(notice);
                 }

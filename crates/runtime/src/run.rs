@@ -63,10 +63,9 @@ where
             let commands;
             (core, commands) = handle(core, std::mem::take(&mut batch).events, clock).await?;
             drop(evaluation);
-            // What is started and logged belongs to the trace.
-            let _entered = trace.entered();
+            let _entered = trace.enter();
             for command in commands {
-                match workers.start(command)? {
+                match workers.start(command, &trace)? {
                     Some(Announcement::Notice(notice)) => record(notice),
                     Some(Announcement::Readiness(missing)) => {
                         readiness.send_replace(missing);

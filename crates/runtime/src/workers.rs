@@ -1,6 +1,6 @@
 //! The tasks that carry out commands, and the events they answer with.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Trace};
 use crate::reads;
 use crate::watches::{AfterList, Watches};
 use anyhow::{Context, bail};
@@ -8,7 +8,7 @@ use cluster::{Permit, Report, Server, act};
 use protocol::{Command, Event};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tracing::{Instrument, Span};
+use tracing::Instrument;
 
 /// A core takes at most about so many events at a time, so that its commands do not wait for an endless burst.
 const LARGEST_BATCH: usize = 1_024;
@@ -20,8 +20,8 @@ pub(crate) struct Workers {
     permit: Option<Permit>,
     watches: Watches,
     reports: mpsc::Receiver<Report>,
-    reads: JoinSet<(Event, Span)>,
-    writes: JoinSet<(Event, Span)>,
+    reads: JoinSet<(Event, Trace)>,
+    writes: JoinSet<(Event, Trace)>,
 }
 
 /// A command that starts no task: it is the caller's.
@@ -38,26 +38,27 @@ impl Workers {
         Workers { server, permit, watches, reports, reads: JoinSet::new(), writes: JoinSet::new() }
     }
 
-    /// Starts what a command asks for, or returns what is to be announced.
-    pub(crate) fn start<N>(&mut self, command: Command<N>) -> anyhow::Result<Option<Announcement<N>>> {
+    /// Starts what a command asks for, as a part of the trace, or returns what is to be announced.
+    pub(crate) fn start<N>(&mut self, command: Command<N>, trace: &Trace) -> anyhow::Result<Option<Announcement<N>>> {
         let server = self.server.clone();
         match command {
             Command::Watch { target, served, content } => self.watches.open(target, served, content),
             Command::Unwatch(target) => self.watches.close(&target),
-            Command::Discover { tag } => self.read(reads::discover(server, tag)),
-            Command::Query { query, served } => self.read(reads::query(server, query, served)),
-            Command::Refetch { key, served } => self.read(reads::refetch(server, key, served)),
-            Command::Inspect { key, served } => self.read(reads::inspect(server, key, served)),
-            Command::Search { search, served } => self.read(reads::search(server, search, served)),
-            Command::Preview { key, served, effect } => self.read(reads::preview(server, key, served, effect)),
+            Command::Discover { tag } => self.read(trace, reads::discover(server, tag)),
+            Command::Query { query, served } => self.read(trace, reads::query(server, query, served)),
+            Command::Refetch { key, served } => self.read(trace, reads::refetch(server, key, served)),
+            Command::Inspect { key, served } => self.read(trace, reads::inspect(server, key, served)),
+            Command::Search { search, served } => self.read(trace, reads::search(server, search, served)),
+            Command::Preview { key, served, effect } => self.read(trace, reads::preview(server, key, served, effect)),
             Command::Write(asked) => {
                 let Some(permit) = self.permit.clone() else {
                     bail!("a core that must not write asked to write {}", asked.key);
                 };
-                self.writes.spawn(traced(async move {
+                let write = async move {
                     let key = asked.key.clone();
                     Event::Written(key, act::write(&server, &permit, *asked).await)
-                }));
+                };
+                self.writes.spawn(traced(trace, write));
             }
             Command::Notify(notice) => return Ok(Some(Announcement::Notice(notice))),
             Command::Readiness(missing) => return Ok(Some(Announcement::Readiness(missing))),
@@ -65,8 +66,8 @@ impl Workers {
         Ok(None)
     }
 
-    fn read(&mut self, task: impl Future<Output = Event> + Send + 'static) {
-        self.reads.spawn(traced(task));
+    fn read(&mut self, trace: &Trace, task: impl Future<Output = Event> + Send + 'static) {
+        self.reads.spawn(traced(trace, task));
     }
 
     /// Waits for an event and returns it with all others that are ready; nothing if only reports of closed watches came, or the last
@@ -129,8 +130,8 @@ impl Workers {
     }
 }
 
-/// A task in the current trace; its answer continues that trace.
-fn traced(task: impl Future<Output = Event>) -> impl Future<Output = (Event, Span)> {
-    let trace = Span::current();
-    async { (task.instrument(trace.clone()).await, trace) }
+/// A task that is a part of a trace, as its answer is.
+fn traced<T: Future<Output = Event>>(trace: &Trace, task: T) -> impl Future<Output = (Event, Trace)> + use<T> {
+    let trace = trace.clone();
+    async { (task.instrument(trace.span.clone()).await, trace) }
 }
