@@ -47,7 +47,7 @@ pub async fn connect(chosen: KubeconfigContext<'_>, timeouts: Timeouts, identity
     Ok(Server { client: make()?, watch_clients, timeouts, identity, address })
 }
 
-fn client(config: &Config) -> kube::Result<Client> {
+pub(crate) fn client(config: &Config) -> kube::Result<Client> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     // Without it the end of the handshake and the first request wait 40 ms for each other.

@@ -1,10 +1,12 @@
 //! One request to the API server, and its answer as text.
 
 use crate::server::Server;
+use crate::trace;
 use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use kube::client::Body;
 use std::time::Duration;
+use tracing::Span;
 
 /// Metadata only: it carries managedFields and annotations.
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -83,15 +85,20 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 
 /// The message of a refused request: the server's own, if it answers as an API server does.
 pub(crate) fn refusal(status: StatusCode, text: &str) -> String {
-    let answer = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-    match answer["message"].as_str() {
-        Some(message) if answer["kind"] == "Status" => message.to_owned(),
-        _ => format!("it answers {status}, and not as an API server does"),
-    }
+    server_message(text).unwrap_or_else(|| format!("it answers {status}, and not as an API server does"))
+}
+
+/// The message of an answer that is a Status.
+fn server_message(text: &str) -> Option<String> {
+    let answer = serde_json::from_str::<serde_json::Value>(text).ok()?;
+    let message = answer["message"].as_str()?;
+    (answer["kind"] == "Status" || answer["status"] == "Failure").then(|| message.to_owned())
 }
 
 /// One request.
 pub(crate) struct Request {
+    /// The kind of its objects, for traces; empty if it is about none.
+    pub(crate) kind: String,
     pub(crate) method: Method,
     pub(crate) url: String,
     pub(crate) accept: &'static str,
@@ -101,9 +108,9 @@ pub(crate) struct Request {
 
 impl Request {
     /// A read.
-    pub(crate) fn get(url: &str, accept: &'static str) -> Request {
-        let (method, content_type) = (Method::GET, "application/json");
-        Request { method, url: url.to_owned(), accept, content_type, body: Vec::new() }
+    pub(crate) fn get(kind: &str, url: &str, accept: &'static str) -> Request {
+        let (kind, method, content_type) = (kind.to_owned(), Method::GET, "application/json");
+        Request { kind, method, url: url.to_owned(), accept, content_type, body: Vec::new() }
     }
 
     pub(crate) fn into_http(self) -> Result<http::Request<Vec<u8>>, Failure> {
@@ -124,9 +131,49 @@ pub(crate) async fn send(server: &Server, request: Request) -> Result<String, Fa
 
 /// The same with another timeout.
 pub(crate) async fn send_within(timeout: Duration, server: &Server, request: Request) -> Result<String, Failure> {
-    match tokio::time::timeout(timeout, server.client.request_text(request.into_http()?)).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(Failure::timeout()),
+    let span = trace::span(&request);
+    let Answer { status, text, .. } = exchange(timeout, server, request.into_http()?, span).await?;
+    if status.is_client_error() || status.is_server_error() {
+        let message = server_message(&text).unwrap_or_else(|| text.trim().to_owned());
+        return Err(Failure::Answered { code: status.as_u16(), message });
+    }
+    Ok(text)
+}
+
+/// An answer, whatever its status.
+struct Answer {
+    status: StatusCode,
+    tag: String,
+    text: String,
+}
+
+/// Sends a request and waits for the whole answer; the span learns how it ended.
+async fn exchange(
+    timeout: Duration,
+    server: &Server,
+    request: http::Request<Vec<u8>>,
+    span: Span,
+) -> Result<Answer, Failure> {
+    let answer = async {
+        let response = server.client.send(request.map(Body::from)).await?;
+        let (status, headers) = (response.status(), response.headers());
+        let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
+        let bytes = response.into_body().collect_bytes().await?;
+        Ok(Answer { status, tag, text: String::from_utf8_lossy(&bytes).into_owned() })
+    };
+    match tokio::time::timeout(timeout, answer).await {
+        Ok(Ok(answer)) => {
+            trace::answered(&span, answer.status);
+            Ok(answer)
+        }
+        Ok(Err(failure)) => {
+            trace::failed(&span, "unanswered");
+            Err(failure)
+        }
+        Err(_) => {
+            trace::failed(&span, "timeout");
+            Err(Failure::timeout())
+        }
     }
 }
 
@@ -145,29 +192,18 @@ pub(crate) async fn send_unless(
     request: Request,
     tag: &str,
 ) -> Result<Option<(String, String)>, Failure> {
+    let span = trace::span(&request);
     let mut request = request.into_http()?;
     if let Ok(tag) = HeaderValue::from_str(tag)
         && !tag.is_empty()
     {
         request.headers_mut().insert(IF_NONE_MATCH, tag);
     }
-    let answer = async {
-        let response = server.client.send(request.map(Body::from)).await?;
-        let (status, headers) = (response.status(), response.headers());
-        let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
-        let bytes = response.into_body().collect_bytes().await?;
-        if status == StatusCode::NOT_MODIFIED {
-            return Ok(None);
-        }
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if status.is_success() {
-            return Ok(Some((text, tag)));
-        }
-        Err(Failure::Answered { code: status.as_u16(), message: refusal(status, &text) })
-    };
-    match tokio::time::timeout(server.timeouts.request, answer).await {
-        Ok(answer) => answer,
-        Err(_) => Err(Failure::timeout()),
+    let Answer { status, tag, text } = exchange(server.timeouts.request, server, request, span).await?;
+    match status {
+        StatusCode::NOT_MODIFIED => Ok(None),
+        status if status.is_success() => Ok(Some((text, tag))),
+        status => Err(Failure::Answered { code: status.as_u16(), message: refusal(status, &text) }),
     }
 }
 

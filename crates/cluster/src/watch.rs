@@ -138,7 +138,7 @@ impl Watch {
     /// Reports every object; `version` is the one from which to watch then.
     async fn list(&self, version: &mut String, verifies: bool) -> Result<(), Failure> {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
-        let mut pages = Pages::new(&self.server, &self.served.url(&self.target.namespace, ""), "", accept);
+        let mut pages = Pages::new(&self.server, &self.served, &self.target.namespace, "", accept);
         let mut all = BTreeSet::new();
         // A list that is not only made to verify comes after a time without a watch, and before a core decides about what it reports.
         let mut was_unwatched = !verifies && !version.is_empty();
@@ -177,7 +177,9 @@ impl Watch {
                 "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",
                 self.served.url(&self.target.namespace, "")
             );
-            let Ok(request) = Request::get(&url, accept).into_http() else { return Ended::ListNeeded };
+            let Ok(request) = Request::get(&self.served.kind().kind, &url, accept).into_http() else {
+                return Ended::ListNeeded;
+            };
             let asked = Instant::now();
             let opened = tokio::time::timeout(
                 self.server.timeouts.request,

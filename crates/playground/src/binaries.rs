@@ -40,6 +40,7 @@ impl Binaries {
             what: "the control plane",
             go_mod: &tools.control_plane_mod,
             go_sum: &tools.control_plane_sum,
+            main_go: "",
             tags: "",
             linker_flags: linker_flags(tools)?,
             programs: &PROGRAMS,

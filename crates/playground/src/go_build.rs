@@ -17,6 +17,8 @@ pub(crate) struct GoBuild<'a> {
     pub(crate) purpose: &'a str,
     pub(crate) go_mod: &'a str,
     pub(crate) go_sum: &'a str,
+    /// The source of a program of our own, or empty.
+    pub(crate) main_go: &'a str,
     pub(crate) packages: &'a [&'a str],
     /// Build tags, separated by commas.
     pub(crate) tags: &'a str,
@@ -28,6 +30,9 @@ impl GoBuild<'_> {
     pub(crate) async fn run(&self, staging: &Path, progress: Progress) -> Result<PathBuf, UserError> {
         files::write(&staging.join("go.mod"), self.go_mod)?;
         files::write(&staging.join("go.sum"), self.go_sum)?;
+        if !self.main_go.is_empty() {
+            files::write(&staging.join("main.go"), self.main_go)?;
+        }
         let go = Go::find(staging, self.purpose)?;
 
         let mut step = progress.step(format!("Go modules of {}", self.title));

@@ -14,6 +14,7 @@ mod go;
 mod go_build;
 mod kubeconfig;
 pub mod machine_config_operator;
+pub mod otlp_receiver;
 pub mod owned_folder;
 pub mod packaging;
 mod pip;

@@ -34,6 +34,7 @@ impl Packaging {
             what: "the packaging tools",
             go_mod: &tools.packaging_mod,
             go_sum: &tools.packaging_sum,
+            main_go: "",
             tags: "",
             linker_flags: "-s -w".to_owned(),
             programs: &PROGRAMS,

@@ -27,6 +27,8 @@ pub(crate) struct Module<'a> {
     pub(crate) what: &'static str,
     pub(crate) go_mod: &'a str,
     pub(crate) go_sum: &'a str,
+    /// The source of a program of our own, whose package is "."; empty if all come from other modules.
+    pub(crate) main_go: &'a str,
     /// Build tags, separated by commas.
     pub(crate) tags: &'static str,
     pub(crate) linker_flags: String,
@@ -40,8 +42,8 @@ pub(crate) struct Module<'a> {
 impl Module<'_> {
     /// The paths of all programs, in their order; missing ones are built.
     pub(crate) async fn ensure(&self, cache: &Cache, progress: Progress) -> Result<Vec<PathBuf>, UserError> {
-        let tags = (!self.tags.is_empty()).then_some(self.tags);
-        let key = Key::of([FORMAT_VERSION, self.go_mod, self.go_sum].into_iter().chain(tags));
+        let more = [self.tags, self.main_go].into_iter().filter(|text| !text.is_empty());
+        let key = Key::of([FORMAT_VERSION, self.go_mod, self.go_sum].into_iter().chain(more));
         let built = cache.entry(self.kind, &key);
         let locate = |name: &str| {
             let found = self.prebuilt.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
@@ -85,6 +87,7 @@ impl Module<'_> {
             purpose: &format!("to build {names}{}", self.instead),
             go_mod: self.go_mod,
             go_sum: self.go_sum,
+            main_go: self.main_go,
             packages: &packages,
             tags: self.tags,
             linker_flags: &self.linker_flags,

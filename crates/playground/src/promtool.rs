@@ -17,6 +17,7 @@ pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<
         what: "promtool",
         go_mod: &tools.promtool_mod,
         go_sum: &tools.promtool_sum,
+        main_go: "",
         // Without the clients for service discovery in clouds, which are most of the code and check no rule.
         tags: "remove_all_sd",
         linker_flags: "-s -w".to_owned(),

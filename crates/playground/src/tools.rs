@@ -38,6 +38,12 @@ pub struct Tools {
     pub promtool_mod: String,
     /// `promtool/go.sum`
     pub promtool_sum: String,
+    /// `otlp-receiver/go.mod`
+    pub otlp_receiver_mod: String,
+    /// `otlp-receiver/go.sum`
+    pub otlp_receiver_sum: String,
+    /// `otlp-receiver/main.go`
+    pub otlp_receiver_main: String,
     /// `shellcheck/requirements.txt`
     pub shellcheck: String,
     /// `crds/*.yaml`: CRDs written from public documents.
@@ -59,6 +65,9 @@ impl Tools {
                 crds_table: include_str!("../../../tools/crds/crds.toml").to_owned(),
                 promtool_mod: include_str!("../../../tools/promtool/go.mod").to_owned(),
                 promtool_sum: include_str!("../../../tools/promtool/go.sum").to_owned(),
+                otlp_receiver_mod: include_str!("../../../tools/otlp-receiver/go.mod").to_owned(),
+                otlp_receiver_sum: include_str!("../../../tools/otlp-receiver/go.sum").to_owned(),
+                otlp_receiver_main: include_str!("../../../tools/otlp-receiver/main.go").to_owned(),
                 shellcheck: include_str!("../../../tools/shellcheck/requirements.txt").to_owned(),
                 crds_written: WRITTEN.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
             }),
@@ -81,6 +90,9 @@ impl Tools {
             crds_table: read("crds/crds.toml")?,
             promtool_mod: read("promtool/go.mod")?,
             promtool_sum: read("promtool/go.sum")?,
+            otlp_receiver_mod: read("otlp-receiver/go.mod")?,
+            otlp_receiver_sum: read("otlp-receiver/go.sum")?,
+            otlp_receiver_main: read("otlp-receiver/main.go")?,
             shellcheck: read("shellcheck/requirements.txt")?,
             crds_written: read_written(&folder.join("crds"))?,
         })

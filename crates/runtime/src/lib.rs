@@ -1,9 +1,10 @@
 //! The hands all products share: they carry out what a core asks for and decide nothing.
 //!
-//! [`run()`] and [`evaluate`] drive a [`protocol::Core`]. The publisher, leading, probes and the stop signal are
-//! also usable on their own, for products that are ordinary controllers.
+//! [`run()`] and [`evaluate`] drive a [`protocol::Core`]. The publisher, leading, probes, traces and the stop signal
+//! are also usable on their own, for products that are ordinary controllers.
 
 pub mod access;
+mod batch;
 pub mod clock;
 pub mod health;
 mod http_server;
@@ -17,6 +18,7 @@ pub mod stop;
 #[cfg(test)]
 mod test_server;
 pub mod tls;
+pub mod traces;
 mod watches;
 mod workers;
 

@@ -1,5 +1,6 @@
 //! Evaluates a core over one listing: nothing is followed and nothing is written.
 
+use crate::batch::Trace;
 use crate::clock::Clock;
 use crate::journal::Journal;
 use crate::watches::AfterList;
@@ -40,14 +41,14 @@ pub async fn evaluate<C: Core>(
         events.iter().for_each(|event| problems.note(event));
         if !events.is_empty() {
             for command in core.handle(std::mem::take(&mut events), clock.now()) {
-                if let Some(Announcement::Notice(notice)) = workers.start(command)? {
+                if let Some(Announcement::Notice(notice)) = workers.start(command, &Trace::none())? {
                     // Kubernetes events are writes, so none is published.
                     let _ = journal.record(notice);
                 }
             }
         }
         if !workers.is_idle() {
-            events = workers.next().await?;
+            events = workers.next().await?.events;
             continue;
         }
         let wait = core.wake_at().map(|moment| clock.until(moment)).filter(|wait| *wait <= LONGEST_WAIT);

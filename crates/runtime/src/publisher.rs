@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tracing::{Instrument, Span};
 
 /// Events beyond this are dropped: nobody reads so many.
 const QUEUE: usize = 1_000;
@@ -21,20 +22,21 @@ const MOST_REMEMBERED: usize = 32;
 
 /// A queue of events and the task that publishes them.
 pub struct EventPublisher {
-    queue: mpsc::Sender<(Event, Timestamp)>,
+    queue: mpsc::Sender<(Event, Timestamp, Span)>,
     task: JoinHandle<()>,
 }
 
 impl EventPublisher {
     /// Starts publishing; `instance` is the reporting pod, `backlog` the number of writes in flight or due.
     pub fn start(server: Server, instance: String, mut backlog: watch::Receiver<usize>) -> EventPublisher {
-        let (queue, mut events) = mpsc::channel::<(Event, Timestamp)>(QUEUE);
+        let (queue, mut events) = mpsc::channel::<(Event, Timestamp, Span)>(QUEUE);
         let task = tokio::spawn(async move {
             let mut published = Vec::new();
-            while let Some((event, at)) = events.recv().await {
+            while let Some((event, at, trace)) = events.recv().await {
                 let _ = tokio::time::timeout(WAIT_FOR_WRITES, backlog.wait_for(|backlog| *backlog == 0)).await;
                 let (reason, key) = (event.reason.clone(), event.regarding.key.clone());
-                if let Err(failure) = publish(&server, &instance, &mut published, event, at).await {
+                let sent = publish(&server, &instance, &mut published, event, at).instrument(trace).await;
+                if let Err(failure) = sent {
                     tracing::warn!(reason, "could not publish an event about {key}: {failure}");
                 }
             }
@@ -42,9 +44,9 @@ impl EventPublisher {
         EventPublisher { queue, task }
     }
 
-    /// Queues an event; a full queue drops it.
+    /// Queues an event of the current trace; a full queue drops it.
     pub fn publish(&self, event: Event, at: Timestamp) {
-        if self.queue.try_send((event, at)).is_err() {
+        if self.queue.try_send((event, at, Span::current())).is_err() {
             tracing::warn!("an event was dropped, because {QUEUE} others are waiting to be published");
         }
     }

@@ -1,5 +1,6 @@
 //! The loop of a core: events in, commands out, until it is stopped.
 
+use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::journal::Journal;
 use crate::publisher::EventPublisher;
@@ -54,13 +55,17 @@ where
             publisher.publish(event, clock.now().wall);
         }
     };
-    let mut events = vec![Event::Tick];
+    let mut batch = Batch::of(Event::Tick);
     loop {
-        if !events.is_empty() {
+        if !batch.is_empty() {
+            let trace = batch.trace();
+            let evaluation = batch.evaluation(&trace);
             let commands;
-            (core, commands) = handle(core, std::mem::take(&mut events), clock).await?;
+            (core, commands) = handle(core, std::mem::take(&mut batch).events, clock).await?;
+            drop(evaluation);
+            let _entered = trace.enter();
             for command in commands {
-                match workers.start(command)? {
+                match workers.start(command, &trace)? {
                     Some(Announcement::Notice(notice)) => record(notice),
                     Some(Announcement::Readiness(missing)) => {
                         readiness.send_replace(missing);
@@ -72,10 +77,10 @@ where
             backlog.send_if_modified(|before| std::mem::replace(before, now) != now);
         }
         tokio::select! {
-            next = workers.next() => events = next?,
+            next = workers.next() => batch = next?,
             () = expire(clock, core.wake_at()) => {
-                events.push(Event::Tick);
-                workers.add_ready(&mut events)?;
+                batch.add(Event::Tick);
+                workers.add_ready(&mut batch)?;
             }
             Some(question) = questions.recv() => question(&core),
             () = &mut stop => break,

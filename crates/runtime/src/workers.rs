@@ -1,5 +1,6 @@
 //! The tasks that carry out commands, and the events they answer with.
 
+use crate::batch::{Batch, Trace};
 use crate::reads;
 use crate::watches::{AfterList, Watches};
 use anyhow::{Context, bail};
@@ -7,6 +8,7 @@ use cluster::{Permit, Report, Server, act};
 use protocol::{Command, Event};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 /// A core takes at most about so many events at a time, so that its commands do not wait for an endless burst.
 const LARGEST_BATCH: usize = 1_024;
@@ -18,8 +20,8 @@ pub(crate) struct Workers {
     permit: Option<Permit>,
     watches: Watches,
     reports: mpsc::Receiver<Report>,
-    reads: JoinSet<Event>,
-    writes: JoinSet<Event>,
+    reads: JoinSet<(Event, Trace)>,
+    writes: JoinSet<(Event, Trace)>,
 }
 
 /// A command that starts no task: it is the caller's.
@@ -36,26 +38,27 @@ impl Workers {
         Workers { server, permit, watches, reports, reads: JoinSet::new(), writes: JoinSet::new() }
     }
 
-    /// Starts what a command asks for, or returns what is to be announced.
-    pub(crate) fn start<N>(&mut self, command: Command<N>) -> anyhow::Result<Option<Announcement<N>>> {
+    /// Starts what a command asks for, as a part of the trace, or returns what is to be announced.
+    pub(crate) fn start<N>(&mut self, command: Command<N>, trace: &Trace) -> anyhow::Result<Option<Announcement<N>>> {
         let server = self.server.clone();
         match command {
             Command::Watch { target, served, content } => self.watches.open(target, served, content),
             Command::Unwatch(target) => self.watches.close(&target),
-            Command::Discover { tag } => self.read(reads::discover(server, tag)),
-            Command::Query { query, served } => self.read(reads::query(server, query, served)),
-            Command::Refetch { key, served } => self.read(reads::refetch(server, key, served)),
-            Command::Inspect { key, served } => self.read(reads::inspect(server, key, served)),
-            Command::Search { search, served } => self.read(reads::search(server, search, served)),
-            Command::Preview { key, served, effect } => self.read(reads::preview(server, key, served, effect)),
+            Command::Discover { tag } => self.read(trace, reads::discover(server, tag)),
+            Command::Query { query, served } => self.read(trace, reads::query(server, query, served)),
+            Command::Refetch { key, served } => self.read(trace, reads::refetch(server, key, served)),
+            Command::Inspect { key, served } => self.read(trace, reads::inspect(server, key, served)),
+            Command::Search { search, served } => self.read(trace, reads::search(server, search, served)),
+            Command::Preview { key, served, effect } => self.read(trace, reads::preview(server, key, served, effect)),
             Command::Write(asked) => {
                 let Some(permit) = self.permit.clone() else {
                     bail!("a core that must not write asked to write {}", asked.key);
                 };
-                self.writes.spawn(async move {
+                let write = async move {
                     let key = asked.key.clone();
                     Event::Written(key, act::write(&server, &permit, *asked).await)
-                });
+                };
+                self.writes.spawn(traced(trace, write));
             }
             Command::Notify(notice) => return Ok(Some(Announcement::Notice(notice))),
             Command::Readiness(missing) => return Ok(Some(Announcement::Readiness(missing))),
@@ -63,43 +66,45 @@ impl Workers {
         Ok(None)
     }
 
-    fn read(&mut self, task: impl Future<Output = Event> + Send + 'static) {
-        self.reads.spawn(task);
+    fn read(&mut self, trace: &Trace, task: impl Future<Output = Event> + Send + 'static) {
+        self.reads.spawn(traced(trace, task));
     }
 
     /// Waits for an event and returns it with all others that are ready; nothing if only reports of closed watches came, or the last
     /// watch has ended.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Vec<Event>> {
-        let mut events = Vec::new();
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Batch> {
+        let mut batch = Batch::default();
         tokio::select! {
-            Some(report) = self.reports.recv() => events.extend(self.watched(report)),
+            Some(report) = self.reports.recv() => self.watched(report, &mut batch),
             ended = self.watches.ended() => ended?,
-            Some(read) = self.reads.join_next() => events.push(read.context("a read ended unexpectedly")?),
-            Some(written) = self.writes.join_next() => events.push(written.context("a write ended unexpectedly")?),
+            Some(read) = self.reads.join_next() => batch.answer(read.context("a read ended unexpectedly")?),
+            Some(written) = self.writes.join_next() => batch.answer(written.context("a write ended unexpectedly")?),
         }
-        self.add_ready(&mut events)?;
-        Ok(events)
+        self.add_ready(&mut batch)?;
+        Ok(batch)
     }
 
     /// Adds all events that are ready.
-    pub(crate) fn add_ready(&mut self, events: &mut Vec<Event>) -> anyhow::Result<()> {
+    pub(crate) fn add_ready(&mut self, batch: &mut Batch) -> anyhow::Result<()> {
         while let Some(read) = self.reads.try_join_next() {
-            events.push(read.context("a read ended unexpectedly")?);
+            batch.answer(read.context("a read ended unexpectedly")?);
         }
         while let Some(written) = self.writes.try_join_next() {
-            events.push(written.context("a write ended unexpectedly")?);
+            batch.answer(written.context("a write ended unexpectedly")?);
         }
-        while events.len() < LARGEST_BATCH
+        while batch.len() < LARGEST_BATCH
             && let Ok(report) = self.reports.try_recv()
         {
-            events.extend(self.watched(report));
+            self.watched(report, batch);
         }
         Ok(())
     }
 
-    /// A report as an event, unless its watch is closed.
-    fn watched(&self, report: Report) -> Option<Event> {
-        self.watches.is_current(&report).then_some(Event::Watched(report.target, report.event))
+    /// Adds a report, unless its watch is closed.
+    fn watched(&self, report: Report, batch: &mut Batch) {
+        if self.watches.is_current(&report) {
+            batch.add(Event::Watched(report.target, report.event));
+        }
     }
 
     /// Whether nothing is in flight.
@@ -120,6 +125,13 @@ impl Workers {
 
     /// Waits for the answer to a write; nothing if none is in flight.
     pub(crate) async fn next_written(&mut self) -> anyhow::Result<Option<Event>> {
-        self.writes.join_next().await.transpose().context("a write ended unexpectedly")
+        let written = self.writes.join_next().await.transpose().context("a write ended unexpectedly")?;
+        Ok(written.map(|(event, _)| event))
     }
+}
+
+/// A task that is a part of a trace, as its answer is.
+fn traced<T: Future<Output = Event>>(trace: &Trace, task: T) -> impl Future<Output = (Event, Trace)> + use<T> {
+    let trace = trace.clone();
+    async { (task.instrument(trace.span.clone()).await, trace) }
 }

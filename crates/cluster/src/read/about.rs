@@ -18,7 +18,7 @@ pub struct About {
 
 /// Asks for the version and the clock of the API server.
 pub async fn about(server: &Server) -> Result<About, Failure> {
-    let request = Request::get("/version", WHOLE).into_http()?;
+    let request = Request::get("", "/version", WHOLE).into_http()?;
     let answer = async {
         let response = server.client.send(request.map(Body::from)).await?;
         let clock = response.headers().get(DATE).and_then(|date| date.to_str().ok()).and_then(read_date);

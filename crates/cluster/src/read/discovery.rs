@@ -13,7 +13,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// Asks for all kinds: two requests, whatever their number.
 pub async fn discover(server: &Server) -> Result<Kinds, Failure> {
-    let core = async || send(server, Request::get("/api", AGGREGATED)).await;
+    let core = async || send(server, Request::get("", "/api", AGGREGATED)).await;
     let (core, groups) = match futures::future::try_join(core(), discover_groups(server, "")).await {
         // The answer to the other request closed it: one after the other, the server says why.
         Err(failure) if failure.is_closed_connection() => (core().await?, discover_groups(server, "").await?),
@@ -24,7 +24,7 @@ pub async fn discover(server: &Server) -> Result<Kinds, Failure> {
 
 /// Asks for all groups but the core one; nothing if the answer still has this tag.
 pub async fn discover_groups(server: &Server, tag: &str) -> Result<Option<Groups>, Failure> {
-    match send_unless(server, Request::get("/apis", AGGREGATED), tag).await? {
+    match send_unless(server, Request::get("", "/apis", AGGREGATED), tag).await? {
         Some((text, tag)) => Ok(Some(Groups::read(&text, tag)?)),
         None => Ok(None),
     }

@@ -35,7 +35,7 @@ pub async fn lives(
 
 /// All objects as a whole; an empty namespace is all of them.
 pub async fn whole(server: &Server, served: &Served, namespace: &str) -> Result<Vec<Value>, Failure> {
-    pages(Pages::new(server, &served.url(namespace, ""), "", WHOLE), |text| Ok(serde_json::from_str(text)?)).await
+    pages(Pages::new(server, served, namespace, "", WHOLE), |text| Ok(serde_json::from_str(text)?)).await
 }
 
 async fn list<T>(
@@ -45,7 +45,7 @@ async fn list<T>(
     selector: &str,
     read: impl Fn(&str) -> Result<T, Failure>,
 ) -> Result<Vec<T>, Failure> {
-    pages(Pages::new(server, &served.url(namespace, ""), selector, METADATA_LIST), read).await
+    pages(Pages::new(server, served, namespace, selector, METADATA_LIST), read).await
 }
 
 async fn pages<T>(mut pages: Pages<'_>, read: impl Fn(&str) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {

@@ -71,14 +71,14 @@ impl Metadata<'_> {
 
 /// Reads the metadata of one object; nothing if it does not exist.
 pub async fn read(server: &Server, served: &Served, key: &Key) -> Result<Option<Live>, Failure> {
-    let request = Request::get(&served.url(&key.namespace, &key.name), METADATA);
+    let request = Request::get(&key.kind.kind, &served.url(&key.namespace, &key.name), METADATA);
     let Some(text) = send_opt(server, request).await? else { return Ok(None) };
     Ok(Some(serde_json::from_str::<Object<'_>>(&text)?.metadata.live(&server.identity)))
 }
 
 /// Reads one whole object with its metadata; nothing if it does not exist.
 pub async fn inspect(server: &Server, served: &Served, key: &Key) -> Result<Option<(Live, Value)>, Failure> {
-    let request = Request::get(&served.url(&key.namespace, &key.name), WHOLE);
+    let request = Request::get(&key.kind.kind, &served.url(&key.namespace, &key.name), WHOLE);
     let Some(text) = send_opt(server, request).await? else { return Ok(None) };
     let live = serde_json::from_str::<Object<'_>>(&text)?.metadata.live(&server.identity);
     Ok(Some((live, serde_json::from_str(&text)?)))
@@ -86,7 +86,7 @@ pub async fn inspect(server: &Server, served: &Served, key: &Key) -> Result<Opti
 
 /// Reads one whole object; nothing if it does not exist.
 pub async fn whole(server: &Server, served: &Served, key: &Key) -> Result<Option<Value>, Failure> {
-    let request = Request::get(&served.url(&key.namespace, &key.name), WHOLE);
+    let request = Request::get(&key.kind.kind, &served.url(&key.namespace, &key.name), WHOLE);
     let Some(text) = send_opt(server, request).await? else { return Ok(None) };
     Ok(Some(serde_json::from_str(&text)?))
 }

@@ -2,6 +2,7 @@
 
 use crate::request::{Failure, Request, send};
 use crate::server::Server;
+use protocol::Served;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,6 +12,7 @@ const ITEMS_PER_PAGE: u32 = 100;
 /// The pages of one list.
 pub(crate) struct Pages<'a> {
     server: &'a Server,
+    kind: &'a str,
     url: String,
     accept: &'static str,
     /// The token of the next page; nothing after the last one.
@@ -20,14 +22,20 @@ pub(crate) struct Pages<'a> {
 }
 
 impl Pages<'_> {
-    /// A list, with a label selector or an empty one.
-    pub(crate) fn new<'a>(server: &'a Server, url: &str, selector: &str, accept: &'static str) -> Pages<'a> {
-        let mut url = format!("{url}?limit={ITEMS_PER_PAGE}");
+    /// A list of one namespace or of all, with a label selector or an empty one.
+    pub(crate) fn new<'a>(
+        server: &'a Server,
+        served: &'a Served,
+        namespace: &str,
+        selector: &str,
+        accept: &'static str,
+    ) -> Pages<'a> {
+        let mut url = format!("{}?limit={ITEMS_PER_PAGE}", served.url(namespace, ""));
         if !selector.is_empty() {
             let selector = selector.replace('=', "%3D").replace('/', "%2F");
             url.push_str(&format!("&labelSelector={selector}"));
         }
-        Pages { server, url, accept, next: Some(String::new()), version: String::new() }
+        Pages { server, kind: &served.kind().kind, url, accept, next: Some(String::new()), version: String::new() }
     }
 
     /// Requests the next page; nothing after the last one.
@@ -38,7 +46,7 @@ impl Pages<'_> {
             // Tokens are URL-safe: letters, digits, - and _.
             Some(token) => format!("{}&continue={token}", self.url),
         };
-        send(self.server, Request::get(&url, self.accept)).await.map(Some)
+        send(self.server, Request::get(self.kind, &url, self.accept)).await.map(Some)
     }
 
     /// The items of a page, each as text.

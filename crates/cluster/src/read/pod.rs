@@ -78,7 +78,7 @@ pub(crate) async fn read(server: &Server, namespace: &str, name: &str) -> Result
         return Ok(None);
     }
     let url = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-    let Some(text) = send_opt(server, Request::get(&url, WHOLE)).await? else { return Ok(None) };
+    let Some(text) = send_opt(server, Request::get("Pod", &url, WHOLE)).await? else { return Ok(None) };
     Ok(Some(parse(&text)?))
 }
 
@@ -139,7 +139,7 @@ async fn stream(
         "/api/v1/namespaces/{namespace}/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}\
          &fieldSelector=metadata.name%3D{name}&resourceVersion={version}"
     );
-    let request = Request::get(&url, WHOLE).into_http()?;
+    let request = Request::get("Pod", &url, WHOLE).into_http()?;
     let opened = tokio::time::timeout(server.timeouts.request, server.watch_client(0).request_stream(request)).await;
     let mut lines = pin!(opened.map_err(|_| Failure::timeout())??.lines());
     while let Ok(Some(Ok(line))) = tokio::time::timeout(server.timeouts.silence, lines.next()).await {

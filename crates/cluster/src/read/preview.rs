@@ -40,5 +40,12 @@ fn request(
 ) -> Request {
     precondition.stamp(&mut object);
     let url = format!("{}&dryRun=All", apply_url(served, key, field_manager, force));
-    Request { method: Method::PATCH, url, accept: WHOLE, content_type: APPLY, body: object.to_string().into_bytes() }
+    Request {
+        kind: key.kind.kind.clone(),
+        method: Method::PATCH,
+        url,
+        accept: WHOLE,
+        content_type: APPLY,
+        body: object.to_string().into_bytes(),
+    }
 }

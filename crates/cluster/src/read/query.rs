@@ -13,7 +13,7 @@ pub async fn answer(server: &Server, served: &Served, query: &Query) -> Answer {
         Query::Crd { name } => ("", name.as_str()),
         Query::List { .. } => ("", ""),
     };
-    let text = match send_opt(server, Request::get(&served.url(namespace, name), WHOLE)).await {
+    let text = match send_opt(server, Request::get(&served.kind().kind, &served.url(namespace, name), WHOLE)).await {
         Ok(Some(text)) => text,
         Ok(None) => return Answer::Absent,
         Err(_) => return Answer::Unknown,

@@ -89,7 +89,8 @@ async fn review(server: &Server, group: &str, kind: &str, spec: Value) -> Result
         object["spec"] = spec;
     }
     let (method, body) = (Method::POST, object.to_string().into_bytes());
-    let answer = send(server, Request { method, url, accept: WHOLE, content_type: WHOLE, body }).await?;
+    let answer =
+        send(server, Request { kind: kind.to_owned(), method, url, accept: WHOLE, content_type: WHOLE, body }).await?;
     let mut answer: Value = serde_json::from_str(&answer)?;
     Ok(answer["status"].take())
 }

@@ -81,15 +81,17 @@ enum Expected {
 fn prepare(effect: Effect, field_manager: &str, served: &Served, key: &Key) -> Prepared {
     let object_url = served.url(&key.namespace, &key.name);
     let managed_url = format!("{object_url}?fieldManager={field_manager}");
+    let kind = || key.kind.kind.clone();
     let ready = |method, url, content_type, body: Value, expected| {
         let body = body.to_string().into_bytes();
-        Prepared::Ready(Request { method, url, accept: METADATA, content_type, body }, expected)
+        Prepared::Ready(Request { kind: kind(), method, url, accept: METADATA, content_type, body }, expected)
     };
     match effect {
         Effect::Apply { object, force, .. } => {
             let url = apply_url(served, key, field_manager, force);
             let body = object.text().as_bytes().to_vec();
-            let request = Request { method: Method::PATCH, url, accept: METADATA, content_type: APPLY, body };
+            let request =
+                Request { kind: kind(), method: Method::PATCH, url, accept: METADATA, content_type: APPLY, body };
             Prepared::Ready(request, Expected::Object)
         }
         Effect::RepairLists { object, .. } => Prepared::Repair(object.text().to_owned()),
@@ -135,7 +137,8 @@ async fn repair(
     wanted: &str,
 ) -> Result<Request, WriteError> {
     let url = served.url(&key.namespace, &key.name);
-    let text = send(server, Request::get(&url, WHOLE)).await.map_err(|failure| explain(failure, key))?;
+    let text =
+        send(server, Request::get(&key.kind.kind, &url, WHOLE)).await.map_err(|failure| explain(failure, key))?;
     let (live, wanted): (Value, Value) =
         (serde_json::from_str(&text).unwrap_or_default(), serde_json::from_str(wanted).unwrap_or_default());
     if ["resourceVersion", "uid"].iter().any(|field| live["metadata"][field] != wanted["metadata"][field]) {
@@ -144,7 +147,8 @@ async fn repair(
     }
     let patch = list_repair::repair(&wanted, &live).unwrap_or_else(|| json!([]));
     let (method, url) = (Method::PATCH, format!("{url}?fieldManager={field_manager}"));
-    Ok(Request { method, url, accept: METADATA, content_type: JSON_PATCH, body: patch.to_string().into_bytes() })
+    let (kind, body) = (key.kind.kind.clone(), patch.to_string().into_bytes());
+    Ok(Request { kind, method, url, accept: METADATA, content_type: JSON_PATCH, body })
 }
 
 /// The metadata in an answer; nothing if the answer is not an object.

@@ -82,7 +82,8 @@ pub async fn publish(server: &Server, instance: &str, event: &Event, at: Timesta
         object["related"] = related.value();
     }
     let (body, url) = (object.to_string().into_bytes(), event.url());
-    let request = Request { method: Method::POST, url, accept: METADATA, content_type: WHOLE, body };
+    let request =
+        Request { kind: "Event".into(), method: Method::POST, url, accept: METADATA, content_type: WHOLE, body };
     let answer: Value = serde_json::from_str(&send_within(TIMEOUT, server, request).await?)?;
     Ok(answer["metadata"]["name"].as_str().unwrap_or_default().to_owned())
 }
@@ -91,7 +92,8 @@ pub async fn publish(server: &Server, instance: &str, event: &Event, at: Timesta
 pub async fn repeat(server: &Server, event: &Event, name: &str, count: u32, at: Timestamp) -> Result<(), Failure> {
     let series = json!({"series": {"count": count, "lastObservedTime": time(at)}});
     let (body, url) = (series.to_string().into_bytes(), format!("{}/{name}", event.url()));
-    let request = Request { method: Method::PATCH, url, accept: METADATA, content_type: MERGE_PATCH, body };
+    let request =
+        Request { kind: "Event".into(), method: Method::PATCH, url, accept: METADATA, content_type: MERGE_PATCH, body };
     send_within(TIMEOUT, server, request).await.map(|_| ())
 }
 

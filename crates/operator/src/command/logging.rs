@@ -1,12 +1,14 @@
-//! The log of the operator: its flags, and how it is written.
+//! The log of the operator: its flags, and how it is written; traces are collected beside it.
 
 use super::value::boolean;
 use anyhow::bail;
+use cluster::trace::TARGET;
+use runtime::traces::{Collector, LOG_TARGET};
 use std::io::IsTerminal;
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
 const LEVELS: &str = "use off, error, warn, info, debug or trace";
 
@@ -51,8 +53,8 @@ fn log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 impl Logging {
-    /// Starts the log; a flag goes before the variable `LOG_LEVEL`.
-    pub(crate) fn start(&self) -> anyhow::Result<()> {
+    /// Starts the log; a flag goes before the variable `LOG_LEVEL`. With a collector of traces, log lines carry the id of their trace.
+    pub(crate) fn start(&self, collector: Option<Collector>) -> anyhow::Result<()> {
         let default = if self.development || self.zap_devel { LevelFilter::DEBUG } else { LevelFilter::INFO };
         let variable = std::env::var("LOG_LEVEL").unwrap_or_default();
         let filter = match self.zap_log_level {
@@ -63,10 +65,23 @@ impl Logging {
         // Colours only on a terminal.
         let log = log.with_ansi(std::io::stderr().is_terminal());
         let is_json = self.log_format == LogFormat::Json || self.zap_encoder.as_deref() == Some("json");
-        let log = if is_json { log.json().boxed() } else { log.boxed() };
-        tracing_subscriber::registry().with(log.with_filter(filter)).init();
+        let log = if is_json { log.json().with_span_list(false).boxed() } else { log.boxed() };
+        tracing_subscriber::registry().with(layers(log, filter, collector)).init();
         Ok(())
     }
+}
+
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// The log, and traces beside it: without a collector no span is enabled, and with one the log shows the id of their trace.
+///
+/// A list, because an absent layer would enable all spans.
+fn layers(log: BoxedLayer, filter: Targets, collector: Option<Collector>) -> Vec<BoxedLayer> {
+    let shown = if collector.is_some() { LevelFilter::INFO } else { LevelFilter::OFF };
+    let filter = filter.with_target(LOG_TARGET, shown).with_target(TARGET, LevelFilter::OFF);
+    let only_spans = Targets::new().with_target(TARGET, LevelFilter::INFO);
+    let traces = collector.map(|collector| collector.with_filter(only_spans).boxed());
+    [log.with_filter(filter).boxed()].into_iter().chain(traces).collect()
 }
 
 /// The client logs answers of the server as they are, and these may quote secrets: only who asks for its log gets it.
@@ -106,8 +121,24 @@ fn zap_level(text: &str) -> Result<LevelFilter, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogFormat, filter, log_format, zap_level};
-    use tracing_subscriber::filter::LevelFilter;
+    use super::{LOG_TARGET, LogFormat, TARGET, filter, layers, log_format, zap_level};
+    use runtime::traces::collector;
+    use tracing_subscriber::Layer;
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::layer::SubscriberExt;
+
+    #[test]
+    fn spans_are_enabled_only_if_traces_are_collected() {
+        for (collector, is_enabled) in [(None, false), (Some(collector().0), true)] {
+            let filter = Targets::new().with_default(LevelFilter::TRACE);
+            let log = tracing_subscriber::fmt::layer().with_writer(std::io::sink).boxed();
+            let layers = layers(log, filter, collector);
+            tracing::subscriber::with_default(tracing_subscriber::registry().with(layers), || {
+                let spans = [tracing::info_span!(target: TARGET, "a"), tracing::info_span!(target: LOG_TARGET, "b")];
+                assert_eq!(spans.map(|span| !span.is_disabled()), [is_enabled; 2]);
+            });
+        }
+    }
 
     #[test]
     fn an_unknown_level_is_an_error_and_an_empty_one_is_the_default() {

@@ -12,7 +12,9 @@ use autopilot::{Config, Previews};
 use catalog::Catalog;
 use cluster::{KubeconfigContext, Server, Timeouts, lease};
 use runtime::access::Guard;
-use runtime::{Probes, health, lead, stop, tls};
+use runtime::traces::collect::Collected;
+use runtime::traces::{Collector, Exporter, Settings};
+use runtime::{Probes, health, lead, stop, tls, traces};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +79,10 @@ pub(crate) struct Arguments {
     /// Serve what is rendered and why, below /debug
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
     enable_debug_server: bool,
+    /// Send traces to this OpenTelemetry collector (OTLP over HTTP, JSON), for example http://collector:4318; by default the variables
+    /// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT, and no traces without them
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<String>,
     #[command(flatten)]
     logging: Logging,
 }
@@ -97,7 +103,9 @@ fn loopback(text: &str) -> Result<Address, String> {
 
 /// Runs the operator; `flags` are those that differ from their defaults.
 pub(crate) fn run(arguments: Arguments, flags: &[String]) -> anyhow::Result<()> {
-    arguments.logging.start()?;
+    let traces = Traces::read(arguments.otlp_endpoint.as_deref())?;
+    let (traces, collector) = traces.map_or((None, None), |(traces, collector)| (Some(traces), Some(collector)));
+    arguments.logging.start(collector)?;
     let catalog = arguments.pack.load()?;
     tracing::info!(
         "virtpilot {} ({}) starts: catalogue {}, namespace {}, flags: {}",
@@ -107,7 +115,42 @@ pub(crate) fn run(arguments: Arguments, flags: &[String]) -> anyhow::Result<()> 
         arguments.namespace,
         if flags.is_empty() { "all as by default".to_owned() } else { flags.join(" ") }
     );
-    on_runtime(operate(arguments, catalog))
+    on_runtime(async {
+        let exporter = traces.map(Traces::start).transpose()?;
+        let outcome = operate(arguments, catalog).await;
+        if let Some(exporter) = exporter {
+            exporter.close().await;
+        }
+        outcome
+    })
+}
+
+/// Traces that are collected and not sent yet.
+struct Traces {
+    settings: Settings,
+    collected: Collected,
+}
+
+impl Traces {
+    /// Collects traces if somebody wants them.
+    fn read(flag: Option<&str>) -> anyhow::Result<Option<(Traces, Collector)>> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let Some(mut settings) = Settings::read(flag, variable, api::FIELD_MANAGER)? else { return Ok(None) };
+        settings.resource.push(("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
+        settings.resource.extend(pod().map(|pod| ("service.instance.id".to_owned(), pod)));
+        let (collector, collected) = traces::collector();
+        Ok(Some((Traces { settings, collected }, collector)))
+    }
+
+    fn start(self) -> anyhow::Result<Exporter> {
+        tracing::info!("traces are sent to {}", self.settings.address);
+        Exporter::start(&self.settings, self.collected)
+    }
+}
+
+/// The name of this pod.
+fn pod() -> Option<String> {
+    ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty())
 }
 
 async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
@@ -130,7 +173,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
         false => mpsc::channel(1).1,
     };
     let stop = stop::on_signal()?;
-    let pod = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok()).filter(|pod| !pod.is_empty());
+    let pod = pod();
     if arguments.leader_elect && pod.is_none() {
         anyhow::bail!("--leader-elect needs a unique identity; set POD_NAME to the name of the pod");
     }

@@ -58,6 +58,7 @@ mod secure_metrics;
 mod silent_watch;
 mod status_failures;
 mod switches;
+mod traces;
 mod units;
 mod upgrades;
 mod views;
