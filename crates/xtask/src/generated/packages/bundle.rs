@@ -22,8 +22,9 @@ pub(super) fn files(installation: &Installation) -> anyhow::Result<Vec<File>> {
         yaml(&format!("{FOLDER}/metadata/annotations.yaml"), [&annotations()]),
     ];
     let workload = installation.workload.iter().filter(|object| object["kind"] != "Deployment");
-    // A bundle cannot have an admission policy; it is installed beside it.
-    for object in installation.people.iter().chain(workload) {
+    // A bundle cannot have the admission policy, and without it the roles of those who change something give root on the nodes.
+    let is_viewer = |role: &&Value| role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-viewer"));
+    for object in installation.people.iter().filter(is_viewer).chain(workload) {
         let mut object = object.clone();
         // The manager puts objects into the namespace of the operator.
         object["metadata"].as_object_mut().map(|metadata| metadata.remove("namespace"));
