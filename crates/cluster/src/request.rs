@@ -1,8 +1,9 @@
 //! One request to the API server, and its answer as text.
 
 use crate::server::Server;
-use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
-use http::{Method, StatusCode};
+use http::header::{DATE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::{HeaderMap, Method, StatusCode};
+use jiff::Timestamp;
 use kube::client::Body;
 use std::time::Duration;
 
@@ -151,19 +152,27 @@ pub(crate) async fn send_unless(
     {
         request.headers_mut().insert(IF_NONE_MATCH, tag);
     }
+    let (status, headers, text) = answer(server, request).await?;
+    let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
+    match status {
+        StatusCode::NOT_MODIFIED => Ok(None),
+        _ => Ok(Some((successful(status, text)?, tag))),
+    }
+}
+
+/// Sends a request; returns the answer and the server's clock, which has whole seconds.
+pub(crate) async fn send_with_clock(server: &Server, request: Request) -> Result<(String, Option<Timestamp>), Failure> {
+    let (status, headers, text) = answer(server, request.into_http()?).await?;
+    let clock = headers.get(DATE).and_then(|date| date.to_str().ok()).and_then(read_date);
+    Ok((successful(status, text)?, clock))
+}
+
+async fn answer(server: &Server, request: http::Request<Vec<u8>>) -> Result<(StatusCode, HeaderMap, String), Failure> {
     let answer = async {
         let response = server.client.send(request.map(Body::from)).await?;
-        let (status, headers) = (response.status(), response.headers());
-        let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
+        let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.into_body().collect_bytes().await?;
-        if status == StatusCode::NOT_MODIFIED {
-            return Ok(None);
-        }
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if status.is_success() {
-            return Ok(Some((text, tag)));
-        }
-        Err(Failure::Answered { code: status.as_u16(), message: refusal(status, &text) })
+        Ok((status, headers, String::from_utf8_lossy(&bytes).into_owned()))
     };
     match tokio::time::timeout(server.timeouts.request, answer).await {
         Ok(answer) => answer,
@@ -171,10 +180,28 @@ pub(crate) async fn send_unless(
     }
 }
 
+fn successful(status: StatusCode, text: String) -> Result<String, Failure> {
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(Failure::Answered { code: status.as_u16(), message: refusal(status, &text) }),
+    }
+}
+
+fn read_date(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Failure, refusal};
+    use super::{Failure, read_date, refusal};
     use http::StatusCode;
+
+    #[test]
+    fn the_date_of_an_answer_is_read() {
+        let date = read_date("Tue, 17 Nov 2026 13:05:13 GMT");
+        assert_eq!(date.map(|date| date.to_string()).as_deref(), Some("2026-11-17T13:05:13Z"));
+        assert_eq!(read_date("yesterday"), None);
+    }
 
     #[test]
     fn a_connection_that_was_closed_without_an_error_is_recognised() {

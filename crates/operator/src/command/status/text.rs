@@ -72,12 +72,19 @@ fn notes(report: &Report) -> String {
     let overridden = report.assets.iter().filter(|line| !line.overrides.is_empty());
     let overrides = overridden.map(|line| format!("override: {}: {}", line.object, line.overrides.join("; ")));
     let warnings = report.warnings.iter().map(|warning| format!("warning: {warning}"));
-    let next = report.waiting.iter().map(|WaitingPool { pool, digests }| match digests.len() {
+    let approvals = report.waiting.iter().map(|WaitingPool { pool, digests }| match digests.len() {
         1 => format!("next: virtpilot approve --pool {pool}"),
         count => format!("next: virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
     });
-    let lines: Vec<String> = report.rollouts.iter().cloned().chain(overrides).chain(warnings).chain(next).collect();
+    let lines: Vec<String> =
+        report.rollouts.iter().cloned().chain(overrides).chain(warnings).chain(next(report)).chain(approvals).collect();
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
+}
+
+/// What to look into first, if something is wrong.
+fn next(report: &Report) -> Option<String> {
+    let urgent = report.assets.iter().filter(|line| line.state.is_problem()).min_by_key(|line| line.state)?;
+    Some(format!("next: virtpilot explain {}    ({}: {})", urgent.asset, urgent.state, urgent.object))
 }
 
 fn row(line: &ReportLine, format: Format) -> [String; 4] {
@@ -128,6 +135,7 @@ mod tests {
                 version: "0.2.0".into(),
                 catalogue: "sha256:4e1c02d9abcdef".into(),
                 since: at(0),
+                started: at(0),
             }),
             policy: Policy { autopilot: "on".into(), approval: "high-impact".into(), window: Some("Sat 01:00".into()) },
             assets: vec![waiting, overridden, line("ksm", StateWord::InSync, "")],
@@ -156,6 +164,19 @@ mod tests {
             next: virtpilot approve --pool worker
         "]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn what_is_wrong_comes_before_what_waits() {
+        let mut report = report();
+        report.assets[2].state = StateWord::Conflict;
+        report.assets.push(ReportLine { asset: "mtv".into(), state: StateWord::Failed, ..report.assets[2].clone() });
+        let shown = text(&report, "", &[], Format::Text, None);
+        let next: Vec<&str> = shown.lines().filter(|line| line.starts_with("next: ")).collect();
+        assert_eq!(
+            next,
+            ["next: virtpilot explain mtv    (Failed: MachineConfig ksm)", "next: virtpilot approve --pool worker"]
+        );
     }
 
     #[test]
