@@ -85,6 +85,21 @@ fn a_write_that_fails_is_reported_as_failed_until_it_succeeds() {
 }
 
 #[test]
+fn a_failure_that_has_ended_is_not_reported_again() {
+    let mut bed = publishing();
+    bed.fail_all(PLAIN, Fault::Refused(403, "forbidden"));
+    bed.advance(MINUTE);
+    bed.accept(PLAIN);
+    bed.advance(HOUR);
+    bed.fail_all(PLAIN, Fault::Transient);
+    bed.edit("person", PLAIN, &json!({"data": {"level": "9"}}));
+    // Too few attempts for a report of their own.
+    bed.advance(SECOND);
+    let line = bed.core.report().assets.into_iter().find(|line| line.asset == "plain").unwrap();
+    assert_eq!((line.state, line.why.as_str()), (StateWord::Pending, ""));
+}
+
+#[test]
 fn a_report_that_cannot_be_written_is_tried_again_and_holds_nothing_up() {
     let mut bed = publishing();
     bed.fail_all(STATUS, Fault::Refused(403, "forbidden"));
