@@ -250,9 +250,6 @@ impl protocol::Core for Core {
         for timer in expired {
             self.expire(timer);
         }
-        if is_news {
-            self.plan_report();
-        }
         for event in events {
             match event {
                 Event::Tick => {}
@@ -265,6 +262,9 @@ impl protocol::Core for Core {
                 Event::Previewed(key, result) => self.previewed(&key, result),
                 Event::Written(key, result) => self.written(&key, result),
             }
+        }
+        if is_news {
+            self.plan_report();
         }
         self.render_if_stale();
         self.resume_deletions();

@@ -55,7 +55,7 @@ impl Core {
     /// Writes the report, if it is another one than that before.
     pub(super) fn publish(&mut self) {
         if self.publishing.is_in_flight() {
-            // The answer plans it again.
+            // The answer is an event, which plans it again.
             return;
         }
         let Some(served) = self.discovery.kinds.find(&self.publishing.key.kind) else { return };
@@ -92,7 +92,6 @@ impl Core {
             }
         };
         self.publishing.not_before = self.now.monotonic.after(pause);
-        self.plan_report();
     }
 }
 

@@ -96,7 +96,7 @@ fn a_failure_that_has_ended_is_not_reported_again() {
     // Too few attempts for a report of their own.
     bed.advance(SECOND);
     let line = bed.core.report().assets.into_iter().find(|line| line.asset == "plain").unwrap();
-    assert_eq!((line.state, line.why.as_str()), (StateWord::Pending, ""));
+    assert_eq!((line.state, line.why.as_str()), (StateWord::Pending, "it differs from what is wanted"));
 }
 
 #[test]
@@ -145,10 +145,14 @@ fn what_changes_without_an_event_is_reported() {
     let mut bed = publishing();
     bed.advance(MINUTE);
     bed.annotate(PLAIN, "reconcile-paused=2026-03-01T00:11:00Z");
-    bed.advance(MINUTE);
-    assert_eq!(state(&bed, "plain").0, StateWord::Paused);
-    bed.advance(MINUTE * 30);
-    assert_eq!(published(&bed), bed.core.report());
+    let mut states = Vec::new();
+    for _ in 0..30 {
+        bed.advance(MINUTE);
+        assert_eq!(published(&bed), bed.core.report());
+        states.push(state(&bed, "plain").0);
+    }
+    states.dedup();
+    assert_eq!(states, [StateWord::Paused, StateWord::InSync]);
 }
 
 #[test]
