@@ -45,6 +45,8 @@ pub const OURS: [&str; 6] = [BUDGET, APPLIED, LAST_GOOD_PATCH, LAST_GOOD_IGNORE_
 
 /// On the lease: the pod that leads, its version and the digest of its asset pack, separated by spaces.
 pub const LEADER: &str = "platform.kubevirt.io/leader";
+/// On the lease: the pod that leads, and when its process started, separated by a space. A report of another process is not current.
+pub const LEADER_STARTED: &str = "platform.kubevirt.io/leader-started";
 
 /// On a backup: its object, as `apps/v1 DaemonSet namespace/name`.
 pub const BACKUP_OBJECT: &str = "platform.kubevirt.io/backup-object";

@@ -255,11 +255,12 @@ impl protocol::Core for Core {
 
     fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<Notice>> {
         self.now = now;
-        for timer in self.timers.expired(now.monotonic) {
+        let expired = self.timers.expired(now.monotonic);
+        // A window that opens or a pause that ends changes what is reported without an event.
+        let is_news = expired.iter().any(|timer| *timer != Timer::Publish)
+            || events.iter().any(|event| !matches!(event, Event::Tick));
+        for timer in expired {
             self.expire(timer);
-        }
-        if events.iter().any(|event| !matches!(event, Event::Tick)) {
-            self.plan_report();
         }
         for event in events {
             match event {
@@ -273,6 +274,9 @@ impl protocol::Core for Core {
                 Event::Previewed(key, result) => self.previewed(&key, result),
                 Event::Written(key, result) => self.written(&key, result),
             }
+        }
+        if is_news {
+            self.plan_report();
         }
         self.render_if_stale();
         self.resume_deletions();

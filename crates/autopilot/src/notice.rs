@@ -74,6 +74,11 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// The report could not be written; it is tried again.
+    PublishFailed {
+        /// Why.
+        why: String,
+    },
     /// How far the rollout of a pool is.
     Rollout {
         /// The rollout.

@@ -9,8 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A longer reason helps nobody, and a ConfigMap takes one megabyte.
+/// A longer text helps nobody.
 const LONGEST: usize = 1000;
+/// A ConfigMap takes 1 MiB.
+const LARGEST: usize = 900 * 1024;
 
 /// The state of everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,6 +56,9 @@ pub struct Operator {
     pub catalogue: String,
     /// Since when it reconciles.
     pub since: Timestamp,
+    /// When its process started. Its Lease says the same, so that the report of a process that has ended is recognised.
+    #[serde(default)]
+    pub started: Timestamp,
 }
 
 /// What the HyperConverged says about everything.
@@ -102,11 +107,57 @@ pub struct WaitingPool {
     pub digests: Vec<String>,
 }
 
-/// The digest of what a HyperConverged tells the operator: a report with another one is out of date.
+/// The digest of what a HyperConverged tells the operator: a report with another one is out of date. What the operator itself writes there
+/// while it corrects the object does not count.
 pub fn settings(hco: &Value) -> Digest {
     let annotations = hco["metadata"]["annotations"].as_object().into_iter().flatten();
-    let ours = annotations.filter(|(name, _)| name.starts_with(api::annotation::PREFIX));
-    Digest::of(&ours.map(|(name, value)| (name.clone(), value.clone())).collect())
+    let users = annotations.filter(|(name, _)| {
+        name.starts_with(api::annotation::PREFIX) && !api::annotation::OURS.contains(&name.as_str())
+    });
+    Digest::of(&users.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// The beginning of a text; a cut is marked.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl Report {
+    /// The report as JSON that a ConfigMap takes: what makes it too large is left out, and the warnings say so.
+    pub(crate) fn to_json(&self) -> String {
+        let json = |report: &Report| serde_json::to_string(report).unwrap_or_default();
+        let whole = json(self);
+        if whole.len() <= LARGEST {
+            return whole;
+        }
+        let mut report = self.clone();
+        for line in &mut report.assets {
+            for text in &mut line.overrides {
+                let name = text.split(": ").next().unwrap_or_default();
+                *text = format!("{name}: {} bytes", text.len().saturating_sub(name.len() + 2));
+            }
+        }
+        report.left_out("the values of overrides");
+        if json(&report).len() > LARGEST {
+            report.assets.iter_mut().for_each(|line| line.why.clear());
+            report.left_out("the reasons of states");
+        }
+        if json(&report).len() > LARGEST {
+            (report.rollouts, report.warnings) = (Vec::new(), Vec::new());
+            report.left_out("overrides, reasons and warnings");
+            report.assets.iter_mut().for_each(|line| line.overrides.clear());
+        }
+        json(&report)
+    }
+
+    fn left_out(&mut self, what: &str) {
+        self.warnings.push(format!(
+            "the report is too large for a ConfigMap, so {what} are left out; virtpilot status --evaluate shows them"
+        ));
+    }
 }
 
 impl Core {
@@ -126,26 +177,33 @@ impl Core {
             assets: status.iter().map(|line| self.report_line(line)).collect(),
             rollouts: self.unfinished_rollouts().map(|rollout| rollout.to_string()).collect(),
             waiting: waiting.collect(),
-            warnings: self.advice(),
+            warnings: self.advice().iter().map(|advice| shortened(advice)).collect(),
         }
     }
 
     fn report_line(&self, line: &StatusLine) -> ReportLine {
         let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
-        let (mut digest, mut restarts) = (None, None);
+        let (mut digest, mut restarts, mut refused) = (None, None, "");
         if let LineState::Object(ObjectState::Held(Reason::NeedsApproval { digest: asked, restarts: nodes, .. })) =
             &line.state
         {
             (digest, restarts) = (asked.map(|asked| asked.to_string()), Some(nodes.to_string()));
         }
+        if let LineState::Object(ObjectState::Held(reason)) = &line.state {
+            refused = match reason {
+                Reason::PatchRefused { .. } => api::annotation::PATCH,
+                Reason::IgnoreFieldsRefused { .. } => api::annotation::IGNORE_FIELDS,
+                _ => "",
+            };
+        }
         ReportLine {
             asset: line.asset.clone(),
             object,
             state: StateWord::of(&line.state),
-            why: line.state.to_string().chars().take(LONGEST).collect(),
+            why: shortened(&line.state.to_string()),
             digest,
             restarts,
-            overrides: line.key.as_ref().map(|key| self.overrides_of(key)).unwrap_or_default(),
+            overrides: line.key.as_ref().map(|key| self.overrides_of(key, refused)).unwrap_or_default(),
         }
     }
 }

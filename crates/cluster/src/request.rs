@@ -2,8 +2,9 @@
 
 use crate::server::Server;
 use crate::trace;
-use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use http::header::{DATE, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::{Method, StatusCode};
+use jiff::Timestamp;
 use kube::client::Body;
 use std::time::Duration;
 use tracing::Span;
@@ -84,7 +85,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The message of a refused request: the server's own, if it answers as an API server does.
-pub(crate) fn refusal(status: StatusCode, text: &str) -> String {
+fn refusal(status: StatusCode, text: &str) -> String {
     server_message(text).unwrap_or_else(|| format!("it answers {status}, and not as an API server does"))
 }
 
@@ -144,6 +145,7 @@ pub(crate) async fn send_within(timeout: Duration, server: &Server, request: Req
 struct Answer {
     status: StatusCode,
     tag: String,
+    clock: Option<Timestamp>,
     text: String,
 }
 
@@ -157,9 +159,10 @@ async fn exchange(
     let answer = async {
         let response = server.client.send(request.map(Body::from)).await?;
         let (status, headers) = (response.status(), response.headers());
-        let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned();
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let (tag, clock) = (text(ETAG).unwrap_or_default().to_owned(), text(DATE).and_then(read_date));
         let bytes = response.into_body().collect_bytes().await?;
-        Ok(Answer { status, tag, text: String::from_utf8_lossy(&bytes).into_owned() })
+        Ok(Answer { status, tag, clock, text: String::from_utf8_lossy(&bytes).into_owned() })
     };
     match tokio::time::timeout(timeout, answer).await {
         Ok(Ok(answer)) => {
@@ -199,18 +202,43 @@ pub(crate) async fn send_unless(
     {
         request.headers_mut().insert(IF_NONE_MATCH, tag);
     }
-    let Answer { status, tag, text } = exchange(server.timeouts.request, server, request, span).await?;
+    let Answer { status, tag, text, .. } = exchange(server.timeouts.request, server, request, span).await?;
     match status {
         StatusCode::NOT_MODIFIED => Ok(None),
-        status if status.is_success() => Ok(Some((text, tag))),
-        status => Err(Failure::Answered { code: status.as_u16(), message: refusal(status, &text) }),
+        _ => Ok(Some((successful(status, text)?, tag))),
     }
+}
+
+/// Sends a request; returns the answer and the server's clock, which has whole seconds.
+pub(crate) async fn send_with_clock(server: &Server, request: Request) -> Result<(String, Option<Timestamp>), Failure> {
+    let span = trace::span(&request);
+    let Answer { status, clock, text, .. } =
+        exchange(server.timeouts.request, server, request.into_http()?, span).await?;
+    Ok((successful(status, text)?, clock))
+}
+
+fn successful(status: StatusCode, text: String) -> Result<String, Failure> {
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(Failure::Answered { code: status.as_u16(), message: refusal(status, &text) }),
+    }
+}
+
+fn read_date(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, refusal};
+    use super::{Failure, read_date, refusal};
     use http::StatusCode;
+
+    #[test]
+    fn the_date_of_an_answer_is_read() {
+        let date = read_date("Tue, 17 Nov 2026 13:05:13 GMT");
+        assert_eq!(date.map(|date| date.to_string()).as_deref(), Some("2026-11-17T13:05:13Z"));
+        assert_eq!(read_date("yesterday"), None);
+    }
 
     #[test]
     fn a_connection_that_was_closed_without_an_error_is_recognised() {

@@ -27,6 +27,11 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
+    /// Whether it is another one than the embedded one.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.assets_dir.is_some()
+    }
+
     /// Where it is, for messages.
     fn location(&self) -> String {
         self.assets_dir.as_ref().map_or("this binary".to_owned(), |folder| folder.display().to_string())

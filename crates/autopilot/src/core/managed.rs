@@ -144,7 +144,8 @@ impl Managed {
             (self.inspected, self.had_documents) = (None, false);
         }
         if self.object.desired != object.desired {
-            (self.writes.failures, self.writes.not_before) = (0, None);
+            self.writes.forget_failures();
+            self.writes.not_before = None;
             self.refused.clear();
         }
         if self.removal.take().is_some() {

@@ -4,7 +4,7 @@ use super::Core;
 use super::timers::Timer;
 use crate::evaluate::{Rules, WrittenRules};
 use crate::notice::Notice;
-use crate::report::{Operator, Policy};
+use crate::report::{Operator, Policy, shortened};
 use api::annotation;
 use change::{Backoff, Effect, Key, Kind, Moment, Precondition, redact};
 use protocol::{Command, Write, WriteError, Written};
@@ -56,11 +56,11 @@ impl Core {
     /// Writes the report, if it is another one than that before.
     pub(super) fn publish(&mut self) {
         if self.publishing.is_in_flight() {
-            // The answer plans it again.
+            // The answer is an event, which plans it again.
             return;
         }
         let Some(served) = self.discovery.kinds.find(&self.publishing.key.kind) else { return };
-        let report = serde_json::to_string(&self.report()).unwrap_or_default();
+        let report = self.report().to_json();
         if self.publishing.written.as_ref() == Some(&report) {
             return;
         }
@@ -83,13 +83,16 @@ impl Core {
             }
             Err(error) => {
                 let pause = RETRY.pause(self.publishing.failures);
+                let why = error.to_string();
+                self.notify(match self.publishing.failures {
+                    0 => Notice::PublishFailed { why },
+                    _ => Notice::Retry { why, wait: pause.as_millis() },
+                });
                 self.publishing.failures += 1;
-                self.notify(Notice::Retry { why: error.to_string(), wait: pause.as_millis() });
                 pause
             }
         };
         self.publishing.not_before = self.now.monotonic.after(pause);
-        self.plan_report();
     }
 }
 
@@ -112,7 +115,7 @@ impl Core {
             false => "high-impact",
         };
         let window = of(api::annotation::MAINTENANCE_WINDOW).filter(|window| !window.is_empty());
-        Policy { autopilot: autopilot.to_owned(), approval: approval.to_owned(), window: window.map(str::to_owned) }
+        Policy { autopilot: shortened(autopilot), approval: approval.to_owned(), window: window.map(shortened) }
     }
 
     /// Whether the annotations of the HyperConverged cannot be read, and nothing is known of those before.
@@ -126,13 +129,16 @@ impl Core {
         self.platform.rules.as_ref().filter(|_| is_unclear).map(Rules::written)
     }
 
-    /// The overrides on an object, as far as they may be shown.
-    pub(crate) fn overrides_of(&self, key: &Key) -> Vec<String> {
+    /// The overrides on an object, as far as they may be shown; the one with the name `refused` is not in force.
+    pub(crate) fn overrides_of(&self, key: &Key, refused: &str) -> Vec<String> {
         let Some(live) = self.objects.get(key).and_then(|object| object.live()) else { return Vec::new() };
         let users = live.annotations.iter().filter(|(name, _)| annotation::USERS.contains(&name.as_str()));
-        let shown = |(name, value): (&String, &String)| match value.len() {
-            0..=LONGEST_OVERRIDE => format!("{name}: {}", redact::annotation(&key.kind, name, value)),
-            bytes => format!("{name}: {bytes} bytes"),
+        let shown = |(name, value): (&String, &String)| {
+            let mark = if name == refused { "  (refused, not in force)" } else { "" };
+            match value.len() {
+                0..=LONGEST_OVERRIDE => format!("{name}: {}{mark}", redact::annotation(&key.kind, name, value)),
+                bytes => format!("{name}: {bytes} bytes{mark}"),
+            }
         };
         users.map(shown).collect()
     }

@@ -107,7 +107,8 @@ impl Core {
             }
             Verdict::InSync => {
                 object.doubt_approval();
-                (object.writes.failures, object.last_reported, object.last_drift) = (0, None, None);
+                object.writes.forget_failures();
+                (object.last_reported, object.last_drift) = (None, None);
                 (object.writes.repair, object.writes.deferred_notice) = (Repair::None, None);
                 object.refused.clear();
             }

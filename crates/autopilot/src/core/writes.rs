@@ -99,7 +99,12 @@ pub(crate) enum Repair {
 impl Writes {
     /// Why the last attempts have failed, while no attempt has succeeded.
     pub(crate) fn still_failing(&self) -> Option<&Reason> {
-        self.reported.as_ref().filter(|_| self.failures > 0)
+        self.reported.as_ref()
+    }
+
+    /// The last attempt has succeeded, or the next one is about something else.
+    pub(crate) fn forget_failures(&mut self) {
+        (self.failures, self.reported) = (0, None);
     }
 
     /// The server's message, if it refused this in a dry run.

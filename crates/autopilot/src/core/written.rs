@@ -209,7 +209,8 @@ fn succeed(
     (object.writes.not_before, object.writes.failed, object.inspected_at) = (None, None, None);
     match pending {
         PendingWrite::Apply { digest, budget, recreation, origin, adopts } => {
-            (object.writes.failures, object.writes.repair, object.last_drift) = (0, Repair::None, None);
+            object.writes.forget_failures();
+            (object.writes.repair, object.last_drift) = (Repair::None, None);
             object.budget = Some(budget);
             object.recreation = recreation.or(object.recreation);
             object.refused.retain(|refused| refused.digest != digest);

@@ -82,6 +82,7 @@ pub(crate) fn notice(notice: &Notice) -> String {
         Notice::WatchLost { kind, why } => format!("WatchLost {kind}: {why}"),
         Notice::SearchFailed { kind, why } => format!("SearchFailed {kind}: {why}"),
         Notice::RecordFailed { why } => format!("RecordFailed: {why}"),
+        Notice::PublishFailed { why } => format!("PublishFailed: {why}"),
         Notice::Rollout { rollout, before } => match rollout.event(*before) {
             Some((_, name)) => format!("{name}: {rollout}"),
             None => format!("Rollout: {rollout}"),

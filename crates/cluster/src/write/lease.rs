@@ -1,7 +1,7 @@
 //! Leader election: one replica writes, the others wait. Writes the Lease and nothing else; [`protocol::election`] decides.
 
 use crate::read::pod::{self, PodWatch};
-use crate::request::Failure;
+use crate::request::{Failure, Request, WHOLE, send_with_clock};
 use crate::server::Server;
 use crate::write::permit::{GRACE, Permit, uptime};
 use change::Now;
@@ -36,16 +36,44 @@ pub struct Replica {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The replica that holds the lease now; nothing if there is none.
-pub async fn holder(server: &Server, namespace: &str) -> Result<Option<Replica>, Failure> {
-    let leases: Api<Lease> = Api::namespaced(server.client.clone(), namespace);
-    let read = tokio::time::timeout(TIMEOUT, leases.get_opt(server.identity.lease)).await;
-    let Some(lease) = read.map_err(|_| Failure::timeout())?? else { return Ok(None) };
+/// The replica that holds the lease, by the clock of the API server: that of this machine may be wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The replica.
+    pub replica: Replica,
+    /// How long ago it renewed the lease.
+    pub silent_for: SignedDuration,
+    /// When the lease expires.
+    pub until: Timestamp,
+}
+
+impl Holder {
+    /// Whether it renews the lease in time: one that has missed more than one renewal may have stopped.
+    pub fn is_renewing(&self) -> bool {
+        self.silent_for <= SignedDuration::from_secs(2 * TIMING.renew.as_secs().cast_signed())
+    }
+}
+
+/// The replica whose lease has not expired; nothing if there is none.
+pub async fn holder(server: &Server, namespace: &str) -> Result<Option<Holder>, Failure> {
+    let url = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{}", server.identity.lease);
+    match send_with_clock(server, Request::get("Lease", &url, WHOLE)).await {
+        Ok((lease, clock)) => Ok(current(serde_json::from_str(&lease)?, clock.unwrap_or_else(Timestamp::now))),
+        Err(failure) if failure.is_not_found() => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Who holds a lease at this time.
+fn current(lease: Lease, now: Timestamp) -> Option<Holder> {
     let spec = lease.spec.unwrap_or_default();
     let lasts = SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or_default().into());
-    let is_current = spec.renew_time.is_some_and(|renewed| Timestamp::now().duration_since(renewed.0) < lasts);
-    let name = spec.holder_identity.filter(|holder| is_current && !holder.is_empty());
-    Ok(name.map(|name| Replica { name, annotations: lease.metadata.annotations.unwrap_or_default() }))
+    let name = spec.holder_identity.filter(|holder| !holder.is_empty())?;
+    let renewed = spec.renew_time?.0;
+    let until = renewed.checked_add(lasts).ok()?;
+    let annotations = lease.metadata.annotations.unwrap_or_default();
+    let holder = Holder { replica: Replica { name, annotations }, silent_for: now.duration_since(renewed), until };
+    (now < until).then_some(holder)
 }
 
 /// What a replica that does not lead yet reports.
@@ -287,6 +315,40 @@ impl Election {
                 transitions.saturating_add(i32::from(before.is_some()))
             }),
             ..LeaseSpec::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::current;
+    use serde_json::json;
+
+    #[test]
+    fn a_holder_that_has_missed_renewals_is_not_counted_as_renewing_and_one_whose_lease_expired_is_none() {
+        let held = |second: i64| {
+            let spec =
+                json!({"holderIdentity": "p", "leaseDurationSeconds": 137, "renewTime": "2026-01-01T00:00:00.000000Z"});
+            let lease = serde_json::from_value(json!({"metadata": {"annotations": {"a": "b"}}, "spec": spec})).unwrap();
+            let start: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+            current(lease, start + jiff::SignedDuration::from_secs(second))
+        };
+        assert!(held(-600).unwrap().is_renewing(), "the clock of its node is ahead");
+        assert!(held(26).unwrap().is_renewing() && held(52).unwrap().is_renewing());
+        let silent = held(53).unwrap();
+        assert!(!silent.is_renewing());
+        assert_eq!((silent.silent_for.as_secs(), silent.until.to_string().as_str()), (53, "2026-01-01T00:02:17Z"));
+        assert_eq!(silent.replica.annotations["a"], "b");
+        assert!(held(136).is_some() && held(137).is_none());
+    }
+
+    #[test]
+    fn a_lease_without_holder_or_renewal_is_held_by_nobody() {
+        for spec in
+            [json!({}), json!({"holderIdentity": ""}), json!({"holderIdentity": "p", "leaseDurationSeconds": 9})]
+        {
+            let lease = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+            assert_eq!(current(lease, jiff::Timestamp::UNIX_EPOCH), None);
         }
     }
 }

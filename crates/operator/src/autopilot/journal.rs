@@ -123,6 +123,10 @@ impl EventJournal {
                 tracing::warn!("could not write ConfigMap {}: {why}; trying again", api::STATE);
                 None
             }
+            Notice::PublishFailed { why } => {
+                tracing::warn!("could not write ConfigMap {}: {why}; virtpilot status shows no report of this operator until it is written; trying again", api::STATUS);
+                None
+            }
             Notice::Rollout { rollout, before } => match rollout.event(before) {
                 Some((severity, name)) => Some(Entry { severity, name, about: None, note: rollout.to_string() }),
                 None => {

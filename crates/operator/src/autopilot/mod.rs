@@ -7,6 +7,7 @@ use crate::metrics::Metrics;
 use autopilot::{Config, Core, Operator};
 use catalog::Catalog;
 use cluster::{Permit, Server};
+use jiff::Timestamp;
 use journal::EventJournal;
 use runtime::{Clock, Hands, Stop};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use tokio::sync::watch;
 pub(crate) struct Observers {
     /// The pod's name.
     pub(crate) instance: String,
+    /// When the process started.
+    pub(crate) started: Timestamp,
     /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
     /// The questions of the debug server.
@@ -32,7 +35,7 @@ pub(crate) async fn run(
     readiness: watch::Sender<Vec<String>>,
     stop: Stop,
 ) -> anyhow::Result<()> {
-    let (clock, Observers { instance, metrics, questions }) = (Clock::start(), observers);
+    let (clock, Observers { instance, started, metrics, questions }) = (Clock::start(), observers);
     metrics.leads();
     let journal = EventJournal::new(metrics, &server.address);
     let operator = Operator {
@@ -40,6 +43,7 @@ pub(crate) async fn run(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         catalogue: catalog.digest(),
         since: clock.now().wall,
+        started,
     };
     let core = Core::new(Config { operator: Some(operator), ..config }, catalog, clock.now());
     runtime::run(Hands { server, permit, clock, instance, readiness }, core, &journal, questions, stop).await

@@ -11,7 +11,8 @@ mod write;
 use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::plan::Style;
-use super::print;
+use super::target::on_runtime;
+use super::{leader, print};
 use anyhow::{Context, bail};
 use change::Digest;
 use select::Selection;
@@ -96,17 +97,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             eprintln!("{message}:");
             continue;
         }
+        let when = when_made(&arguments.evaluation)?;
         let mut lines: Vec<String> =
-            approved.iter().map(|change| show::already(change, &waiting, &next(change))).collect();
+            approved.iter().map(|change| show::already(change, &waiting, &next(change), &when)).collect();
         if !new.is_empty() {
             let written = write::add(&arguments.evaluation, &waiting, &new)?;
-            lines.extend(
-                new.iter()
-                    .map(|change| show::approved(change, written.by.as_deref(), &next(change), Palette::of_output())),
-            );
+            let approved =
+                |&change| show::approved(change, written.by.as_deref(), &next(change), &when, Palette::of_output());
+            lines.extend(new.iter().map(approved));
         }
         return print(&lines.concat()).map(|()| ExitCode::SUCCESS);
     }
+}
+
+/// When a change is made that waits for nothing.
+fn when_made(evaluation: &Evaluation) -> anyhow::Result<String> {
+    let target = evaluation.target();
+    on_runtime(async { Ok(leader::when_made(&leader::find(&target.connect().await?, &target.namespace).await)) })
 }
 
 /// Whoever repeats an approval after it was used has nothing left to do; anything else that nobody asks for is refused.

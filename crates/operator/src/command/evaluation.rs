@@ -22,18 +22,18 @@ pub(crate) struct Evaluation {
     target: Target,
     #[command(flatten)]
     pack: Pack,
-    /// Treat an absent annotation `autopilot` as off; set it as for the operator
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
-    opt_in: bool,
+    /// Treat an absent annotation `autopilot` as off; set it as for the operator [default: false]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
+    opt_in: Option<bool>,
     /// Kinds whose closed fields users may patch, comma-separated; set it as for the operator
-    #[arg(long, default_value = "", value_name = "KINDS", value_parser = PatchableKinds::parse, hide_default_value = true)]
-    patchable_kinds: PatchableKinds,
-    /// Prune objects that are not wanted any more; set it as for the operator
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
-    prune: bool,
-    /// Metrics are served over TLS; set it as for the operator
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = boolean, action = clap::ArgAction::Set)]
-    metrics_secure: bool,
+    #[arg(long, value_name = "KINDS", value_parser = PatchableKinds::parse)]
+    patchable_kinds: Option<PatchableKinds>,
+    /// Prune objects that are not wanted any more; set it as for the operator [default: true]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
+    prune: Option<bool>,
+    /// Metrics are served over TLS; set it as for the operator [default: false]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_parser = boolean)]
+    metrics_secure: Option<bool>,
     /// Warnings that were printed: who evaluates twice reads them once.
     #[arg(skip)]
     warnings: RefCell<BTreeSet<String>>,
@@ -53,7 +53,16 @@ impl Evaluation {
 
     /// Whether an absent annotation `autopilot` means off.
     pub(crate) fn opt_in(&self) -> bool {
-        self.opt_in
+        self.opt_in.unwrap_or(false)
+    }
+
+    /// Whether a flag says how to decide: what an operator reports is then not what is asked for.
+    pub(crate) fn says_how(&self) -> bool {
+        self.pack.is_chosen()
+            || self.opt_in.is_some()
+            || self.patchable_kinds.is_some()
+            || self.prune.is_some()
+            || self.metrics_secure.is_some()
     }
 
     /// The namespace of the HyperConverged.
@@ -85,11 +94,11 @@ impl Evaluation {
     ) -> anyhow::Result<Core> {
         let config = Config {
             namespace: self.target.namespace.clone(),
-            opt_in: self.opt_in,
-            patchable: self.patchable_kinds.clone(),
-            prune: self.prune,
+            opt_in: self.opt_in(),
+            patchable: self.patchable_kinds.clone().unwrap_or_default(),
+            prune: self.prune.unwrap_or(true),
             images: images::from_environment(),
-            secure_metrics: self.metrics_secure,
+            secure_metrics: self.metrics_secure.unwrap_or(false),
             writes: false,
             previews,
             operator: None,

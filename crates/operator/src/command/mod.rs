@@ -10,6 +10,7 @@ pub(crate) mod facts;
 pub(crate) mod features;
 pub(crate) mod handback;
 mod input;
+mod leader;
 pub(crate) mod lint;
 mod logging;
 pub(crate) mod man;

@@ -154,6 +154,7 @@ fn pod() -> Option<String> {
 }
 
 async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
+    let started = jiff::Timestamp::now();
     let Arguments { request_timeout: request, watch_silence: silence, verify_every: verify, .. } = arguments;
     let timeouts = Timeouts { request, silence, verify };
     let chosen = KubeconfigContext::current(arguments.kubeconfig.as_deref());
@@ -193,13 +194,13 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     };
     if !arguments.leader_elect {
         let permit = lease::without_election();
-        let observers = Observers { instance: pod, metrics, questions };
+        let observers = Observers { instance: pod, started, metrics, questions };
         return product::run(config, catalog, server, permit, observers, readiness, stop).await;
     }
     let (namespace, leading) = (config.namespace.clone(), server.clone());
     let probes = Probes { missing: readiness.clone(), standby };
-    let replica = skew::leader(&pod, &catalog);
-    let observers = Observers { instance: pod, metrics, questions };
+    let replica = skew::leader(&pod, &catalog, started);
+    let observers = Observers { instance: pod, started, metrics, questions };
     let work = |permit, stop| product::run(config, catalog, server, permit, observers, readiness, stop);
     lead(&leading, &namespace, replica, &probes, stop, work).await
 }

@@ -3,6 +3,7 @@
 use catalog::Catalog;
 use cluster::Server;
 use cluster::lease::{Replica, holder};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// What decisions depend on besides the cluster.
@@ -20,18 +21,21 @@ impl Release {
 }
 
 /// What the operator says about itself on its lease while it leads.
-pub(super) fn leader(pod: &str, catalog: &Catalog) -> Replica {
+pub(super) fn leader(pod: &str, catalog: &Catalog, started: Timestamp) -> Replica {
     let Release { version, digest } = Release::of(catalog);
-    let annotation = (api::annotation::LEADER.to_owned(), format!("{pod} {version} {digest}"));
-    Replica { name: pod.to_owned(), annotations: BTreeMap::from([annotation]) }
+    let annotations = BTreeMap::from([
+        (api::annotation::LEADER.to_owned(), format!("{pod} {version} {digest}")),
+        (api::annotation::LEADER_STARTED.to_owned(), format!("{pod} {started}")),
+    ]);
+    Replica { name: pod.to_owned(), annotations }
 }
 
 /// A warning, if an operator leads that is another release. Whoever may not read the lease gets none.
 pub(super) async fn with_leader(server: &Server, namespace: &str, ours: &Release) -> Option<String> {
-    difference(&holder(server, namespace).await.ok()??, ours)
+    difference(&holder(server, namespace).await.ok()??.replica, ours)
 }
 
-fn difference(leader: &Replica, ours: &Release) -> Option<String> {
+pub(super) fn difference(leader: &Replica, ours: &Release) -> Option<String> {
     let published = leader.annotations.get(api::annotation::LEADER)?;
     let [pod, version, digest] = published.split(' ').collect::<Vec<_>>().try_into().ok()?;
     // An operator that publishes nothing, such as the predecessor, keeps the annotation of the last one.

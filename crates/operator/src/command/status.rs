@@ -1,6 +1,7 @@
 //! `status`: prints the state of the objects that matter, and why: as the operator reports it, or evaluated here if none runs.
 
 mod text;
+mod watch;
 
 use super::colour::Palette;
 use super::evaluation::Evaluation;
@@ -11,14 +12,7 @@ use super::target::on_runtime;
 use anyhow::Context;
 use autopilot::{Report, ReportLine, StateWord};
 use jiff::Timestamp;
-use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// How often `--watch` looks.
-const INTERVAL: Duration = Duration::from_secs(2);
-/// Moves the cursor to the top and clears the screen.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -30,13 +24,13 @@ pub(crate) struct Arguments {
     /// Only these states, comma-separated, such as PendingApproval,Failed
     #[arg(long, value_name = "STATES", value_delimiter = ',', add = super::completions::states())]
     state: Vec<StateWord>,
-    /// Evaluate the cluster here, even if an operator reports its state
+    /// Evaluate the cluster here, even if an operator reports its state; --assets-dir, --opt-in, --patchable-kinds and --prune imply it
     #[arg(long)]
     evaluate: bool,
-    /// Show it again whenever it has changed
+    /// Show it again whenever it has changed; looks every 2 s, or every 30 s where it evaluates the cluster here
     #[arg(long, short, conflicts_with = "exit_code")]
     watch: bool,
-    /// Exit with 1 if something failed or is invalid, and with 2 if something is pending
+    /// Exit with 1 if something failed or is invalid, and with 2 if something is pending or not known
     #[arg(long)]
     exit_code: bool,
     /// Output format
@@ -58,47 +52,50 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let (report, made_by) = report(arguments)?;
-    print(&shown(&report, &made_by, arguments)?)?;
+    let look = look(arguments)?;
+    let text = shown(&look.report, &look.made_by, arguments)?;
+    print(&text)?;
     if arguments.watch {
-        return watch(arguments, report);
+        watch::run(&look, text, |look| shown(&look.report, &look.made_by, arguments), || self::look(arguments))?;
     }
-    let is_pending = |line: &ReportLine| (StateWord::PendingApproval..=StateWord::Deleting).contains(&line.state);
-    Ok(match arguments.exit_code {
-        true if report.assets.iter().any(|line| line.state.is_problem()) => ExitCode::FAILURE,
-        true if report.assets.iter().any(is_pending) => ExitCode::from(2),
-        _ => ExitCode::SUCCESS,
-    })
+    Ok(ExitCode::from(if arguments.exit_code { exit_code(&look.report) } else { 0 }))
 }
 
-/// Shows every other report.
-fn watch(arguments: &Arguments, mut last: Report) -> anyhow::Result<ExitCode> {
-    let clear = if std::io::stdout().is_terminal() { CLEAR } else { "\n" };
-    loop {
-        std::thread::sleep(INTERVAL);
-        let (report, made_by) = self::report(arguments)?;
-        if report != last {
-            print(&format!("{clear}{}", shown(&report, &made_by, arguments)?))?;
-            last = report;
-        }
+/// 1 if a person has to do something, 2 if something is not done or not known yet.
+fn exit_code(report: &Report) -> u8 {
+    let is_open = |line: &ReportLine| {
+        (StateWord::PendingApproval..=StateWord::Deleting).contains(&line.state) || line.state == StateWord::Unknown
+    };
+    match () {
+        () if report.assets.iter().any(|line| line.state.is_problem()) => 1,
+        () if !report.waits_for.is_empty() || report.assets.iter().any(is_open) => 2,
+        () => 0,
     }
 }
 
-/// The report of the operator, or one that is made here; and who made it.
-fn report(arguments: &Arguments) -> anyhow::Result<(Report, String)> {
-    let why = if arguments.evaluate {
+/// A report, and who made it.
+struct Look {
+    report: Report,
+    made_by: String,
+    /// Whether this command evaluated the cluster, which takes many requests.
+    is_evaluated: bool,
+}
+
+/// The report of the operator, or one that is made here.
+fn look(arguments: &Arguments) -> anyhow::Result<Look> {
+    let why = if arguments.evaluate || arguments.evaluation.says_how() {
         "evaluated by this command".to_owned()
     } else {
         match on_runtime(published::read(arguments.evaluation.target()))? {
             Published::Report(report, reported) => {
                 let made_by = text::reported(&report, reported, Timestamp::now());
-                return Ok((*report, made_by));
+                return Ok(Look { report: *report, made_by, is_evaluated: false });
             }
             Published::Nothing(why) => format!("{why}; evaluated by this command"),
         }
     };
     let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
-    Ok((core.report(), why))
+    Ok(Look { report: core.report(), made_by: why, is_evaluated: true })
 }
 
 fn shown(report: &Report, made_by: &str, arguments: &Arguments) -> anyhow::Result<String> {
@@ -115,4 +112,45 @@ fn shown(report: &Report, made_by: &str, arguments: &Arguments) -> anyhow::Resul
         Format::Wide => text::text(report, made_by, &lines, Format::Wide, None, Palette::of_output()),
         Format::Text => text::text(report, made_by, &lines, Format::Text, terminal_width(), Palette::of_output()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arguments, exit_code};
+    use autopilot::{Report, ReportLine, StateWord};
+    use clap::{Args, Command, FromArgMatches};
+
+    #[test]
+    fn only_a_report_without_anything_open_exits_with_zero() {
+        let report = |states: &[StateWord]| {
+            let line = |state: &StateWord| ReportLine {
+                asset: String::new(),
+                object: String::new(),
+                state: *state,
+                why: String::new(),
+                digest: None,
+                restarts: None,
+                overrides: Vec::new(),
+            };
+            Report { assets: states.iter().map(line).collect(), ..Report::default() }
+        };
+        let code = |states: &[StateWord]| exit_code(&report(states));
+        assert_eq!(code(&[StateWord::InSync, StateWord::Paused, StateWord::Excluded]), 0);
+        assert_eq!((code(&[StateWord::InSync, StateWord::Unknown]), code(&[StateWord::Deleting])), (2, 2));
+        assert_eq!(code(&[StateWord::PendingApproval, StateWord::Failed]), 1);
+        let waiting = Report { waits_for: vec!["the HyperConverged".into()], ..report(&[StateWord::InSync]) };
+        assert_eq!(exit_code(&waiting), 2);
+    }
+
+    #[test]
+    fn a_flag_that_says_how_to_decide_is_not_ignored() {
+        let says_how = |words: &[&str]| {
+            let matches = Arguments::augment_args(Command::new("status")).try_get_matches_from(words).unwrap();
+            Arguments::from_arg_matches(&matches).unwrap().evaluation.says_how()
+        };
+        assert!(!says_how(&["status", "--all", "--namespace=n", "--output=wide"]));
+        for flag in ["--assets-dir=x", "--opt-in", "--opt-in=false", "--patchable-kinds=Service", "--prune=true"] {
+            assert!(says_how(&["status", flag]), "{flag}");
+        }
+    }
 }

@@ -128,7 +128,11 @@ async fn a_change_is_approved_by_any_of_its_names_recorded_and_revoked_until_it_
     running.annotate_hco("approved", Some(&other)).await;
     running.annotate_hco("maintenance-window", None).await;
     let approved = approve(&["--pool", "worker", "-y"]);
-    assert!(approved.stdout.ends_with("; the operator makes the change at once\n"), "{}", approved.stderr);
+    assert!(
+        approved.stdout.ends_with("; no operator leads in namespace openshift-cnv; the change is made when one runs\n"),
+        "{}",
+        approved.stderr
+    );
     eventually("it exists", async || running.machine_configs().get_opt(SWAP).await.unwrap()).await;
     for name in [short, "swap", "swap-enable", &format!("machineconfig/{SWAP}")] {
         let late = approve(&["--revoke", name]);
@@ -247,7 +251,12 @@ async fn a_person_approves_what_is_shown_and_nothing_else() {
     assert!(again.contains("adopt, after a backup") && !again.ends_with(&question), "{again}");
     assert_eq!(annotation(&running, APPROVED).await, None, "what was shown does not wait any more");
     let approved = terminal.answer("yes");
-    assert!(approved.contains(" by playground-admin; the operator makes the change at once"), "{approved}");
+    assert!(
+        approved.contains(
+            " by playground-admin; no operator leads in namespace openshift-cnv; the change is made when one runs"
+        ),
+        "{approved}"
+    );
     assert_eq!(terminal.code(), Some(0));
     let written = annotation(&running, APPROVED).await.unwrap();
     assert!(again.contains(&format!("Approve {}? [y/N] ", &written["sha256:".len()..][..8])) && written != digest);
@@ -294,7 +303,7 @@ async fn many_deletions_are_shown_one_by_one_and_approved_together() {
     }
     let approved = approve(&["--deletions", "--yes"]);
     let line = format!(
-        "approved {short} (deletion of 6 objects) by playground-admin; the operator makes the change at once\n"
+        "approved {short} (deletion of 6 objects) by playground-admin; no operator leads in namespace openshift-cnv; the change is made when one runs\n"
     );
     assert!(approved.stdout.ends_with(&line), "{}{}", approved.stdout, approved.stderr);
     assert!(annotation(&running, APPROVED_BY).await.unwrap().ends_with(" deletion-of-6-objects playground-admin"));

@@ -26,6 +26,13 @@ async fn rights_pools_clashes_and_the_operator_are_checked() {
     assert_eq!(check(&kubeconfig, "clock").1[0]["verdict"], "ok");
     assert_eq!(check(&kubeconfig, "operator").1[0]["found"], "no operator leads");
 
+    // An annotation that cannot be read suspends everything.
+    running.annotate_hco("autopilot", Some("ture")).await;
+    let (code, found) = check(&kubeconfig, "hyperconverged");
+    assert_eq!((code, &found[0]["found"]), (Some(1), &json!("everything is suspended")), "{found:?}");
+    assert!(found[0]["remedy"].as_str().unwrap().contains("ture"), "{found:?}");
+    running.annotate_hco("autopilot", None).await;
+
     // The operator's own account asks about itself; it may not read the account, and that is no reason to warn.
     let own = check(running.kubeconfig(), "rights").1;
     assert_eq!((&own[0]["verdict"], &own[0]["found"]), (&json!("ok"), &rights[0]["found"]), "{own:?}");

@@ -238,8 +238,9 @@ async fn a_saved_plan_is_approved_as_it_is_or_refused_with_what_moved() {
     let output = approve(&admin, &path("plan"));
     let digest = item(&saved, SWAP)["approval"].as_str().unwrap();
     let short = &digest["sha256:".len()..][..8];
-    let expected =
-        format!("approved {short} (MachineConfig {SWAP}) by playground-admin; the operator makes the change at once\n");
+    let expected = format!(
+        "approved {short} (MachineConfig {SWAP}) by playground-admin; no operator leads in namespace openshift-cnv; the change is made when one runs\n"
+    );
     assert_eq!((output.stdout, output.code), (expected, Some(0)), "{}", output.stderr);
     assert_eq!(approved().await.as_deref(), Some(digest));
     eventually("the MachineConfig exists", async || running.machine_configs().get_opt(SWAP).await.unwrap()).await;

@@ -68,9 +68,11 @@ pub(super) fn approve(arguments: &Arguments, path: &Path) -> anyhow::Result<Exit
     if new.iter().any(|change| waiting::next(&after, change) == Next::Moved) {
         bail!("the cluster has changed meanwhile, so nothing is approved; run \"virtpilot plan --out {file}\" again");
     }
+    let when = super::when_made(evaluation)?;
     let written = write::add(evaluation, &waiting, &new)?;
     let line = |change: &&Change| {
-        show::approved(change, written.by.as_deref(), &waiting::next(&after, change), Palette::of_output())
+        let next = waiting::next(&after, change);
+        show::approved(change, written.by.as_deref(), &next, &when, Palette::of_output())
     };
     print(&new.iter().map(line).collect::<String>())?;
     Ok(ExitCode::SUCCESS)

@@ -72,21 +72,26 @@ pub(super) fn dry_run(approved: &[&Change], new: &[&Change]) -> String {
     lines.chain(new.iter().map(|change| format!("would approve {change}\n"))).collect()
 }
 
-pub(super) fn approved(change: &Change, by: Option<&str>, next: &Next, palette: Palette) -> String {
+/// `when_made` says when a change is made that waits for nothing.
+pub(super) fn approved(change: &Change, by: Option<&str>, next: &Next, when_made: &str, palette: Palette) -> String {
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
     let approved = palette.paint(Colour::Green, "approved");
-    format!("{approved} {change}{by}; {}\n", what_next(next))
+    format!(
+        "{approved} {change}{by}; {}
+",
+        what_next(next, when_made)
+    )
 }
 
-pub(super) fn already(change: &Change, waiting: &Waiting, next: &Next) -> String {
+pub(super) fn already(change: &Change, waiting: &Waiting, next: &Next, when_made: &str) -> String {
     let record = change.digest.and_then(|digest| waiting.record(&digest));
     let by = record.map(|record| format!(" {}", record.author())).unwrap_or_default();
-    format!("{change} is already approved{by}; {}\n", what_next(next))
+    format!("{change} is already approved{by}; {}\n", what_next(next, when_made))
 }
 
-fn what_next(next: &Next) -> &str {
+fn what_next<'a>(next: &'a Next, when_made: &'a str) -> &'a str {
     match next {
-        Next::AtOnce => "the operator makes the change at once",
+        Next::AtOnce => when_made,
         Next::Waits(why) => why,
         Next::Moved => "it is made, or waits for another approval by now; see \"virtpilot status\"",
     }

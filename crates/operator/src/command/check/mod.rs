@@ -72,7 +72,7 @@ fn rows(evaluation: &Evaluation) -> anyhow::Result<Vec<Row>> {
         }
         let kinds = discovery::discover(&server).await?;
         rows.extend(rights::rows(&server, &kinds, &catalog, &target.namespace).await);
-        rows.push(server::operator(&server, &target.namespace, &catalog).await);
+        rows.push(server::operator(&server, &kinds, &target.namespace, &catalog).await);
         rows.extend(platform::kubelet_configs(&server, &kinds).await);
         Ok((rows, true))
     });

@@ -1,7 +1,7 @@
 //! What the assets need, the pools of nodes, and others who write the same.
 
 use super::{Row, Verdict};
-use autopilot::{AssetResult, Core, StateWord};
+use autopilot::{AssetResult, Core, Report, StateWord};
 use catalog::{Need, Pool, Selector};
 use change::Kind;
 use cluster::{Server, list};
@@ -14,7 +14,8 @@ pub(super) fn not_evaluated(why: &str) -> Row {
 }
 
 pub(super) fn rows(core: &Core) -> Vec<Row> {
-    let mut rows = vec![Row::ok("hyperconverged", core.hyperconverged().to_string())];
+    let report = core.report();
+    let mut rows = vec![hyperconverged(&report, core.hyperconverged().to_string())];
     rows.extend(
         core.advice()
             .into_iter()
@@ -24,6 +25,21 @@ pub(super) fn rows(core: &Core) -> Vec<Row> {
     rows.extend(pools(&core.facts().pools));
     rows.extend(states(core));
     rows
+}
+
+/// Whether it is known what the HyperConverged wants.
+fn hyperconverged(report: &Report, name: String) -> Row {
+    let suspended = report.assets.iter().find(|line| line.state == StateWord::Suspended);
+    match (report.policy.autopilot == "suspended", suspended) {
+        (false, _) => Row::ok("hyperconverged", name),
+        (true, Some(line)) => Row::new("hyperconverged", Verdict::Fail, "everything is suspended", &line.why),
+        (true, None) => Row::new(
+            "hyperconverged",
+            Verdict::Fail,
+            "everything is suspended",
+            "correct the annotations of the HyperConverged",
+        ),
+    }
 }
 
 /// What the cluster does not serve, and the assets that stay off without it.
@@ -146,7 +162,8 @@ fn clashes(configs: &[Value], pools: &[Value]) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, clashes, pools};
+    use super::{Verdict, clashes, hyperconverged, pools};
+    use autopilot::{Policy, Report};
     use catalog::Pool;
     use serde_json::json;
 
@@ -165,6 +182,15 @@ mod tests {
         assert_eq!(verdict(Pool { paused: true, ..pool.clone() }), Verdict::Warn);
         assert_eq!(verdict(Pool { updating: true, ..pool }), Verdict::Info);
         assert!(pools(&[]).is_empty());
+    }
+
+    #[test]
+    fn suspended_assets_have_to_be_repaired() {
+        let verdict = |autopilot: &str| {
+            let policy = Policy { autopilot: autopilot.into(), ..Policy::default() };
+            hyperconverged(&Report { policy, ..Report::default() }, "h".into()).verdict
+        };
+        assert_eq!((verdict("suspended"), verdict("on"), verdict("off")), (Verdict::Fail, Verdict::Ok, Verdict::Ok));
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! Whether the API server answers, its version and its clock, and the operator that leads.
 
 use super::{Row, Verdict};
+use crate::command::leader::{self, Leader};
 use crate::command::skew;
 use catalog::Catalog;
-use cluster::{Server, about, lease};
+use change::{Key, Kind};
+use cluster::{Server, about, live};
 use jiff::{SignedDuration, Timestamp};
+use protocol::Kinds;
+use serde_json::Value;
 
 /// The name of the check without which there are no others.
 pub(super) const CHECK: &str = "api server";
+const OPERATOR: &str = "operator";
 /// The oldest version that is tested.
 const OLDEST: u32 = 30;
 /// The server writes whole seconds, and an answer takes a moment.
@@ -51,34 +56,72 @@ fn clock(server: Option<Timestamp>, ours: Timestamp) -> Row {
 }
 
 /// The operator that leads.
-pub(super) async fn operator(server: &Server, namespace: &str, catalog: &Catalog) -> Row {
-    let holder = match lease::holder(server, namespace).await {
-        Ok(holder) => holder,
+pub(super) async fn operator(server: &Server, kinds: &Kinds, namespace: &str, catalog: &Catalog) -> Row {
+    match leader::find(server, namespace).await {
+        Ok(Leader::None(_)) => none_leads(deployment(server, kinds, namespace).await.as_ref(), namespace),
+        Ok(found) => leads(&found, catalog),
         Err(failure) => {
-            return Row::new(
-                "operator",
-                Verdict::Info,
-                "its lease cannot be read",
-                format!("grant get on leases: {failure}"),
-            );
+            Row::new(OPERATOR, Verdict::Info, "its lease cannot be read", format!("grant get on leases: {failure}"))
         }
-    };
-    let Some(holder) = holder else {
-        let remedy = format!(
-            "nothing is reconciled; check the Deployment in namespace {namespace} (without --leader-elect there is no lease)"
-        );
-        return Row::new("operator", Verdict::Warn, "no operator leads", remedy);
-    };
-    match skew::with_leader(server, namespace, &skew::Release::of(catalog)).await {
-        Some(warning) => Row::new("operator", Verdict::Warn, format!("{} leads", holder.name), warning),
-        None => Row::ok("operator", format!("{} leads", holder.name)),
     }
+}
+
+fn leads(found: &Leader, catalog: &Catalog) -> Row {
+    let Leader::Renewing(replica) = found else {
+        return Row::new(OPERATOR, Verdict::Warn, found.to_string(), "nothing is reconciled meanwhile; check its pod");
+    };
+    match skew::difference(replica, &skew::Release::of(catalog)) {
+        Some(warning) => Row::new(OPERATOR, Verdict::Warn, found.to_string(), warning),
+        None => Row::ok(OPERATOR, found.to_string()),
+    }
+}
+
+/// Nothing if it does not exist or cannot be read.
+async fn deployment(server: &Server, kinds: &Kinds, namespace: &str) -> Option<Value> {
+    let kind = Kind::new("apps/v1", "Deployment");
+    let key = Key { kind, namespace: namespace.to_owned(), name: install::NAME.to_owned() };
+    live::whole(server, &kinds.find(&key.kind)?, &key).await.ok()?
+}
+
+/// An operator that is installed and does not lead has to be repaired; one without leader election cannot be seen.
+fn none_leads(deployment: Option<&Value>, namespace: &str) -> Row {
+    let containers = deployment.and_then(|found| found["spec"]["template"]["spec"]["containers"].as_array());
+    let arguments = containers.into_iter().flatten().filter_map(|container| container["args"].as_array()).flatten();
+    let elects = |argument: &Value| {
+        let argument = argument.as_str().unwrap_or_default().trim_start_matches('-');
+        argument == "leader-elect" || argument == "leader-elect=true"
+    };
+    let (verdict, why) = match arguments.into_iter().any(elects) {
+        true => (Verdict::Fail, format!("nothing is reconciled; see why no pod of Deployment {} runs", install::NAME)),
+        false => (Verdict::Warn, "nothing is reconciled, unless one runs without --leader-elect".to_owned()),
+    };
+    Row::new(OPERATOR, verdict, "no operator leads", format!("{why}, in namespace {namespace}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, clock, minor};
+    use super::{Leader, Verdict, clock, leads, minor, none_leads};
     use jiff::Timestamp;
+    use serde_json::json;
+
+    #[test]
+    fn an_installed_operator_that_does_not_lead_has_to_be_repaired() {
+        let deployment = |argument: &str| {
+            let containers = json!([{"args": ["run", argument]}]);
+            json!({"spec": {"template": {"spec": {"containers": containers}}}})
+        };
+        let verdict = |argument: &str| none_leads(Some(&deployment(argument)), "n").verdict;
+        assert_eq!((verdict("--leader-elect"), verdict("-leader-elect=true")), (Verdict::Fail, Verdict::Fail));
+        assert_eq!((verdict("--prune"), none_leads(None, "n").verdict), (Verdict::Warn, Verdict::Warn));
+    }
+
+    #[test]
+    fn a_leader_that_does_not_renew_its_lease_is_not_fine() {
+        let silent = Leader::Silent { pod: "p".into(), seconds: 60, until: Timestamp::UNIX_EPOCH };
+        let row = leads(&silent, &crate::pack::embedded().unwrap());
+        assert_eq!(row.verdict, Verdict::Warn);
+        assert!(row.found.starts_with("pod p has not renewed its lease for 60 s "), "{}", row.found);
+    }
 
     #[test]
     fn clocks_that_differ_are_reported_with_the_direction() {

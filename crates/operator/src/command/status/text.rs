@@ -85,12 +85,26 @@ fn notes(report: &Report, palette: Palette) -> String {
     let warning = palette.paint(Colour::Yellow, "warning:");
     let warnings = report.warnings.iter().map(|text| format!("{warning} {text}"));
     let to_do = palette.paint(Colour::Bold, "next:");
-    let next = report.waiting.iter().map(|WaitingPool { pool, digests }| match digests.len() {
+    let approvals = report.waiting.iter().map(|WaitingPool { pool, digests }| match digests.len() {
         1 => format!("{to_do} virtpilot approve --pool {pool}"),
         count => format!("{to_do} virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
     });
-    let lines: Vec<String> = report.rollouts.iter().cloned().chain(overrides).chain(warnings).chain(next).collect();
+    let lines: Vec<String> = report
+        .rollouts
+        .iter()
+        .cloned()
+        .chain(overrides)
+        .chain(warnings)
+        .chain(next(report, &to_do))
+        .chain(approvals)
+        .collect();
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
+}
+
+/// What to look into first, if something is wrong.
+fn next(report: &Report, to_do: &str) -> Option<String> {
+    let urgent = report.assets.iter().filter(|line| line.state.is_problem()).min_by_key(|line| line.state)?;
+    Some(format!("{to_do} virtpilot explain {}    ({}: {})", urgent.asset, urgent.state, urgent.object))
 }
 
 fn row(line: &ReportLine, format: Format) -> [String; 4] {
@@ -141,6 +155,7 @@ mod tests {
                 version: "0.2.0".into(),
                 catalogue: "sha256:4e1c02d9abcdef".into(),
                 since: at(0),
+                started: at(0),
             }),
             policy: Policy { autopilot: "on".into(), approval: "high-impact".into(), window: Some("Sat 01:00".into()) },
             assets: vec![waiting, overridden, line("ksm", StateWord::InSync, "")],
@@ -186,6 +201,19 @@ mod tests {
         }
         let codes = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
         assert_eq!(codes.iter().fold(coloured, |text, code| text.replace(code, "")), plain);
+    }
+
+    #[test]
+    fn what_is_wrong_comes_before_what_waits() {
+        let mut report = report();
+        report.assets[2].state = StateWord::Conflict;
+        report.assets.push(ReportLine { asset: "mtv".into(), state: StateWord::Failed, ..report.assets[2].clone() });
+        let shown = text(&report, "", &[], Format::Text, None, Palette::default());
+        let next: Vec<&str> = shown.lines().filter(|line| line.starts_with("next: ")).collect();
+        assert_eq!(
+            next,
+            ["next: virtpilot explain mtv    (Failed: MachineConfig ksm)", "next: virtpilot approve --pool worker"]
+        );
     }
 
     #[test]
