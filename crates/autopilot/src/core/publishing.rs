@@ -101,7 +101,7 @@ impl Core {
     pub(crate) fn policy_in_force(&self) -> Policy {
         let of = |name: &str| self.facts.hco["metadata"]["annotations"][name].as_str().map(str::trim);
         let autopilot = match of(api::annotation::AUTOPILOT) {
-            _ if self.platform.suspended => "suspended",
+            _ if self.platform.suspended.is_some() => "suspended",
             _ if self.platform.is_off => "off",
             None | Some("" | "true") => "on",
             Some(names) => names,
