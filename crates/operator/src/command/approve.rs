@@ -26,7 +26,7 @@ use waiting::{Change, Next, Waiting};
 )]
 pub(crate) struct Arguments {
     /// What to approve: an asset or feature, KIND/NAME, KIND/NAMESPACE/NAME, or the first 8 digits of a digest
-    #[arg(value_name = "CHANGE", conflicts_with = "plan")]
+    #[arg(value_name = "CHANGE", conflicts_with = "plan", add = super::completions::assets())]
     changes: Vec<String>,
     /// Everything that waits to restart nodes of this pool, as one rollout
     #[arg(long, value_name = "POOL", conflicts_with = "plan")]

@@ -1,9 +1,9 @@
 //! Prints tables for all commands.
 
+use super::wrap;
+
 /// No column is made narrower to fit a terminal.
 const NARROWEST: usize = 12;
-/// Stands for what is cut off.
-const CUT: &str = "...";
 
 /// Prints rows under a header, each column as wide as its widest cell; the last one is not padded.
 pub(crate) fn table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String; COLUMNS]]) -> String {
@@ -17,17 +17,54 @@ pub(crate) fn fitted<const COLUMNS: usize>(
     cuttable: &[usize],
     terminal: Option<usize>,
 ) -> String {
-    let mut widths = natural(header, rows);
     let Some(terminal) = terminal else { return table(header, rows) };
-    let total = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * (COLUMNS - 1);
-    while total(&widths) > terminal {
-        let widest = cuttable.iter().copied().max_by_key(|column| widths[*column]);
+    within(header, rows, narrowed(natural(header, rows), cuttable, terminal))
+}
+
+/// The same, but the given columns are wrapped, so that nothing is left out.
+pub(crate) fn wrapped<const COLUMNS: usize>(
+    header: [&str; COLUMNS],
+    rows: &[[String; COLUMNS]],
+    wrappable: &[usize],
+    terminal: Option<usize>,
+) -> String {
+    let Some(terminal) = terminal else { return table(header, rows) };
+    let widths = narrowed(natural(header, rows), wrappable, terminal);
+    let header = block(&header.map(str::to_owned), widths);
+    rows.iter().fold(header, |text, row| text + &block(row, widths))
+}
+
+/// One row whose cells are wrapped to these widths.
+pub(crate) fn block<const COLUMNS: usize>(row: &[String; COLUMNS], widths: [usize; COLUMNS]) -> String {
+    let mut cells = [const { Vec::new() }; COLUMNS];
+    for (column, cell) in row.iter().enumerate() {
+        cells[column] = wrap::lines(cell, widths[column]);
+    }
+    let height = cells.iter().map(Vec::len).max().unwrap_or_default();
+    let line = |at: usize| {
+        let parts = cells.iter().zip(widths).map(|(cell, width)| {
+            let part = cell.get(at).map(String::as_str).unwrap_or_default();
+            format!("{part:<width$}")
+        });
+        format!("{}\n", parts.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    (0..height).map(line).collect()
+}
+
+/// The widths for a terminal: the widest of these columns become narrower.
+pub(crate) fn narrowed<const COLUMNS: usize>(
+    mut widths: [usize; COLUMNS],
+    columns: &[usize],
+    terminal: usize,
+) -> [usize; COLUMNS] {
+    while widths.iter().sum::<usize>() + 2 * (COLUMNS - 1) > terminal {
+        let widest = columns.iter().copied().max_by_key(|column| widths[*column]);
         match widest.filter(|column| widths[*column] > NARROWEST) {
             Some(column) => widths[column] -= 1,
             None => break,
         }
     }
-    within(header, rows, widths)
+    widths
 }
 
 /// The width of the terminal; nothing if the output goes elsewhere.
@@ -50,7 +87,7 @@ fn within<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String; COLUMN
     let line = |row: [&str; COLUMNS]| {
         let cells = row.iter().enumerate().map(|(column, cell)| {
             let width = natural[column].min(most[column]);
-            format!("{:<width$}", cut(cell, most[column]))
+            format!("{:<width$}", wrap::cut(cell, most[column]))
         });
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
@@ -58,16 +95,9 @@ fn within<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String; COLUMN
     std::iter::once(line(header)).chain(rows).collect()
 }
 
-fn cut(cell: &str, width: usize) -> String {
-    if cell.chars().count() <= width {
-        return cell.to_owned();
-    }
-    cell.chars().take(width.saturating_sub(CUT.len())).chain(CUT.chars()).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{fitted, table};
+    use super::{fitted, table, wrapped};
 
     #[test]
     fn columns_align_whatever_their_cells() {
@@ -82,5 +112,11 @@ mod tests {
         assert_eq!(shown(None), "A      B                    C\nshort  a name that is long  InSync\n");
         assert_eq!(shown(Some(29)), "A      B               C\nshort  a name that...  InSync\n");
         assert!(shown(Some(5)).contains("a name th..."), "{}", shown(Some(5)));
+    }
+    #[test]
+    fn the_widest_columns_are_wrapped_for_a_narrow_terminal() {
+        let rows = [["short".into(), "a text of some words".into()]];
+        assert_eq!(wrapped(["A", "B"], &rows, &[1], None), "A      B\nshort  a text of some words\n");
+        assert_eq!(wrapped(["A", "B"], &rows, &[1], Some(20)), "A      B\nshort  a text of\n       some words\n");
     }
 }

@@ -10,10 +10,11 @@ mod text;
 
 use super::evaluation::Evaluation;
 use super::object_name::is_object;
+use super::table::{self, terminal_width};
 use super::{Format, print};
 use anyhow::bail;
 use autopilot::nearest::{nearest, question};
-use autopilot::{Core, StatusLine};
+use autopilot::{Core, Explanation, StatusLine};
 use catalog::Catalog;
 use serde_json::{Value, json};
 
@@ -28,8 +29,8 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Args)]
 struct Subject {
-    /// An asset, or an object as KIND/NAME or KIND/NAMESPACE/NAME
-    #[arg(value_name = "ASSET|KIND/[NAMESPACE/]NAME")]
+    /// An asset or a feature, or an object as KIND/NAME or KIND/NAMESPACE/NAME
+    #[arg(value_name = "ASSET|KIND/[NAMESPACE/]NAME", add = super::completions::assets())]
     subject: Option<String>,
     #[command(flatten)]
     evaluation: Evaluation,
@@ -66,16 +67,23 @@ fn explain(arguments: &Subject) -> anyhow::Result<()> {
     };
     let catalog = arguments.evaluation.catalog()?;
     let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
-    let explanations = core.explain(|line| is_subject(subject, line));
+    let mut explanations = core.explain(|line| is_subject(subject, line));
     if explanations.is_empty() {
-        bail!("{}", unknown(subject, &core, &catalog));
+        let assets = assets_of(subject, &catalog);
+        explanations = core.explain(|line| assets.contains(&line.asset.as_str()));
+        if explanations.len() > 1 && matches!(arguments.output, Format::Text) {
+            return print(&overview(subject, &explanations, terminal_width()));
+        }
+    }
+    if explanations.is_empty() {
+        bail!("{}", unknown(subject, &core));
     }
     let mut shown = Vec::new();
     for explanation in explanations {
         let history = history::of(arguments.evaluation.target(), &explanation);
-        let next = next::step(&explanation, &catalog, &core);
+        let next = next::next(&explanation, &catalog, &core);
         shown.push(match arguments.output {
-            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history)),
+            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history, terminal_width())),
             Format::Json => Shown::Json(document(&explanation, &catalog, &next, &history)),
         });
     }
@@ -107,14 +115,28 @@ fn is_subject(subject: &str, line: &StatusLine) -> bool {
     line.key.as_ref().is_some_and(|key| is_object(subject, key))
 }
 
-fn unknown(subject: &str, core: &Core, catalog: &Catalog) -> String {
+/// The assets of a feature or a group.
+fn assets_of<'a>(subject: &str, catalog: &'a Catalog) -> Vec<&'a str> {
     let of_feature = |asset: &&catalog::Asset| catalog.features_of(asset).any(|feature| feature.name == subject);
     let of_group = |asset: &&catalog::Asset| asset.group.as_deref() == Some(subject);
     let assets = catalog.assets.iter().filter(|asset| of_feature(asset) || of_group(asset));
-    let assets: Vec<&str> = assets.map(|asset| asset.name.as_str()).collect();
-    if !assets.is_empty() {
-        return format!("{subject} is several assets; name one of {}", assets.join(", "));
-    }
+    assets.map(|asset| asset.name.as_str()).collect()
+}
+
+/// Several assets, each in one line.
+fn overview(subject: &str, explanations: &[Explanation], terminal: Option<usize>) -> String {
+    let rows: Vec<[String; 4]> = explanations
+        .iter()
+        .map(|Explanation { line, word, .. }| {
+            let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
+            [line.asset.clone(), object, word.to_string(), line.state.to_string()]
+        })
+        .collect();
+    let table = table::fitted(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows, &[1, 3], terminal);
+    format!("{subject} is several assets; \"virtpilot explain ASSET\" explains one:\n\n{table}")
+}
+
+fn unknown(subject: &str, core: &Core) -> String {
     let lines: Vec<StatusLine> = core.explain(|_| true).into_iter().map(|explanation| explanation.line).collect();
     let objects =
         lines.iter().filter_map(|line| line.key.as_ref()).map(|key| format!("{}/{}", key.kind.kind, key.name));
@@ -126,7 +148,7 @@ fn unknown(subject: &str, core: &Core, catalog: &Catalog) -> String {
     format!("there is no asset and no managed object {subject:?}{nearest}; \"virtpilot status --all\" lists them")
 }
 
-fn document(explanation: &autopilot::Explanation, catalog: &Catalog, next: &str, history: &history::History) -> Value {
+fn document(explanation: &Explanation, catalog: &Catalog, next: &next::Next, history: &history::History) -> Value {
     let line = &explanation.line;
     let notes = catalog.asset(&line.asset).map(|asset| catalog.notes(asset)).unwrap_or_default();
     json!({
@@ -134,7 +156,8 @@ fn document(explanation: &autopilot::Explanation, catalog: &Catalog, next: &str,
         "object": line.key.as_ref().map(ToString::to_string),
         "state": explanation.word.to_string(),
         "why": line.state.to_string(),
-        "next": next,
+        "next": next.step,
+        "nextIsNotEnough": next.besides,
         "notes": {
             "docs": notes.docs, "why": notes.why, "sources": notes.sources, "verify": notes.verify, "optOut": notes.opt_out,
         },

@@ -50,7 +50,9 @@ fn row(item: &Item) -> String {
     }
     match (&item.approval, item.needs_approval) {
         (Some(digest), true) => notes.push(format!("needs approval: `virtpilot approve {digest}`")),
-        (None, true) => notes.push("needs approval; the digest is known once the operator has run".to_owned()),
+        (None, true) => {
+            notes.push("needs approval: start the operator first, which asks for it with a digest".to_owned())
+        }
         (_, false) => notes.push(escaped(&item.why)),
     }
     notes.retain(|note| !note.is_empty());

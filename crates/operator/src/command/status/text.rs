@@ -2,6 +2,7 @@
 
 use super::Format;
 use crate::command::table::fitted;
+use crate::command::wrap::hanging;
 use autopilot::{Report, ReportLine, StateWord, WaitingPool};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -19,11 +20,13 @@ pub(super) fn text(
         true => String::new(),
         false => format!("\n{}", fitted(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows, &[0, 1, 3], width)),
     };
-    let mut head = format!("Operator  {made_by}\nPolicy    {}\n", policy(report));
+    let mut head = vec![("Operator  ", made_by.to_owned()), ("Policy    ", policy(report))];
     if !report.waits_for.is_empty() {
-        head.push_str(&format!("Waits     for {}\n", report.waits_for.join(", ")));
+        head.push(("Waits     ", format!("for {}", report.waits_for.join(", "))));
     }
-    format!("{head}Assets    {}\n{table}{}", counts(report), notes(report))
+    head.push(("Assets    ", counts(report)));
+    let head: String = head.iter().map(|(name, value)| hanging(name, value, width)).collect();
+    format!("{head}{table}{}", notes(report, width))
 }
 
 /// What made a report that is this old.
@@ -68,7 +71,7 @@ fn counts(report: &Report) -> String {
 }
 
 /// How far the rollouts of pools are, overrides in force, what is wrong, and how to approve what waits.
-fn notes(report: &Report) -> String {
+fn notes(report: &Report, width: Option<usize>) -> String {
     let overridden = report.assets.iter().filter(|line| !line.overrides.is_empty());
     let overrides = overridden.map(|line| format!("override: {}: {}", line.object, line.overrides.join("; ")));
     let warnings = report.warnings.iter().map(|warning| format!("warning: {warning}"));
@@ -76,8 +79,14 @@ fn notes(report: &Report) -> String {
         1 => format!("next: virtpilot approve --pool {pool}"),
         count => format!("next: virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
     });
-    let lines: Vec<String> = report.rollouts.iter().cloned().chain(overrides).chain(warnings).chain(next).collect();
-    if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
+    // What no pool takes, or restarts no node, is not part of a rollout.
+    let of_pool = |digest: &String| report.waiting.iter().any(|pool| pool.digests.contains(digest));
+    let alone = report.assets.iter().filter(|line| line.digest.as_ref().is_some_and(|digest| !of_pool(digest)));
+    let alone = alone.map(|line| format!("next: virtpilot approve {}", line.asset));
+    let texts = report.rollouts.iter().cloned().chain(overrides).chain(warnings);
+    let texts = texts.map(|text| hanging("", &text, width));
+    let lines: String = texts.chain(next.chain(alone).map(|command| format!("{command}\n"))).collect();
+    if lines.is_empty() { String::new() } else { format!("\n{lines}") }
 }
 
 fn row(line: &ReportLine, format: Format) -> [String; 4] {
@@ -131,7 +140,7 @@ mod tests {
             }),
             policy: Policy { autopilot: "on".into(), approval: "high-impact".into(), window: Some("Sat 01:00".into()) },
             assets: vec![waiting, overridden, line("ksm", StateWord::InSync, "")],
-            waiting: vec![WaitingPool { pool: "worker".into(), digests: vec!["c357862d00000000".into()] }],
+            waiting: vec![WaitingPool { pool: "worker".into(), digests: vec!["sha256:c357862d00000000".into()] }],
             warnings: vec!["the annotation x is not known".into()],
             ..Report::default()
         }
@@ -156,6 +165,15 @@ mod tests {
             next: virtpilot approve --pool worker
         "]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn what_waits_outside_of_a_rollout_has_a_next_step_and_lines_fit_a_terminal() {
+        let report = Report { waiting: Vec::new(), ..report() };
+        let lines: Vec<&ReportLine> = report.assets.iter().collect();
+        let shown = text(&report, &reported(&report, at(7000), at(7090)), &lines, Format::Text, Some(60));
+        assert!(shown.ends_with("\nnext: virtpilot approve swap\n"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
     }
 
     #[test]
