@@ -21,7 +21,7 @@ pub(crate) fn fitted<const COLUMNS: usize>(
     within(header, rows, narrowed(natural(header, rows), cuttable, terminal))
 }
 
-/// The same, but the given columns are wrapped, so that nothing is left out.
+/// The same, but the given columns are wrapped, so that nothing is left out; where even that is too wide, each row is a list.
 pub(crate) fn wrapped<const COLUMNS: usize>(
     header: [&str; COLUMNS],
     rows: &[[String; COLUMNS]],
@@ -30,8 +30,29 @@ pub(crate) fn wrapped<const COLUMNS: usize>(
 ) -> String {
     let Some(terminal) = terminal else { return table(header, rows) };
     let widths = narrowed(natural(header, rows), wrappable, terminal);
+    let is_word_longer = |row: &[String; COLUMNS]| {
+        let mut words =
+            row.iter().zip(widths).flat_map(|(cell, width)| cell.split_whitespace().map(move |word| (word, width)));
+        words.any(|(word, width)| word.chars().count() > width)
+    };
+    if total(&widths) > terminal || rows.iter().any(is_word_longer) {
+        return rows.iter().map(|row| list(header, row, terminal)).collect::<Vec<_>>().join("\n");
+    }
     let header = block(&header.map(str::to_owned), widths);
     rows.iter().fold(header, |text, row| text + &block(row, widths))
+}
+
+/// One row as a list: its first cell, and below it the others with their names.
+fn list<const COLUMNS: usize>(header: [&str; COLUMNS], row: &[String; COLUMNS], terminal: usize) -> String {
+    let names = header.iter().skip(1).map(|name| name.chars().count()).max().unwrap_or_default();
+    let cells = header.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
+    let cells =
+        cells.map(|(name, cell)| wrap::hanging(&format!("  {:<names$}  ", name.to_lowercase()), cell, Some(terminal)));
+    row.iter().take(1).map(|cell| format!("{cell}\n")).chain(cells).collect()
+}
+
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
 }
 
 /// One row whose cells are wrapped to these widths.
@@ -57,7 +78,7 @@ pub(crate) fn narrowed<const COLUMNS: usize>(
     columns: &[usize],
     terminal: usize,
 ) -> [usize; COLUMNS] {
-    while widths.iter().sum::<usize>() + 2 * (COLUMNS - 1) > terminal {
+    while total(&widths) > terminal {
         let widest = columns.iter().copied().max_by_key(|column| widths[*column]);
         match widest.filter(|column| widths[*column] > NARROWEST) {
             Some(column) => widths[column] -= 1,
@@ -118,5 +139,6 @@ mod tests {
         let rows = [["short".into(), "a text of some words".into()]];
         assert_eq!(wrapped(["A", "B"], &rows, &[1], None), "A      B\nshort  a text of some words\n");
         assert_eq!(wrapped(["A", "B"], &rows, &[1], Some(20)), "A      B\nshort  a text of\n       some words\n");
+        assert_eq!(wrapped(["A", "B"], &rows, &[1], Some(12)), "short\n  b  a text\n     of some\n     words\n");
     }
 }

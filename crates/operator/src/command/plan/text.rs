@@ -15,6 +15,9 @@ const LONG: usize = 150;
 /// As many objects that are held for the same reason are shown together.
 const GROUPED: usize = 4;
 
+/// More of their names are counted.
+const NAMED: usize = 6;
+
 /// How much of it is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
@@ -69,7 +72,11 @@ fn by_cause(plan: &Plan, style: Style) -> (Vec<String>, Vec<&Item>) {
         let names: Vec<&str> =
             grouped.iter().filter(|item| item.why == cause).map(|item| item.asset.as_str()).collect();
         lines.extend(wrapped(&format!("! {cause}"), "").lines().map(str::to_owned));
-        let held = format!("= {} assets are held by this: {}", names.len(), names.join(", "));
+        let held = match names.len().checked_sub(NAMED).filter(|more| *more > 1) {
+            Some(more) => format!("{} and {more} more: --full lists them", names[..NAMED].join(", ")),
+            None => names.join(", "),
+        };
+        let held = format!("= {} assets are held by this: {held}", names.len());
         lines.extend(wrapped(&held, "    ").lines().map(str::to_owned));
     }
     (lines, rest)
