@@ -17,8 +17,8 @@ impl std::error::Error for Several {}
 /// The lines to print.
 pub(crate) fn lines(error: &anyhow::Error) -> Vec<String> {
     match error.downcast_ref::<Several>() {
-        Some(Several(errors)) => errors.iter().map(|error| with_hint(one_line(error))).collect(),
-        None => vec![with_hint(one_line(&chain(error)))],
+        Some(Several(errors)) => errors.iter().map(|error| with_hint(&one_line(error))).collect(),
+        None => vec![with_hint(&one_line(&chain(error)))],
     }
 }
 
@@ -37,7 +37,7 @@ fn chain(error: &anyhow::Error) -> String {
 }
 
 /// An error of the connection with what to do about it, if it does not say so.
-fn with_hint(text: String) -> String {
+fn with_hint(text: &str) -> String {
     let lower = text.to_lowercase();
     let hint = match () {
         () if lower.contains("kubeconfig") => "",

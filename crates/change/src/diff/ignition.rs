@@ -115,16 +115,22 @@ fn new_file(path: &str, file: &Value) -> Shown {
     let summary = about_file(file);
     match Content::of(file) {
         Content::Text(text) if is_public(path, &text) => Shown::Text { summary, lines: split(&text) },
+        Content::Text(_) => {
+            Shown::Text { summary, lines: vec!["(not shown: its path or a line looks like a secret)".to_owned()] }
+        }
         _ => Shown::Summary(summary),
     }
 }
 
 fn new_unit(unit: &Value) -> Shown {
     let summary = about_unit(unit);
-    match unit["contents"].as_str() {
-        Some(text) if redact::text(text) == text => Shown::Text { summary, lines: split(text) },
-        _ => Shown::Summary(summary),
+    let mut lines = unit["contents"].as_str().map(split).unwrap_or_default();
+    for dropin in unit["dropins"].as_array().into_iter().flatten() {
+        lines.push(format!("# drop-in {}", dropin["name"].as_str().unwrap_or_default()));
+        lines.extend(split(dropin["contents"].as_str().unwrap_or_default()));
     }
+    let is_public = lines.iter().all(|line| redact::text(line) == *line);
+    if is_public && !lines.is_empty() { Shown::Text { summary, lines } } else { Shown::Summary(summary) }
 }
 
 fn split(text: &str) -> Vec<String> {
@@ -135,7 +141,7 @@ fn split(text: &str) -> Vec<String> {
 const SECRET_PATHS: [&str; 10] =
     ["system-connections", "shadow", "netrc", "pgpass", "ipsec", "htpasswd", "snmp", "wpa_supplicant", "krb5", "auth"];
 /// What a file with a secret has in some line: names of secrets, and how hashes and tokens begin.
-const SECRET_TEXTS: [&str; 13] = [
+const SECRET_TEXTS: [&str; 16] = [
     "psk",
     "password",
     "passwd",
@@ -144,7 +150,11 @@ const SECRET_TEXTS: [&str; 13] = [
     "community",
     "createuser",
     "$1$",
-    "$2",
+    // Not "$2" alone, which every other script has.
+    "$2$",
+    "$2a$",
+    "$2b$",
+    "$2y$",
     "$5$",
     "$6$",
     "$apr1$",

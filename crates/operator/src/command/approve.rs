@@ -78,6 +78,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let (approved, new): (Vec<&Change>, Vec<&Change>) =
             chosen.into_iter().partition(|change| change.digest.is_some_and(|digest| waiting.is_approved(&digest)));
         print(&show::changes(&new, &waiting, Style::new(arguments.full)))?;
+        if arguments.pool.is_some() && arguments.changes.is_empty() {
+            print(&show::left_out(&waiting.changes))?;
+        }
         if arguments.dry_run {
             return print(&show::dry_run(&approved, &new)).map(|()| ExitCode::SUCCESS);
         }

@@ -4,6 +4,7 @@ use super::{Style, is_record, remarks};
 use crate::command::wrap;
 use autopilot::plan::{Item, ItemState, Operation, Plan, Source};
 use change::{Difference, Edit, Impact, Shown};
+use std::collections::BTreeMap;
 
 /// The width where it fits.
 const WIDTH: usize = 80;
@@ -33,7 +34,7 @@ enum Detail {
 pub(super) fn print(plan: &Plan, style: Style) -> String {
     let (causes, items) = by_cause(plan, style);
     let all = |detail: Detail| -> Vec<String> {
-        causes.iter().cloned().chain(items.iter().flat_map(|item| lines(item, detail))).collect()
+        causes.iter().flat_map(cause_lines).chain(items.iter().flat_map(|item| lines(item, detail))).collect()
     };
     let mut shown = all(if style.full { Detail::Full } else { Detail::Usual });
     let is_long = !style.full && shown.len() > LONG;
@@ -58,28 +59,28 @@ pub(super) fn print(plan: &Plan, style: Style) -> String {
     text
 }
 
-/// What holds several objects for the same reason, with the reason once; and the other items.
-fn by_cause(plan: &Plan, style: Style) -> (Vec<String>, Vec<&Item>) {
+/// The reasons that hold several objects, each with what it holds; and the other items.
+pub(super) fn by_cause(plan: &Plan, style: Style) -> (Vec<(&str, String)>, Vec<&Item>) {
     let held = |item: &&Item| item.state == ItemState::Held && item.operation.is_none() && !style.full;
-    let same = |item: &&Item| plan.items.iter().filter(held).filter(|other| other.why == item.why).count();
-    let (grouped, rest): (Vec<&Item>, Vec<&Item>) =
-        plan.items.iter().partition(|item| held(item) && same(item) >= GROUPED);
-    let mut causes: Vec<&str> = grouped.iter().map(|item| item.why.as_str()).collect();
-    causes.sort_unstable();
-    causes.dedup();
-    let mut lines = Vec::new();
-    for cause in causes {
-        let names: Vec<&str> =
-            grouped.iter().filter(|item| item.why == cause).map(|item| item.asset.as_str()).collect();
-        lines.extend(wrapped(&format!("! {cause}"), "").lines().map(str::to_owned));
-        let held = match names.len().checked_sub(NAMED).filter(|more| *more > 1) {
+    let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for item in plan.items.iter().filter(held) {
+        counts.entry(&item.why).or_default().push(&item.asset);
+    }
+    counts.retain(|_, assets| assets.len() >= GROUPED);
+    let rest = plan.items.iter().filter(|item| !(held(item) && counts.contains_key(item.why.as_str()))).collect();
+    let causes = counts.into_iter().map(|(cause, names)| {
+        let named = match names.len().checked_sub(NAMED).filter(|more| *more > 1) {
             Some(more) => format!("{} and {more} more: --full lists them", names[..NAMED].join(", ")),
             None => names.join(", "),
         };
-        let held = format!("= {} assets are held by this: {held}", names.len());
-        lines.extend(wrapped(&held, "    ").lines().map(str::to_owned));
-    }
-    (lines, rest)
+        (cause, format!("{} assets are held by this: {named}", names.len()))
+    });
+    (causes.collect(), rest)
+}
+
+fn cause_lines((cause, held): &(&str, String)) -> Vec<String> {
+    let text = wrapped(&format!("! {cause}"), "") + &wrapped(&format!("= {held}"), "    ");
+    text.lines().map(str::to_owned).collect()
 }
 
 /// One change that a person is asked to approve, as if it went ahead.
