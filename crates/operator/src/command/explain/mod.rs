@@ -172,9 +172,17 @@ fn document(explanation: &Explanation, catalog: &Catalog, next: &next::Next, his
 
 #[cfg(test)]
 mod tests {
-    use super::is_subject;
+    use super::{assets_of, is_subject};
     use autopilot::{LineState, ObjectState, StatusLine};
     use change::{Key, Kind};
+
+    #[test]
+    fn a_feature_stands_for_its_assets() {
+        let catalog = crate::pack::embedded().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(assets_of("swap", &catalog), ["swap-enable"]);
+        assert!(assets_of("logging", &catalog).len() > 1);
+        assert!(assets_of("nothing", &catalog).is_empty());
+    }
 
     #[test]
     fn assets_and_objects_are_found_by_name_and_kinds_in_any_case() {

@@ -15,16 +15,21 @@ pub(super) struct Next {
 }
 
 pub(super) fn next(explanation: &Explanation, catalog: &Catalog, core: &Core) -> Next {
-    let is_switch = explanation.gates.iter().any(|row| row.decides && row.gate == GateKind::Switch);
+    Next { step: step(explanation, catalog, core), besides: besides(&explanation.gates) }
+}
+
+/// The other conditions that are not met, where a switch decides.
+fn besides(gates: &[GateRow]) -> Vec<String> {
+    let is_switch = gates.iter().any(|row| row.decides && row.gate == GateKind::Switch);
     let is_other = |row: &&GateRow| {
         let is_condition = matches!(row.gate, GateKind::Switch | GateKind::Fact | GateKind::Served);
         is_switch && is_condition && !row.decides && row.outcome == GateOutcome::Closed
     };
-    let besides = explanation.gates.iter().filter(is_other).map(|row| match row.gate {
+    let text = |row: &GateRow| match row.gate {
         GateKind::Switch => format!("{} is {}", row.what, row.value),
         _ => row.value.clone(),
-    });
-    Next { step: step(explanation, catalog, core), besides: besides.collect() }
+    };
+    gates.iter().filter(is_other).map(text).collect()
 }
 
 /// The next step; empty if nothing is to be done.
@@ -112,4 +117,29 @@ fn annotate(key: &Key, name: &str, value: &str) -> String {
 
 fn remove(key: &Key, name: &str) -> String {
     format!("kubectl annotate {} {name}-", object(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::besides;
+    use autopilot::{GateKind, GateOutcome, GateRow};
+
+    #[test]
+    fn a_switch_that_is_not_enough_names_the_other_conditions() {
+        let row = |gate, value: &str, outcome, decides| GateRow {
+            gate,
+            what: "what".into(),
+            value: value.into(),
+            outcome,
+            decides,
+        };
+        let mut rows = vec![
+            row(GateKind::Switch, "not set", GateOutcome::Closed, true),
+            row(GateKind::Fact, "no node has a GPU", GateOutcome::Closed, false),
+            row(GateKind::Served, "served", GateOutcome::Open, false),
+        ];
+        assert_eq!(besides(&rows), ["no node has a GPU"]);
+        rows[0].decides = false;
+        assert!(besides(&rows).is_empty(), "nothing is switched on");
+    }
 }
