@@ -85,7 +85,10 @@ pub(crate) fn about_platform(
             annotation::APPROVED => {
                 let wrong = Consent::digests(value).filter(|entry| Digest::parse(entry).is_none());
                 advice.extend(wrong.take(MOST).map(shortened).map(|entry| {
-                    format!("approved lists {entry:?}, which is not a digest; copy it from \"virtpilot status\"")
+                    format!(
+                        "approved lists {entry:?}, which is not a whole digest; write sha256: and 64 digits, as \"virtpilot status \
+                         -o wide\" shows it, or run \"virtpilot approve\", which also takes the first digits"
+                    )
                 }));
             }
             annotation::MAINTENANCE_WINDOW => {

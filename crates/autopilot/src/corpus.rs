@@ -112,7 +112,7 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         unanswered: false,
         approvals: Approvals::default(),
         half_done: None,
-        suspended: false,
+        suspended: None,
         excluded: false,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),

@@ -61,8 +61,8 @@ pub struct Observed<'a> {
     pub approvals: Approvals<'a>,
     /// Whether an approved write of it is half done: a list was repaired, and the apply follows.
     pub half_done: Option<Digest>,
-    /// Whether what is wanted as a whole is unclear, so that nothing new is created.
-    pub suspended: bool,
+    /// Why what is wanted as a whole is unclear, if it is, so that nothing new is created.
+    pub suspended: Option<&'a str>,
     /// Whether the user excluded it.
     pub excluded: bool,
     /// Whether it is not known what the user excluded.
@@ -258,8 +258,8 @@ fn keep(
     let applied = live.annotations.get(annotation::APPLIED);
     let was_applied = applied.and_then(|applied| Digest::parse(applied)) == Some(effective.digest);
     let ownership = Ownership::of(live, claim, known.and_then(|known| known.origin));
-    if is_new && observed.suspended {
-        return Decision::hold(Reason::Suspended);
+    if let Some(why) = observed.suspended.filter(|_| is_new) {
+        return Decision::hold(Reason::Suspended { why: why.to_owned() });
     }
     if ownership == Ownership::Foreign && !backup::has_safe_place(&observed.key.kind) {
         return Decision::hold(Reason::NoSafeBackup);
@@ -433,8 +433,8 @@ pub(crate) fn pause(live: &Live, reason: Reason, now: Now) -> Decision {
 /// Creates an object. Overrides lived on the object, so one that does not exist has none.
 fn create(observed: &Observed<'_>, now: Now) -> Decision {
     let drift = observed.recreation.map(|_| Drift::Deleted);
-    if observed.suspended {
-        return Decision { drift, ..Decision::hold(Reason::Suspended) };
+    if let Some(why) = observed.suspended {
+        return Decision { drift, ..Decision::hold(Reason::Suspended { why: why.to_owned() }) };
     }
     let effective = EffectiveDesired::bare(observed.desired);
     let gated = Gated {
@@ -448,7 +448,7 @@ fn create(observed: &Observed<'_>, now: Now) -> Decision {
         needed: Needed::ApprovalOrPolicy,
         changes_nothing: false,
         is_free_if_running: true,
-        suspended: false,
+        suspended: None,
     };
     let approval = match gated.pass(&observed.conditions) {
         Passage::Free { approval } => approval,

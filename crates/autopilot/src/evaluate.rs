@@ -439,6 +439,19 @@ fn desired_object(
     Ok(Arc::new(DesiredObject { key, desired, impact, source, never_pruned, documents, read }))
 }
 
+impl Unclear {
+    /// For many objects that it holds: without the names that exist.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Unclear::Exclusions { .. } => self.to_string(),
+            Unclear::Scope { unknown, .. } => {
+                let alone = Unclear::Scope { unknown: unknown.clone(), valid: Vec::new() };
+                format!("{alone}; write true, false, or names of features, groups or assets")
+            }
+        }
+    }
+}
+
 impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -461,7 +474,7 @@ impl fmt::Display for Unclear {
                 }
                 write!(
                     f,
-                    ". Write true, false, or names such as {}; \"virtpilot status\" lists the assets",
+                    ". Write true, false, or names such as {}; \"virtpilot status --all\" lists the assets",
                     valid.join(", ")
                 )
             }
@@ -473,7 +486,7 @@ impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Exclusion::Off => write!(f, "the autopilot is off"),
-            Exclusion::Unclear(unclear) => unclear.fmt(f),
+            Exclusion::Unclear(unclear) => f.write_str(&unclear.brief()),
             Exclusion::Unmet(unmet) => unmet.fmt(f),
             Exclusion::NotNamed => write!(f, "the annotation autopilot does not name it"),
             Exclusion::NotApplicable(why) => f.write_str(why),

@@ -185,7 +185,7 @@ proptest! {
         let key = Key { kind: Kind::new(api_version, kind), namespace: "n".into(), name: "x".into() };
         let (consent, impact) = (Consent { policy, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
         let conditions = Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open, maintenance: &Maintenance::Always };
-        let removal = Removal { key: &key, cause, live: Some(&live), impact, restarts: &Restarts::default(), source: None, hco_created: Some(Default::default()), never_pruned, prune, suspended, excluded, many: None, conditions };
+        let removal = Removal { key: &key, cause, live: Some(&live), impact, restarts: &Restarts::default(), source: None, hco_created: Some(Default::default()), never_pruned, prune, suspended: suspended.then_some("unclear"), excluded, many: None, conditions };
         match decide_removal(&removal, Now { wall: Default::default(), monotonic: Moment::default() }).verdict {
             Verdict::Write(Effect::Delete { uid, resource_version }, _) => {
                 prop_assert_eq!((uid.as_str(), resource_version.as_str()), ("u", "7"));

@@ -23,8 +23,8 @@ pub(crate) struct Gated<'a> {
     pub(crate) changes_nothing: bool,
     /// Whether it goes ahead where the nodes run its result already.
     pub(crate) is_free_if_running: bool,
-    /// Whether what is wanted as a whole is unclear.
-    pub(crate) suspended: bool,
+    /// Why what is wanted as a whole is unclear, if it is.
+    pub(crate) suspended: Option<&'a str>,
 }
 
 /// The approvals of one object so far.
@@ -74,14 +74,15 @@ impl Gated<'_> {
         let is_approved =
             |digest: &Option<Digest>| digest.is_some_and(|digest| conditions.consent.is_approved(&digest));
         let (used, digest) = rights.find(|(_, digest)| is_approved(digest)).unwrap_or((used, asked));
-        let Gated { impact, needed, changes_nothing, is_free_if_running, suspended, .. } = self;
+        let Gated { impact, needed, changes_nothing, is_free_if_running, .. } = self;
+        let suspended = self.suspended.is_some();
         let request =
             Request { impact, digest: digest.as_ref(), needed, changes_nothing, is_free_if_running, suspended };
         let restarts = || Box::new(self.restarts.clone());
         let reason = match gate(&request, conditions) {
             Gate::Open => return Passage::Free { approval: request.uses_approval(conditions).then_some(used) },
             Gate::PoolUnknown => return Passage::Held(Box::new(Decision::of(Verdict::Estimate))),
-            Gate::Suspended => Reason::Suspended,
+            Gate::Suspended => Reason::Suspended { why: self.suspended.unwrap_or_default().to_owned() },
             Gate::PoolNotReady { why } => Reason::PoolNotReady { why: why.to_owned(), restarts: restarts() },
             Gate::WindowClosed { opens } => {
                 let shown = opens.map(|moment| conditions.maintenance.shown(moment));

@@ -337,13 +337,13 @@ mod tests {
         check(
             &object(HCO, &wrong),
             &expect![[r#"
-            6: the annotation platform.kubevirt.io/autopilott is not known (did you mean autopilot?) and has no effect
-            7: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
-            8: the annotation platform.kubevirt.io/enable-opted is "ture", which is neither true nor false (did you mean true?); write true or false
-            9: the annotation platform.kubevirt.io/enable-lasting is true or false, and must be text; put it in quotes
-            10: approval is "nnone", which counts as high-impact (did you mean none?); write none or high-impact
-            11: maintenance-window cannot be read, so nothing that restarts nodes goes ahead: "Caturday": days, times and time zone are three words, these are 1; write it like Sat,Sun 01:00-05:00 Europe/Berlin
-            12: disabled-resources names the kind "Servise" (did you mean Service?), of which no asset has an object"#]],
+                6: the annotation platform.kubevirt.io/autopilott is not known (did you mean autopilot?) and has no effect
+                7: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status --all" lists the assets
+                8: the annotation platform.kubevirt.io/enable-opted is "ture", which is neither true nor false (did you mean true?); write true or false
+                9: the annotation platform.kubevirt.io/enable-lasting is true or false, and must be text; put it in quotes
+                10: approval is "nnone", which counts as high-impact (did you mean none?); write none or high-impact
+                11: maintenance-window cannot be read, so nothing that restarts nodes goes ahead: "Caturday": days, times and time zone are three words, these are 1; write it like Sat,Sun 01:00-05:00 Europe/Berlin
+                12: disabled-resources names the kind "Servise" (did you mean Service?), of which no asset has an object"#]],
         );
     }
 

@@ -47,8 +47,8 @@ pub struct Removal<'a> {
     pub never_pruned: bool,
     /// Whether anything is deleted or handed back at all (`--prune`).
     pub prune: bool,
-    /// Whether what is wanted as a whole is unclear.
-    pub suspended: bool,
+    /// Why what is wanted as a whole is unclear, if it is.
+    pub suspended: Option<&'a str>,
     /// Whether the user excluded it.
     pub excluded: bool,
     /// The deletions that wait together with this one, if they are many.
@@ -106,8 +106,8 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     if let Some(held) = held_by_user(live, now) {
         return held;
     }
-    if removal.suspended {
-        return Decision::hold(Reason::Suspended);
+    if let Some(why) = removal.suspended {
+        return Decision::hold(Reason::Suspended { why: why.to_owned() });
     }
     if !live.managed_fields.is_readable() {
         return Decision::hold(Reason::OwnersUnreadable);

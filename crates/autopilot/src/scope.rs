@@ -45,7 +45,7 @@ impl Scope {
         let unknown: Vec<(String, Vec<String>)> = entries
             .iter()
             .filter(|entry| !known.contains(entry.as_str()))
-            .map(|entry| (entry.clone(), nearest(entry, known.iter().copied())))
+            .map(|entry| (entry.clone(), meant(entry, entries.len() == 1, known)))
             .collect();
         if unknown.is_empty() { Scope::Listed(entries) } else { Scope::Held { unknown } }
     }
@@ -72,6 +72,15 @@ impl Scope {
             Scope::Listed(entries) => names.any(|name| entries.contains(name)),
             Scope::Off | Scope::Held { .. } => false,
         }
+    }
+}
+
+/// What may be meant by an entry that does not exist. Alone it may be true or false: a name instead would switch everything else off.
+fn meant(entry: &str, is_alone: bool, known: &BTreeSet<&str>) -> Vec<String> {
+    let is_like = |boolean: &&str| is_alone && strsim::levenshtein(&entry.to_lowercase(), boolean) <= 2;
+    match ["true", "false"].into_iter().find(is_like) {
+        Some(boolean) => vec![boolean.to_owned()],
+        None => nearest(entry, known.iter().copied()),
     }
 }
 
@@ -102,6 +111,15 @@ mod tests {
         let held = read(Some("swap-enabel, metrics-service"));
         assert_eq!(held, Scope::Held { unknown: vec![("swap-enabel".into(), vec!["swap-enable".into()])] });
         assert!(!includes(&held, &["metrics-service"]));
+        let near = |value: &str| {
+            let known = BTreeSet::from(["numa", "swap"]);
+            match Scope::read(Some(value), &known, false) {
+                Scope::Held { unknown } => unknown.into_iter().flat_map(|(_, near)| near).collect::<Vec<_>>().join(","),
+                _ => panic!("{value} is not held"),
+            }
+        };
+        assert_eq!((near("ture"), near("flase"), near("swpa")), ("true".into(), "false".into(), "swap,numa".into()));
+        assert_eq!(near("ture, swap"), "numa", "a list has no booleans");
         assert_eq!(read(Some("yes")), Scope::Held { unknown: vec![("yes".into(), vec![])] });
     }
 }

@@ -119,7 +119,7 @@ fn held(reason: &Reason) -> StateWord {
         Reason::WindowClosed { .. } => StateWord::PendingWindow,
         Reason::LeftBehind { .. } => StateWord::LeftBehind,
         Reason::OwnedByAnother { .. } => StateWord::Conflict,
-        Reason::Suspended | Reason::ExclusionsUnclear | Reason::DeletionsUnknown { .. } => StateWord::Suspended,
+        Reason::Suspended { .. } | Reason::ExclusionsUnclear | Reason::DeletionsUnknown { .. } => StateWord::Suspended,
         Reason::DeletionStuck { .. }
         | Reason::BackupFailed { .. }
         | Reason::NoSafeBackup

@@ -45,6 +45,8 @@ pub enum Unmet {
         /// The actual value.
         actual: String,
     },
+    /// The cluster is different from what a condition wants: a sentence.
+    Fact(String),
     /// None of several conditions is met, one of which would be enough.
     NoneOf(Vec<Unmet>),
 }
@@ -53,6 +55,7 @@ impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unmet::NeverAskedFor => write!(f, "it is opt-in and has no condition to opt in with"),
+            Unmet::Fact(sentence) => f.write_str(sentence),
             Unmet::NoneOf(all) => {
                 let texts: Vec<String> = all.iter().map(Unmet::to_string).collect();
                 f.write_str(&texts.join(", or "))

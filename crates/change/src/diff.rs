@@ -59,6 +59,13 @@ pub enum Shown {
     Value(Value),
     /// What is to be known of a value that is too long to be shown.
     Summary(String),
+    /// A text that is shown on request, and what is to be known of it otherwise.
+    Text {
+        /// What is to be known of it.
+        summary: String,
+        /// Its lines.
+        lines: Vec<String>,
+    },
     /// Nothing of it may be shown.
     Redacted,
     /// It is not known.
@@ -70,7 +77,7 @@ impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Shown::Value(value) => value.fmt(f),
-            Shown::Summary(summary) => write!(f, "({summary})"),
+            Shown::Summary(summary) | Shown::Text { summary, .. } => write!(f, "({summary})"),
             Shown::Redacted => f.write_str(REDACTED),
             Shown::Unknown => f.write_str("its value"),
         }
@@ -83,7 +90,9 @@ impl fmt::Display for Difference {
         let Difference { path, edit } = self;
         match edit {
             Edit::Added { after: Shown::Summary(summary) } if summary.is_empty() => f.write_str(path),
-            Edit::Added { after: Shown::Summary(summary) } => write!(f, "{path} ({summary})"),
+            Edit::Added { after: Shown::Summary(summary) | Shown::Text { summary, .. } } => {
+                write!(f, "{path} ({summary})")
+            }
             Edit::Added { after } => write!(f, "{path}: {after}"),
             Edit::Removed { before: Shown::Unknown } => f.write_str(path),
             Edit::Removed { before: Shown::Summary(summary) } => write!(f, "{path} ({summary})"),

@@ -2,7 +2,7 @@
 
 use crate::content::Changes;
 use crate::object::digest::Digest;
-use crate::restart::restarts::Restarts;
+use crate::restart::restarts::{NodeEffect, Restarts};
 use serde::Serialize;
 use std::fmt;
 
@@ -115,7 +115,10 @@ pub enum Reason {
     /// Somebody keeps deleting it.
     DeletedAgain,
     /// What is wanted as a whole is unclear: the HyperConverged does not exist, or one of its annotations cannot be read.
-    Suspended,
+    Suspended {
+        /// Which, and what follows.
+        why: String,
+    },
     /// The list of excluded objects cannot be read, so the object may be excluded.
     ExclusionsUnclear,
     /// Its content could not be read, and is tried again.
@@ -224,7 +227,7 @@ impl Reason {
                 | Reason::NeedsApproval { .. }
                 | Reason::PoolNotReady { .. }
                 | Reason::WindowClosed { .. }
-                | Reason::Suspended
+                | Reason::Suspended { .. }
                 | Reason::ExclusionsUnclear
                 | Reason::OwnersUnreadable
         )
@@ -268,7 +271,7 @@ impl Reason {
             Reason::DocumentUnreadable { .. } => ("DocumentUnreadable", Warning, Failed),
             Reason::Fighting { .. } | Reason::DeletedAgain => ("ThrashingDetected", Warning, Waiting),
             Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => ("ApplyFailed", Warning, Failed),
-            Reason::Suspended | Reason::ExclusionsUnclear => ("InvalidConfiguration", Warning, Waiting),
+            Reason::Suspended { .. } | Reason::ExclusionsUnclear => ("InvalidConfiguration", Warning, Waiting),
             Reason::OwnersUnreadable | Reason::ReadFailed { .. } => ("ApplyFailed", Warning, Failed),
             Reason::OwnedByAnother { .. } => ("OwnedByAnother", Warning, Waiting),
         }
@@ -296,7 +299,16 @@ impl fmt::Display for Reason {
                     Planned::Change { .. } => "changing",
                     Planned::Delete => "deleting",
                 };
-                write!(f, "approval required: {verb} it {restarts}; ")?;
+                let adopts = matches!(&**planned, Planned::Change { changes, removed } if changes.is_empty() && removed.is_empty());
+                match restarts.effect {
+                    NodeEffect::None if adopts => {
+                        write!(f, "approval required to adopt it, as for every object of its kind; it {restarts}; ")?;
+                    }
+                    NodeEffect::None => {
+                        write!(f, "approval required, as for every object of its kind; {verb} it {restarts}; ")?;
+                    }
+                    NodeEffect::Reload | NodeEffect::Restart => write!(f, "approval required: {verb} it {restarts}; ")?,
+                }
                 match digest {
                     Some(digest) => write!(f, "run \"virtpilot approve {digest}\"")?,
                     None => write!(
@@ -363,13 +375,7 @@ impl fmt::Display for Reason {
                 "somebody keeps deleting it, so it is recreated with growing pauses; stop whoever does, or exclude it with \
                  disabled-resources"
             ),
-            Reason::Suspended => {
-                write!(
-                    f,
-                    "it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; \
-                     nothing is created or removed until that is corrected"
-                )
-            }
+            Reason::Suspended { why } => f.write_str(why),
             Reason::ExclusionsUnclear => write!(
                 f,
                 "disabled-resources of the HyperConverged cannot be read, so it may be excluded; it is left as it is until \

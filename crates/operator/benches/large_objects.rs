@@ -92,7 +92,7 @@ fn measure(name: &str, spec: &Value, fields: &Value) {
         unanswered: false,
         approvals: Approvals::default(),
         half_done: None,
-        suspended: false,
+        suspended: None,
         excluded: false,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),

@@ -2,25 +2,56 @@
 
 use std::ffi::OsString;
 
-/// In a pod the predecessor runs without arguments, and it takes the flags of `run` without a subcommand; so do we. Go also writes long
-/// flags with one dash, so those of `run` may have one dash, too.
-pub(crate) fn compatible(mut arguments: Vec<OsString>, in_a_pod: bool, flags_of_run: &[String]) -> Vec<OsString> {
+/// Flags that kubectl also takes before the command; each has a value.
+const OF_KUBECTL: [&str; 4] = ["--kubeconfig", "--context", "--namespace", "-n"];
+
+/// In a pod the predecessor runs without arguments, and it takes the flags of `run` without a subcommand; so do we. Elsewhere a person types,
+/// who has to name the command: the operator would run with that person's rights. Go also writes long flags with one dash, so those of
+/// `run` may have one dash, too.
+pub(crate) fn compatible(
+    mut arguments: Vec<OsString>,
+    in_a_pod: bool,
+    flags_of_run: &[String],
+) -> Result<Vec<OsString>, String> {
     if arguments.get(1).is_some_and(|first| first == "-help") {
         arguments[1] = "--help".into();
     }
+    let leading = leading_flags(&arguments);
+    if leading > 0 && arguments.get(1 + leading).is_some_and(|word| !word.to_string_lossy().starts_with('-')) {
+        // After the command, where they belong.
+        arguments[1..=1 + leading].rotate_right(1);
+    }
     let ours = ["-h", "--help", "-V", "--version"];
-    let is_run = match arguments.get(1).map(|first| first.to_string_lossy()) {
+    let has_no_command = match arguments.get(1).map(|first| first.to_string_lossy()) {
         None => in_a_pod,
         Some(first) => first.starts_with('-') && !ours.contains(&first.as_ref()),
     };
-    if is_run {
+    if has_no_command && !in_a_pod {
+        return Err("name a command: \"virtpilot run\" with these flags starts the operator, with the rights of the \
+                    kubeconfig; \"virtpilot --help\" lists the others"
+            .to_owned());
+    }
+    if has_no_command {
         arguments.insert(1, "run".into());
     }
     if arguments.get(1).is_some_and(|first| first == "run") {
         let flags = arguments.iter_mut().skip(2).take_while(|word| *word != "--");
         flags.for_each(|word| add_dash(word, flags_of_run));
     }
-    arguments
+    Ok(arguments)
+}
+
+/// How many words before the command are flags of kubectl and their values.
+fn leading_flags(arguments: &[OsString]) -> usize {
+    let mut count = 0;
+    while let Some(word) = arguments.get(1 + count).and_then(|word| word.to_str()) {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        if !OF_KUBECTL.contains(&name) {
+            break;
+        }
+        count += if value.is_some() { 1 } else { 2 };
+    }
+    count
 }
 
 /// Adds the second dash to a long flag; anything else, such as a short flag, stays as it is.
@@ -38,7 +69,10 @@ mod tests {
 
     fn parsed(words: &[&str], in_a_pod: bool) -> String {
         let flags = crate::flags_of_run();
-        let words = compatible(words.iter().map(Into::into).collect(), in_a_pod, &flags);
+        let words = match compatible(words.iter().map(Into::into).collect(), in_a_pod, &flags) {
+            Ok(words) => words,
+            Err(why) => return why,
+        };
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
     }
 
@@ -46,7 +80,8 @@ mod tests {
     fn the_predecessors_command_lines_start_the_operator() {
         assert_eq!(parsed(&["virtpilot"], true), "virtpilot run");
         assert_eq!(parsed(&["virtpilot"], false), "virtpilot", "outside a pod the help is printed");
-        assert_eq!(parsed(&["virtpilot", "--leader-elect"], false), "virtpilot run --leader-elect");
+        assert_eq!(parsed(&["virtpilot", "--leader-elect"], true), "virtpilot run --leader-elect");
+        assert!(parsed(&["virtpilot", "--kubeconfig", "f"], false).starts_with("name a command"));
         assert_eq!(parsed(&["virtpilot", "--version"], true), "virtpilot --version");
         assert_eq!(parsed(&["virtpilot", "-help"], true), "virtpilot --help");
         assert_eq!(parsed(&["virtpilot", "status"], true), "virtpilot status");
@@ -57,7 +92,7 @@ mod tests {
         assert_eq!(
             parsed(
                 &["virtpilot", "-leader-elect=true", "-metrics-bind-address", ":8080", "-zap-log-level=debug"],
-                false
+                true
             ),
             "virtpilot run --leader-elect=true --metrics-bind-address :8080 --zap-log-level=debug"
         );
@@ -66,6 +101,18 @@ mod tests {
         assert_eq!(parsed(&["virtpilot", "run", "-h"], false), "virtpilot run -h");
         assert_eq!(parsed(&["virtpilot", "status", "-namespace", "-o"], false), "virtpilot status -namespace -o");
         assert_eq!(parsed(&["virtpilot", "run", "--", "-namespace"], false), "virtpilot run -- -namespace");
+    }
+
+    #[test]
+    fn flags_of_kubectl_may_come_before_the_command() {
+        assert_eq!(
+            parsed(&["virtpilot", "--context", "c", "--kubeconfig=f", "-n", "x", "status", "--all"], false),
+            "virtpilot status --context c --kubeconfig=f -n x --all"
+        );
+        assert_eq!(
+            parsed(&["virtpilot", "--namespace", "x", "--leader-elect"], true),
+            "virtpilot run --namespace x --leader-elect"
+        );
     }
 
     #[test]
@@ -93,7 +140,7 @@ mod tests {
         for flag in flags {
             for dashes in ["-", "--"] {
                 let words = vec!["virtpilot".into(), format!("{dashes}{flag}").into()];
-                let words = compatible(words, false, &crate::flags_of_run());
+                let words = compatible(words, true, &crate::flags_of_run()).unwrap();
                 let parsed = <crate::Arguments as clap::Parser>::try_parse_from(words);
                 assert!(parsed.is_ok(), "{dashes}{flag}: {}", parsed.err().unwrap());
             }

@@ -17,8 +17,8 @@ impl std::error::Error for Several {}
 /// The lines to print.
 pub(crate) fn lines(error: &anyhow::Error) -> Vec<String> {
     match error.downcast_ref::<Several>() {
-        Some(Several(errors)) => errors.iter().map(|error| one_line(error)).collect(),
-        None => vec![one_line(&chain(error))],
+        Some(Several(errors)) => errors.iter().map(|error| with_hint(&one_line(error))).collect(),
+        None => vec![with_hint(&one_line(&chain(error)))],
     }
 }
 
@@ -36,6 +36,20 @@ fn chain(error: &anyhow::Error) -> String {
     text
 }
 
+/// An error of the connection with what to do about it, if it does not say so.
+fn with_hint(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let hint = match () {
+        () if lower.contains("kubeconfig") => "",
+        () if lower.contains("connection refused") => {
+            "; check that the API server runs, and that the kubeconfig or its context is the right one"
+        }
+        () if lower.contains("unauthorized") => "; log in again, or check the user of the kubeconfig",
+        () => "",
+    };
+    format!("{text}{hint}")
+}
+
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -51,5 +65,7 @@ mod tests {
         assert_eq!(lines(&error), ["could not ask the server: a request failed: refused"]);
         let error = anyhow::Error::from(Several(vec!["one".into(), "two\n".into()]));
         assert_eq!(lines(&error), ["one", "two"]);
+        assert!(lines(&anyhow!("Unauthorized"))[0].ends_with("; log in again, or check the user of the kubeconfig"));
+        assert!(lines(&anyhow!("Connection refused (os error 111)"))[0].contains("check that the API server runs"));
     }
 }

@@ -65,7 +65,13 @@ enum Command {
 fn main() -> ExitCode {
     command::completions::answer(program);
     let in_a_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-    let words = command_line::compatible(std::env::args_os().collect(), in_a_pod, &flags_of_run());
+    let words = match command_line::compatible(std::env::args_os().collect(), in_a_pod, &flags_of_run()) {
+        Ok(words) => words,
+        Err(why) => {
+            eprintln!("error: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
     let parsed = program().try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {

@@ -57,6 +57,9 @@ where
         }
     };
     election.release().await;
+    if outcome.is_ok() {
+        tracing::info!("stopping: a signal asked for it; the lease {lease} is released");
+    }
     outcome
 }
 

@@ -259,7 +259,7 @@ pub(crate) fn gate_of(reason: &Reason) -> GateKind {
         Reason::LeftBehind { .. } | Reason::DeletionsUnknown { .. } | Reason::DeletionStuck { .. } => GateKind::Removal,
         Reason::BackupFailed { .. } | Reason::NoSafeBackup => GateKind::Adoption,
         Reason::Fighting { .. } | Reason::DeletedAgain => GateKind::Budget,
-        Reason::Suspended | Reason::ExclusionsUnclear => GateKind::Settings,
+        Reason::Suspended { .. } | Reason::ExclusionsUnclear => GateKind::Settings,
         Reason::OwnedByAnother { .. } | Reason::OwnersUnreadable => GateKind::Owners,
         Reason::ReadFailed { .. } | Reason::DocumentUnreadable { .. } => GateKind::Object,
         Reason::RefusedByServer { .. } | Reason::WriteFailed { .. } => GateKind::Server,

@@ -3,6 +3,7 @@
 use super::discovery::CrdChange;
 use super::estimates;
 use super::managed::Known;
+use super::platform::HCO_ABSENT;
 use super::timers::Timer;
 use super::{Core, Stale};
 use crate::notice::Notice;
@@ -169,7 +170,7 @@ impl Core {
 
     /// Nothing is created or removed until the HyperConverged is known again.
     pub(super) fn suspend(&mut self) {
-        (self.platform.suspended, self.facts.hco) = (true, Value::Null);
+        (self.platform.suspended, self.facts.hco) = (Some(HCO_ABSENT.to_owned()), Value::Null);
     }
 
     /// Takes what the watch of CRDs reports; whether queries about that CRD have to be repeated.

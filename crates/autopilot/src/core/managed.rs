@@ -89,7 +89,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) consent: &'a Consent,
     pub(crate) patchable: &'a PatchableKinds,
     pub(crate) prune: bool,
-    pub(crate) suspended: bool,
+    /// Why what is wanted as a whole is unclear, if it is.
+    pub(crate) suspended: Option<&'a str>,
     pub(crate) excluded: bool,
     /// Whether it is not known what the user excluded.
     pub(crate) exclusions_unclear: bool,

@@ -4,6 +4,10 @@ use crate::evaluate::{Evaluation, Rules, Unclear};
 use change::{Consent, Key, Kind, Maintenance};
 use jiff::Timestamp;
 
+/// Why nothing is created or removed without a HyperConverged.
+pub(crate) const HCO_ABSENT: &str =
+    "the HyperConverged does not exist or is not read yet; nothing is created or removed until it is";
+
 /// What the user says about the platform as a whole.
 #[derive(Debug)]
 pub(crate) struct Platform {
@@ -13,8 +17,8 @@ pub(crate) struct Platform {
     pub(crate) created: Option<Timestamp>,
     /// Whether it is known not to exist.
     pub(crate) is_absent: bool,
-    /// Whether it is unclear what is wanted: nothing is created or removed.
-    pub(crate) suspended: bool,
+    /// Why it is unclear what is wanted, if it is: nothing is created or removed.
+    pub(crate) suspended: Option<String>,
     /// Whether it is not known which objects are excluded: none is written.
     pub(crate) exclusions_unclear: bool,
     pub(crate) consent: Consent,
@@ -35,7 +39,7 @@ impl Platform {
             uid: String::new(),
             created: None,
             is_absent: false,
-            suspended: true,
+            suspended: Some(HCO_ABSENT.to_owned()),
             exclusions_unclear: false,
             consent: Consent::default(),
             maintenance: Maintenance::default(),
@@ -48,9 +52,9 @@ impl Platform {
     pub(crate) fn take(&mut self, evaluation: &Evaluation) -> bool {
         self.consent = evaluation.consent.clone();
         self.maintenance = evaluation.maintenance.clone();
-        self.suspended = evaluation.unclear.is_some();
+        self.suspended = evaluation.unclear.as_ref().map(Unclear::brief);
         self.exclusions_unclear = matches!(evaluation.unclear, Some(Unclear::Exclusions { .. }));
-        if !self.suspended {
+        if self.suspended.is_none() {
             self.rules = Some(evaluation.rules.clone());
         }
         let was_off = std::mem::replace(&mut self.is_off, evaluation.is_off);

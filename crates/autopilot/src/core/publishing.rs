@@ -105,7 +105,7 @@ impl Core {
     pub(crate) fn policy_in_force(&self) -> Policy {
         let of = |name: &str| self.facts.hco["metadata"]["annotations"][name].as_str().map(str::trim);
         let autopilot = match of(api::annotation::AUTOPILOT) {
-            _ if self.platform.suspended => "suspended",
+            _ if self.platform.suspended.is_some() => "suspended",
             _ if self.platform.is_off => "off",
             None | Some("" | "true") => "on",
             Some(names) => names,
@@ -120,12 +120,12 @@ impl Core {
 
     /// Whether the annotations of the HyperConverged cannot be read, and nothing is known of those before.
     pub fn lacks_rules(&self) -> bool {
-        self.platform.suspended && self.platform.rules.is_none()
+        self.platform.suspended.is_some() && self.platform.rules.is_none()
     }
 
     /// What holds while the annotations of the HyperConverged cannot be read.
     pub(crate) fn last_rules(&self) -> Option<&WrittenRules> {
-        let is_unclear = self.platform.suspended && !self.platform.is_absent;
+        let is_unclear = self.platform.suspended.is_some() && !self.platform.is_absent;
         self.platform.rules.as_ref().filter(|_| is_unclear).map(Rules::written)
     }
 

@@ -126,7 +126,7 @@ impl Core {
             consent: &self.platform.consent,
             patchable: &self.config.patchable,
             prune: self.config.prune,
-            suspended: self.platform.suspended,
+            suspended: self.platform.suspended.as_deref(),
             excluded: self.platform.excludes(key),
             exclusions_unclear: self.platform.exclusions_unclear,
             approvals: Approvals { state: self.records.counter(), used: self.records.used(key), unused: None },

@@ -104,7 +104,7 @@ impl Core {
             }
             AssetResult::Excluded(Exclusion::Off | Exclusion::Unclear(_)) => {}
             AssetResult::Excluded(why) => {
-                if !self.platform.suspended {
+                if self.platform.suspended.is_none() {
                     rendered.not_applicable.push((asset.clone(), why.clone()));
                 }
             }

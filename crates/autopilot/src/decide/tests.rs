@@ -45,7 +45,7 @@ struct Situation {
     budget: Option<Budget>,
     refused: Vec<Refused>,
     recreation: Option<Budget>,
-    suspended: bool,
+    suspended: Option<&'static str>,
     impact: Impact,
     consent: Consent,
     patchable: PatchableKinds,
@@ -77,7 +77,7 @@ impl Situation {
             budget: None,
             refused: Vec::new(),
             recreation: None,
-            suspended: false,
+            suspended: None,
             remembered: Some(Remembered {
                 digest: Digest::of(&wanted()),
                 claim,
@@ -197,8 +197,8 @@ fn an_object_that_somebody_keeps_deleting_waits_for_budget() {
 
 #[test]
 fn while_suspended_nothing_is_created_and_existing_objects_are_defended() {
-    let situation = Situation { suspended: true, ..Situation::settled().edited() };
-    assert_eq!(situation.decide_absent().verdict, Verdict::Hold(Reason::Suspended));
+    let situation = Situation { suspended: Some("unclear"), ..Situation::settled().edited() };
+    assert_eq!(situation.decide_absent().verdict, Verdict::Hold(Reason::Suspended { why: "unclear".into() }));
     assert_eq!(applied(&situation.decide())["spec"]["type"], "ClusterIP");
 }
 
@@ -498,8 +498,12 @@ fn a_foreign_object_is_backed_up_before_it_is_adopted() {
         (object.value()["metadata"]["annotations"][ORIGIN].as_str(), *origin),
         (Some("adopted"), Some(Origin::Adopted))
     );
-    let suspended = Situation { suspended: true, ..foreign(Impact::Low) };
-    assert_eq!(suspended.decide().verdict, Verdict::Hold(Reason::Suspended), "not while it is unclear what is wanted");
+    let suspended = Situation { suspended: Some("unclear"), ..foreign(Impact::Low) };
+    assert_eq!(
+        suspended.decide().verdict,
+        Verdict::Hold(Reason::Suspended { why: "unclear".into() }),
+        "not while it is unclear what is wanted"
+    );
 }
 
 #[test]
@@ -546,10 +550,10 @@ fn somebody_who_keeps_recreating_an_object_is_not_followed_for_ever() {
 
 #[test]
 fn nothing_restarts_nodes_while_suspended() {
-    let mut situation = Situation { impact: Impact::High, suspended: true, ..Situation::settled() };
+    let mut situation = Situation { impact: Impact::High, suspended: Some("unclear"), ..Situation::settled() };
     situation.live.annotations.insert(APPLIED.to_owned(), "sha256:other".into());
     (situation.remembered, situation.consent.policy) = (None, ApprovalPolicy::Waived);
     assert_eq!(situation.decide().verdict, Verdict::Inspect, "what it changes decides");
     let situation = inspected(situation, "NodePort");
-    assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::Suspended));
+    assert_eq!(situation.decide().verdict, Verdict::Hold(Reason::Suspended { why: "unclear".into() }));
 }

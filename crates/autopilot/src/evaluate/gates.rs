@@ -178,7 +178,7 @@ fn settings(evaluation: &Evaluation) -> GateRow {
     let what = "autopilot and disabled-resources";
     match &evaluation.unclear {
         None => GateRow::new(GateKind::Settings, what, "can be read", GateOutcome::Open),
-        Some(unclear) => GateRow::new(GateKind::Settings, what, unclear.to_string(), GateOutcome::Closed),
+        Some(unclear) => GateRow::new(GateKind::Settings, what, unclear.brief(), GateOutcome::Closed),
     }
 }
 

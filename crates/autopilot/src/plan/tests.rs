@@ -66,7 +66,7 @@ fn a_reason_waits_is_held_or_has_failed() {
         (Reason::DeletionsUnknown { kinds: Vec::new() }, ItemState::Waiting),
         (Reason::Unmanaged, ItemState::Held),
         (Reason::Excluded, ItemState::Held),
-        (Reason::Suspended, ItemState::Held),
+        (Reason::Suspended { why: String::new() }, ItemState::Held),
         (Reason::RefusedByServer { message: message() }, ItemState::Failed),
         (Reason::ReadFailed { message: message() }, ItemState::Failed),
     ] {

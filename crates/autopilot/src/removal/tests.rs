@@ -32,7 +32,7 @@ struct Situation {
     source: Option<&'static str>,
     never_pruned: bool,
     prune: bool,
-    suspended: bool,
+    suspended: Option<&'static str>,
     excluded: bool,
     consent: Consent,
 }
@@ -59,7 +59,7 @@ impl Situation {
             source: None,
             never_pruned: false,
             prune: true,
-            suspended: false,
+            suspended: None,
             excluded: false,
             consent: Consent::default(),
         }
@@ -151,9 +151,9 @@ fn every_annotation_that_holds_an_object_holds_its_removal() {
         r#"InvalidPause: reconcile-paused is "soon", which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"#
     ]]);
     made().with(|situation| situation.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
-    made().with(|situation| situation.suspended = true).check(&expect![
-        "InvalidConfiguration: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected"
-    ]);
+    made()
+        .with(|situation| situation.suspended = Some("it is unclear"))
+        .check(&expect!["InvalidConfiguration: it is unclear"]);
     made()
         .with(|situation| situation.prune = false)
         .check(&expect!["LeftBehind: not wanted any more, but kept: the operator runs with --prune=false"]);

@@ -13,7 +13,7 @@ fn words_that_are_not_known_on_the_hyperconverged_are_reported_once() {
     bed.annotate(HCO, "disabled-resources=Servise/service");
     expect![[r#"
         notice Invalid: approval is "nnone", which counts as high-impact (did you mean none?); write none or high-impact
-        notice Invalid: approved lists "yes", which is not a digest; copy it from "virtpilot status"
+        notice Invalid: approved lists "yes", which is not a whole digest; write sha256:* and 64 digits, as "virtpilot status -o wide" shows it, or run "virtpilot approve", which also takes the first digits
         notice Invalid: disabled-resources names the kind "Servise" (did you mean Service?), of which no asset has an object
         notice Invalid: the annotation platform.kubevirt.io/autopilott is not known (did you mean autopilot?) and has no effect
     "#]].assert_eq(&bed.settle());

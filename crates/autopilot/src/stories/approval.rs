@@ -31,7 +31,7 @@ fn only_the_exact_digest_approves_a_creation() {
     let digest = bed.asked_digest(KERNEL).unwrap();
     bed.annotate(HCO, &format!("approved=sha256:00, {digest}"));
     expect![[r#"
-        notice Invalid: approved lists "sha256:*", which is not a digest; copy it from "virtpilot status"
+        notice Invalid: approved lists "sha256:*", which is not a whole digest; write sha256:* and 64 digits, as "virtpilot status -o wide" shows it, or run "virtpilot approve", which also takes the first digits
         record ConfigMap virt/virt-platform-autopilot-state
         create MachineConfig kernel
         notice AssetApplied MachineConfig kernel: applied
@@ -239,7 +239,7 @@ fn nothing_that_restarts_nodes_changes_while_the_settings_cannot_be_read() {
     bed.paint("debug");
     expect![[r#"
         notice Invalid: disabled-resources cannot be read: "what?" is not Kind/Name; nothing is created, changed or removed until it is corrected
-        notice InvalidConfiguration MachineConfig kernel: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice InvalidConfiguration MachineConfig kernel: disabled-resources cannot be read: "what?" is not Kind/Name; nothing is created, changed or removed until it is corrected
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.annotate(HCO, "disabled-resources-");

@@ -192,7 +192,7 @@ fn without_a_hyperconverged_nothing_is_created() {
     expect![[r#"
         notice HyperConvergedAbsent HyperConverged virt/kubevirt-hyperconverged: it was deleted
         notice DriftDetected ConfigMap virt/plain: somebody deleted it; it is not recreated now
-        notice InvalidConfiguration ConfigMap virt/plain: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice InvalidConfiguration ConfigMap virt/plain: the HyperConverged does not exist or is not read yet; nothing is created or removed until it is
     "#]].assert_eq(&bed.advance(HOUR));
 }
 

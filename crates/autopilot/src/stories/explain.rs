@@ -19,7 +19,7 @@ fn an_asset_that_does_not_apply_is_explained_with_the_object_that_it_would_have(
     let bed = started(&["plain", "gpu"]);
     let gpu = explain(&bed, "gpu");
     assert_eq!(gpu.line.key.as_ref().unwrap().to_string(), "ConfigMap virt/gpu");
-    assert_eq!(deciding(&gpu), Some((GateKind::Fact, "false on every node")));
+    assert_eq!(deciding(&gpu), Some((GateKind::Fact, "no node has a GPU")));
     assert_eq!(deciding(&explain(&bed, "plain")), None);
 }
 

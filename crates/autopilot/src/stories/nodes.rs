@@ -23,8 +23,9 @@ fn when_the_last_gpu_leaves_the_object_stays_and_that_is_reported_once() {
     bed.settle();
     bed.node_leaves("w1");
     expect![[r#"
-        notice NotApplicable ConfigMap virt/gpu: hardware detector `gpuPresent` should be true on some node and is false on every node
-    "#]].assert_eq(&bed.settle());
+        notice NotApplicable ConfigMap virt/gpu: no node has a GPU
+    "#]]
+    .assert_eq(&bed.settle());
     assert!(bed.stored(GPU).is_some());
     bed.expect_silence();
     bed.delete(GPU);

@@ -216,8 +216,8 @@ fn nothing_is_pruned_while_the_settings_cannot_be_read() {
     bed.annotate(HCO, "autopilot=plian");
     bed.annotate(HCO, "enable-opted-");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian", which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
-        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice Invalid: the annotation autopilot names "plian", which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status --all" lists the assets
+        notice InvalidConfiguration ConfigMap virt/opted: the annotation autopilot names "plian", which is no feature, group or asset; nothing new is done until it is corrected; write true, false, or names of features, groups or assets
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.annotate(HCO, "autopilot-");

@@ -66,8 +66,8 @@ fn a_typo_later_creates_and_prunes_nothing_but_what_exists_is_kept() {
     bed.annotate(HCO, "autopilot=plian");
     bed.annotate(HCO, "enable-opted=true");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
-        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status --all" lists the assets
+        notice InvalidConfiguration ConfigMap virt/opted: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected; write true, false, or names of features, groups or assets
     "#]].assert_eq(&bed.settle());
     bed.edit("kubectl-edit", PLAIN, &json!({"data": {"level": "9"}}));
     expect![[r#"
@@ -115,7 +115,7 @@ fn broken_exclusions_hold_and_name_the_line() {
     bed.annotate(HCO, "enable-opted=true");
     expect![[r#"
         notice Invalid: disabled-resources cannot be read: line 2: there is no key "nmae"; write kind, name and namespace; nothing is created, changed or removed until it is corrected
-        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice InvalidConfiguration ConfigMap virt/opted: disabled-resources cannot be read: line 2: there is no key "nmae"; write kind, name and namespace; nothing is created, changed or removed until it is corrected
     "#]].assert_eq(&bed.settle());
     bed.expect_silence();
     bed.annotate(HCO, "disabled-resources=- {kind: ConfigMap, name: plain}\n");
@@ -156,8 +156,8 @@ fn while_the_settings_cannot_be_read_nothing_foreign_is_adopted() {
     bed.annotate(HCO, "enable-opted=true");
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
-        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status --all" lists the assets
+        notice InvalidConfiguration ConfigMap virt/opted: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected; write true, false, or names of features, groups or assets
     "#]].assert_eq(&bed.settle());
     bed.annotate(HCO, "autopilot-");
     expect![[r#"

@@ -15,7 +15,7 @@ fn a_settled_cluster() {
         service (Service virt/service) InSync
         opted (ConfigMap virt/opted) Disabled: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
         lasting (ConfigMap virt/lasting) Disabled: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
-        gpu NotApplicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        gpu NotApplicable: no node has a GPU
         asking (ConfigMap virt/asking) InSync
         kernel (MachineConfig kernel) PendingApproval: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         descheduler NotApplicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
@@ -34,7 +34,7 @@ fn a_new_cluster_shows_what_will_be_done_and_does_nothing() {
         service (Service virt/service) Pending: it does not exist
         opted (ConfigMap virt/opted) Disabled: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
         lasting (ConfigMap virt/lasting) Disabled: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
-        gpu NotApplicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        gpu NotApplicable: no node has a GPU
         asking (ConfigMap virt/asking) Pending: it does not exist
         kernel (MachineConfig kernel) PendingApproval: approval required: changing it restarts one node of pool worker: w0; the digest to approve is not known until the operator has written ConfigMap virt-platform-autopilot-state, or while that cannot be read. It would change .spec.kernelArguments[0] ("debug" -> "quiet")
         descheduler NotApplicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
@@ -55,7 +55,7 @@ fn every_reason_to_hold_an_object() {
         service (Service virt/service) Paused: paused; remove the annotation reconcile-paused to resume
         opted (ConfigMap virt/opted) Disabled: annotation `platform.kubevirt.io/enable-opted` of the HyperConverged object should be `true` and is not set
         lasting (ConfigMap virt/lasting) Disabled: annotation `platform.kubevirt.io/enable-lasting` of the HyperConverged object should be `true` and is not set
-        gpu NotApplicable: hardware detector `gpuPresent` should be true on some node and is false on every node
+        gpu NotApplicable: no node has a GPU
         asking (ConfigMap virt/asking) Excluded: excluded by disabled-resources
         kernel (MachineConfig kernel) PendingApproval: approval required: creating it restarts one node of pool worker: w0; run "virtpilot approve sha256:*"
         descheduler NotApplicable: the cluster does not serve KubeDescheduler of operator.openshift.io/v1, which the Kube Descheduler Operator provides
@@ -109,7 +109,7 @@ fn while_everything_is_off_or_unclear() {
     .assert_eq(&bed.status());
     bed.annotate(HCO, "autopilot=b");
     expect![[r#"
-        a (ConfigMap virt/a) Suspended: the annotation autopilot names "b" (did you mean a?), which is no feature, group or asset; nothing new is done until it is corrected
+        a (ConfigMap virt/a) Suspended: the annotation autopilot names "b" (did you mean a?), which is no feature, group or asset; nothing new is done until it is corrected; write true, false, or names of features, groups or assets
     "#]].assert_eq(&bed.status());
 }
 

@@ -162,7 +162,7 @@ fn an_equal_machine_config_that_others_own_waits() {
     bed.create("person", &labelled(kernel("quiet")));
     expect![[r#"
         record ConfigMap virt/virt-platform-autopilot-state
-        notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts no node; run "virtpilot approve sha256:*"
+        notice ApprovalRequired MachineConfig kernel: approval required to adopt it, as for every object of its kind; it restarts no node; run "virtpilot approve sha256:*"
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.moves(), 1, "only the records are written");
     bed.expect_silence();
@@ -194,8 +194,8 @@ fn an_object_of_the_predecessor_is_not_taken_over_while_the_settings_cannot_be_r
     bed.annotate(HCO, "enable-opted=true");
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
-        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status" lists the assets
-        notice InvalidConfiguration ConfigMap virt/opted: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice Invalid: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected. Write true, false, or names such as extras; "virtpilot status --all" lists the assets
+        notice InvalidConfiguration ConfigMap virt/opted: the annotation autopilot names "plian" (did you mean plain?), which is no feature, group or asset; nothing new is done until it is corrected; write true, false, or names of features, groups or assets
     "#]].assert_eq(&bed.settle());
     assert_eq!(bed.value("ConfigMap virt/opted", "/data/size"), "huge");
     bed.expect_silence();

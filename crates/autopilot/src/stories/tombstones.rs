@@ -199,7 +199,7 @@ fn while_the_settings_cannot_be_read_no_tombstone_is_deleted() {
     bed.annotate(HCO, "autopilot=plian");
     expect![[r#"
         notice Invalid: the annotation autopilot names "plian", which is no feature, group or asset; nothing new is done until it is corrected
-        notice InvalidConfiguration ConfigMap virt/old: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        notice InvalidConfiguration ConfigMap virt/old: the annotation autopilot names "plian", which is no feature, group or asset; nothing new is done until it is corrected; write true, false, or names of features, groups or assets
     "#]].assert_eq(&bed.settle());
     bed.annotate(HCO, "autopilot-");
     expect![[r#"

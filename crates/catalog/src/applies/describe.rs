@@ -2,8 +2,10 @@
 
 use super::{Gate, Met, Unmet, annotation, hco_gate, is_missing, is_user_condition, kubevirt, met, short};
 use crate::cluster::facts::Facts;
+use crate::cluster::hardware::device;
 use crate::cluster::need::Need;
 use crate::cluster::query::Answer;
+use crate::cluster::topology::sentence;
 use crate::pack::asset::{Asset, Install};
 use crate::pack::condition::Condition;
 use api::annotation::PREFIX;
@@ -85,6 +87,9 @@ pub(super) fn unmet(condition: &Condition, facts: &Facts) -> Unmet {
     if let Condition::Any { of } = condition {
         return Unmet::NoneOf(of.iter().map(|condition| unmet(condition, facts)).collect());
     }
+    if matches!(condition, Condition::HardwareDetection { .. } | Condition::Topology { .. }) {
+        return Unmet::Fact(actual(condition, facts));
+    }
     let (what, expected) = expected(condition);
     Unmet::Condition { what, expected, actual: actual(condition, facts) }
 }
@@ -99,18 +104,16 @@ fn expected(condition: &Condition) -> (String, String) {
         Condition::FeatureGate { value } => {
             (format!("feature gate `{value}` of the HyperConverged object"), "enabled".into())
         }
-        Condition::HardwareDetection { detector } => {
-            (format!("hardware detector `{detector}`"), "true on some node".into())
-        }
         Condition::Image { key } => (format!("image `{key}`"), "known to the operator".into()),
         Condition::HcoFieldUnconfigured { path } => {
             (format!("field `{path}` of the HyperConverged object"), "unset".into())
         }
-        Condition::Topology { field, value } => (format!("`{field}` of the topology"), value.to_string()),
         Condition::KubevirtFeatureGate { value } => {
             (format!("feature gate `{value}` of the KubeVirt object"), "set".into())
         }
-        Condition::Any { .. } => (condition.to_string(), "met".into()),
+        Condition::HardwareDetection { .. } | Condition::Topology { .. } | Condition::Any { .. } => {
+            (condition.to_string(), "met".into())
+        }
     }
 }
 
@@ -126,14 +129,14 @@ fn actual(condition: &Condition, facts: &Facts) -> String {
             Gate::Off => "disabled".into(),
             Gate::Missing => "not set".into(),
         },
-        Condition::HardwareDetection { .. } if is_met() => "true on some node".into(),
-        Condition::HardwareDetection { .. } => "false on every node".into(),
+        Condition::HardwareDetection { .. } if is_met() => condition.to_string(),
+        Condition::HardwareDetection { detector } => format!("no node has {}", device(detector)),
         Condition::Image { .. } if is_met() => "known to the operator".into(),
         Condition::Image { .. } => "not".into(),
         Condition::HcoFieldUnconfigured { .. } if is_met() => "unset".into(),
         Condition::HcoFieldUnconfigured { .. } => "set".into(),
         Condition::Topology { field, .. } => {
-            facts.topology.boolean(field).map_or("not known".to_owned(), |found| found.to_string())
+            facts.topology.boolean(field).map_or("not known".to_owned(), |found| sentence(field, found))
         }
         Condition::KubevirtFeatureGate { .. } => match facts.answers.get(&kubevirt()) {
             Some(Answer::Absent) => "not set: there is no such object".into(),

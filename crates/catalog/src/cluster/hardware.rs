@@ -7,6 +7,18 @@ use serde::{Deserialize, Serialize};
 pub const DETECTORS: [&str; 5] =
     ["pciDevicesPresent", "numaNodesPresent", "vfioCapable", "usbDevicesPresent", "gpuPresent"];
 
+/// What a node of a detector has, in words.
+pub(crate) fn device(detector: &str) -> &str {
+    match detector {
+        "pciDevicesPresent" => "PCI devices",
+        "numaNodesPresent" => "several NUMA nodes",
+        "vfioCapable" => "an enabled IOMMU",
+        "usbDevicesPresent" => "USB devices",
+        "gpuPresent" => "a GPU",
+        other => other,
+    }
+}
+
 const FEATURE: &str = "feature.node.kubernetes.io";
 /// Resources that every node has.
 const ORDINARY: [&str; 6] = ["cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi"];

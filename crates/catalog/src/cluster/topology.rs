@@ -16,6 +16,22 @@ pub const BOOLEANS: [&str; 9] = [
     "isOpenStack",
 ];
 
+/// What a boolean of the topology says, as a sentence.
+pub(crate) fn sentence(boolean: &str, value: bool) -> String {
+    let runs = if value { "runs" } else { "does not run" };
+    match (boolean, value) {
+        ("isHCP", true) => "the control plane is hosted elsewhere".to_owned(),
+        ("isHCP", false) => "the control plane is part of the cluster".to_owned(),
+        ("isCompact", true) => "every node is both control plane and worker".to_owned(),
+        ("isCompact", false) => "control plane and workers are different nodes".to_owned(),
+        ("hasSchedulableMasters", true) => "control plane nodes run ordinary workloads".to_owned(),
+        ("hasSchedulableMasters", false) => "control plane nodes run no ordinary workloads".to_owned(),
+        ("isBareMetal", _) => format!("the cluster {runs} on bare metal"),
+        ("isVSphere", _) => format!("the cluster {runs} on vSphere"),
+        (other, _) => format!("the cluster {runs} on {}", other.trim_start_matches("is")),
+    }
+}
+
 const MASTER: [&str; 2] = ["master", "control-plane"];
 const WORKER: &str = "worker";
 

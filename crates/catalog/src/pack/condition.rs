@@ -1,5 +1,7 @@
 //! The conditions under which an asset applies.
 
+use crate::cluster::hardware::device;
+use crate::cluster::topology::sentence;
 use std::fmt;
 
 /// One condition of an asset; all of them must be met.
@@ -74,11 +76,10 @@ impl fmt::Display for Condition {
                 write!(f, "the HyperConverged has the annotation {key}: {value}")
             }
             Condition::FeatureGate { value } => write!(f, "the HyperConverged has the feature gate {value}"),
-            Condition::HardwareDetection { detector } => write!(f, "a node has {detector}"),
+            Condition::HardwareDetection { detector } => write!(f, "a node has {}", device(detector)),
             Condition::Image { key } => write!(f, "the operator has an image {key}"),
             Condition::HcoFieldUnconfigured { path } => write!(f, "{path} of the HyperConverged is not set"),
-            Condition::Topology { field, value: true } => write!(f, "{field}"),
-            Condition::Topology { field, value: false } => write!(f, "not {field}"),
+            Condition::Topology { field, value } => f.write_str(&sentence(field, *value)),
             Condition::Any { of } => {
                 let texts: Vec<String> = of.iter().map(Condition::to_string).collect();
                 write!(f, "({})", texts.join(", or "))

@@ -6,8 +6,10 @@ use super::{Edit, Shown};
 use crate::data_url;
 use crate::fields::redact::{self, Place};
 use crate::object::digest::Digest;
+use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::io::Read;
 
 const FILES: &str = "/spec/config/storage/files";
 const UNITS: &str = "/spec/config/systemd/units";
@@ -72,7 +74,7 @@ fn is_named(list: Option<&Value>, name: &str) -> bool {
 fn file(path: &str, before: Option<&Value>, after: Option<&Value>, walk: &mut Walk) {
     let (before, after) = match (before, after) {
         (None, None) => return,
-        (None, Some(after)) => return walk.push(Edit::Added { after: Shown::Summary(about_file(after)) }),
+        (None, Some(after)) => return walk.push(Edit::Added { after: new_file(path, after) }),
         (Some(before), None) => return walk.push(Edit::Removed { before: Shown::Summary(about_file(before)) }),
         (Some(before), Some(after)) => (before, after),
     };
@@ -109,11 +111,37 @@ fn file(path: &str, before: Option<&Value>, after: Option<&Value>, walk: &mut Wa
     walk.at(" ", |walk| walk.whole(Some(&rest(before)), Some(&rest(after)), Place::default()));
 }
 
+fn new_file(path: &str, file: &Value) -> Shown {
+    let summary = about_file(file);
+    match Content::of(file) {
+        Content::Text(text) if is_public(path, &text) => Shown::Text { summary, lines: split(&text) },
+        Content::Text(_) => {
+            Shown::Text { summary, lines: vec!["(not shown: its path or a line looks like a secret)".to_owned()] }
+        }
+        _ => Shown::Summary(summary),
+    }
+}
+
+fn new_unit(unit: &Value) -> Shown {
+    let summary = about_unit(unit);
+    let mut lines = unit["contents"].as_str().map(split).unwrap_or_default();
+    for dropin in unit["dropins"].as_array().into_iter().flatten() {
+        lines.push(format!("# drop-in {}", dropin["name"].as_str().unwrap_or_default()));
+        lines.extend(split(dropin["contents"].as_str().unwrap_or_default()));
+    }
+    let is_public = lines.iter().all(|line| redact::text(line) == *line);
+    if is_public && !lines.is_empty() { Shown::Text { summary, lines } } else { Shown::Summary(summary) }
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
 /// Parts of the paths of files that hold secrets.
 const SECRET_PATHS: [&str; 10] =
     ["system-connections", "shadow", "netrc", "pgpass", "ipsec", "htpasswd", "snmp", "wpa_supplicant", "krb5", "auth"];
 /// What a file with a secret has in some line: names of secrets, and how hashes and tokens begin.
-const SECRET_TEXTS: [&str; 13] = [
+const SECRET_TEXTS: [&str; 16] = [
     "psk",
     "password",
     "passwd",
@@ -122,7 +150,11 @@ const SECRET_TEXTS: [&str; 13] = [
     "community",
     "createuser",
     "$1$",
-    "$2",
+    // Not "$2" alone, which every other script has.
+    "$2$",
+    "$2a$",
+    "$2b$",
+    "$2y$",
     "$5$",
     "$6$",
     "$apr1$",
@@ -143,7 +175,7 @@ fn is_public(path: &str, text: &str) -> bool {
 fn unit(before: Option<&Value>, after: Option<&Value>, walk: &mut Walk) {
     let (before, after) = match (before, after) {
         (None, None) => return,
-        (None, Some(after)) => return walk.push(Edit::Added { after: Shown::Summary(about_unit(after)) }),
+        (None, Some(after)) => return walk.push(Edit::Added { after: new_unit(after) }),
         (Some(before), None) => return walk.push(Edit::Removed { before: Shown::Summary(about_unit(before)) }),
         (Some(before), Some(after)) => (before, after),
     };
@@ -198,6 +230,16 @@ fn about_unit(unit: &Value) -> String {
     [state, lines, dropins].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Larger files are not shown.
+const LARGEST: u64 = 1 << 20;
+
+/// The text in a gzip file.
+fn unpacked(bytes: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    let read = GzDecoder::new(bytes).take(LARGEST + 1).read_to_string(&mut text).ok()?;
+    (u64::try_from(read).ok()? <= LARGEST && !text.contains('\0')).then_some(text)
+}
+
 /// The content of a file, as far as it can be decoded here.
 #[derive(PartialEq)]
 enum Content {
@@ -222,6 +264,9 @@ impl Content {
         let digest = Digest::of_bytes(&bytes);
         let is_packed = contents["compression"].as_str().is_some_and(|compression| !compression.is_empty());
         let size = bytes.len();
+        if let Some(text) = unpacked(&bytes).filter(|_| is_packed) {
+            return Content::Text(text);
+        }
         match (is_packed, String::from_utf8(bytes)) {
             (true, _) => Content::Opaque { what: "compressed", bytes: size, digest },
             (false, Ok(text)) if !text.contains('\0') => Content::Text(text),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 fn printed(differences: &[Difference]) -> String {
     let value = |shown: &Shown| match shown {
         Shown::Value(value) => value.to_string(),
-        Shown::Summary(summary) => format!("({summary})"),
+        Shown::Summary(summary) | Shown::Text { summary, .. } => format!("({summary})"),
         Shown::Redacted => "redacted".to_owned(),
         Shown::Unknown => "?".to_owned(),
     };
@@ -233,6 +233,7 @@ fn files_and_units_of_a_machine_config_are_decoded() {
             file("/etc/conf", 0o600, "data:,token%3Dtwo"),
             file("/etc/far", 0o600, "https://example.com/x"),
             gzip("data:;base64,QUJE"),
+            json!({"path": "/bin/packed", "mode": 0o755, "contents": {"source": "data:;base64,H4sIAAAAAAACA1NW1E/KzNMvzuAqLk8syM9T0E3kAgAXtu/2FAAAAA==", "compression": "gzip"}}),
         ]),
         &json!([
             {"name": "run.service", "enabled": false, "contents": "[Unit]\nAfter=b\n", "dropins": [{"name": "d", "contents": "y\n"}]},
@@ -243,6 +244,7 @@ fn files_and_units_of_a_machine_config_are_decoded() {
     );
     let expected = expect![[r#"
         + .spec.kernelArguments[]: "psi=1"
+        + file /bin/packed: (0755, 2 lines)
         ~ file /bin/tool: (compressed, 3 bytes, sha256 b5d4045c) -> (compressed, 3 bytes, sha256 69f0fb8c)
         ~ file /etc/a
             -two
@@ -265,6 +267,21 @@ fn files_and_units_of_a_machine_config_are_decoded() {
         ~ unit run.service .enabled: true -> false
     "#]];
     check_answer(Some(&before), &after, &expected);
+}
+
+#[test]
+fn the_text_of_a_new_file_is_unpacked_unless_it_is_secret() {
+    let packed = "data:;base64,H4sIAAAAAAACA1NW1E/KzNMvzuAqLk8syM9T0E3kAgAXtu/2FAAAAA==";
+    let new = |path: &str| json!({"path": path, "contents": {"source": packed, "compression": "gzip"}});
+    let object = machine_config(&json!([new("/bin/x"), new("/etc/shadow")]), &json!([]), &[]);
+    let found = of_answer(None, &object, "us");
+    let texts = found.iter().filter_map(|difference| match &difference.edit {
+        Edit::Added { after: Shown::Text { lines, .. } } => Some((difference.path.as_str(), lines.join("|"))),
+        _ => None,
+    });
+    let hidden = "(not shown: its path or a line looks like a secret)";
+    let expected = [("file /bin/x", "#!/bin/sh|swapon -a"), ("file /etc/shadow", hidden)];
+    assert_eq!(texts.collect::<Vec<_>>(), expected.map(|(path, text)| (path, text.to_owned())));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn all() -> Vec<Reason> {
         Reason::DeletedAgain,
         Reason::RefusedByServer { message: message.clone() },
         Reason::WriteFailed { message },
-        Reason::Suspended,
+        Reason::Suspended { why: "the HyperConverged does not exist".into() },
         Reason::ExclusionsUnclear,
         Reason::OwnersUnreadable,
         Reason::OwnedByAnother { manager: "gitops".into(), fields: names(2) },
@@ -106,7 +106,7 @@ fn every_reason_has_a_name_a_severity_and_a_message() {
         ThrashingDetected Warning Waiting: somebody keeps deleting it, so it is recreated with growing pauses; stop whoever does, or exclude it with disabled-resources
         ApplyFailed Warning Failed: the API server refused it: message
         ApplyFailed Warning Failed: it could not be written and is tried again: message
-        InvalidConfiguration Warning Waiting: it is unclear what is wanted: the HyperConverged does not exist, or one of its annotations cannot be read; nothing is created or removed until that is corrected
+        InvalidConfiguration Warning Waiting: the HyperConverged does not exist
         InvalidConfiguration Warning Waiting: disabled-resources of the HyperConverged cannot be read, so it may be excluded; it is left as it is until that is corrected
         ApplyFailed Warning Failed: its managedFields are nested too deeply to be read, so it is not known who owns its fields; it is left as it is. Remove the deeply nested field, or exclude the object with disabled-resources
         OwnedByAnother Warning Waiting: gitops applies n1, n2; these fields are left to it

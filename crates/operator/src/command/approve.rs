@@ -28,7 +28,7 @@ use waiting::{Change, Next, Waiting};
 )]
 pub(crate) struct Arguments {
     /// What to approve: an asset or feature, KIND/NAME, KIND/NAMESPACE/NAME, or the first 8 digits of a digest
-    #[arg(value_name = "CHANGE", conflicts_with = "plan")]
+    #[arg(value_name = "CHANGE", conflicts_with = "plan", add = super::completions::assets())]
     changes: Vec<String>,
     /// Everything that waits to restart nodes of this pool, as one rollout
     #[arg(long, value_name = "POOL", conflicts_with = "plan")]
@@ -80,6 +80,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let (approved, new): (Vec<&Change>, Vec<&Change>) =
             chosen.into_iter().partition(|change| change.digest.is_some_and(|digest| waiting.is_approved(&digest)));
         print(&show::changes(&new, &waiting, Style::new(arguments.full)))?;
+        if arguments.pool.is_some() && arguments.changes.is_empty() {
+            print(&show::left_out(&waiting.changes))?;
+        }
         if arguments.dry_run {
             return print(&show::dry_run(&approved, &new)).map(|()| ExitCode::SUCCESS);
         }

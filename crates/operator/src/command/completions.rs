@@ -65,6 +65,15 @@ pub(super) fn features() -> ArgValueCandidates {
     })
 }
 
+/// The assets of the embedded catalogue.
+pub(super) fn assets() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let catalog = pack::embedded().ok();
+        let assets = catalog.into_iter().flat_map(|catalog| catalog.assets);
+        assets.map(|asset| CompletionCandidate::new(asset.name).help(Some(asset.notes.docs.into()))).collect()
+    })
+}
+
 /// The states of `status`.
 pub(super) fn states() -> ArgValueCandidates {
     ArgValueCandidates::new(|| StateWord::ALL.map(|word| CompletionCandidate::new(word.to_string())).into())
@@ -86,6 +95,10 @@ mod tests {
         assert_eq!(commands, ["status\tShow the state of every object, and why", ":4"]);
         let features = completed(&["features", ""]);
         assert!(features.iter().any(|line| line.starts_with("swap\t")), "{features:?}");
+        for command in ["explain", "approve"] {
+            let assets = completed(&[command, "swap-e"]);
+            assert!(assets.iter().any(|line| line.starts_with("swap-enable\t")), "{command}: {assets:?}");
+        }
         assert_eq!(completed(&["status", "--state", "PendingA"]), ["PendingApproval\t", ":4"]);
     }
 }

@@ -1,8 +1,10 @@
 //! `features`: lists what the asset pack offers, or explains one feature.
 
-use super::{Format, print, table};
+use super::table::{self, terminal_width};
+use super::{Format, print, wrap};
 use crate::pack::Pack;
 use anyhow::bail;
+use autopilot::nearest::{nearest, question};
 use catalog::{Asset, Catalog, Condition, Feature, Install, Maturity, Notes, Summary, summaries, summary};
 use serde_json::{Value, json};
 
@@ -23,23 +25,31 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let all = summaries(&catalog);
     let Some(name) = &arguments.feature else {
         return print(&match arguments.output {
-            Format::Text => list(&all),
+            Format::Text => list(&all, terminal_width()),
             Format::Json => format!("{:#}\n", document(&catalog)),
         });
     };
     let found = catalog.features.iter().find(|feature| feature.name == *name);
     let found = found.zip(all.iter().find(|summary| summary.name == name));
     let Some((feature, summary)) = found else {
+        if let Some(asset) = catalog.asset(name) {
+            let of: Vec<&str> = catalog.features_of(asset).map(|feature| feature.name.as_str()).collect();
+            bail!(
+                "{name} is an asset, not a feature: run \"virtpilot explain {name}\"{}",
+                of.iter().map(|feature| format!(" or \"virtpilot features {feature}\"")).collect::<String>()
+            );
+        }
         let names: Vec<&str> = all.iter().map(|summary| summary.name).collect();
-        bail!("there is no feature {name:?}; name one of {}", names.join(", "));
+        let meant = question(&nearest(name, names.iter().copied()));
+        bail!("there is no feature {name:?}{meant}; name one of {}", names.join(", "));
     };
     print(&match arguments.output {
-        Format::Text => explain(&catalog, feature, summary),
+        Format::Text => explain(&catalog, feature, summary, terminal_width()),
         Format::Json => format!("{}\n", serde_json::to_string_pretty(summary)?),
     })
 }
 
-fn list(all: &[Summary<'_>]) -> String {
+fn list(all: &[Summary<'_>], terminal: Option<usize>) -> String {
     let rows: Vec<[String; 4]> = all
         .iter()
         .map(|summary| {
@@ -47,12 +57,13 @@ fn list(all: &[Summary<'_>]) -> String {
             [summary.name.into(), summary.maturity.short().into(), summary.description.into(), switch.to_owned()]
         })
         .collect();
-    let table = table::table(["FEATURE", "MATURITY", "WHAT IT DOES", "SWITCH"], &rows);
-    format!(
-        "{table}\nA switch such as `enable-mtv: true` is the annotation {}enable-mtv of the HyperConverged.\n\
-         `virtpilot features NAME` says why a feature exists, how to verify it and how to leave it out.\n",
+    let table = table::wrapped(["FEATURE", "MATURITY", "WHAT IT DOES", "SWITCH"], &rows, &[2, 3], terminal);
+    let switch = format!(
+        "A switch such as `enable-mtv: true` is the annotation {}enable-mtv of the HyperConverged.",
         api::annotation::PREFIX
-    )
+    );
+    let more = "`virtpilot features NAME` says why a feature exists, how to verify it and how to leave it out.";
+    format!("{table}\n{}{}", wrap::hanging("", &switch, terminal), wrap::hanging("", more, terminal))
 }
 
 /// The same as the predecessor's.
@@ -64,11 +75,12 @@ pub(crate) fn document(catalog: &Catalog) -> Value {
     json!({"framework": framework, "features": summaries(catalog)})
 }
 
-fn explain(catalog: &Catalog, feature: &Feature, summary: &Summary<'_>) -> String {
-    let mut text = format!("{}: {}\n\n", feature.name, feature.description);
+fn explain(catalog: &Catalog, feature: &Feature, summary: &Summary<'_>, terminal: Option<usize>) -> String {
+    let title = format!("{}: {}", feature.name, feature.description);
+    let mut text = format!("{}\n", wrap::hanging("", &title, terminal));
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
-            text.push_str(&format!("{name:<10} {value}\n"));
+            text.push_str(&wrap::hanging(&format!("{name:<10} "), value, terminal));
         }
     };
     line("maturity", summary.maturity.long());
@@ -78,7 +90,7 @@ fn explain(catalog: &Catalog, feature: &Feature, summary: &Summary<'_>) -> Strin
     line("recommends", &feature.recommended.join(", "));
     about(&mut line, &feature.notes);
     for asset in summary::assets(catalog, feature) {
-        text.push_str(&describe(asset));
+        text.push_str(&describe(asset, terminal));
     }
     text
 }
@@ -90,11 +102,11 @@ fn about(line: &mut impl FnMut(&str, &str), notes: &Notes) {
     line("opt out", &notes.opt_out);
 }
 
-fn describe(asset: &Asset) -> String {
+fn describe(asset: &Asset, terminal: Option<usize>) -> String {
     let mut text = format!("\n{} ({})\n", asset.name, asset.component);
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
-            text.push_str(&format!("  {name:<8} {value}\n"));
+            text.push_str(&wrap::hanging(&format!("  {name:<8} "), value, terminal));
         }
     };
     line("does", &asset.notes.docs);

@@ -17,6 +17,9 @@ const ROUNDS: usize = 5;
 const MONITORING: [(&str, &str); 3] =
     [("v1", "Service"), ("monitoring.coreos.com/v1", "ServiceMonitor"), ("monitoring.coreos.com/v1", "PrometheusRule")];
 
+/// The kind of its dashboard, which has another label.
+const DASHBOARD: (&str, &str) = ("perses.dev/v1alpha2", "PersesDashboard");
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -70,11 +73,14 @@ fn leftovers(reached: &Reached) -> String {
         .filter_map(|(version, kind)| reached.kinds.find(&Kind::new(version, kind)))
         .map(|served| served.plural.to_string())
         .collect();
+    let dashboards = reached.kinds.find(&Kind::new(DASHBOARD.0, DASHBOARD.1)).map_or_else(String::new, |served| {
+        format!("  {delete} {} --selector app.kubernetes.io/name={name}\n", served.plural)
+    });
     format!(
         "nothing was deleted. After the uninstall, delete the backups, the operator's state and its monitoring with:\n  \
          {delete} configmaps,secrets --selector {backups}\n  \
          {delete} --ignore-not-found configmap/{state} configmap/{status} lease/{lease}\n  \
-         {delete} {} --selector app={name}\n",
+         {delete} {} --selector app={name}\n{dashboards}",
         monitoring.join(",")
     )
 }

@@ -53,7 +53,12 @@ mod tests {
         for command in program.get_subcommands_mut().filter(|command| command.get_name() != "help") {
             let name = command.get_name().to_owned();
             // Its help is that of another program.
-            if name != "up" {
+            if name == "up" {
+                let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+                text.push_str(&format!(
+                    "\n## virtpilot up\n\n{about}. `virtpilot up --help` lists its flags; see [playground](../playground.md).\n"
+                ));
+            } else {
                 let help = command.clone().bin_name(format!("virtpilot {name}")).render_help().to_string();
                 let help: Vec<&str> = help.lines().map(str::trim_end).collect();
                 text.push_str(&format!("\n## virtpilot {name}\n\n```\n{}\n```\n", help.join("\n").trim_end()));

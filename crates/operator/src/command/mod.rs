@@ -29,6 +29,7 @@ mod target;
 pub(crate) mod up;
 mod value;
 pub(crate) mod version;
+mod wrap;
 
 use anyhow::Context;
 use std::ffi::OsString;

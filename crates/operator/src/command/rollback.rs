@@ -23,7 +23,9 @@ const MAX_RESTORES: usize = 5;
 /// The field manager of a rollback, so that the restored fields are not the autopilot's.
 const ROLLBACK: &str = "virtpilot-rollback";
 
-const WHEN_BACKED_UP: &str = "an object is backed up when the autopilot adopts it, right before its first write to it";
+const WHEN_BACKED_UP: &str = "an object is backed up when the autopilot adopts it, right before its first write to it; what it created \
+    itself has no former state: to stop managing that, set its annotation platform.kubevirt.io/mode to unmanaged, or add it to \
+    disabled-resources of the HyperConverged";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 /// Replaces this process by the playground, so that signals and the exit code are its own.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = find()?;
-    let error = Command::new(&program).arg("up").args(&arguments.arguments).exec();
+    let error = Command::new(&program).arg0("virtpilot").arg("up").args(&arguments.arguments).exec();
     let failed: Result<Infallible, _> = Err(error);
     failed.with_context(|| format!("could not start {}", program.display())).map(|_| ())
 }

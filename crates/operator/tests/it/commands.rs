@@ -90,7 +90,7 @@ fn invalid_input_is_reported_in_one_message() {
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     };
-    let missing = virtpilot(Some(Path::new("/missing")), &["status"]);
+    let missing = virtpilot(Some(Path::new("/missing")), &["--namespace", "x", "status"]);
     assert!(missing.stderr.contains("/missing") && missing.code == Some(1), "{}", missing.stderr);
     let closed = r#"{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}], "current-context": "c"}"#;
@@ -191,7 +191,9 @@ fn an_unknown_log_level_is_an_error() {
 
 #[test]
 fn one_line_says_what_the_operator_starts_with() {
-    let output = virtpilot(None, &["-leader-elect=true", "-namespace=home", "-kubeconfig", "/missing"]);
+    let unnamed = virtpilot(None, &["--kubeconfig", "/missing"]);
+    assert!(unnamed.stderr.starts_with("error: name a command: ") && unnamed.code == Some(1), "{}", unnamed.stderr);
+    let output = virtpilot(None, &["run", "-leader-elect=true", "-namespace=home", "-kubeconfig", "/missing"]);
     let line = output.stderr.lines().next().unwrap_or_default();
     for part in [
         concat!("virtpilot ", env!("CARGO_PKG_VERSION")),

@@ -77,7 +77,8 @@ impl Process {
     /// The same with its probes on an address.
     pub(crate) fn start_observed(pod: &str, kubeconfig: &Path, probes: &str, log: Stdio) -> Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        // The command line of the predecessor's deployment; Go takes one dash or two.
+        // The command line of the predecessor's deployment, which names no command in a pod; Go takes one dash or two.
+        command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1");
         command.args(["-leader-elect=true", "-metrics-bind-address", "0", "--health-probe-bind-address", probes]);
         command.args(["--debug-bind-address=127.0.0.1:0", "--enable-debug-server=true", "--development=false"]);
         command.args(["--crd-validation-timeout=10s", "--namespace=openshift-cnv"]);

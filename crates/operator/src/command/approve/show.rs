@@ -59,6 +59,19 @@ fn window(annotation: Option<&str>, now: Timestamp) -> String {
     }
 }
 
+/// What `--pool` leaves out, because it restarts no node of any pool.
+pub(super) fn left_out(changes: &[Change]) -> String {
+    let alone = changes.iter().filter(|change| change.pool.is_none() && !change.is_deletions && change.note.is_none());
+    let names: Vec<&str> = alone.flat_map(|change| &change.objects).map(|object| object.asset.as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => plan::wrapped(
+            &format!("Not part of this, because no node restarts: {}; approve it by its name.", names.join(", ")),
+            "",
+        ),
+    }
+}
+
 pub(super) fn question(new: &[&Change]) -> String {
     let digests: Vec<String> = new.iter().filter_map(|change| change.digest).map(|digest| digest.short()).collect();
     match digests.as_slice() {
@@ -99,8 +112,24 @@ fn what_next<'a>(next: &'a Next, when_made: &'a str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use super::window;
+    use super::{left_out, window};
+    use crate::command::approve::waiting::{Change, Object};
     use expect_test::expect;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_restarts_no_node_is_not_part_of_a_pool_and_that_is_said() {
+        let change = |asset: &str, pool: Option<&str>| Change {
+            digest: None,
+            objects: vec![Object { asset: asset.to_owned(), names: BTreeSet::new(), key: None, item: None }],
+            pool: pool.map(str::to_owned),
+            is_deletions: false,
+            note: None,
+        };
+        assert_eq!(left_out(&[change("psi", Some("worker"))]), "");
+        let text = left_out(&[change("psi", Some("worker")), change("swap", None)]);
+        assert_eq!(text, "Not part of this, because no node restarts: swap; approve it by its name.\n");
+    }
 
     #[test]
     fn the_window_is_shown_with_its_next_opening() {

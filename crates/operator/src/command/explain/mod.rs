@@ -11,10 +11,11 @@ mod text;
 use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::object_name::is_object;
+use super::table::{self, terminal_width};
 use super::{Format, print};
 use anyhow::bail;
 use autopilot::nearest::{nearest, question};
-use autopilot::{Core, StatusLine};
+use autopilot::{Core, Explanation, StatusLine};
 use catalog::Catalog;
 use history::Events;
 use serde_json::{Value, json};
@@ -30,8 +31,8 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Args)]
 struct Subject {
-    /// Assets, or objects as KIND/NAME or KIND/NAMESPACE/NAME
-    #[arg(value_name = "ASSET|KIND/[NAMESPACE/]NAME")]
+    /// Assets or features, or objects as KIND/NAME or KIND/NAMESPACE/NAME
+    #[arg(value_name = "ASSET|KIND/[NAMESPACE/]NAME", add = super::completions::assets())]
     subjects: Vec<String>,
     #[command(flatten)]
     evaluation: Evaluation,
@@ -69,18 +70,32 @@ fn explain(arguments: &Subject) -> anyhow::Result<()> {
     }
     let catalog = arguments.evaluation.catalog()?;
     let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
-    let explanations = core.explain(|line| subjects.iter().any(|subject| is_subject(subject, line)));
-    let is_explained = |subject: &str| explanations.iter().any(|explanation| is_subject(subject, &explanation.line));
+    let is_named = |subject: &str, line: &StatusLine| {
+        is_subject(subject, line) || assets_of(subject, &catalog).contains(&line.asset.as_str())
+    };
+    let explanations = core.explain(|line| subjects.iter().any(|subject| is_named(subject, line)));
+    let is_explained = |subject: &str| explanations.iter().any(|explanation| is_named(subject, &explanation.line));
     if let Some(subject) = subjects.iter().find(|subject| !is_explained(subject)) {
-        bail!("{}", unknown(subject, &core, &catalog));
+        bail!("{}", unknown(subject, &core));
+    }
+    let is_feature = |subject: &str| !explanations.iter().any(|explanation| is_subject(subject, &explanation.line));
+    if let [subject] = subjects.as_slice()
+        && explanations.len() > 1
+        && is_feature(subject)
+        && matches!(arguments.output, Format::Text)
+    {
+        return print(&overview(subject, &explanations, terminal_width()));
     }
     let mut shown = Vec::new();
     let events = Events::read(arguments.evaluation.target(), &explanations);
     for explanation in explanations {
         let history = events.history(&explanation);
-        let next = next::step(&explanation, &catalog, &core);
+        let next = next::next(&explanation, &catalog, &core);
         shown.push(match arguments.output {
-            Format::Text => Shown::Text(text::text(&explanation, &catalog, &next, &history, Palette::of_output())),
+            Format::Text => {
+                let (width, palette) = (terminal_width(), Palette::of_output());
+                Shown::Text(text::text(&explanation, &catalog, &next, &history, width, palette))
+            }
             Format::Json => Shown::Json(document(&explanation, &catalog, &next, &history)),
         });
     }
@@ -112,14 +127,29 @@ fn is_subject(subject: &str, line: &StatusLine) -> bool {
     line.key.as_ref().is_some_and(|key| is_object(subject, key))
 }
 
-fn unknown(subject: &str, core: &Core, catalog: &Catalog) -> String {
+/// The assets of a feature or a group.
+fn assets_of<'a>(subject: &str, catalog: &'a Catalog) -> Vec<&'a str> {
     let of_feature = |asset: &&catalog::Asset| catalog.features_of(asset).any(|feature| feature.name == subject);
     let of_group = |asset: &&catalog::Asset| asset.group.as_deref() == Some(subject);
     let assets = catalog.assets.iter().filter(|asset| of_feature(asset) || of_group(asset));
-    let assets: Vec<&str> = assets.map(|asset| asset.name.as_str()).collect();
-    if !assets.is_empty() {
-        return format!("{subject} is several assets; name one of {}", assets.join(", "));
-    }
+    assets.map(|asset| asset.name.as_str()).collect()
+}
+
+/// Several assets, each in one line.
+fn overview(subject: &str, explanations: &[Explanation], terminal: Option<usize>) -> String {
+    let rows: Vec<[String; 4]> = explanations
+        .iter()
+        .map(|Explanation { line, word, .. }| {
+            let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
+            [line.asset.clone(), object, word.to_string(), line.state.to_string()]
+        })
+        .collect();
+    let table =
+        table::fitted(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows, &[1, 3], terminal, &|_, _, text| text.to_owned());
+    format!("{subject} is several assets; \"virtpilot explain ASSET\" explains one:\n\n{table}")
+}
+
+fn unknown(subject: &str, core: &Core) -> String {
     let lines: Vec<StatusLine> = core.explain(|_| true).into_iter().map(|explanation| explanation.line).collect();
     let objects =
         lines.iter().filter_map(|line| line.key.as_ref()).map(|key| format!("{}/{}", key.kind.kind, key.name));
@@ -131,7 +161,7 @@ fn unknown(subject: &str, core: &Core, catalog: &Catalog) -> String {
     format!("there is no asset and no managed object {subject:?}{nearest}; \"virtpilot status --all\" lists them")
 }
 
-fn document(explanation: &autopilot::Explanation, catalog: &Catalog, next: &str, history: &history::History) -> Value {
+fn document(explanation: &Explanation, catalog: &Catalog, next: &next::Next, history: &history::History) -> Value {
     let line = &explanation.line;
     let notes = catalog.asset(&line.asset).map(|asset| catalog.notes(asset)).unwrap_or_default();
     json!({
@@ -139,7 +169,8 @@ fn document(explanation: &autopilot::Explanation, catalog: &Catalog, next: &str,
         "object": line.key.as_ref().map(ToString::to_string),
         "state": explanation.word.to_string(),
         "why": line.state.to_string(),
-        "next": next,
+        "next": next.step,
+        "nextIsNotEnough": next.besides,
         "notes": {
             "docs": notes.docs, "why": notes.why, "sources": notes.sources, "verify": notes.verify, "optOut": notes.opt_out,
         },
@@ -154,9 +185,17 @@ fn document(explanation: &autopilot::Explanation, catalog: &Catalog, next: &str,
 
 #[cfg(test)]
 mod tests {
-    use super::is_subject;
+    use super::{assets_of, is_subject};
     use autopilot::{LineState, ObjectState, StatusLine};
     use change::{Key, Kind};
+
+    #[test]
+    fn a_feature_stands_for_its_assets() {
+        let catalog = crate::pack::embedded().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(assets_of("swap", &catalog), ["swap-enable"]);
+        assert!(assets_of("logging", &catalog).len() > 1);
+        assert!(assets_of("nothing", &catalog).is_empty());
+    }
 
     #[test]
     fn assets_and_objects_are_found_by_name_and_kinds_in_any_case() {

@@ -1,6 +1,6 @@
 //! `explain annotations`, `explain events` and `explain states`: the tables that the reference pages are made of.
 
-use crate::command::table::table;
+use crate::command::table::{terminal_width, wrapped};
 use crate::command::{Format, print};
 use crate::pack::Pack;
 use api::reference::{ANNOTATIONS, EVENTS, ON_HCO, STATES};
@@ -59,7 +59,11 @@ fn show<const COLUMNS: usize>(
 ) -> anyhow::Result<()> {
     let header = names.map(str::to_uppercase);
     print(&match output.output {
-        Format::Text => format!("{}{end}", table(header.each_ref().map(String::as_str), rows)),
+        Format::Text => {
+            // The first column is what a person looks for.
+            let columns: Vec<usize> = (1..COLUMNS).collect();
+            format!("{}{end}", wrapped(header.each_ref().map(String::as_str), rows, &columns, terminal_width()))
+        }
         Format::Json => {
             let row = |row: &[String; COLUMNS]| -> Value {
                 names.iter().zip(row).map(|(name, cell)| ((*name).to_owned(), json!(cell))).collect()

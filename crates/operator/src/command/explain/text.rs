@@ -1,38 +1,49 @@
 //! One explanation as text.
 
 use super::history::History;
+use super::next::Next;
 use crate::command::colour::{Colour, Palette};
+use crate::command::{table, wrap};
 use autopilot::{Explanation, GateOutcome, GateRow};
 use catalog::{Catalog, Install};
 
-/// The widest column of what a gate looks at, and of what it is: longer texts are cut, the last lines have them in full.
+/// The widest column of what a gate looks at, and of what it is: longer texts are wrapped.
 const WIDEST: [usize; 2] = [56, 64];
-/// A line of notes is wrapped after this.
-const WIDTH: usize = 100;
+/// A line of notes is wrapped after this, unless the terminal is narrower.
+const WIDTH: usize = 111;
 
+/// The width of the names of notes.
+const NAMES: usize = 11;
+
+/// The explanation for a terminal of this width, if it goes to one.
 pub(super) fn text(
     explanation: &Explanation,
     catalog: &Catalog,
-    next: &str,
+    next: &Next,
     history: &History,
+    terminal: Option<usize>,
     palette: Palette,
 ) -> String {
     let bold = |text: &str| palette.paint(Colour::Bold, text);
     let line = &explanation.line;
     let object = line.key.as_ref().map_or_else(|| line.component.clone(), ToString::to_string);
     let mut text = format!("{}  {object}\n", bold(&line.asset));
-    text.push_str(&notes(explanation, catalog, palette));
-    text.push_str(&gates(&explanation.gates, |mark| palette.paint(Colour::of(explanation.word), mark)));
-    let why = line.state.to_string();
+    text.push_str(&notes(explanation, catalog, terminal, palette));
+    text.push_str(&gates(&explanation.gates, terminal, |mark| palette.paint(Colour::of(explanation.word), mark)));
+    let why = wrap::plain(&line.state.to_string());
     let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-    text.push_str(&format!("\n{}{why}\n", palette.state(explanation.word)));
-    if !next.is_empty() {
-        text.push_str(&format!("{} {next}\n", bold("Next:")));
+    text.push('\n');
+    text.push_str(&wrap::hanging("", &format!("{}{why}", palette.state(explanation.word)), terminal));
+    if !next.step.is_empty() {
+        text.push_str(&format!("{} {}\n", bold("Next:"), wrap::plain(&next.step)));
+    }
+    if !next.besides.is_empty() {
+        text.push_str(&wrap::hanging("", &format!("This alone is not enough: {}", next.besides.join("; ")), terminal));
     }
     let mut section = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             text.push_str(&format!("\n{}\n", bold(title)));
-            lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+            lines.iter().for_each(|line| text.push_str(&wrap::hanging("  ", &wrap::plain(line), terminal)));
         }
     };
     let is_refused = |key: &str| {
@@ -59,7 +70,7 @@ fn is_override(key: &str) -> bool {
     [api::annotation::PATCH, api::annotation::IGNORE_FIELDS].contains(&key)
 }
 
-fn notes(explanation: &Explanation, catalog: &Catalog, palette: Palette) -> String {
+fn notes(explanation: &Explanation, catalog: &Catalog, terminal: Option<usize>, palette: Palette) -> String {
     let Some(asset) = catalog.asset(&explanation.line.asset) else {
         return "A former release created it; it is deleted.\n\n".to_owned();
     };
@@ -80,67 +91,40 @@ fn notes(explanation: &Explanation, catalog: &Catalog, palette: Palette) -> Stri
         ("verify", &notes.verify),
         ("opt out", &notes.opt_out),
     ] {
-        for (place, part) in wrapped(value).iter().enumerate() {
-            text.push_str(&format!(
-                "  {} {part}\n",
-                palette.paint(Colour::Dim, &format!("{:<8}", if place == 0 { name } else { "" }))
-            ));
+        for (place, part) in wrap::lines(value, terminal.unwrap_or(WIDTH).min(WIDTH) - NAMES).iter().enumerate() {
+            let name = format!("{:<8}", if place == 0 { name } else { "" });
+            text.push_str(&format!("  {} {part}\n", palette.paint(Colour::Dim, &name)));
         }
     }
     format!("{text}\n")
 }
 
-/// A text in lines.
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.len() + word.len() < WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 /// The gates; `paint` gives the mark of the one that decides its colour.
-fn gates(rows: &[GateRow], paint: impl Fn(&str) -> String) -> String {
-    let cells: Vec<[String; 3]> = rows.iter().map(cells).collect();
-    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let (names, subjects, values) = (width(0), width(1), width(2));
-    let mut text = String::new();
-    for (row, [name, what, value]) in rows.iter().zip(&cells) {
-        let mark = if row.decides { paint("<- decides") } else { String::new() };
-        let line = format!("  {name:<names$}  {what:<subjects$}  {value:<values$}  {mark}");
-        text.push_str(&format!("{}\n", line.trim_end()));
+fn gates(rows: &[GateRow], terminal: Option<usize>, paint: impl Fn(&str) -> String) -> String {
+    let cells: Vec<[String; 4]> = rows.iter().map(|row| cells(row, &paint)).collect();
+    let width = |column: usize| cells.iter().map(|row| wrap::width(&row[column])).max().unwrap_or_default();
+    let mut widths = [width(0), width(1).min(WIDEST[0]), width(2).min(WIDEST[1]), width(3)];
+    if let Some(terminal) = terminal {
+        widths = table::narrowed(widths, &[1, 2], terminal.saturating_sub(2));
     }
-    text
+    let lines = cells.iter().map(|row| table::block(row, widths));
+    lines.flat_map(|block| block.lines().map(|line| format!("  {line}\n")).collect::<Vec<_>>()).collect()
 }
 
-fn cells(row: &GateRow) -> [String; 3] {
+fn cells(row: &GateRow, paint: impl Fn(&str) -> String) -> [String; 4] {
     let value = match row.outcome {
         GateOutcome::Open => row.value.clone(),
         GateOutcome::Closed => format!("no: {}", row.value),
         GateOutcome::Unknown => format!("not known: {}", row.value),
         GateOutcome::NotReached => format!("({})", row.value),
     };
-    [row.gate.name().to_owned(), cut(&row.what, WIDEST[0]), cut(&value, WIDEST[1])]
-}
-
-/// The beginning of a text.
-fn cut(text: &str, most: usize) -> String {
-    let plain: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match plain.char_indices().nth(most) {
-        None => plain,
-        Some(_) => format!("{}...", plain.chars().take(most - 3).collect::<String>()),
-    }
+    let mark = if row.decides { paint("<- decides") } else { String::new() };
+    [row.gate.name().to_owned(), wrap::plain(&row.what), wrap::plain(&value), mark]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, gates, wrapped};
+    use super::gates;
     use autopilot::{GateKind, GateOutcome, GateRow};
 
     #[test]
@@ -162,13 +146,18 @@ mod tests {
             "  switched on by  what  no: not set     <- decides",
             "  template        what  (not rendered)",
         ];
-        assert_eq!(gates(&rows, str::to_owned), format!("{}\n", lines.join("\n")));
+        assert_eq!(gates(&rows, None, str::to_owned), format!("{}\n", lines.join("\n")));
     }
 
     #[test]
-    fn long_texts_are_cut_or_wrapped() {
-        assert_eq!((cut("a  b\nc", 9), cut("abcdefgh", 6)), ("a b c".to_owned(), "abc...".to_owned()));
-        let lines = wrapped(&"word ".repeat(40));
-        assert!(lines.len() == 2 && lines.iter().all(|line| line.len() <= super::WIDTH), "{lines:?}");
+    fn what_decides_is_wrapped_and_never_cut() {
+        let value = "word ".repeat(40);
+        let what = "what".to_owned();
+        let row = GateRow { gate: GateKind::Fact, what, value, outcome: GateOutcome::Closed, decides: true };
+        for terminal in [None, Some(60)] {
+            let text = gates(std::slice::from_ref(&row), terminal, str::to_owned);
+            assert_eq!(text.matches("word").count(), 40, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= terminal.unwrap_or(110)), "{text}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A plan as Markdown, for a comment on a pull request.
 
-use super::text::{about, of_item, sign};
+use super::text::{about, by_cause, of_item, sign};
 use super::{Style, is_record, remarks};
 use autopilot::plan::{Item, Plan};
 
@@ -12,7 +12,11 @@ pub(super) fn print(plan: &Plan, style: Style) -> String {
     let full = style.full;
     let mut text =
         format!("### {}\n", plan.to_string().trim_end_matches('.').replacen("Plan: ", "Virtpilot plan: ", 1));
-    let shown: Vec<&Item> = plan.items.iter().filter(|item| full || !is_record(item)).collect();
+    let (causes, items) = by_cause(plan, style);
+    for (cause, held) in &causes {
+        text.push_str(&format!("\n**{}** {}\n", escaped(cause), escaped(held)));
+    }
+    let shown: Vec<&Item> = items.into_iter().filter(|item| full || !is_record(item)).collect();
     if !shown.is_empty() {
         text.push_str("\n| | object | operation | what it waits for, what it disrupts |\n|---|---|---|---|\n");
     }
@@ -50,7 +54,9 @@ fn row(item: &Item) -> String {
     }
     match (&item.approval, item.needs_approval) {
         (Some(digest), true) => notes.push(format!("needs approval: `virtpilot approve {digest}`")),
-        (None, true) => notes.push("needs approval; the digest is known once the operator has run".to_owned()),
+        (None, true) => {
+            notes.push("needs approval: start the operator first, which asks for it with a digest".to_owned());
+        }
         (_, false) => notes.push(escaped(&item.why)),
     }
     notes.retain(|note| !note.is_empty());

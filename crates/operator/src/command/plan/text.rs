@@ -2,8 +2,10 @@
 
 use super::{Style, is_record, remarks};
 use crate::command::colour::{Colour, Palette};
+use crate::command::wrap::{self, plain};
 use autopilot::plan::{Item, ItemState, Operation, Plan, Source};
-use change::{Difference, Edit, Impact};
+use change::{Difference, Edit, Impact, Shown};
+use std::collections::BTreeMap;
 
 /// The width where it fits.
 const WIDTH: usize = 80;
@@ -11,6 +13,12 @@ const WIDTH: usize = 80;
 const LINES: usize = 12;
 /// Of a plan with more lines only the differences that need an approval are shown, after a summary.
 const LONG: usize = 150;
+
+/// As many objects that are held for the same reason are shown together.
+const GROUPED: usize = 4;
+
+/// More of their names are counted.
+const NAMED: usize = 6;
 
 /// How much of it is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +33,10 @@ enum Detail {
 
 /// The plan, with the summary at the end; a long one also begins with it.
 pub(super) fn print(plan: &Plan, style: Style) -> String {
-    let all = |detail: Detail| -> Vec<String> { plan.items.iter().flat_map(|item| lines(item, detail)).collect() };
+    let (causes, items) = by_cause(plan, style);
+    let all = |detail: Detail| -> Vec<String> {
+        causes.iter().flat_map(cause_lines).chain(items.iter().flat_map(|item| lines(item, detail))).collect()
+    };
     let mut shown = all(if style.full { Detail::Full } else { Detail::Usual });
     let is_long = !style.full && shown.len() > LONG;
     if is_long {
@@ -46,6 +57,30 @@ pub(super) fn print(plan: &Plan, style: Style) -> String {
     }
     text.push_str(&wrapped(&plan.to_string(), ""));
     text
+}
+
+/// The reasons that hold several objects, each with what it holds; and the other items.
+pub(super) fn by_cause(plan: &Plan, style: Style) -> (Vec<(&str, String)>, Vec<&Item>) {
+    let held = |item: &&Item| item.state == ItemState::Held && item.operation.is_none() && !style.full;
+    let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for item in plan.items.iter().filter(held) {
+        counts.entry(&item.why).or_default().push(&item.asset);
+    }
+    counts.retain(|_, assets| assets.len() >= GROUPED);
+    let rest = plan.items.iter().filter(|item| !(held(item) && counts.contains_key(item.why.as_str()))).collect();
+    let causes = counts.into_iter().map(|(cause, names)| {
+        let named = match names.len().checked_sub(NAMED).filter(|more| *more > 1) {
+            Some(more) => format!("{} and {more} more: --full lists them", names[..NAMED].join(", ")),
+            None => names.join(", "),
+        };
+        (cause, format!("{} assets are held by this: {named}", names.len()))
+    });
+    (causes.collect(), rest)
+}
+
+fn cause_lines((cause, held): &(&str, String)) -> Vec<String> {
+    let text = wrapped(&format!("! {cause}"), "") + &wrapped(&format!("= {held}"), "    ");
+    text.lines().map(str::to_owned).collect()
 }
 
 /// One change that a person is asked to approve, as if it went ahead.
@@ -71,7 +106,7 @@ fn lines(item: &Item, detail: Detail) -> Vec<String> {
     match (&item.approval, item.state) {
         (Some(digest), ItemState::Waiting) => lines.push(format!("    needs approval: virtpilot approve {digest}")),
         (None, ItemState::Waiting) if item.needs_approval => {
-            say("needs approval; the digest to approve is known once the operator has run");
+            say("needs approval: start the operator first, which asks for it with a digest");
         }
         (_, ItemState::Ready) if item.why.is_empty() => {}
         (_, ItemState::Ready | ItemState::Waiting | ItemState::Held | ItemState::Failed) => say(&item.why),
@@ -131,46 +166,36 @@ pub(super) fn about(item: &Item) -> String {
         Impact::Medium => "medium impact".to_owned(),
         Impact::High => "high impact".to_owned(),
     });
-    let digest = item.digest.filter(|_| item.is_pending()).map(|digest| digest.short());
+    // Before the operator has asked, its digest would be void.
+    let is_asked = !item.needs_approval || item.approval.is_some();
+    let digest = item.digest.filter(|_| item.is_pending() && is_asked).map(|digest| digest.short());
     [state, operation, impact, digest].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn of_difference(difference: &Difference, full: bool) -> Vec<String> {
     let sign = difference.edit.sign();
-    let cut = |line: String| match line.char_indices().nth(WIDTH - 3) {
-        Some((at, _)) if !full && line.chars().count() > WIDTH => format!("{}...", &line[..at]),
-        _ => line,
-    };
+    let cut = |line: String| if full { line } else { wrap::cut(&line, WIDTH) };
+    let inner = |line: &str| cut(format!("        {}", plain(line)));
+    let head = format!("    {sign} {}", plain(&difference.to_string()));
     match &difference.edit {
         Edit::Lines { lines } => {
             let head = format!("    {sign} {}", plain(&difference.path));
-            std::iter::once(head).chain(lines.iter().map(|line| cut(format!("        {}", plain(line))))).collect()
+            std::iter::once(head).chain(lines.iter().map(|line| inner(line))).collect()
         }
-        _ => vec![cut(format!("    {sign} {}", plain(&difference.to_string())))],
+        Edit::Added { after: Shown::Text { lines, .. } } if full => {
+            std::iter::once(head).chain(lines.iter().map(|line| inner(&format!("+{line}")))).collect()
+        }
+        // A summary may end with a digest.
+        Edit::Added { after: Shown::Summary(_) | Shown::Text { .. } }
+        | Edit::Removed { before: Shown::Summary(_) }
+        | Edit::Changed { before: Shown::Summary(_), .. } => vec![head],
+        _ => vec![cut(head)],
     }
-}
-
-/// A text of somebody else without characters that a terminal would act on.
-fn plain(text: &str) -> String {
-    text.chars()
-        .map(|character| if character.is_control() && character != '\t' { '\u{fffd}' } else { character })
-        .collect()
 }
 
 /// The text in lines of at most the usual width, as far as its words allow.
 pub(in crate::command) fn wrapped(text: &str, indent: &str) -> String {
-    let (mut lines, mut line) = (String::new(), indent.to_owned());
-    for word in plain(text).split_whitespace() {
-        if line.len() > indent.len() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push_str(&format!("{line}\n"));
-            line = indent.to_owned();
-        }
-        if line.len() > indent.len() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    format!("{lines}{line}\n")
+    wrap::indented(&plain(text), indent, WIDTH)
 }
 
 /// Green for what is added, red for what is removed, yellow for what changes or does not happen.

@@ -3,6 +3,7 @@
 use super::Format;
 use crate::command::colour::{Colour, Palette};
 use crate::command::table::fitted;
+use crate::command::wrap;
 use autopilot::{Report, ReportLine, StateWord, WaitingPool};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -30,11 +31,16 @@ pub(super) fn text(
         true => String::new(),
         false => format!("\n{}", fitted(["ASSET", "OBJECT", "STATE", "DETAIL"], &rows, &[0, 1, 3], width, &paint)),
     };
-    let mut head = format!("{}  {made_by}\n{}    {}\n", bold("Operator"), bold("Policy"), policy(report));
+    let mut head = vec![("Operator", wrap::plain(made_by)), ("Policy", wrap::plain(&policy(report)))];
     if !report.waits_for.is_empty() {
-        head.push_str(&format!("{}     for {}\n", bold("Waits"), report.waits_for.join(", ")));
+        head.push(("Waits", format!("for {}", report.waits_for.join(", "))));
     }
-    format!("{head}{}    {}\n{table}{}", bold("Assets"), counts(report, palette), notes(report, palette))
+    head.push(("Assets", counts(report, palette)));
+    let entry = |(name, value): &(&str, String)| {
+        wrap::hanging(&format!("{}{}", bold(name), " ".repeat(10 - name.len())), value, width)
+    };
+    let head: String = head.iter().map(entry).collect();
+    format!("{head}{table}{}", notes(report, width, palette))
 }
 
 /// What made a report that is this old.
@@ -79,26 +85,26 @@ fn counts(report: &Report, palette: Palette) -> String {
 }
 
 /// How far the rollouts of pools are, overrides in force, what is wrong, and how to approve what waits.
-fn notes(report: &Report, palette: Palette) -> String {
+fn notes(report: &Report, width: Option<usize>, palette: Palette) -> String {
     let overridden = report.assets.iter().filter(|line| !line.overrides.is_empty());
-    let overrides = overridden.map(|line| format!("override: {}: {}", line.object, line.overrides.join("; ")));
+    let overrides =
+        overridden.map(|line| wrap::plain(&format!("override: {}: {}", line.object, line.overrides.join("; "))));
     let warning = palette.paint(Colour::Yellow, "warning:");
-    let warnings = report.warnings.iter().map(|text| format!("{warning} {text}"));
+    let warnings = report.warnings.iter().map(|text| format!("{warning} {}", wrap::plain(text)));
     let to_do = palette.paint(Colour::Bold, "next:");
     let approvals = report.waiting.iter().map(|WaitingPool { pool, digests }| match digests.len() {
         1 => format!("{to_do} virtpilot approve --pool {pool}"),
         count => format!("{to_do} virtpilot approve --pool {pool}    (one rollout for {count} changes)"),
     });
-    let lines: Vec<String> = report
-        .rollouts
-        .iter()
-        .cloned()
-        .chain(overrides)
-        .chain(warnings)
-        .chain(next(report, &to_do))
-        .chain(approvals)
-        .collect();
-    if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
+    // What no pool takes, or restarts no node, is not part of a rollout.
+    let of_pool = |digest: &String| report.waiting.iter().any(|pool| pool.digests.contains(digest));
+    let alone = report.assets.iter().filter(|line| line.digest.as_ref().is_some_and(|digest| !of_pool(digest)));
+    let alone = alone.map(|line| format!("{to_do} virtpilot approve {}", line.asset));
+    let texts = report.rollouts.iter().cloned().chain(overrides).chain(warnings);
+    let texts = texts.map(|text| wrap::hanging("", &text, width));
+    let commands = next(report, &to_do).into_iter().chain(approvals).chain(alone);
+    let lines: String = texts.chain(commands.map(|command| format!("{command}\n"))).collect();
+    if lines.is_empty() { String::new() } else { format!("\n{lines}") }
 }
 
 /// What to look into first, if something is wrong.
@@ -114,7 +120,7 @@ fn row(line: &ReportLine, format: Format) -> [String; 4] {
             let short: String = digest.trim_start_matches("sha256:").chars().take(8).collect();
             format!("{short}  {}", restarts.split(':').next().unwrap_or_default())
         }
-        _ => line.why.clone(),
+        _ => wrap::plain(&line.why),
     };
     [line.asset.clone(), line.object.clone(), line.state.to_string(), detail]
 }
@@ -159,7 +165,7 @@ mod tests {
             }),
             policy: Policy { autopilot: "on".into(), approval: "high-impact".into(), window: Some("Sat 01:00".into()) },
             assets: vec![waiting, overridden, line("ksm", StateWord::InSync, "")],
-            waiting: vec![WaitingPool { pool: "worker".into(), digests: vec!["c357862d00000000".into()] }],
+            waiting: vec![WaitingPool { pool: "worker".into(), digests: vec!["sha256:c357862d00000000".into()] }],
             warnings: vec!["the annotation x is not known".into()],
             ..Report::default()
         }
@@ -214,6 +220,16 @@ mod tests {
             next,
             ["next: virtpilot explain mtv    (Failed: MachineConfig ksm)", "next: virtpilot approve --pool worker"]
         );
+    }
+
+    #[test]
+    fn what_waits_outside_of_a_rollout_has_a_next_step_and_lines_fit_a_terminal() {
+        let report = Report { waiting: Vec::new(), ..report() };
+        let lines: Vec<&ReportLine> = report.assets.iter().collect();
+        let shown =
+            text(&report, &reported(&report, at(7000), at(7090)), &lines, Format::Text, Some(60), Palette::default());
+        assert!(shown.ends_with("\nnext: virtpilot approve swap\n"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
     }
 
     #[test]

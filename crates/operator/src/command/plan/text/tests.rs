@@ -1,8 +1,10 @@
 //! Plans as text.
 
-use super::super::samples::{large, sample};
+use super::super::samples::{item, large, sample};
 use super::{Palette, Style, print};
 use autopilot::Plan;
+use autopilot::plan::{ItemState, Operation};
+use change::{Difference, Edit, Shown};
 use expect_test::expect;
 
 #[test]
@@ -78,4 +80,47 @@ fn a_long_plan_begins_with_its_summary_and_shows_only_differences_that_need_an_a
     assert_eq!(text.matches(".data.key-0:").count(), 1);
     assert!(text.contains("... 8 more lines: --full") && text.contains("differences are left out"));
     assert_eq!(print(&large(80), Style { full: true, ..Style::default() }).matches(".data.key-0:").count(), 80);
+}
+
+#[test]
+fn one_cause_that_holds_many_is_shown_once() {
+    let held = |number: usize| {
+        let mut item = item(&format!("a{number}"), "ConfigMap", "n", &format!("x{number}"), Operation::Create);
+        (item.state, item.operation, item.why) = (ItemState::Held, None, "the annotation cannot be read".to_owned());
+        item
+    };
+    let plan = Plan { items: (0..5).map(held).collect(), in_sync: 0 };
+    expect![[r"
+        ! the annotation cannot be read
+            = 5 assets are held by this: a0, a1, a2, a3, a4
+
+        Plan: nothing to do; 5 held.
+    "]]
+    .assert_eq(&print(&plan, Style::default()));
+    assert_eq!(print(&plan, Style { full: true, ..Style::default() }).matches("cannot be read").count(), 5);
+    let many = Plan { items: (0..90).map(held).collect(), in_sync: 0 };
+    let text = print(&many, Style::default());
+    assert!(text.lines().count() < 8 && text.contains("a5 and 84 more"), "{text}");
+    let markdown = super::super::markdown::print(&many, Style::default());
+    assert!(markdown.contains("**the annotation cannot be read** 90 assets are held"), "{markdown}");
+}
+
+#[test]
+fn a_digest_that_nobody_asked_for_is_not_shown() {
+    let mut plan = sample();
+    plan.items[0].approval = None;
+    let text = print(&plan, Style::default());
+    assert!(text.contains("start the operator first") && !text.contains("06b9fbb8"), "{text}");
+}
+
+#[test]
+fn the_text_of_a_new_file_is_shown_on_request() {
+    let mut item = item("a", "MachineConfig", "", "x", Operation::Create);
+    let after = Shown::Text { summary: "0755, 2 lines".into(), lines: vec!["#!/bin/sh".into(), "swapon".into()] };
+    item.diff = vec![Difference { path: "file /x".into(), edit: Edit::Added { after } }];
+    let plan = Plan { items: vec![item], in_sync: 0 };
+    let usual = print(&plan, Style::default());
+    assert!(usual.contains("+ file /x (0755, 2 lines)") && !usual.contains("swapon"), "{usual}");
+    let full = print(&plan, Style { full: true, ..Style::default() });
+    assert!(full.contains("        +#!/bin/sh\n        +swapon\n"), "{full}");
 }
