@@ -118,7 +118,7 @@ mod tests {
                 _ => panic!("{value} is not held"),
             }
         };
-        assert_eq!((near("ture"), near("flase"), near("swpa")), ("true".into(), "false".into(), "swap,numa".into()));
+        assert_eq!((near("ture"), near("flase"), near("swpa")), ("true".into(), "false".into(), "swap".into()));
         assert_eq!(near("ture, swap"), "numa", "a list has no booleans");
         assert_eq!(read(Some("yes")), Scope::Held { unknown: vec![("yes".into(), vec![])] });
     }
