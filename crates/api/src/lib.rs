@@ -2,6 +2,7 @@
 
 pub mod advisor;
 pub mod annotation;
+pub mod environment;
 pub mod hco;
 pub mod metric;
 pub mod reference;

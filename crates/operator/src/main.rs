@@ -152,6 +152,17 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
+    fn every_variable_of_a_flag_is_in_the_reference() {
+        let program = Arguments::command();
+        let flags = program.get_subcommands().flat_map(clap::Command::get_arguments);
+        let variables: Vec<_> = flags.filter_map(|flag| flag.get_env()?.to_str()).collect();
+        assert!(!variables.is_empty());
+        for variable in variables {
+            assert!(api::environment::VARIABLES.iter().any(|row| row.name == variable), "{variable}");
+        }
+    }
+
+    #[test]
     fn only_flags_that_differ_from_their_defaults_are_shown() {
         let words = ["virtpilot", "run", "--leader-elect", "--prune=true", "--namespace", "home", "--verify-every=24h"];
         let matches = Arguments::command().get_matches_from(words);

@@ -141,7 +141,7 @@ fn split(text: &str) -> Vec<String> {
 const SECRET_PATHS: [&str; 10] =
     ["system-connections", "shadow", "netrc", "pgpass", "ipsec", "htpasswd", "snmp", "wpa_supplicant", "krb5", "auth"];
 /// What a file with a secret has in some line: names of secrets, and how hashes and tokens begin.
-const SECRET_TEXTS: [&str; 16] = [
+const SECRET_TEXTS: [&str; 17] = [
     "psk",
     "password",
     "passwd",
@@ -154,6 +154,7 @@ const SECRET_TEXTS: [&str; 16] = [
     "$2$",
     "$2a$",
     "$2b$",
+    "$2x$",
     "$2y$",
     "$5$",
     "$6$",

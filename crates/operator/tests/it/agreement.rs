@@ -87,8 +87,10 @@ async fn compare(running: &mut Running, scene: &str) -> BTreeMap<String, usize> 
                     let note = format!("{object}: {why}; run \"virtpilot approve sha256:");
                     events.iter().any(|event| event.starts_with(&note))
                 });
-                // What is wrong with the whole is reported once.
-                is_same && (events.contains(&note) || events.contains(&why) || is_asked)
+                // What is wrong with the whole is reported once, with names that may be written.
+                let (cause, _) = why.split_once("; write ").unwrap_or((&why, ""));
+                let is_reported = events.contains(&note) || events.iter().any(|event| event.starts_with(cause));
+                is_same && (is_reported || is_asked)
             }
             "Pending" => after.is_some() && !is_same,
             "PendingRemoval" => before.is_some() && after.is_none(),

@@ -199,7 +199,7 @@ async fn an_installation_runs_as_its_deployment_says_and_is_upgraded_and_uninsta
     cluster.kubectl(&["delete", "--kustomize", folder.path().to_str().unwrap()]);
     assert_eq!(cluster.versions(&installed), BTreeMap::new());
     let commands: Vec<&str> = handed_back.lines().filter_map(|line| line.strip_prefix("  kubectl ")).collect();
-    assert_eq!(commands.len(), 3, "{handed_back}");
+    assert_eq!(commands.len(), 4, "{handed_back}");
     for command in commands {
         cluster.kubectl(&command.split(' ').collect::<Vec<_>>());
     }
