@@ -148,6 +148,8 @@ fn done(bed: &TestBed) -> BTreeMap<Key, (Next, bool)> {
 fn values(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].take();
+    // A finalizer may keep what is deleted.
+    object["metadata"]["deletionTimestamp"] = metadata["deletionTimestamp"].clone();
     for part in ["labels", "annotations"] {
         let pairs = metadata[part].as_object().into_iter().flatten();
         let others = pairs.filter(|(key, _)| !key.starts_with(api::annotation::PREFIX));
