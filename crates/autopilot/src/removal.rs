@@ -168,8 +168,12 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
 
 /// The overrides that users wrote on an object, and lose with it, as far as they may be shown.
 pub(crate) fn overrides_of(kind: &Kind, live: &Live) -> Vec<(String, String)> {
-    let users = live.annotations.iter().filter(|(key, _)| annotation::USERS.contains(&key.as_str()));
-    users.map(|(key, value)| (key.clone(), redact::annotation(kind, key, value))).collect()
+    written_overrides(live).map(|(key, value)| (key.clone(), redact::annotation(kind, key, value))).collect()
+}
+
+/// The overrides on an object, as they are written.
+pub(crate) fn written_overrides(live: &Live) -> impl Iterator<Item = (&String, &String)> {
+    live.annotations.iter().filter(|(key, _)| annotation::USERS.contains(&key.as_str()))
 }
 
 impl Removal<'_> {

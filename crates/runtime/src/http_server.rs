@@ -51,7 +51,7 @@ pub(crate) async fn serve(
 }
 
 async fn answer(stream: TcpStream, acceptor: Option<TlsAcceptor>, routes: Router) {
-    if let Ok(stream) = greet(stream, acceptor).await {
+    if let Ok(stream) = handshake(stream, acceptor).await {
         let connection = http1::Builder::new()
             .keep_alive(false)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
@@ -60,7 +60,7 @@ async fn answer(stream: TcpStream, acceptor: Option<TlsAcceptor>, routes: Router
 }
 
 /// One type for both kinds of connections, so that the code that answers is there once.
-async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> io::Result<Box<dyn Stream>> {
+async fn handshake(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> io::Result<Box<dyn Stream>> {
     Ok(match acceptor {
         Some(acceptor) => Box::new(acceptor.accept(stream).await?),
         None => Box::new(stream),
@@ -108,9 +108,11 @@ mod tests {
         ));
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-        // The answer has no room in the buffers, so the connection stays open until the server gives it up.
+        // The answer has no room in the buffers, so the connection stays open until the server gives it up, and refuses what comes.
+        while client.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         let mut answer = Vec::new();
-        tokio::time::sleep(Duration::from_secs(1)).await;
         let ended = client.read_to_end(&mut answer).await;
         assert!(ended.is_err() || answer.len() < 20_000_000, "it was answered in full");
     }

@@ -4,8 +4,8 @@ use super::Core;
 use super::timers::Timer;
 use crate::evaluate::{Rules, WrittenRules};
 use crate::notice::Notice;
+use crate::removal::written_overrides;
 use crate::report::{Operator, Policy, shortened};
-use api::annotation;
 use change::{Backoff, Effect, Key, Kind, Moment, Precondition, redact};
 use protocol::{Command, Write, WriteError, Written};
 use serde_json::json;
@@ -132,7 +132,6 @@ impl Core {
     /// The overrides on an object, as far as they may be shown; the one with the name `refused` is not in force.
     pub(crate) fn overrides_of(&self, key: &Key, refused: &str) -> Vec<String> {
         let Some(live) = self.objects.get(key).and_then(|object| object.live()) else { return Vec::new() };
-        let users = live.annotations.iter().filter(|(name, _)| annotation::USERS.contains(&name.as_str()));
         let shown = |(name, value): (&String, &String)| {
             let mark = if name == refused { "  (refused, not in force)" } else { "" };
             match value.len() {
@@ -140,7 +139,7 @@ impl Core {
                 bytes => format!("{name}: {bytes} bytes{mark}"),
             }
         };
-        users.map(shown).collect()
+        written_overrides(live).map(shown).collect()
     }
 
     /// What nothing can be decided without.

@@ -11,7 +11,6 @@ const FOLDER: &str = "profiles/";
 const PROFILE_KEYS: [&str; 6] = ["name", "category", "description", "impact_summary", "advertised", "options"];
 const OPTION_KEYS: [&str; 3] = ["key", "properties", "rules"];
 const RULE_KEYS: [&str; 2] = ["rule", "message"];
-const BOOLEANS: [(&str, bool); 2] = [("true", true), ("false", false)];
 /// What the schema of an option needs at least.
 const SCHEMA_KEYS: [&str; 2] = ["type", "description"];
 
@@ -23,15 +22,18 @@ pub(crate) fn read(files: &Files, faults: &mut Vec<Fault>) -> Vec<Profile> {
         let documents = std::str::from_utf8(content).map_err(|_| (None, "it is not UTF-8 text".to_owned()));
         match documents.and_then(|text| node::documents(text).map_err(|fault| (fault.line, fault.message))) {
             Ok(documents) => match documents.as_slice() {
-                [document] => profiles.extend(profile(document, &mut strict)),
+                [document] => {
+                    let found = profile(document, &mut strict);
+                    if let Some(Profile { name, .. }) = &found
+                        && format!("{FOLDER}{name}.yaml") != file
+                    {
+                        strict.fault(1, format!("the profile `{name}` must be in the file {FOLDER}{name}.yaml"));
+                    }
+                    profiles.extend(found);
+                }
                 _ => strict.fault(1, "a file has one profile"),
             },
             Err((line, message)) => faults.push(Fault { file: file.to_owned(), line, message }),
-        }
-        if let Some(last) = profiles.last()
-            && format!("{FOLDER}{}.yaml", last.name) != file
-        {
-            strict.fault(1, format!("the profile `{}` must be in the file {FOLDER}{0}.yaml", last.name));
         }
         faults.append(&mut strict.faults);
     }
@@ -45,10 +47,10 @@ fn profile(document: &YamlNode, strict: &mut StrictReader<'_>) -> Option<Profile
     let impact_summary = text("impact_summary");
     let is_advertised = match entries.get("advertised").map(|node| &node.content) {
         Some(Content::Bool(value)) => Some(*value),
-        _ => strict.choice(&entries, "advertised", &BOOLEANS).or_else(|| {
+        _ => {
             strict.fault(entries.line_of("advertised"), "profile needs `advertised`: true or false");
             None
-        }),
+        }
     };
     let options = entries.get("options").map(|node| options(node, strict));
     Some(Profile {
@@ -116,7 +118,10 @@ mod tests {
                 "name: q\ncategory: c\ndescription: d\nimpact_summary: i\nadvertised: true\n",
                 "the profile `q` must be in the file profiles/q.yaml",
             ),
-            (&good.replace("advertised: true", "advertised: sometimes"), "`advertised` is `sometimes`"),
+            (
+                &good.replace("advertised: true", "advertised: sometimes"),
+                "profiles/p.yaml:5: profile needs `advertised`: true or false",
+            ),
             (&good.replace("category", "categry"), "profile has an unknown key `categry`, did you mean `category`?"),
             (&format!("{good}options: {{key: k}}\n"), "profiles/p.yaml:6: options need `properties`: a map of schemas"),
             (

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Only these states, comma-separated, such as PendingApproval,Failed
     #[arg(long, value_name = "STATES", value_delimiter = ',', add = super::completions::states())]
     state: Vec<StateWord>,
-    /// Evaluate the cluster here, even if an operator reports its state; --assets-dir, --opt-in, --patchable-kinds and --prune imply it
+    /// Evaluate the cluster here, even if an operator reports its state; --assets-dir, --opt-in, --patchable-kinds, --prune and --metrics-secure imply it
     #[arg(long)]
     evaluate: bool,
     /// Show it again whenever it has changed; looks every 2 s, or every 30 s where it evaluates the cluster here

@@ -88,9 +88,11 @@ async fn compare(running: &mut Running, scene: &str) -> BTreeMap<String, usize> 
                     events.iter().any(|event| event.starts_with(&note))
                 });
                 // What is wrong with the whole is reported once, with names that may be written.
-                let (cause, _) = why.split_once("; write ").unwrap_or((&why, ""));
-                let is_reported = events.contains(&note) || events.iter().any(|event| event.starts_with(cause));
-                is_same && (is_reported || is_asked)
+                let is_whole = why.split_once("; write true, false, or names ").is_some_and(|(cause, _)| {
+                    let start = format!("{cause}. Write true, false, or names such as ");
+                    events.iter().any(|event| event.starts_with(&start))
+                });
+                is_same && (events.contains(&note) || events.contains(&why) || is_whole || is_asked)
             }
             "Pending" => after.is_some() && !is_same,
             "PendingRemoval" => before.is_some() && after.is_none(),

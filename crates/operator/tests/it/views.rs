@@ -22,7 +22,7 @@ const PUBLISHED_EVERY: usize = 10;
 /// By then the operator has settled.
 const SETTLED: Duration = Duration::from_secs(15);
 /// An operator that has settled is going to do nothing of this.
-const PASSING: [&str; 5] = ["Pending", "PendingRemoval", "PendingHandback", "Unknown", "Deleting"];
+const UNSETTLED: [&str; 5] = ["Pending", "PendingRemoval", "PendingHandback", "Unknown", "Deleting"];
 
 /// Which gates may decide in a state, and how the debug pages name its asset.
 fn expected(word: &str) -> (&'static [&'static str], &'static [&'static str]) {
@@ -103,12 +103,12 @@ impl Bed {
         loop {
             let operator = self.operator().await;
             let lines = operator["assets"].as_array().unwrap();
-            let is_passing = lines.iter().any(|line| PASSING.contains(&line["state"].as_str().unwrap()));
+            let is_unsettled = lines.iter().any(|line| UNSETTLED.contains(&line["state"].as_str().unwrap()));
             let is_late = begun.elapsed() > SETTLED;
-            if !is_passing || is_late {
+            if !is_unsettled || is_late {
                 let status = self.command(&["status", "--evaluate"])();
                 let is_same = shared(&operator) == shared(&status) && self.operator().await == operator;
-                if is_same && !is_passing {
+                if is_same && !is_unsettled {
                     return operator;
                 }
                 assert!(!is_late, "{}", self.difference(&operator, &status));

@@ -121,18 +121,12 @@ fn remove(key: &Key, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::text::tests::row;
     use super::besides;
-    use autopilot::{GateKind, GateOutcome, GateRow};
+    use autopilot::{GateKind, GateOutcome};
 
     #[test]
     fn a_switch_that_is_not_enough_names_the_other_conditions() {
-        let row = |gate, value: &str, outcome, decides| GateRow {
-            gate,
-            what: "what".into(),
-            value: value.into(),
-            outcome,
-            decides,
-        };
         let mut rows = vec![
             row(GateKind::Switch, "not set", GateOutcome::Closed, true),
             row(GateKind::Fact, "no node has a GPU", GateOutcome::Closed, false),

@@ -123,19 +123,22 @@ fn cells(row: &GateRow, paint: impl Fn(&str) -> String) -> [String; 4] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::gates;
     use autopilot::{GateKind, GateOutcome, GateRow};
 
+    /// A gate.
+    pub(in crate::command::explain) fn row(
+        gate: GateKind,
+        value: &str,
+        outcome: GateOutcome,
+        decides: bool,
+    ) -> GateRow {
+        GateRow { gate, what: "what".into(), value: value.into(), outcome, decides }
+    }
+
     #[test]
     fn the_deciding_gate_is_marked_and_columns_align() {
-        let row = |gate, value: &str, outcome, decides| GateRow {
-            gate,
-            what: "what".into(),
-            value: value.into(),
-            outcome,
-            decides,
-        };
         let rows = [
             row(GateKind::Scope, "true", GateOutcome::Open, false),
             row(GateKind::Switch, "not set", GateOutcome::Closed, true),
