@@ -1,7 +1,6 @@
 //! The autopilot as one state machine: events in, commands out. Each part decides about one thing; this file only connects them.
 
 mod conditions;
-mod discovery;
 mod estimates;
 pub mod explain;
 mod intake;
@@ -15,7 +14,6 @@ mod planning;
 mod platform;
 mod previews;
 mod publishing;
-mod queries;
 mod reads;
 mod reconcile;
 mod records;
@@ -25,9 +23,7 @@ mod reporting;
 mod reports;
 mod rollouts;
 mod saving;
-mod surroundings;
 mod timers;
-mod watches;
 mod writes;
 mod written;
 
@@ -36,24 +32,21 @@ use crate::notice::Notice;
 use crate::report::Operator;
 use catalog::{Catalog, Facts};
 use change::{Digest, Key, Kind, Live, Moment, Now, PatchableKinds};
-use discovery::Discovery;
 use estimates::Estimates;
 use many_deletions::Deletions;
 use objects::Objects;
+use observe::{Discovery, Queries, Surroundings, Timers, Watches};
 use orphans::Orphans;
 use platform::Platform;
 use protocol::{Command, Event, WatchEvent};
 use publishing::Publishing;
-use queries::Queries;
 use reads::Reads;
 use records::Records;
 use reports::Reports;
 use rollouts::Rollouts;
 use saving::Saving;
 use std::collections::{BTreeMap, BTreeSet};
-use surroundings::Surroundings;
-use timers::{Timer, Timers};
-use watches::Watches;
+use timers::Timer;
 
 /// How the autopilot is to run.
 #[derive(Debug, Clone)]
@@ -132,7 +125,7 @@ pub struct Core {
     records: Records,
     saving: Saving,
     publishing: Publishing,
-    timers: Timers,
+    timers: Timers<Timer>,
     reports: Reports,
     now: Now,
     commands: Vec<Command<Notice>>,

@@ -58,7 +58,7 @@ impl Layer {
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 18] = [
+pub(crate) const LAYERS: [Layer; 19] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -85,15 +85,21 @@ pub(crate) const LAYERS: [Layer; 18] = [
         what: "the events and commands between a core and its hands, and the rule of leader election",
     },
     Layer {
-        name: "autopilot",
+        name: "observe",
         role: Role::Think,
         may_use: &["protocol", "catalog", "change", "api"],
+        what: "what a core knows of a cluster: what is served, watched and asked, and when to ask again",
+    },
+    Layer {
+        name: "autopilot",
+        role: Role::Think,
+        may_use: &["observe", "protocol", "catalog", "change", "api"],
         what: "the autopilot's decisions: one state machine, `handle(events, now) -> commands`",
     },
     Layer {
         name: "advisor",
         role: Role::Think,
-        may_use: &["catalog", "change", "api"],
+        may_use: &["observe", "protocol", "catalog", "change", "api"],
         what: "the advisor's decisions: plan, approval, phase",
     },
     Layer {

@@ -1,6 +1,5 @@
 //! What watches report.
 
-use super::discovery::CrdChange;
 use super::estimates;
 use super::managed::Known;
 use super::platform::HCO_ABSENT;
@@ -8,6 +7,7 @@ use super::timers::Timer;
 use super::{Core, Stale};
 use crate::notice::Notice;
 use change::{Key, Live};
+use observe::CrdChange;
 use protocol::{Body, WatchEvent, WatchTarget};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,11 +1,10 @@
 //! What follows when kinds are installed, change their version or are removed.
 
-use super::queries::target_of;
-use super::surroundings::Surroundings;
 use super::timers::Timer;
 use super::{Core, Previews, Stale};
 use crate::notice::Notice;
 use catalog::Answer;
+use observe::{Surroundings, target_of};
 use protocol::{Command, Content, Discovered, WatchTarget};
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Single reads: queries of templates, metadata that no watch will report again, and whole objects.
 
 use super::managed::Managed;
-use super::queries::target_of;
 use super::timers::Timer;
 use super::{Core, Stale};
 use crate::decide::Inspected;
@@ -9,6 +8,7 @@ use crate::notice::State;
 use catalog::rollout::Contribution;
 use catalog::{Answer, Query};
 use change::{Backoff, Impact, Key, Live, Reason, redact};
+use observe::target_of;
 use protocol::{Command, Content, WatchTarget};
 use serde_json::Value;
 use std::collections::BTreeMap;

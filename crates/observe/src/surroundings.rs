@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What facts are read from.
 #[derive(Debug, Default)]
-pub(crate) struct Surroundings {
+pub struct Surroundings {
     state: ClusterState,
     is_changed: bool,
     /// Targets that must be listed before anything is rendered: a cluster of which nothing is known is not an empty one.
@@ -16,44 +16,44 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     /// The nodes, by name.
-    pub(crate) fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[Node] {
         self.state.nodes()
     }
 
     /// The pools, by name.
-    pub(crate) fn pools(&self) -> &BTreeMap<String, Pool> {
+    pub fn pools(&self) -> &BTreeMap<String, Pool> {
         self.state.pools()
     }
 
     /// After which changes nodes need no restart.
-    pub(crate) fn disruption_policy(&self) -> &DisruptionPolicy {
+    pub fn disruption_policy(&self) -> &DisruptionPolicy {
         self.state.disruption_policy()
     }
 
     /// How many virtual machines run on these nodes.
-    pub(crate) fn virtual_machines_on(&self, nodes: &[String]) -> usize {
+    pub fn virtual_machines_on(&self, nodes: &[String]) -> usize {
         self.state.virtual_machines_on(nodes)
     }
 
     /// The targets, each with whether nothing can be rendered before it is listed.
-    pub(crate) fn targets(plans: bool) -> impl Iterator<Item = (WatchTarget, bool)> {
+    pub fn targets(plans: bool) -> impl Iterator<Item = (WatchTarget, bool)> {
         let sources = FACT_SOURCES.iter().filter(move |source| plans || !source.only_for_plans);
         sources.map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
     }
 
     /// Nothing is rendered before this target is listed.
-    pub(crate) fn wait_for(&mut self, target: WatchTarget) {
+    pub fn wait_for(&mut self, target: WatchTarget) {
         self.awaited.insert(target);
     }
 
     /// Whether everything that must be known is known.
-    pub(crate) fn is_known(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         self.awaited.is_empty()
     }
 
     /// Takes what a watch reports, if facts are read from it. The pools that have changed in a way that a restart of nodes depends on are
     /// returned.
-    pub(crate) fn observe(&mut self, target: &WatchTarget, event: &WatchEvent) -> Vec<String> {
+    pub fn observe(&mut self, target: &WatchTarget, event: &WatchEvent) -> Vec<String> {
         let Some(source) = source_of(target) else { return Vec::new() };
         let before: Option<BTreeMap<String, Pool>> =
             (source.kind == "MachineConfigPool").then(|| self.state.pools().clone());
@@ -78,7 +78,7 @@ impl Surroundings {
     }
 
     /// A kind that is not served has no objects.
-    pub(crate) fn forget(&mut self, target: &WatchTarget) {
+    pub fn forget(&mut self, target: &WatchTarget) {
         if let Some(source) = source_of(target) {
             self.state.retain(source.kind, |_| false);
             self.awaited.remove(target);
@@ -87,7 +87,7 @@ impl Surroundings {
     }
 
     /// Brings the facts up to date; whether anything that an asset can depend on is different.
-    pub(crate) fn update(&mut self, facts: &mut Facts) -> bool {
+    pub fn update(&mut self, facts: &mut Facts) -> bool {
         std::mem::take(&mut self.is_changed) && self.state.update(facts)
     }
 }

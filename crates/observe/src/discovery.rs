@@ -20,12 +20,13 @@ const TRIES_AFTER_CHANGE: u32 = 6;
 
 /// What is served, and what is known of the CRDs in groups that something needs.
 #[derive(Debug, Default)]
-pub(crate) struct Discovery {
-    pub(crate) kinds: Kinds,
+pub struct Discovery {
+    /// What is served.
+    pub kinds: Kinds,
     /// Whether all CRDs were listed once.
-    pub(crate) has_listed_crds: bool,
+    pub has_listed_crds: bool,
     /// Whether the server has answered at all.
-    pub(crate) is_complete: bool,
+    pub is_complete: bool,
     groups: BTreeSet<String>,
     /// The CRDs by name, each with its generation.
     present: BTreeMap<String, i64>,
@@ -47,7 +48,7 @@ pub(crate) struct Discovery {
 
 /// What a change of a CRD means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CrdChange {
+pub enum CrdChange {
     /// Nothing.
     None,
     /// Its kind may be served differently now.
@@ -57,7 +58,8 @@ pub(crate) enum CrdChange {
 }
 
 impl Discovery {
-    pub(crate) fn new(catalog: &Catalog) -> Discovery {
+    /// For a catalogue; nothing is known yet.
+    pub fn new(catalog: &Catalog) -> Discovery {
         let mut groups = BTreeSet::from([api::hco::GROUP.to_owned()]);
         groups.extend(FACT_SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
         groups.extend(catalog.assets.iter().flat_map(Need::all_of).map(|need| need.labels().group));
@@ -66,19 +68,19 @@ impl Discovery {
     }
 
     /// Adds the group of a kind that something needs; whether an absent kind is certainly not served.
-    pub(crate) fn is_sure_of(&mut self, kind: &Kind) -> bool {
+    pub fn is_sure_of(&mut self, kind: &Kind) -> bool {
         let is_asking = self.planned.is_some() || self.in_flight;
         if self.groups.insert(kind.group.clone()) { !self.unsure } else { !is_asking }
     }
 
     /// Adds a kind that a template renders and the server does not serve; false if it is known.
-    pub(crate) fn add_rendered(&mut self, kind: &Kind) -> bool {
+    pub fn add_rendered(&mut self, kind: &Kind) -> bool {
         self.groups.insert(kind.group.clone());
         self.rendered.insert(kind.clone())
     }
 
     /// What the catalogue needs and the server does not serve.
-    pub(crate) fn absent(&self, catalog: &Catalog) -> BTreeSet<Need> {
+    pub fn absent(&self, catalog: &Catalog) -> BTreeSet<Need> {
         let is_absent = |need: &Need| match need {
             Need::Kind { api_version, kind } => self.kinds.find(&Kind::new(api_version, kind)).is_none(),
             Need::Crd { name } => !self.kinds.serves_crd(name),
@@ -89,12 +91,12 @@ impl Discovery {
     }
 
     /// Whether a CRD is known in this generation.
-    pub(crate) fn knows(&self, name: &str, generation: i64) -> bool {
+    pub fn knows(&self, name: &str, generation: i64) -> bool {
         self.present.get(name) == Some(&generation)
     }
 
     /// Takes a CRD as it is now. `is_news` is false during the first list.
-    pub(crate) fn observe(&mut self, name: &str, generation: i64, is_deleting: bool, is_news: bool) -> CrdChange {
+    pub fn observe(&mut self, name: &str, generation: i64, is_deleting: bool, is_news: bool) -> CrdChange {
         if !self.is_needed(name, is_news) {
             return CrdChange::None;
         }
@@ -109,7 +111,7 @@ impl Discovery {
     }
 
     /// Takes that a CRD is deleted, or about to be.
-    pub(crate) fn observe_deleted(&mut self, name: &str) -> CrdChange {
+    pub fn observe_deleted(&mut self, name: &str) -> CrdChange {
         if !self.is_needed(name, true) {
             return CrdChange::None;
         }
@@ -119,7 +121,7 @@ impl Discovery {
     }
 
     /// The known CRDs that are not among these.
-    pub(crate) fn known_except(&self, all: &BTreeSet<(String, String)>) -> Vec<String> {
+    pub fn known_except(&self, all: &BTreeSet<(String, String)>) -> Vec<String> {
         let exists = |name: &&String| all.contains(&(String::new(), (*name).clone()));
         self.present.keys().filter(|name| !exists(name)).cloned().collect()
     }
@@ -131,7 +133,7 @@ impl Discovery {
     }
 
     /// Asks soon, because something has changed; when, unless that is planned already.
-    pub(crate) fn ask_soon(&mut self, now: Moment) -> Option<Moment> {
+    pub fn ask_soon(&mut self, now: Moment) -> Option<Moment> {
         self.failures = 0;
         if self.in_flight {
             self.repeat = true;
@@ -141,7 +143,7 @@ impl Discovery {
     }
 
     /// Whether an answer is on its way.
-    pub(crate) fn is_in_flight(&self) -> bool {
+    pub fn is_in_flight(&self) -> bool {
         self.in_flight
     }
 
@@ -154,13 +156,13 @@ impl Discovery {
     }
 
     /// The request is sent now; the tag of the last answer, or nothing for a complete one.
-    pub(crate) fn begin(&mut self) -> Option<String> {
+    pub fn begin(&mut self) -> Option<String> {
         (self.planned, self.in_flight, self.unsure) = (None, true, false);
         self.is_complete.then(|| self.kinds.tag().to_owned())
     }
 
     /// Takes an answer; whether anything else is served now, and when to ask again.
-    pub(crate) fn take(&mut self, answer: Result<Discovered, String>, now: Moment) -> (bool, Option<Moment>) {
+    pub fn take(&mut self, answer: Result<Discovered, String>, now: Moment) -> (bool, Option<Moment>) {
         self.in_flight = false;
         let is_failure = answer.is_err();
         let is_changed = match answer {

@@ -10,7 +10,7 @@ const MOST: usize = 500;
 
 /// The queries so far.
 #[derive(Debug, Default)]
-pub(crate) struct Queries {
+pub struct Queries {
     asked: BTreeSet<Query>,
     /// Those in flight, and whether they have to be repeated afterwards.
     in_flight: BTreeMap<Query, bool>,
@@ -18,22 +18,22 @@ pub(crate) struct Queries {
 
 impl Queries {
     /// Adds a query; false if it is known.
-    pub(crate) fn add(&mut self, query: &Query) -> bool {
+    pub fn add(&mut self, query: &Query) -> bool {
         self.asked.insert(query.clone())
     }
 
     /// Whether no further query is accepted.
-    pub(crate) fn are_too_many(&self) -> bool {
+    pub fn are_too_many(&self) -> bool {
         self.asked.len() >= MOST
     }
 
     /// Whether a template asked it.
-    pub(crate) fn is_asked(&self, query: &Query) -> bool {
+    pub fn is_asked(&self, query: &Query) -> bool {
         self.asked.contains(query)
     }
 
     /// Marks a query as in flight; false if it is already, and will be repeated.
-    pub(crate) fn begin(&mut self, query: &Query) -> bool {
+    pub fn begin(&mut self, query: &Query) -> bool {
         match self.in_flight.get_mut(query) {
             Some(repeat) => {
                 *repeat = true;
@@ -44,17 +44,17 @@ impl Queries {
     }
 
     /// Takes an answer; whether the query has to be repeated.
-    pub(crate) fn end(&mut self, query: &Query) -> bool {
+    pub fn end(&mut self, query: &Query) -> bool {
         self.in_flight.remove(query).unwrap_or(false)
     }
 
     /// All queries.
-    pub(crate) fn all(&self) -> Vec<Query> {
+    pub fn all(&self) -> Vec<Query> {
         self.asked.iter().cloned().collect()
     }
 
     /// The queries about objects of a target; with a name, only those that this object can answer.
-    pub(crate) fn about(&self, target: &WatchTarget, name: Option<&str>) -> Vec<Query> {
+    pub fn about(&self, target: &WatchTarget, name: Option<&str>) -> Vec<Query> {
         let fits = |query: &&Query| {
             target_of(query) == *target
                 && (name.is_none() || matches!(query, Query::List { .. }) || name_of(query) == name)
@@ -64,7 +64,7 @@ impl Queries {
 }
 
 /// The watch that reports changes of what is asked about.
-pub(crate) fn target_of(query: &Query) -> WatchTarget {
+pub fn target_of(query: &Query) -> WatchTarget {
     match query {
         Query::Object { api_version, kind, namespace, .. } => {
             WatchTarget { kind: Kind::new(api_version, kind), namespace: namespace.clone() }

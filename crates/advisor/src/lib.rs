@@ -1,0 +1,1 @@
+//! The advisor: a plan that a person reads and approves, applied exactly as approved.
