@@ -7,5 +7,6 @@ mod status;
 pub use phase::Phase;
 pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
-    Condition, Impact, Input, Item, ItemState, Operation, TargetRef, Time, Truth, VirtPlatformConfigStatus,
+    AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation, TargetRef, Time,
+    Truth, VirtPlatformConfigStatus,
 };
