@@ -13,7 +13,7 @@ pub const IDENTITY: Identity = Identity {
 /// Its field manager.
 pub const FIELD_MANAGER: &str = "virt-advisor-operator";
 /// The prefix of its annotations.
-pub const PREFIX: &str = "advisor.kubevirt.io/";
+pub const PREFIX: &str = api::advisor::PREFIX;
 /// On every object that it has written: the profile.
 pub const PROFILE: &str = "advisor.kubevirt.io/profile";
 /// On every object that it has written: the values that were replaced, as JSON; `null` if it was created.

@@ -1,6 +1,8 @@
 //! What a status remembers, read back after a start. Nothing of it is executed: it only says what was shown, approved and applied.
 
-use crate::situation::{Applied, Approved, ItemMemory, Memory, RequestedAction, Request, Shown, continues, shown_inputs};
+use crate::situation::{
+    Applied, Approved, ItemMemory, Memory, Request, RequestedAction, Shown, continues, shown_inputs,
+};
 use api::advisor::{
     AppliedPlan, ApprovedItem, ApprovedPlan, Input, Remediation, Time, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
 };
@@ -29,7 +31,9 @@ impl Request {
 
 /// The digest of what a plan is made for.
 pub fn options_digest(options: Option<&Map<String, Value>>, rollback: Option<bool>) -> Digest {
-    Digest::of(&json!({"options": options.filter(|options| !options.is_empty()), "rollback": rollback.unwrap_or(false)}))
+    Digest::of(
+        &json!({"options": options.filter(|options| !options.is_empty()), "rollback": rollback.unwrap_or(false)}),
+    )
 }
 
 /// A duration as Go writes it, such as `1h30m`.
@@ -42,10 +46,11 @@ fn duration(text: &str) -> Result<Duration, String> {
 impl Memory {
     /// What a status remembers.
     pub fn of(status: &VirtPlatformConfigStatus) -> Memory {
-        let shown = status.plan_digest.as_deref().and_then(Digest::parse).map(|digest| Shown {
-            digest,
-            options: options_digest(status.applied_options.as_ref(), status.rollback),
-        });
+        let shown = status
+            .plan_digest
+            .as_deref()
+            .and_then(Digest::parse)
+            .map(|digest| Shown { digest, options: options_digest(status.applied_options.as_ref(), status.rollback) });
         let items = status.items.iter().filter_map(|item| {
             let since = time(item.last_transition_time.as_ref())?;
             let written = time(item.applied_time.as_ref());

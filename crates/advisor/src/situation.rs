@@ -105,6 +105,8 @@ pub struct CandidateItem {
     pub is_done: bool,
     /// How the object is, once there is nothing to do.
     pub health: Health,
+    /// Whether it was written under the approval that holds.
+    pub is_written: bool,
     /// Why its last write failed, if it did.
     pub failure: Option<String>,
 }

@@ -24,6 +24,8 @@ pub struct Walk {
     pub items: Vec<ItemJudgement>,
     /// The item to write now.
     pub next: Option<usize>,
+    /// The item whose write has failed and may be tried again.
+    pub retry: Option<usize>,
     /// The items that are not what was approved.
     pub moved: Vec<String>,
     /// The items that somebody changed after they were written.
@@ -43,16 +45,17 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
             true => done(situation, item, before, approved, &mut walk),
             false => match approved {
                 None => (Progress::Pending, String::new(), None),
-                Some(_) if item.failure.is_some() => {
-                    (Progress::Failed, item.failure.clone().unwrap_or_default(), None)
-                }
-                Some(_) if written.is_some() => {
+                Some(_) if written.is_some() || item.is_written => {
                     walk.drifted.push(item.name.clone());
                     (Progress::Failed, "somebody changed it after it was written".to_owned(), written)
                 }
                 Some(approved) if approved.items.get(&item.name) != Some(&item.digest) => {
                     walk.moved.push(item.name.clone());
                     (Progress::Pending, "it is not what was approved any more".to_owned(), None)
+                }
+                Some(_) if let Some(why) = &item.failure => {
+                    walk.retry = walk.retry.or((!is_blocked).then_some(index));
+                    (Progress::Failed, why.clone(), None)
                 }
                 Some(_) if is_blocked => (Progress::Pending, "it waits for the items before it".to_owned(), None),
                 Some(_) => {
@@ -78,6 +81,7 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
 impl Walk {
     /// Nothing is written, because the plan is not what was approved any more.
     fn stop(&mut self, situation: &Situation<'_>) {
+        self.retry = None;
         if let Some(item) = self.next.take().and_then(|next| self.items.get_mut(next)) {
             (item.state, item.message) = (Progress::Pending, "it waits for another approval".to_owned());
             item.since = situation.now;

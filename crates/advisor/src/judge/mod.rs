@@ -42,6 +42,8 @@ pub struct Judgement {
     pub is_upgrade: bool,
     /// The item to write, once all this is recorded.
     pub write: Option<usize>,
+    /// The item whose write has failed and may be tried again.
+    pub retry: Option<usize>,
     /// When to judge again, if nothing happens.
     pub wake: Option<Timestamp>,
 }
@@ -50,24 +52,34 @@ pub struct Judgement {
 pub fn judge(situation: &Situation<'_>) -> Judgement {
     let memory = situation.memory;
     if situation.request.action == RequestedAction::Ignore {
-        let judgement = without_plan(situation, Phase::Ignored, "Ignored", "the action is Ignore: everything is left as it is".to_owned());
+        let judgement = without_plan(
+            situation,
+            Phase::Ignored,
+            "Ignored",
+            "the action is Ignore: everything is left as it is".to_owned(),
+        );
         return Judgement { approved: None, shown: None, ..judgement };
     }
     match situation.draft {
         Draft::Unknown => without_plan(situation, Phase::Pending, "Unknown", "the cluster is not known yet".to_owned()),
         Draft::Incomplete => without_plan(situation, Phase::Drafting, "Drafting", "the plan is being made".to_owned()),
         Draft::Missing(missing) => {
-            let judgement = without_plan(situation, Phase::PrerequisiteFailed, "PrerequisiteMissing", missing.join("; "));
+            let judgement =
+                without_plan(situation, Phase::PrerequisiteFailed, "PrerequisiteMissing", missing.join("; "));
             Judgement { shown: None, ..judgement }
         }
-        Draft::Failed(why) => {
-            without_plan(situation, Phase::Failed, "PlanFailed", format!("the plan cannot be made: {why}; it is tried again"))
-        }
+        Draft::Failed(why) => without_plan(
+            situation,
+            Phase::Failed,
+            "PlanFailed",
+            format!("the plan cannot be made: {why}; it is tried again"),
+        ),
         Draft::Made(plan) => {
-            let approval = match plan.is_done() && memory.approved.as_ref().is_none_or(|approved| approved.items.is_empty()) {
-                true => Approval::None,
-                false => approval(situation, plan),
-            };
+            let approval =
+                match plan.is_done() && memory.approved.as_ref().is_none_or(|approved| approved.items.is_empty()) {
+                    true => Approval::None,
+                    false => approval(situation, plan),
+                };
             judge_plan(situation, plan, approval)
         }
     }
@@ -86,6 +98,7 @@ fn without_plan(situation: &Situation<'_>, phase: Phase, reason: &'static str, m
         changed_inputs: Vec::new(),
         is_upgrade: false,
         write: None,
+        retry: None,
         wake: None,
     }
 }
@@ -121,8 +134,12 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
         reason,
         message,
         write: found.next,
+        retry: found.retry,
         wake: found.deadline,
-        shown: Some(Shown { digest: if is_complete { plan.digest } else { digest }, options: situation.request.options }),
+        shown: Some(Shown {
+            digest: if is_complete { plan.digest } else { digest },
+            options: situation.request.options,
+        }),
         approved: (!is_complete).then_some(approved),
         applied: if is_complete { Some(now_applied(situation, plan, digest, applied)) } else { applied },
         items: found.items,
@@ -167,6 +184,7 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
         changed_inputs: Vec::new(),
         is_upgrade: false,
         write: None,
+        retry: None,
         wake: None,
     };
     if plan.is_done() {
@@ -231,9 +249,7 @@ fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: Approved, foun
             let message = format!("the cluster has changed since the plan was approved: {}", found.moved.join(", "));
             (Phase::ReviewRequired, "PlanChanged", message)
         }
-        true => {
-            (Phase::Drifted, "Drifted", format!("somebody changed what was applied: {}", found.drifted.join(", ")))
-        }
+        true => (Phase::Drifted, "Drifted", format!("somebody changed what was applied: {}", found.drifted.join(", "))),
     };
     // The rest of that approval is void.
     let void = Approved { items: std::collections::BTreeMap::new(), content: None, ..approved };
@@ -248,6 +264,7 @@ fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: Approved, foun
         changed_inputs: Vec::new(),
         is_upgrade: false,
         write: None,
+        retry: None,
         wake: None,
     }
 }
@@ -265,7 +282,12 @@ fn review(why: Option<&Why>) -> (&'static str, String) {
     }
 }
 
-fn now_applied(situation: &Situation<'_>, plan: &Candidate, digest: change::Digest, before: Option<Applied>) -> Applied {
+fn now_applied(
+    situation: &Situation<'_>,
+    plan: &Candidate,
+    digest: change::Digest,
+    before: Option<Applied>,
+) -> Applied {
     Applied {
         digest,
         content: plan.content,

@@ -10,3 +10,6 @@ pub use status::{
     AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation, TargetRef, Time,
     Truth, VirtPlatformConfigStatus,
 };
+
+/// The prefix of the annotations and labels that the advisor writes.
+pub const PREFIX: &str = "advisor.kubevirt.io/";
