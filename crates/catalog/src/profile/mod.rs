@@ -57,6 +57,8 @@ pub struct ProfileSetting {
     pub key: String,
     /// Its value.
     pub value: SettingValue,
+    /// The boolean option that, if it is true, leaves it out.
+    pub unless: Option<String>,
 }
 
 /// Where the value of a setting comes from.

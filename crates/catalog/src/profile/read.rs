@@ -180,6 +180,10 @@ inputs: [{name: i, paths: [spec.a], unless: size}]";
                 "setting needs either `value` or an `option`",
             ),
             (
+                &with("settings: [{key: platform.kubevirt.io/enable-a, value: x, unless: size}]"),
+                "`unless` needs an option that is a boolean",
+            ),
+            (
                 &with("settings:\n- &s {key: platform.kubevirt.io/enable-a, option: open}\n- *s"),
                 "there are two settings `platform.kubevirt.io/enable-a`",
             ),
