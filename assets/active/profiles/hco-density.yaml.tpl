@@ -3,8 +3,8 @@
 {{- notApplicable "there is no HyperConverged; create it, and this is planned" }}
 {{- end }}
 {{- $annotations := .HCO.GetAnnotations }}
-{{- /* Control plane nodes get no swap, so neither does a cluster that has only those. */}}
-{{- $swap := and (eq (dig "platform.kubevirt.io/density-swap" "true" $annotations) "true") (not .Topology.IsCompact) }}
+{{- /* Control plane nodes get no swap, so neither does a cluster that has only those; hosted ones get it from elsewhere, or not. */}}
+{{- $swap := and (eq (dig "platform.kubevirt.io/density-swap" "true" $annotations) "true") (not .Topology.IsCompact) (not .Topology.IsHCP) }}
 {{- $ratio := dig "platform.kubevirt.io/density-memory-ratio" (ternary "150" "120" $swap) $annotations }}
 {{- $density := dict "higherWorkloadDensity" (dict "memoryOvercommitPercentage" (toInt $ratio)) }}
 {{- if eq (dig "platform.kubevirt.io/density-ksm" "true" $annotations) "true" }}

@@ -8,7 +8,7 @@ use api::annotation::PREFIX;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const ITEM_KEYS: [&str; 5] = ["name", "description", "asset", "when", "formerly"];
+const ITEM_KEYS: [&str; 6] = ["name", "description", "asset", "when", "unless", "formerly"];
 const SETTING_KEYS: [&str; 4] = ["key", "value", "option", "unless"];
 const INPUT_KEYS: [&str; 3] = ["name", "paths", "unless"];
 
@@ -73,8 +73,9 @@ fn item(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Op
         strict.fault(entries.line_of("asset"), format!("there is no asset `{name}`{hint}"));
     }
     let when = known.boolean(&entries, "when", strict);
+    let unless = known.boolean(&entries, "unless", strict);
     let formerly = strict.optional(&entries, "formerly");
-    Some(ProfileItem { name: name?, description: description?, asset: asset?, when, formerly })
+    Some(ProfileItem { name: name?, description: description?, asset: asset?, when, unless, formerly })
 }
 
 fn setting(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Option<ProfileSetting> {

@@ -46,6 +46,8 @@ pub struct ProfileItem {
     pub asset: String,
     /// The boolean option that switches it on; without one it is always on.
     pub when: Option<String>,
+    /// The boolean option that switches it off.
+    pub unless: Option<String>,
     /// The name that the object had in the predecessor: one that exists is taken over.
     pub formerly: Option<String>,
 }

@@ -111,7 +111,8 @@ pub fn missing(catalog: &Catalog, profile: &Profile, options: Option<&Map<String
 }
 
 fn is_on(profile: &Profile, item: &ProfileItem, written: Option<&Map<String, Value>>) -> bool {
-    item.when.as_ref().is_none_or(|path| is_true(profile, written, path))
+    let is_true = |path: &String| is_true(profile, written, path);
+    item.when.as_ref().is_none_or(is_true) && !item.unless.as_ref().is_some_and(is_true)
 }
 
 fn is_true(profile: &Profile, written: Option<&Map<String, Value>>, path: &str) -> bool {
