@@ -95,6 +95,19 @@ pub fn marked(wanted: &Value, profile: &str, before: Option<&Value>) -> Value {
     object
 }
 
+/// An object without our marks.
+pub fn unmarked(object: &Value) -> Value {
+    let mut object = object.clone();
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return object };
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+        annotations.retain(|key, _| ![PROFILE, BEFORE].contains(&key.as_str()));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    object
+}
+
 /// The object that restores recorded values; what we added is in it no more, so the server removes it.
 pub fn restoring(object: &Value, recorded: &Value) -> Value {
     let mut restored = json!({

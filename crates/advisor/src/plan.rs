@@ -37,7 +37,7 @@ pub struct Compared {
 
 /// Compares what is wanted of an object with the object as it is and as the server would make it.
 pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, answer: &Value) -> Compared {
-    let diff = diff::of_answer(live, answer, FIELD_MANAGER);
+    let diff = difference(live, answer);
     let operation = match live {
         None => Operation::Create,
         Some(_) if diff.is_empty() => Operation::Keep,
@@ -87,7 +87,7 @@ pub fn deletion(key: &Key, live: &Value) -> Compared {
         operation: Operation::Delete,
         wanted: None,
         applied: None,
-        diff: diff::of_answer(Some(live), &after, FIELD_MANAGER),
+        diff: difference(Some(live), &after),
         replaces: vec![("uid".to_owned(), Digest::of(&live["metadata"]["uid"]))],
         takes_from: Vec::new(),
         health: Health::Healthy,
@@ -113,7 +113,7 @@ pub fn removed() -> Compared {
 
 /// The item that restores an object: `answer` is what the server would make of it.
 pub fn restoration(key: &Key, restoring: &Value, live: &Value, answer: &Value) -> Compared {
-    let diff = diff::of_answer(Some(live), answer, FIELD_MANAGER);
+    let diff = difference(Some(live), answer);
     Compared {
         precondition: precondition(Some(live)),
         is_removal: true,
@@ -127,6 +127,12 @@ pub fn restoration(key: &Key, restoring: &Value, live: &Value, answer: &Value) -
         wanted: Some(restoring.clone()),
         diff,
     }
+}
+
+/// The difference that the server would make, without our own marks.
+fn difference(live: Option<&Value>, answer: &Value) -> Vec<Difference> {
+    let live = live.map(before::unmarked);
+    diff::of_answer(live.as_ref(), &before::unmarked(answer), FIELD_MANAGER)
 }
 
 fn precondition(live: Option<&Value>) -> Precondition {

@@ -213,7 +213,7 @@ impl Core {
     }
 
     fn seen(&mut self, key: &Key, live: &Live, generation: i64) {
-        let is_changed = self.targets.observe(key, live, generation);
+        let is_changed = self.targets.observe(key, live, Some(generation));
         if key.kind.kind == "MachineConfig" {
             self.readings.sources.remove(&key.name);
         }

@@ -15,7 +15,8 @@ pub(super) struct Targets {
 pub(super) struct Seen {
     /// Its version.
     pub(super) version: Option<u128>,
-    generation: i64,
+    /// Nothing if only the answer to a write is known.
+    generation: Option<i64>,
     /// Who wrote what beside its status, and when.
     writes: Digest,
     /// The same for its status.
@@ -26,7 +27,7 @@ pub(super) struct Seen {
 
 impl Targets {
     /// Takes an object as it is; whether its content may have changed.
-    pub(super) fn observe(&mut self, key: &Key, live: &Live, generation: i64) -> bool {
+    pub(super) fn observe(&mut self, key: &Key, live: &Live, generation: Option<i64>) -> bool {
         let entries = Entry::all(&live.managed_fields.value());
         let digest = |is_status: bool| {
             let fits = |entry: &&Entry| entry.subresource.is_empty() != is_status;
@@ -38,7 +39,9 @@ impl Targets {
         let before = self.seen.get(key);
         // Only its status has changed if nobody wrote anything else.
         let is_status = before.is_some_and(|before| {
-            before.generation == generation && before.writes == writes && before.statuses != statuses
+            before.generation.is_none_or(|before| Some(before) == generation)
+                && before.writes == writes
+                && before.statuses != statuses
         });
         if before.is_some_and(|before| before.version >= version) {
             return false;

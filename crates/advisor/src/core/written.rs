@@ -45,6 +45,16 @@ impl Core {
                 Some(Notice::ApplyFailed { name: name.clone(), uid, item, why })
             }
         };
+        // The next comparison is about what was written, whether its watch has reported it or not.
+        match &result {
+            Ok(Written { live: Some(live), .. }) => {
+                self.targets.observe(key, live, None);
+            }
+            Ok(Written { live: None, .. }) => {
+                self.targets.observe_absent(key);
+            }
+            Err(_) => {}
+        }
         if let Some(notice) = notice {
             self.notify(notice);
         }

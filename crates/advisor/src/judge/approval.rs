@@ -32,14 +32,18 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
     let recorded = memory.approved.as_ref();
     if let Some(text) = &request.approved_plan {
         let named = Digest::parse(text);
-        let given = recorded.filter(|approved| Some(approved.digest) == named && !approved.items.is_empty());
-        return match given {
-            Some(approved) => Approval::Given(Approved { generation: request.generation, ..approved.clone() }),
-            None if named == Some(plan.digest) => Approval::Given(plan.approved(request.generation)),
-            None if request.bypasses && named.is_some() && named == shown(situation) => {
+        return match recorded.filter(|approved| Some(approved.digest) == named) {
+            Some(void) if void.items.is_empty() && named != Some(plan.digest) => {
+                Approval::Void(Some(Approved { generation: request.generation, ..void.clone() }), Why::Moved)
+            }
+            Some(approved) if !approved.items.is_empty() => {
+                Approval::Given(Approved { generation: request.generation, ..approved.clone() })
+            }
+            _ if named == Some(plan.digest) => Approval::Given(plan.approved(request.generation)),
+            _ if request.bypasses && named.is_some() && named == shown(situation) => {
                 Approval::Given(plan.approved(request.generation))
             }
-            None => Approval::Void(None, Why::AnotherPlan(text.clone())),
+            _ => Approval::Void(None, Why::AnotherPlan(text.clone())),
         };
     }
     // Apply alone approves the plan that was shown when it was written.
