@@ -127,7 +127,7 @@ mod tests {
     use super::{Mark, before, marked, restoring};
     use serde_json::{Value, json};
 
-    fn live(spec: Value, annotations: Value, owned: Value) -> Value {
+    fn live(spec: &Value, annotations: &Value, owned: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "annotations": annotations, "managedFields": [
             {"manager": "virt-advisor-operator", "operation": "Apply", "fieldsV1": owned}]}, "spec": spec})
     }
@@ -137,7 +137,7 @@ mod tests {
         let wanted =
             json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1, "b": {"c": 2}}});
         assert_eq!(before(None, &wanted), None, "it does not exist");
-        let first = live(json!({"a": 7, "b": {"d": 3}, "other": 1}), json!({}), json!({}));
+        let first = live(&json!({"a": 7, "b": {"d": 3}, "other": 1}), &json!({}), &json!({}));
         let recorded = before(Some(&first), &wanted).unwrap();
         assert_eq!(recorded, json!({"spec": {"a": 7}}));
         let object = marked(&wanted, "p", Some(&recorded));
@@ -145,7 +145,7 @@ mod tests {
         // Later another field is wanted, too; our own value of the first is not what was there before.
         let annotations = object["metadata"]["annotations"].clone();
         let owned = json!({"f:spec": {"f:a": {}, "f:b": {"f:c": {}}}});
-        let second = live(json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 5}), annotations, owned);
+        let second = live(&json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 5}), &annotations, &owned);
         let more = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 2, "b": {"c": 4}, "e": 6}});
         let recorded = before(Some(&second), &more).unwrap();
         assert_eq!(recorded, json!({"spec": {"a": 7, "e": 5}}));

@@ -134,6 +134,7 @@ fn of_pool(
     }
     match pool.why_not_ready() {
         None => Ok(Health::Healthy),
+        Some(_) if updated >= all => waiting("its nodes are about to follow"),
         Some(_) => waiting(&progress),
     }
 }

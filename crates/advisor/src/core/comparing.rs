@@ -176,17 +176,17 @@ impl Core {
     }
 
     /// Takes an object that was read.
-    pub(super) fn inspected(&mut self, key: &Key, found: Result<Option<(Live, Value)>, String>) {
+    pub(super) fn inspected(&mut self, key: &Key, found: &Result<Option<(Live, Value)>, String>) {
         let content = found.as_ref().map(|found| found.as_ref().map(|(_, content)| content));
         self.configuration_read(key, content.map_err(String::as_str));
-        self.advertised_read(key, &found);
+        self.advertised_read(key, found);
         let mut commands = Vec::new();
         for (name, managed) in &mut self.profiles {
             for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
                 if work.live.is_some() {
                     continue;
                 }
-                match &found {
+                match found {
                     Ok(found) => {
                         work.version = found.as_ref().and_then(|(live, _)| live.version());
                         work.live = Some(found.as_ref().map(|(_, content)| content.clone()));
@@ -210,10 +210,10 @@ impl Core {
     }
 
     /// Takes what the server would make of an object.
-    pub(super) fn previewed(&mut self, key: &Key, result: Result<Value, WriteError>) {
+    pub(super) fn previewed(&mut self, key: &Key, result: &Result<Value, WriteError>) {
         for (name, managed) in &mut self.profiles {
             for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
-                match &result {
+                match result {
                     Ok(answer) => work.answer = Some(answer.clone()),
                     Err(error) => work.failure = Some(error.to_string()),
                 }

@@ -152,8 +152,8 @@ impl protocol::Core for Core {
                 Event::Watched(target, event) => self.watched(&target, event),
                 Event::Discovered(answer) => self.discovered(answer),
                 Event::Answered(query, answer) => self.answered(query, answer),
-                Event::Inspected(key, found) => self.inspected(&key, found),
-                Event::Previewed(key, result) => self.previewed(&key, result),
+                Event::Inspected(key, found) => self.inspected(&key, &found),
+                Event::Previewed(key, result) => self.previewed(&key, &result),
                 Event::Written(key, result) => self.written(&key, result),
             }
         }

@@ -153,7 +153,7 @@ impl Core {
                 let key = key(namespace, name);
                 match body {
                     Body::Whole(object) if *target == requests() => {
-                        self.requested(&key.name, &live, generation, object)
+                        self.requested(&key.name, &live, generation, object);
                     }
                     Body::Whole(object) if key == self.hco => {
                         self.seen(&key, &live, generation);

@@ -2,6 +2,7 @@
 
 use crate::situation::{Approved, Candidate, RequestedAction, Situation};
 use change::Digest;
+use std::collections::BTreeMap;
 
 /// What was approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,12 +59,8 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
         }
         _ => match shown(situation) {
             Some(shown) if shown != plan.digest && !request.bypasses => {
-                let void = Approved {
-                    digest: shown,
-                    generation: request.generation,
-                    content: None,
-                    items: std::collections::BTreeMap::new(),
-                };
+                let void =
+                    Approved { digest: shown, generation: request.generation, content: None, items: BTreeMap::new() };
                 Approval::Void(Some(void), Why::Moved)
             }
             _ => Approval::Given(plan.approved(request.generation)),

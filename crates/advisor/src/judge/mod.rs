@@ -13,6 +13,7 @@ use approval::{Approval, Why, approval};
 use change::now::later;
 use items::{ItemJudgement, Walk, walk};
 use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Drift is corrected without a review so often in an hour; then somebody else insists on other values, and a person has to look.
@@ -64,9 +65,7 @@ pub fn judge(situation: &Situation<'_>) -> Judgement {
         Draft::Unknown => without_plan(situation, Phase::Pending, "Unknown", "the cluster is not known yet".to_owned()),
         Draft::Incomplete => without_plan(situation, Phase::Drafting, "Drafting", "the plan is being made".to_owned()),
         Draft::Missing(missing) => {
-            let judgement =
-                without_plan(situation, Phase::PrerequisiteFailed, "PrerequisiteMissing", missing.join("; "));
-            Judgement { shown: None, ..judgement }
+            without_plan(situation, Phase::PrerequisiteFailed, "PrerequisiteMissing", missing.join("; "))
         }
         Draft::Failed(why) => without_plan(
             situation,
@@ -104,12 +103,11 @@ fn without_plan(situation: &Situation<'_>, phase: Phase, reason: &'static str, m
 }
 
 fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -> Judgement {
-    let (approved, why) = match approval {
-        Approval::None => (None, None),
-        Approval::Given(approved) => (Some(approved), None),
-        Approval::Void(recorded, why) => return unapproved(situation, plan, recorded, Some(why)),
+    let mut approved = match approval {
+        Approval::None => return unapproved(situation, plan, None, None),
+        Approval::Given(approved) => approved,
+        Approval::Void(recorded, why) => return unapproved(situation, plan, recorded, Some(&why)),
     };
-    let Some(mut approved) = approved else { return unapproved(situation, plan, None, why) };
     let mut found = walk(situation, plan, Some(&approved));
     let is_stopped = !found.moved.is_empty() || !found.drifted.is_empty();
     let mut applied = situation.memory.applied.clone();
@@ -124,7 +122,7 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
         }
         found = walk(&Situation { memory: &memory, ..*situation }, plan, Some(&approved));
     } else if is_stopped {
-        return stopped(situation, plan, approved, &found);
+        return stopped(situation, plan, &approved, &found);
     }
     let (phase, reason, message) = phase_of(&found, situation, plan);
     let is_complete = phase == Phase::Completed;
@@ -168,7 +166,7 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
 }
 
 /// A plan that nobody has approved.
-fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Approved>, why: Option<Why>) -> Judgement {
+fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Approved>, why: Option<&Why>) -> Judgement {
     let found = walk(situation, plan, None);
     let memory = situation.memory;
     let request = situation.request;
@@ -200,7 +198,7 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
     }
     let before = memory.applied.as_ref().filter(|applied| applied.options == request.options);
     let Some(before) = before else {
-        let (reason, message) = review(why.as_ref());
+        let (reason, message) = review(why);
         return Judgement { reason, message, ..base };
     };
     let changed_inputs = differing(&before.inputs, &plan.inputs);
@@ -243,7 +241,7 @@ fn correct(situation: &Situation<'_>, plan: &Candidate) -> Judgement {
 }
 
 /// A plan that was being applied, and is not what was approved any more.
-fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: Approved, found: &Walk) -> Judgement {
+fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: &Approved, found: &Walk) -> Judgement {
     let (phase, reason, message) = match found.moved.is_empty() {
         false => {
             let message = format!("the cluster has changed since the plan was approved: {}", found.moved.join(", "));
@@ -251,15 +249,18 @@ fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: Approved, foun
         }
         true => (Phase::Drifted, "Drifted", format!("somebody changed what was applied: {}", found.drifted.join(", "))),
     };
-    // The rest of that approval is void.
-    let void = Approved { items: std::collections::BTreeMap::new(), content: None, ..approved };
     Judgement {
         phase,
         reason,
         message,
         items: found.items.clone(),
         shown: Some(Shown { digest: plan.digest, options: situation.request.options }),
-        approved: Some(Approved { generation: situation.request.generation, ..void }),
+        approved: Some(Approved {
+            digest: approved.digest,
+            generation: situation.request.generation,
+            content: None,
+            items: BTreeMap::new(),
+        }),
         applied: situation.memory.applied.clone(),
         changed_inputs: Vec::new(),
         is_upgrade: false,
@@ -314,11 +315,8 @@ fn recent(corrections: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
 }
 
 /// The names of values that are different.
-fn differing(
-    before: &std::collections::BTreeMap<String, String>,
-    after: &std::collections::BTreeMap<String, String>,
-) -> Vec<String> {
-    let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+fn differing(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let is_different = |name: &&&String| before.get(**name) != after.get(**name);
     let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "nothing".to_owned());
     let names = names.iter().filter(is_different);

@@ -41,6 +41,8 @@ struct World {
     approval: Option<(Digest, i64)>,
     /// What people saw: the objects when a plan was shown, by its digest.
     seen: BTreeMap<Digest, [u8; 2]>,
+    /// The plan that was on the screen when the spec was last changed, if it was made for the same options.
+    acted_on: Option<Digest>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +78,9 @@ enum Event {
     Correct,
     Continue,
     Edit(usize),
+    /// Somebody edits an object and somebody else writes Apply, before the advisor has seen the edit.
+    EditAndApply(usize),
+    InputAndApply,
     Revert(usize),
     Input,
     Upgrade,
@@ -86,7 +91,7 @@ enum Event {
     Restart,
 }
 
-const EVENTS: [Event; 25] = [
+const EVENTS: [Event; 28] = [
     Event::Act(RequestedAction::DryRun),
     Event::Act(RequestedAction::Apply),
     Event::Act(RequestedAction::Ignore),
@@ -98,6 +103,9 @@ const EVENTS: [Event; 25] = [
     Event::Continue,
     Event::Edit(0),
     Event::Edit(1),
+    Event::EditAndApply(0),
+    Event::EditAndApply(1),
+    Event::InputAndApply,
     Event::Revert(0),
     Event::Revert(1),
     Event::Input,
@@ -134,6 +142,7 @@ impl World {
             outcomes: [Outcome::None; 2],
             approval: None,
             seen: BTreeMap::new(),
+            acted_on: None,
         }
     }
 
@@ -289,6 +298,12 @@ impl World {
         if let Some(named) = &self.approved_plan {
             assert_eq!(approved.digest.to_string(), *named, "and is the plan that the spec names: {self:#?}");
         }
+        if let Some(acted_on) = self.acted_on {
+            assert_eq!(
+                approved.digest, acted_on,
+                "the plan that was on the screen is applied, and no other: {self:#?}"
+            );
+        }
         let seen = self.seen.get(&approved.digest).expect("a plan is shown before it is applied");
         assert_eq!(seen[index], self.objects[index], "nobody's edit is overwritten: {self:#?}");
         assert_eq!(self.outcomes[index], Outcome::None, "an item is written once: {self:#?}");
@@ -326,6 +341,14 @@ impl World {
                 next.approved_plan = Some(Digest::of(&json!("another")).to_string());
                 next.approved_plan != self.approved_plan
             }
+            Event::EditAndApply(index) => {
+                (next.objects[index], next.action) = (9, RequestedAction::Apply);
+                self.action != RequestedAction::Apply
+            }
+            Event::InputAndApply => {
+                (next.input, next.action) = (1 - self.input, RequestedAction::Apply);
+                self.action != RequestedAction::Apply
+            }
             Event::Forget => next.approved_plan.take().is_some(),
             Event::Options => {
                 next.options = 1 - self.options;
@@ -355,7 +378,12 @@ impl World {
                 false
             }
         };
-        next.generation += i64::from(spec);
+        if spec {
+            next.generation += 1;
+            let options = next.request().options;
+            let shown = self.memory.shown.as_ref().filter(|shown| shown.options == options);
+            next.acted_on = shown.map(|shown| shown.digest);
+        }
         // What has failed is tried again after a while.
         if event == Event::Hour {
             next.outcomes =
