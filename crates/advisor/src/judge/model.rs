@@ -425,7 +425,8 @@ fn everything_that_can_happen_settles_and_never_writes_what_was_not_approved() {
             frontier.truncate(40_000);
         }
     }
-    println!("{} worlds, {judgements} judgements, {writes} writes", visited.len());
+    let size = (visited.len(), judgements, writes);
+    assert!(size >= (47_000, 190_000, 10_000), "the model got smaller: {size:?} worlds, judgements, writes");
     let all = [
         Phase::Pending,
         Phase::Drafting,

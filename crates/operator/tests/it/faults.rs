@@ -1,5 +1,6 @@
 //! Faults between the operator and the API server lead to the same end state as a run without faults.
 
+use crate::advice_scenario::{self, ADVICE};
 use crate::fixture::{Fixture, Scenario, assert_same, create};
 use crate::life_cycle_scenario::{self, LIFE_CYCLE};
 use crate::operator::annotate;
@@ -140,6 +141,11 @@ async fn whatever_goes_wrong_the_end_state_is_the_same_with_overrides() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_goes_wrong_the_end_state_is_the_same_in_the_life_cycle() {
     try_all(&LIFE_CYCLE, life_cycle_scenario::run).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_goes_wrong_a_plan_is_applied_as_approved() {
+    try_all(&ADVICE, advice_scenario::run).await;
 }
 
 /// A deletion that was decided for one object must not delete a newer object of the same name.

@@ -35,6 +35,8 @@ pub(crate) struct Scenario {
     pub(crate) role: &'static str,
     /// The objects of the end state.
     pub(crate) objects: &'static [Object],
+    /// Further arguments of the operator.
+    pub(crate) arguments: &'static [&'static str],
 }
 
 impl Fixture {
@@ -150,10 +152,10 @@ impl Fixture {
 
 /// Starts the operator with short timeouts, so that a fault that only a timeout shows is noticed soon.
 fn start(kubeconfig: &std::path::Path, scenario: &Scenario) -> Process {
-    Process::start(
-        kubeconfig,
-        &["--assets-dir", scenario.pack, "--watch-silence=3s", "--request-timeout=700ms", "--verify-every=1s"],
-    )
+    let mut arguments =
+        vec!["--assets-dir", scenario.pack, "--watch-silence=3s", "--request-timeout=700ms", "--verify-every=1s"];
+    arguments.extend(scenario.arguments);
+    Process::start(kubeconfig, &arguments)
 }
 
 pub(crate) async fn create(api: &Api<DynamicObject>, name: &str, data: Value) {

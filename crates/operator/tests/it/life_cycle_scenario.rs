@@ -19,6 +19,7 @@ pub(crate) const LIFE_CYCLE: Scenario = Scenario {
         ("monitoring.coreos.com/v1", "PrometheusRule", Some(NAMESPACE), "life-rules"),
         ("machineconfiguration.openshift.io/v1", "MachineConfig", None, "99-worker-life"),
     ],
+    arguments: &[],
 };
 
 /// Applies an object with our field manager, as a former release or the predecessor would.

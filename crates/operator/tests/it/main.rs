@@ -5,6 +5,7 @@
 
 mod activation;
 mod adding_an_opinion;
+mod advice_scenario;
 mod advisor;
 mod agreement;
 mod alerts;

@@ -18,6 +18,7 @@ pub(crate) const OVERRIDES: Scenario = Scenario {
         ("apps/v1", "DaemonSet", Some(NAMESPACE), "scene-workload"),
         ("machineconfiguration.openshift.io/v1", "MachineConfig", None, "99-worker-scene"),
     ],
+    arguments: &[],
 };
 
 const PATCH: &str = r#"[{"op": "add", "path": "/spec/sessionAffinity", "value": "ClientIP"}]"#;
