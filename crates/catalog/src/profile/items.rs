@@ -86,10 +86,8 @@ fn setting(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) ->
         strict.fault(entries.line_of("key"), format!("the key `{key}` must begin with {PREFIX}"));
     } else if let Some(catalog) = known.catalog
         && !catalog.annotations.contains(&key)
-        && !catalog.settings.iter().any(|setting| setting.key == key)
     {
-        let settings = catalog.settings.iter().map(|setting| setting.key.as_str());
-        let keys: Vec<&str> = catalog.annotations.iter().map(String::as_str).chain(settings).collect();
+        let keys: Vec<&str> = catalog.annotations.iter().map(String::as_str).collect();
         let hint = nearest(&key, &keys).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         strict.fault(entries.line_of("key"), format!("no asset reads `{key}`{hint}"));
     }
