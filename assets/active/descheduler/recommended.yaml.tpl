@@ -4,33 +4,34 @@
 {{- $namespace := "openshift-kube-descheduler-operator" }}
 {{- $annotations := .HCO.GetAnnotations }}
 {{- $switches := dict }}
-{{- range $name, $default := dict "waits-for-psi" "true" "replaces-profiles" "false" "limit-headroom" "false" }}
-{{- $text := dig (printf "platform.kubevirt.io/descheduler-%s" $name) $default $annotations | trim | lower }}
+{{- range $key, $default := dict "platform.kubevirt.io/descheduler-waits-for-psi" "true" "platform.kubevirt.io/descheduler-replaces-profiles" "false" "platform.kubevirt.io/descheduler-limit-headroom" "false" }}
+{{- $text := dig $key $default $annotations | trim | lower }}
 {{- if not (has $text (list "true" "false")) }}
-{{- fail (printf "annotation platform.kubevirt.io/descheduler-%s of the HyperConverged: write true or false" $name) }}
+{{- fail (printf "annotation %s of the HyperConverged: write true or false" $key) }}
 {{- end }}
-{{- $switches = set $switches $name (eq $text "true") }}
+{{- $switches = set $switches $key (eq $text "true") }}
 {{- end }}
-{{- $waits := index $switches "waits-for-psi" }}
-{{- $replaces := index $switches "replaces-profiles" }}
-{{- $headroom := index $switches "limit-headroom" }}
+{{- $waits := index $switches "platform.kubevirt.io/descheduler-waits-for-psi" }}
+{{- $replaces := index $switches "platform.kubevirt.io/descheduler-replaces-profiles" }}
+{{- $headroom := index $switches "platform.kubevirt.io/descheduler-limit-headroom" }}
 {{- $words := dict }}
-{{- range $name, $known := dict "mode" (list "Automatic" "Predictive") "deviation-thresholds" (list "AsymmetricLow" "AsymmetricMedium" "AsymmetricHigh" "Low" "Medium" "High") }}
-{{- $text := dig (printf "platform.kubevirt.io/descheduler-%s" $name) (first $known) $annotations | trim }}
+{{- range $key, $known := dict "platform.kubevirt.io/descheduler-mode" (list "Automatic" "Predictive") "platform.kubevirt.io/descheduler-deviation-thresholds" (list "AsymmetricLow" "AsymmetricMedium" "AsymmetricHigh" "Low" "Medium" "High") }}
+{{- $text := dig $key (first $known) $annotations | trim }}
 {{- if not (has $text $known) }}
-{{- fail (printf "annotation platform.kubevirt.io/descheduler-%s of the HyperConverged: write one of %s" $name (join ", " $known)) }}
+{{- fail (printf "annotation %s of the HyperConverged: write one of %s" $key (join ", " $known)) }}
 {{- end }}
-{{- $words = set $words $name $text }}
+{{- $words = set $words $key $text }}
 {{- end }}
-{{- $deviation := index $words "deviation-thresholds" }}
+{{- $mode := index $words "platform.kubevirt.io/descheduler-mode" }}
+{{- $deviation := index $words "platform.kubevirt.io/descheduler-deviation-thresholds" }}
 {{- $numbers := dict }}
-{{- range $setting := list (dict "name" "interval" "least" 60 "most" 86400) (dict "name" "limit-total" "least" 1 "most" 1000) (dict "name" "limit-node" "least" 1 "most" 100) }}
-{{- $text := dig (printf "platform.kubevirt.io/descheduler-%s" $setting.name) "" $annotations | trim }}
+{{- range $key, $range := dict "platform.kubevirt.io/descheduler-interval" (list 60 86400) "platform.kubevirt.io/descheduler-limit-total" (list 1 1000) "platform.kubevirt.io/descheduler-limit-node" (list 1 100) }}
+{{- $text := dig $key "" $annotations | trim }}
 {{- if $text }}
-{{- if or (ne (printf "%d" (toInt $text)) $text) (lt (toInt $text) $setting.least) (gt (toInt $text) $setting.most) }}
-{{- fail (printf "annotation platform.kubevirt.io/descheduler-%s of the HyperConverged: write a whole number from %d to %d" $setting.name $setting.least $setting.most) }}
+{{- if or (ne (printf "%d" (toInt $text)) $text) (lt (toInt $text) (first $range)) (gt (toInt $text) (last $range)) }}
+{{- fail (printf "annotation %s of the HyperConverged: write a whole number from %d to %d" $key (first $range) (last $range)) }}
 {{- end }}
-{{- $numbers = set $numbers $setting.name (toInt $text) }}
+{{- $numbers = set $numbers $key (toInt $text) }}
 {{- end }}
 {{- end }}
 {{- if eq .Topology.TotalNodeCount 1 }}
@@ -110,8 +111,8 @@
 {{- if gt $total 10 }}{{ $total = add 10 (div (mul (sub $total 10) 4) 5) }}{{ end }}
 {{- if gt $node 10 }}{{ $node = add 10 (div (mul (sub $node 10) 4) 5) }}{{ end }}
 {{- end }}
-{{- $total = dig "limit-total" $total $numbers }}
-{{- $node = dig "limit-node" (min $node $total) $numbers }}
+{{- $total = dig "platform.kubevirt.io/descheduler-limit-total" $total $numbers }}
+{{- $node = dig "platform.kubevirt.io/descheduler-limit-node" (min $node $total) $numbers }}
 apiVersion: operator.openshift.io/v1
 kind: KubeDescheduler
 metadata:
@@ -120,8 +121,8 @@ metadata:
 spec:
   managementState: Managed
   # Predictive, the default, only simulates evictions.
-  mode: {{ index $words "mode" }}
-  deschedulingIntervalSeconds: {{ dig "interval" 60 $numbers }}
+  mode: {{ $mode }}
+  deschedulingIntervalSeconds: {{ dig "platform.kubevirt.io/descheduler-interval" 60 $numbers }}
   profiles:
 {{- range $profiles }}
     - {{ . }}

@@ -7,21 +7,21 @@
 {{- notApplicable "the cluster has one node: nothing could remediate it" }}
 {{- end }}
 {{- $numbers := dict }}
-{{- range $setting := list (dict "name" "after" "least" 60 "most" 3600 "default" "300") (dict "name" "min-healthy" "least" 51 "most" 100 "default" "51") }}
-{{- $text := dig (printf "platform.kubevirt.io/node-remediation-%s" $setting.name) $setting.default $.HCO.GetAnnotations | trim }}
-{{- if or (ne (printf "%d" (toInt $text)) $text) (lt (toInt $text) $setting.least) (gt (toInt $text) $setting.most) }}
-{{- fail (printf "annotation platform.kubevirt.io/node-remediation-%s of the HyperConverged: write a whole number from %d to %d" $setting.name $setting.least $setting.most) }}
+{{- range $key, $range := dict "platform.kubevirt.io/node-remediation-after" (list 60 3600 "300") "platform.kubevirt.io/node-remediation-min-healthy" (list 51 100 "51") }}
+{{- $text := dig $key (last $range) $.HCO.GetAnnotations | trim }}
+{{- if or (ne (printf "%d" (toInt $text)) $text) (lt (toInt $text) (index $range 0)) (gt (toInt $text) (index $range 1)) }}
+{{- fail (printf "annotation %s of the HyperConverged: write a whole number from %d to %d" $key (index $range 0) (index $range 1)) }}
 {{- end }}
-{{- $numbers = set $numbers $setting.name (toInt $text) }}
+{{- $numbers = set $numbers $key (toInt $text) }}
 {{- end }}
-{{- $after := index $numbers "after" }}
+{{- $after := index $numbers "platform.kubevirt.io/node-remediation-after" }}
 apiVersion: remediation.medik8s.io/v1alpha1
 kind: NodeHealthCheck
 metadata:
   name: far
 spec:
   # With fewer healthy nodes the fault is likely that of the network or of the control plane, and restarts would make it worse.
-  minHealthy: {{ index $numbers "min-healthy" }}%
+  minHealthy: {{ index $numbers "platform.kubevirt.io/node-remediation-min-healthy" }}%
   remediationTemplate:
     apiVersion: fence-agents-remediation.medik8s.io/v1alpha1
     kind: FenceAgentsRemediationTemplate

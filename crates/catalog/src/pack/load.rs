@@ -105,7 +105,9 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
             read(&mut catalog, path, &text, &mut faults);
         }
     }
-    catalog.profiles = profile::read(&catalog, &mut faults);
+    // What a profile names may be in a part of the catalogue that could not be read.
+    let is_whole = !faults.iter().any(|fault| CATALOGUES.contains(&fault.file.as_str()));
+    catalog.profiles = profile::read(&catalog, is_whole, &mut faults);
     if faults.is_empty() {
         for asset in catalog.assets.iter_mut().chain(&mut catalog.profile_assets) {
             asset.source = source(&catalog.files, asset);

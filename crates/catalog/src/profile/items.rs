@@ -23,13 +23,14 @@ pub(super) struct Parts {
 /// What the parts may refer to.
 struct Known<'a> {
     options: Option<&'a ProfileOptions>,
-    catalog: &'a Catalog,
+    /// Nothing if it is not known as a whole.
+    catalog: Option<&'a Catalog>,
 }
 
 pub(super) fn read(
     entries: &Entries<'_>,
     options: Option<&ProfileOptions>,
-    catalog: &Catalog,
+    catalog: Option<&Catalog>,
     strict: &mut StrictReader<'_>,
 ) -> Parts {
     let known = Known { options, catalog };
@@ -65,10 +66,10 @@ fn item(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Op
     let entries = strict.entries(node, "item", &ITEM_KEYS)?;
     let (name, description) = (strict.required(&entries, "name"), strict.required(&entries, "description"));
     let asset = strict.required(&entries, "asset");
-    if let Some(name) = &asset
-        && known.catalog.profile_asset(name).is_none()
+    if let (Some(name), Some(catalog)) = (&asset, known.catalog)
+        && catalog.profile_asset(name).is_none()
     {
-        let assets: Vec<&str> = known.catalog.all_assets().map(|asset| asset.name.as_str()).collect();
+        let assets: Vec<&str> = catalog.all_assets().map(|asset| asset.name.as_str()).collect();
         let hint = nearest(name, &assets).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         strict.fault(entries.line_of("asset"), format!("there is no asset `{name}`{hint}"));
     }
@@ -83,11 +84,10 @@ fn setting(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) ->
     let key = strict.required(&entries, "key")?;
     if !key.starts_with(PREFIX) {
         strict.fault(entries.line_of("key"), format!("the key `{key}` must begin with {PREFIX}"));
-    } else if !known.catalog.annotations.contains(&key)
-        && !known.catalog.settings.iter().any(|setting| setting.key == key)
+    } else if let Some(catalog) = known.catalog
+        && !catalog.annotations.contains(&key)
     {
-        let settings = known.catalog.settings.iter().map(|setting| setting.key.as_str());
-        let keys: Vec<&str> = known.catalog.annotations.iter().map(String::as_str).chain(settings).collect();
+        let keys: Vec<&str> = catalog.annotations.iter().map(String::as_str).collect();
         let hint = nearest(&key, &keys).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         strict.fault(entries.line_of("key"), format!("no asset reads `{key}`{hint}"));
     }

@@ -16,7 +16,9 @@ const RULE_KEYS: [&str; 2] = ["rule", "message"];
 const SCHEMA_KEYS: [&str; 2] = ["type", "description"];
 
 /// Reads all profiles, in the order of their files.
-pub(crate) fn read(catalog: &Catalog, faults: &mut Vec<Fault>) -> Vec<Profile> {
+/// What they name is looked up in the catalogue if that is whole.
+pub(crate) fn read(catalog: &Catalog, is_whole: bool, faults: &mut Vec<Fault>) -> Vec<Profile> {
+    let known = is_whole.then_some(catalog);
     let mut profiles: Vec<Profile> = Vec::new();
     for (file, content) in catalog.files.iter().filter(|(file, _)| file.starts_with(FOLDER)) {
         let mut strict = StrictReader::new(file);
@@ -24,7 +26,7 @@ pub(crate) fn read(catalog: &Catalog, faults: &mut Vec<Fault>) -> Vec<Profile> {
         match documents.and_then(|text| node::documents(text).map_err(|fault| (fault.line, fault.message))) {
             Ok(documents) => match documents.as_slice() {
                 [document] => {
-                    let found = profile(document, catalog, &mut strict);
+                    let found = profile(document, known, &mut strict);
                     if let Some(Profile { name, .. }) = &found
                         && format!("{FOLDER}{name}.yaml") != file
                     {
@@ -41,7 +43,7 @@ pub(crate) fn read(catalog: &Catalog, faults: &mut Vec<Fault>) -> Vec<Profile> {
     profiles
 }
 
-fn profile(document: &YamlNode, catalog: &Catalog, strict: &mut StrictReader<'_>) -> Option<Profile> {
+fn profile(document: &YamlNode, catalog: Option<&Catalog>, strict: &mut StrictReader<'_>) -> Option<Profile> {
     let entries = strict.entries(document, "profile", &PROFILE_KEYS)?;
     let mut text = |key: &str| strict.required(&entries, key);
     let (name, category, description) = (text("name"), text("category"), text("description"));
@@ -198,5 +200,14 @@ inputs: [{name: i, paths: [spec.a], unless: size}]";
             let found = faults(profile);
             assert!(found.iter().any(|found| found.contains(fault)), "{fault}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_catalogue_that_cannot_be_read_is_no_fault_of_a_profile() {
+        let profile = "name: p\ncategory: c\ndescription: d\nimpact_summary: i\nadvertised: true
+items: [{name: i, description: d, asset: a}]\nsettings: [{key: platform.kubevirt.io/a, value: x}]\n";
+        let found = Catalog::load(files(&[("active/metadata.yaml", "assets: {\n"), ("profiles/p.yaml", profile)]));
+        let faults: Vec<String> = found.unwrap_err().iter().map(|fault| fault.file.clone()).collect();
+        assert_eq!(faults, ["active/metadata.yaml"]);
     }
 }

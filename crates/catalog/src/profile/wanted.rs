@@ -249,3 +249,6 @@ fn off(renderer: &Renderer<'_>, asset: &Asset, item: &ProfileItem) -> WantedResu
         None => WantedResult::Off { key: None },
     }
 }
+
+#[cfg(test)]
+mod tests;

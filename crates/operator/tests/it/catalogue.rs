@@ -131,7 +131,7 @@ impl Cluster {
         Cluster { crds: list.items.into_iter().map(crd).collect(), plurals, has_rules: false }
     }
 
-    fn answer(&self, query: &Query) -> Answer {
+    pub(crate) fn answer(&self, query: &Query) -> Answer {
         let shared = json!({"metadata": {"name": "shared"}, "status": {"claimPropertySets": [{"volumeMode": "Filesystem", "accessModes": ["ReadWriteMany"]}]}});
         match query {
             Query::Crd { name } => self.crds.get(name).cloned().map_or(Answer::Absent, Answer::Found),
@@ -251,7 +251,7 @@ async fn every_distinct_object_is_accepted_by_the_server_under_the_roles_that_ar
 }
 
 /// Why the server refuses an object.
-async fn apply(
+pub(crate) async fn apply(
     client: kube::Client,
     plurals: &BTreeMap<String, String>,
     object: &Value,

@@ -45,6 +45,7 @@ mod ownership;
 mod packages;
 mod people;
 mod plan;
+mod profiles;
 mod published_status;
 mod random_clusters;
 mod random_plans;

@@ -2,7 +2,7 @@
 
 use super::super::resolved;
 use catalog::profile::Profile;
-use catalog::{Answer, Catalog, Facts, Hardware, Pool, ProfileWants, Query, Topology};
+use catalog::{Answer, Catalog, Facts, Hardware, Pool, ProfileWants, Query, Resolved, Topology};
 use serde_json::{Map, Value, json};
 
 /// Facts, and the answers to queries.
@@ -56,6 +56,11 @@ impl Bed {
     /// The same, with options as JSON.
     pub(super) fn with(&self, catalog: &Catalog, profile: &str, options: &Value) -> ProfileWants {
         self.wants(catalog, super::profile(catalog, profile), options.as_object())
+    }
+
+    /// What the autopilot makes of an asset.
+    pub(super) fn resolve(&self, catalog: &Catalog, asset: &str) -> Resolved {
+        catalog::resolve(catalog, catalog.asset(asset).unwrap(), &self.facts, |query| self.answer(query))
     }
 
     /// A cluster whose every node is a master.

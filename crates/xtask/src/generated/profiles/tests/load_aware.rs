@@ -2,7 +2,7 @@
 
 use super::cluster::Bed;
 use super::{item, line, object, pack};
-use catalog::{Answer, Need, ProfileInputValue, Query, WantedResult, wanted};
+use catalog::{Answer, Need, ProfileInputValue, Query, Resolved, WantedResult, wanted};
 use change::{Impact, Kind};
 use serde_json::{Value, json};
 
@@ -59,6 +59,33 @@ fn psi_that_is_switched_off_is_off_and_the_descheduler_does_not_wait() {
     assert_eq!(line(&wants, PSI), "off: no MachineConfig 99-openshift-machineconfig-worker-psi-karg");
     assert_eq!(line(&wants, PSI_MASTER), "off: no MachineConfig 99-openshift-machineconfig-master-psi-karg");
     assert_eq!(line(&wants, DESCHEDULER), "KubeDescheduler cluster");
+}
+
+#[test]
+fn a_wrong_setting_of_a_user_of_the_autopilot_is_named_with_what_to_write() {
+    let catalog = pack();
+    let of = |key: &str, value: &str| {
+        let mut bed = Bed::default();
+        bed.facts.hco["metadata"]["annotations"] =
+            json!({"platform.kubevirt.io/psi-enabled": "true", format!("platform.kubevirt.io/{key}"): value});
+        bed.resolve(&catalog, "descheduler-loadaware")
+    };
+    for (key, wrong, why) in [
+        ("descheduler-mode", "Sometimes", "write one of Automatic, Predictive"),
+        ("descheduler-deviation-thresholds", "Lower", "write one of AsymmetricLow, "),
+        ("descheduler-interval", "59", "write a whole number from 60 to 86400"),
+        ("descheduler-interval", "1h", "write a whole number from 60 to 86400"),
+        ("descheduler-limit-total", "1001", "write a whole number from 1 to 1000"),
+        ("descheduler-limit-node", "0", "write a whole number from 1 to 100"),
+        ("descheduler-limit-headroom", "yes", "write true or false"),
+        ("descheduler-waits-for-psi", "no", "write true or false"),
+        ("descheduler-replaces-profiles", "all", "write true or false"),
+    ] {
+        let Resolved::Broken(found) = of(key, wrong) else { panic!("{key}: {wrong} is taken") };
+        assert!(found.contains(key) && found.contains(why), "{found}");
+    }
+    let Resolved::Object(object) = of("descheduler-interval", " 300 ") else { panic!("it is refused") };
+    assert_eq!(object["spec"]["deschedulingIntervalSeconds"], 300);
 }
 
 #[test]
