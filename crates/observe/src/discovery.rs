@@ -62,7 +62,7 @@ impl Discovery {
     pub fn new(catalog: &Catalog) -> Discovery {
         let mut groups = BTreeSet::from([api::hco::GROUP.to_owned()]);
         groups.extend(FACT_SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
-        groups.extend(catalog.assets.iter().flat_map(Need::all_of).map(|need| need.labels().group));
+        groups.extend(catalog.all_assets().flat_map(Need::all_of).map(|need| need.labels().group));
         groups.extend(catalog.tombstones.iter().map(|former| Kind::new(&former.api_version, &former.kind).group));
         Discovery { groups, ..Discovery::default() }
     }
@@ -85,7 +85,7 @@ impl Discovery {
             Need::Kind { api_version, kind } => self.kinds.find(&Kind::new(api_version, kind)).is_none(),
             Need::Crd { name } => !self.kinds.serves_crd(name),
         };
-        let needed = catalog.assets.iter().flat_map(Need::all_of).filter(is_absent);
+        let needed = catalog.all_assets().flat_map(Need::all_of).filter(is_absent);
         let rendered = self.rendered.iter().filter(|kind| self.kinds.find(kind).is_none()).map(Need::of);
         needed.chain(rendered).collect()
     }

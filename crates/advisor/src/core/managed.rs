@@ -38,6 +38,8 @@ pub(super) struct Managed {
     pub(super) plan: Option<Plan>,
     /// The status on its way to the server.
     pub(super) publishing: Option<Box<VirtPlatformConfigStatus>>,
+    /// A status that may or may not have reached the server.
+    pub(super) unanswered: Option<Box<VirtPlatformConfigStatus>>,
     /// The item that is being written, and its object.
     pub(super) writing: Option<(String, Key)>,
     /// What was reported last.
@@ -67,6 +69,7 @@ impl Managed {
             drafting_since: None,
             plan: None,
             publishing: None,
+            unanswered: None,
             writing: None,
             reported: None,
         }
@@ -86,6 +89,12 @@ impl Managed {
         status: VirtPlatformConfigStatus,
     ) {
         (self.generation, self.spec) = (generation, spec);
+        // The watch may be faster than the answer, or the answer may be lost.
+        let is_committed = [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status));
+        if is_committed {
+            (self.publishing, self.unanswered) = (None, None);
+            self.memory = Memory::of(&status);
+        }
         // An older report says nothing about a status that we have written since.
         if self.publishing.is_none() && version >= self.version {
             (self.published, self.version) = (status, version);

@@ -6,7 +6,7 @@ use crate::judge::{Judgement, judge};
 use crate::memory::{options_digest, whole_second};
 use crate::notice::Notice;
 use crate::plan::{Outcome, Plan};
-use crate::situation::{Draft, Request, RequestedAction, Situation};
+use crate::situation::{Draft, Memory, Request, RequestedAction, Situation};
 use crate::status::{Parts, status};
 use api::advisor::{Phase, VirtPlatformConfigStatus};
 use change::{Backoff, Effect, Key, Precondition};
@@ -80,6 +80,15 @@ impl Core {
         managed.plan = plan;
         let is_retrying = std::mem::take(&mut managed.retries);
         let is_published = managed.published == wanted;
+        if is_published {
+            // The server has it although its answer was lost.
+            let memory = Memory::of(&managed.published);
+            if memory != managed.memory {
+                managed.memory = memory;
+                self.due.insert(name.to_owned());
+                return;
+            }
+        }
         let has_failed = managed.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)));
         match matches!(draft, Draft::Failed(_)) || has_failed {
             true => self.try_again(name),

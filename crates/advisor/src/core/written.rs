@@ -68,12 +68,14 @@ impl Core {
         match result {
             Ok(written) => {
                 managed.memory = Memory::of(&status);
+                managed.unanswered = None;
                 managed.published = *status;
                 managed.version = written.live.as_ref().and_then(change::Live::version).max(managed.version);
                 self.due.insert(name.to_owned());
             }
             Err(error) => {
                 managed.failures = managed.failures.saturating_add(1);
+                managed.unanswered = Some(status);
                 let key = request_key(name);
                 self.notify(Notice::PublishFailed { key, why: error.to_string() });
                 self.try_again(name);
