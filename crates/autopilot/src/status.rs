@@ -105,6 +105,10 @@ impl Core {
                 key = Some(object.key.clone());
                 LineState::Object(self.state(&object.key).unwrap_or(ObjectState::Unknown))
             }
+            AssetResult::Governed { by, .. } => {
+                key = known;
+                LineState::Object(ObjectState::Held(Reason::Governed { by: by.clone() }))
+            }
             AssetResult::Unwanted { why, object, .. } => {
                 key = object.as_ref().map(|object| object.key.clone());
                 let state = key.as_ref().and_then(|key| self.removal_state(key));

@@ -3,6 +3,7 @@
 use crate::evaluate::{Evaluation, Rules, Unclear};
 use change::{Consent, Key, Kind, Maintenance};
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 
 /// Why nothing is created or removed without a HyperConverged.
 pub(crate) const HCO_ABSENT: &str =
@@ -28,6 +29,10 @@ pub(crate) struct Platform {
     pub(crate) rules: Option<Rules>,
     /// Whether the user has switched everything off.
     pub(crate) is_off: bool,
+    /// The assets that the advisor governs, each with the name of its `VirtPlatformConfig`.
+    pub(crate) governed: BTreeMap<String, String>,
+    /// The objects of these assets.
+    pub(crate) governed_objects: Vec<(Key, String)>,
 }
 
 impl Platform {
@@ -45,6 +50,8 @@ impl Platform {
             maintenance: Maintenance::default(),
             rules: None,
             is_off: false,
+            governed: BTreeMap::new(),
+            governed_objects: Vec::new(),
         }
     }
 
@@ -57,8 +64,21 @@ impl Platform {
         if self.suspended.is_none() {
             self.rules = Some(evaluation.rules.clone());
         }
+        self.governed.clone_from(&evaluation.governed);
+        let objects = evaluation.outcomes.iter().filter_map(|outcome| {
+            let by = evaluation.governed.get(&outcome.asset)?;
+            Some((outcome.key.clone()?, by.clone()))
+        });
+        self.governed_objects = objects.collect();
         let was_off = std::mem::replace(&mut self.is_off, evaluation.is_off);
         evaluation.is_off && !was_off
+    }
+
+    /// The `VirtPlatformConfig` that governs an object of this asset. An object that two assets may render has one owner, too.
+    pub(crate) fn governor(&self, key: &Key, asset: Option<&str>) -> Option<&str> {
+        let by_asset = asset.and_then(|asset| self.governed.get(asset));
+        let by_key = || self.governed_objects.iter().find(|(governed, _)| governed.is_same_object(key));
+        by_asset.or_else(|| by_key().map(|(_, by)| by)).map(String::as_str)
     }
 
     /// Whether the user excluded an object.

@@ -94,6 +94,18 @@ impl Core {
                 rendered.kept.insert(object.key.clone());
                 self.manage(asset, *order, object.clone());
             }
+            AssetResult::Governed { object: Some(object), .. } => {
+                rendered.kept.insert(object.key.clone());
+                self.manage(asset, *order, object.clone());
+            }
+            AssetResult::Governed { object: None, .. } => {
+                for key in self.objects.keys_of_asset(asset) {
+                    if let Some(object) = self.objects.get_mut(&key) {
+                        object.want_again();
+                    }
+                    rendered.kept.insert(key);
+                }
+            }
             AssetResult::Unwanted { cause, .. } => {
                 for key in self.objects.keys_of_asset(asset) {
                     if let Some(object) = self.objects.get_mut(&key) {

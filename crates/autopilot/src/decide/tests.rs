@@ -81,6 +81,7 @@ impl Situation {
             remembered: Some(Remembered {
                 digest: Digest::of(&wanted()),
                 claim,
+                beside: None,
                 uid: "u".into(),
                 origin: Some(Origin::Created),
             }),
