@@ -114,6 +114,7 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         half_done: None,
         suspended: None,
         excluded: false,
+        governor: None,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
         conditions: Conditions {

@@ -11,7 +11,7 @@ use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, Need, Prun
 use change::{Consent, Desired, Impact, Key, Kind, Maintenance};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -65,8 +65,6 @@ pub struct Evaluation {
     pub consent: Consent,
     /// When nodes may restart.
     pub maintenance: Maintenance,
-    /// The assets that the advisor governs, each with the name of its `VirtPlatformConfig`.
-    pub governed: BTreeMap<String, String>,
     /// One outcome per asset, in the catalogue's order.
     pub outcomes: Vec<Outcome>,
     /// Why it is unclear what is wanted as a whole: then the last rules hold for what exists, and nothing is created.
@@ -272,11 +270,10 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'
         });
     }
     let is_off = rules.scope == Scope::Off;
-    let governed = governed.into_iter().map(|(asset, by)| (asset.to_owned(), by.to_owned())).collect();
     let has_rules = !rules.exclusions.rules().is_empty();
     let targets = if has_rules { targets(catalog, &outcomes) } else { Targets::default() };
     let advice = advice::about_platform(&facts.hco, catalog, rules.exclusions.rules(), &targets);
-    Evaluation { rules, consent, maintenance, governed, outcomes, unclear, is_off, advice }
+    Evaluation { rules, consent, maintenance, outcomes, unclear, is_off, advice }
 }
 
 /// The objects that a rule of `disabled-resources` may fit.

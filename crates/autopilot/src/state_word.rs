@@ -101,6 +101,7 @@ impl StateWord {
             LineState::Object(ObjectState::Gone) => StateWord::Gone,
             LineState::NotWanted(_) => StateWord::Disabled,
             LineState::Unclear(_) => StateWord::Suspended,
+            LineState::Governed { .. } => StateWord::Governed,
             LineState::NotApplicable(_) => StateWord::NotApplicable,
             LineState::Error(_) => StateWord::Failed,
         }

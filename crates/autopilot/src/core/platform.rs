@@ -1,6 +1,7 @@
 //! The HyperConverged and what its annotations say about everything.
 
-use crate::evaluate::{Evaluation, Rules, Unclear};
+use crate::evaluate::{Evaluation, Outcome, Rules, Unclear};
+use catalog::{Catalog, Facts};
 use change::{Consent, Key, Kind, Maintenance};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -64,14 +65,21 @@ impl Platform {
         if self.suspended.is_none() {
             self.rules = Some(evaluation.rules.clone());
         }
-        self.governed.clone_from(&evaluation.governed);
-        let objects = evaluation.outcomes.iter().filter_map(|outcome| {
-            let by = evaluation.governed.get(&outcome.asset)?;
-            Some((outcome.key.clone()?, by.clone()))
-        });
-        self.governed_objects = objects.collect();
         let was_off = std::mem::replace(&mut self.is_off, evaluation.is_off);
         evaluation.is_off && !was_off
+    }
+
+    /// Takes what the advisor governs; whether that has changed.
+    pub(crate) fn govern(&mut self, catalog: &Catalog, facts: &Facts, outcomes: &[Outcome]) -> bool {
+        let governed = catalog::governed(catalog, facts).into_iter();
+        let governed: BTreeMap<String, String> =
+            governed.map(|(asset, by)| (asset.to_owned(), by.to_owned())).collect();
+        let objects =
+            outcomes.iter().filter_map(|outcome| Some((outcome.key.clone()?, governed.get(&outcome.asset)?.clone())));
+        self.governed_objects = objects.collect();
+        let is_changed = self.governed != governed;
+        self.governed = governed;
+        is_changed
     }
 
     /// The `VirtPlatformConfig` that governs an object of this asset. An object that two assets may render has one owner, too.

@@ -152,6 +152,7 @@ impl Situation {
                 maintenance: &Maintenance::Always,
             },
             excluded: false,
+            governor: None,
             exclusions_unclear: false,
             restarts: &self.restarts,
             source: self.source,

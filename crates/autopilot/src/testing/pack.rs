@@ -20,7 +20,7 @@ impl Pack {
     /// - `opted`: a ConfigMap for `enable-opted=true`; `lasting`: one for `enable-lasting=true` that is never pruned;
     /// - `gpu`: a ConfigMap where a node has a GPU; `asking`: a ConfigMap with `color` of the ConfigMap `source`;
     /// - `kernel`: a MachineConfig of the pool worker (High); `descheduler`: a KubeDescheduler, whose CRD is not installed;
-    /// - a tombstone: the ConfigMap `old`.
+    /// - a tombstone: the ConfigMap `old`; a profile `density` of `plain`, `opted` and `kernel`.
     pub(crate) fn standard() -> Pack {
         let opted = |name: &str| {
             format!(
@@ -50,6 +50,7 @@ impl Pack {
             .asset("kernel", "install: always, reconcile_order: 1", kernel)
             .asset("descheduler", "install: always, reconcile_order: 9", descheduler)
             .tombstone("old", &config_map("old", ""))
+            .profile("density", &["plain", "opted", "kernel"])
     }
 
     /// Adds an asset: its keys in the catalogue, and its template.
@@ -64,6 +65,15 @@ impl Pack {
         let label = format!("labels: {{{}: {}}}", api::MANAGED_BY.0, api::MANAGED_BY.1);
         let object = object.replacen("metadata: {", &format!("metadata: {{{label}, "), 1);
         self.files.insert(format!("tombstones/{name}.yaml"), object.into_bytes());
+        self
+    }
+
+    /// Adds a profile with one item for each of these assets.
+    pub(crate) fn profile(mut self, name: &str, assets: &[&str]) -> Pack {
+        let item = |asset: &&str| format!("  - {{name: {asset}, description: An object., asset: {asset}}}\n");
+        let items: String = assets.iter().map(item).collect();
+        let head = format!("name: {name}\ncategory: c\ndescription: D.\nimpact_summary: I.\nadvertised: false\n");
+        self.files.insert(format!("profiles/{name}.yaml"), format!("{head}items:\n{items}").into_bytes());
         self
     }
 
