@@ -115,6 +115,7 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         suspended: None,
         excluded: false,
         governor: None,
+        is_shared_with_advisor: false,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
         conditions: Conditions {

@@ -67,6 +67,8 @@ pub struct Observed<'a> {
     pub excluded: bool,
     /// The `VirtPlatformConfig` that governs it.
     pub governor: Option<&'a str>,
+    /// Whether a `VirtPlatformConfig` governs other fields of it.
+    pub is_shared_with_advisor: bool,
     /// Whether it is not known what the user excluded.
     pub exclusions_unclear: bool,
     /// Sensitive kinds that users may patch.
@@ -212,7 +214,7 @@ pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let (mut effective, _) = EffectiveDesired::of(observed, live).ok()?;
     let (digest, wanted) = (effective.digest, effective.take_object(observed.desired));
     let mut changes = content::changes(&wanted, content, observed.impact == Impact::High);
-    let entries = owners(live);
+    let entries = owners(observed, live);
     if observed.impact == Impact::High {
         // Somebody changed what we own in a way that metadata does not show.
         let hidden = owned(&entries, api::FIELD_MANAGER).differing(&wanted, Some(content));
@@ -259,7 +261,7 @@ fn keep(
     // What we never wrote is adopted as any other object.
     let remembered = remembered.filter(|remembered| remembered.beside.is_none());
     let object = effective.take_object(observed.desired);
-    let entries = owners(live);
+    let entries = owners(observed, live);
     let missing = missing(&object, &entries, api::FIELD_MANAGER);
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
         return Decision::hold(owned_by(&manager, &fields));
@@ -273,8 +275,9 @@ fn keep(
     }
     let nothing = FieldSet::default();
     let ours = Entry::ours(&entries, api::FIELD_MANAGER).map_or(&nothing, |entry| &entry.fields);
-    let is_given_back =
-        remembered.is_none() && takers(&missing, &entries, api::FIELD_MANAGER).contains(&api::advisor::FIELD_MANAGER);
+    let is_given_back = !observed.is_shared_with_advisor
+        && remembered.is_none()
+        && takers(&missing, &entries, api::FIELD_MANAGER).contains(&api::advisor::FIELD_MANAGER);
     if is_given_back {
         // The advisor governs it no more. What it wrote stays while it is what is wanted.
         let Some(inspected) = inspected else { return Decision::of(Verdict::Inspect) };
@@ -413,14 +416,13 @@ fn keep(
     }
 }
 
-/// Who owns which field. The advisor's applies count as updates: what it governs is not decided about here, and what it governs no more is
-/// not to be left to it for ever.
-fn owners(live: &Live) -> Vec<Entry> {
+/// Who owns which field. What the advisor governs no more is not left to it for ever, so its applies count as updates.
+fn owners(observed: &Observed<'_>, live: &Live) -> Vec<Entry> {
     let mut entries = live.managed_fields.entries();
-    entries
-        .iter_mut()
-        .filter(|entry| entry.manager == api::advisor::FIELD_MANAGER)
-        .for_each(|entry| entry.applied = false);
+    if !observed.is_shared_with_advisor {
+        let of_advisor = entries.iter_mut().filter(|entry| entry.manager == api::advisor::FIELD_MANAGER);
+        of_advisor.for_each(|entry| entry.applied = false);
+    }
     entries
 }
 

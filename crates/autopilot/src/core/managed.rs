@@ -94,6 +94,8 @@ pub(crate) struct Policy<'a> {
     pub(crate) excluded: bool,
     /// The `VirtPlatformConfig` that governs it.
     pub(crate) governor: Option<&'a str>,
+    /// Whether a `VirtPlatformConfig` governs other fields of it.
+    pub(crate) is_shared_with_advisor: bool,
     /// Whether it is not known what the user excluded.
     pub(crate) exclusions_unclear: bool,
     /// The approvals of the object that were recorded.
@@ -354,6 +356,7 @@ impl Managed {
             suspended: policy.suspended,
             excluded: policy.excluded,
             governor: policy.governor,
+            is_shared_with_advisor: policy.is_shared_with_advisor,
             exclusions_unclear: policy.exclusions_unclear,
             patchable: policy.patchable,
             conditions: conditions(policy),

@@ -1,7 +1,7 @@
 //! The HyperConverged and what its annotations say about everything.
 
 use crate::evaluate::{Evaluation, Outcome, Rules, Unclear};
-use catalog::{Catalog, Facts};
+use catalog::{Catalog, Facts, Rendered};
 use change::{Consent, Key, Kind, Maintenance};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub(crate) struct Platform {
     pub(crate) governed: BTreeMap<String, String>,
     /// The objects of these assets.
     pub(crate) governed_objects: Vec<(Key, String)>,
+    /// The objects of governed assets that only profiles use: the autopilot may have other fields of them.
+    pub(crate) shared_objects: Vec<Key>,
 }
 
 impl Platform {
@@ -53,6 +55,7 @@ impl Platform {
             is_off: false,
             governed: BTreeMap::new(),
             governed_objects: Vec::new(),
+            shared_objects: Vec::new(),
         }
     }
 
@@ -77,6 +80,12 @@ impl Platform {
         let objects =
             outcomes.iter().filter_map(|outcome| Some((outcome.key.clone()?, governed.get(&outcome.asset)?.clone())));
         self.governed_objects = objects.collect();
+        let shared = catalog.profile_assets.iter().filter(|asset| governed.contains_key(&asset.name));
+        let shared = shared.filter_map(|asset| match catalog::render(catalog, asset, facts) {
+            Rendered::Object(object) => Key::of(&object),
+            _ => catalog.plain_key(asset),
+        });
+        self.shared_objects = shared.collect();
         let is_changed = self.governed != governed;
         self.governed = governed;
         is_changed
@@ -87,6 +96,11 @@ impl Platform {
         let by_asset = asset.and_then(|asset| self.governed.get(asset));
         let by_key = || self.governed_objects.iter().find(|(governed, _)| governed.is_same_object(key));
         by_asset.or_else(|| by_key().map(|(_, by)| by)).map(String::as_str)
+    }
+
+    /// Whether a `VirtPlatformConfig` governs other fields of an object.
+    pub(crate) fn is_shared_with_advisor(&self, key: &Key) -> bool {
+        self.shared_objects.iter().any(|shared| shared.is_same_object(key))
     }
 
     /// Whether the user excluded an object.

@@ -133,6 +133,7 @@ impl Core {
             suspended: self.platform.suspended.as_deref(),
             excluded: self.platform.excludes(key),
             governor: self.platform.governor(key, self.objects.get(key).map(|object| object.asset.as_str())),
+            is_shared_with_advisor: self.platform.is_shared_with_advisor(key),
             exclusions_unclear: self.platform.exclusions_unclear,
             approvals: Approvals { state: self.records.counter(), used: self.records.used(key), unused: None },
             hco_created: self.platform.created,

@@ -153,6 +153,7 @@ impl Situation {
             },
             excluded: false,
             governor: None,
+            is_shared_with_advisor: false,
             exclusions_unclear: false,
             restarts: &self.restarts,
             source: self.source,

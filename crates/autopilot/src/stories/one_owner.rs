@@ -294,6 +294,28 @@ fn an_object_of_another_asset_is_not_written_if_a_governed_asset_renders_it_too(
 }
 
 #[test]
+fn the_fields_that_the_advisor_governs_of_an_object_of_ours_are_not_fought_over() {
+    let density = crate::testing::pack::config_map("plain", "data: {level: \"7\"}");
+    let mut bed =
+        settled(Pack::standard().only(&["plain"]).profile_asset("density", &density).profile("density", &["density"]));
+    bed.install_crd(&CONFIGS);
+    bed.govern("density", "Apply");
+    bed.advance(SECOND);
+    bed.advise(plain("7"));
+    expect![[r#"
+        notice OwnedByAnother ConfigMap virt/plain: virt-advisor-operator applies .data.level; these fields are left to it
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
+    bed.govern("density", "Ignore");
+    expect![[r#"
+        apply ConfigMap virt/plain
+        notice TakenOver ConfigMap virt/plain: taken over from the advisor, which governs it no more. Changed: .data.level ("7" -> "1")
+    "#]]
+    .assert_eq(&bed.advance(HOUR));
+    bed.expect_silence();
+}
+
+#[test]
 fn an_unknown_profile_governs_nothing() {
     let mut bed = started();
     bed.govern("another", "Apply");

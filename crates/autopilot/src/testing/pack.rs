@@ -10,6 +10,8 @@ pub(crate) const NAMESPACE: &str = "virt";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pack {
     entries: String,
+    /// Assets that only profiles use.
+    profile_entries: String,
     files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -68,6 +70,13 @@ impl Pack {
         self
     }
 
+    /// Adds an asset that only profiles use.
+    pub(crate) fn profile_asset(mut self, name: &str, template: &str) -> Pack {
+        self.profile_entries.push_str(&format!("  - {{name: {name}, path: active/{name}.yaml.tpl, component: X}}\n"));
+        self.files.insert(format!("active/{name}.yaml.tpl"), template.as_bytes().to_vec());
+        self
+    }
+
     /// Adds a profile with one item for each of these assets.
     pub(crate) fn profile(mut self, name: &str, assets: &[&str]) -> Pack {
         let item = |asset: &&str| format!("  - {{name: {asset}, description: An object., asset: {asset}}}\n");
@@ -100,7 +109,14 @@ impl Pack {
         let mut files = self.files.clone();
         let names: Vec<&str> =
             files.keys().filter_map(|path| path.strip_prefix("active/")?.strip_suffix(".yaml.tpl")).collect();
-        let catalogue = format!("assets:\n{}excluded_assets: [{}]\n", self.entries, names.join(", "));
+        let names: Vec<&str> =
+            names.into_iter().filter(|name| self.entries.contains(&format!("{{name: {name},"))).collect();
+        let profile_assets = match self.profile_entries.as_str() {
+            "" => String::new(),
+            entries => format!("profile_assets:\n{entries}"),
+        };
+        let excluded = names.join(", ");
+        let catalogue = format!("assets:\n{}{profile_assets}excluded_assets: [{excluded}]\n", self.entries);
         files.insert("active/metadata.yaml".into(), catalogue.into_bytes());
         Catalog::load(Files::new(files)).unwrap_or_else(|faults| panic!("{faults:?}"))
     }

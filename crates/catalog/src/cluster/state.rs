@@ -395,6 +395,26 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_is_governing_unless_its_action_is_ignore() {
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
+        let config = |name: &str, action: Option<&str>| {
+            let spec = json!({"profile": name, "action": action, "options": {"loadAware": {}}});
+            json!({"metadata": {"name": name}, "spec": spec, "status": {"phase": "Drafting"}})
+        };
+        for (action, is_governing) in
+            [(None, true), (Some("Ignore"), false), (Some("Apply"), true), (Some("DryRun"), true)]
+        {
+            put(&mut state, "VirtPlatformConfig", &config("a", action));
+            let before = facts.governing.len();
+            assert_eq!(state.update(&mut facts), before != usize::from(is_governing), "{action:?}");
+            assert_eq!(facts.governing.get("a").map(String::as_str), is_governing.then_some("a"), "{action:?}");
+        }
+        put(&mut state, "VirtPlatformConfig", &config("b", Some("Apply")));
+        state.retain("VirtPlatformConfig", |name| name == "b");
+        assert!(state.update(&mut facts) && facts.governing.keys().eq(["b"]));
+    }
+
+    #[test]
     fn assets_depend_on_versions_and_on_what_pools_run_but_not_on_the_rest_of_their_status() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
         let conditions = json!([{"type": "Updating", "status": "True"}, {"type": "Degraded", "status": "False"},
