@@ -36,9 +36,9 @@ mod tests {
             - {name: c, path: active/c.yaml, install: always}\nexcluded_assets: [a, b, c]\n";
         let head =
             |name: &str| format!("name: {name}\ncategory: c\ndescription: D.\nimpact_summary: I.\nadvertised: true\n");
-        let options = "options: {key: k, properties: {on: {type: boolean, description: D., default: false}}}\n";
+        let options = "options: {key: k, properties: {active: {type: boolean, description: D., default: false}}}\n";
         let item = |asset: &str, more: &str| format!("  - {{name: {asset}, description: D., asset: {asset}{more}}}\n");
-        let one = format!("{}{options}items:\n{}{}", head("one"), item("a", ""), item("b", ", when: on"));
+        let one = format!("{}{options}items:\n{}{}", head("one"), item("a", ""), item("b", ", when: active"));
         let two = format!("{}items:\n{}{}", head("two"), item("b", ""), item("c", ""));
         let object =
             |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: n}}\n");
