@@ -30,6 +30,12 @@ impl Server {
         Server { address, client, watch_clients: Vec::new(), timeouts, identity }
     }
 
+    /// The same server and connections, under the names of another product.
+    #[must_use]
+    pub fn under(self, identity: Identity) -> Server {
+        Server { identity, ..self }
+    }
+
     /// The connection for a watch, by its number.
     pub(crate) fn watch_client(&self, number: usize) -> &Client {
         self.watch_clients.get(number / WATCHES_PER_CONNECTION).or(self.watch_clients.last()).unwrap_or(&self.client)

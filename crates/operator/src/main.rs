@@ -1,5 +1,6 @@
 //! The `virtpilot` binary.
 
+mod advisor;
 mod autopilot;
 mod command;
 mod command_line;

@@ -119,17 +119,22 @@ fn bind(domain: Domain, address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// `/healthz`, and `/readyz` that answers what the product waits for, or that it is a standby replica.
-pub fn probes(missing: watch::Receiver<Vec<String>>, standby: watch::Receiver<String>) -> Router {
+pub fn probes(products: Vec<Shown>) -> Router {
     let ready = move || async move {
-        let (missing, standby) = (missing.borrow().clone(), standby.borrow().clone());
+        let missing: Vec<String> = products.iter().flat_map(|(missing, _)| missing.borrow().clone()).collect();
+        let standby = products.iter().map(|(_, standby)| standby.borrow().clone());
+        let standby: Vec<String> = standby.filter(|standby| !standby.is_empty()).collect();
         match missing.is_empty() {
             true if standby.is_empty() => (StatusCode::OK, "ok\n".to_owned()),
-            true => (StatusCode::OK, format!("ok, {standby}\n")),
+            true => (StatusCode::OK, format!("ok, {}\n", standby.join("; "))),
             false => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {}\n", missing.join(", "))),
         }
     };
     Router::new().route("/healthz", get(async || "ok\n")).route("/readyz", get(ready))
 }
+
+/// What a product waits for, and what it says while it is on standby.
+pub type Shown = (watch::Receiver<Vec<String>>, watch::Receiver<String>);
 
 /// `/metrics`, with the text that a product makes in the OpenMetrics format; with a guard, only for those whom it lets pass.
 pub fn metrics(text: impl Fn() -> String + Clone + Send + Sync + 'static, guard: Option<Guard>) -> Router {
@@ -183,7 +188,7 @@ mod tests {
     #[tokio::test]
     async fn an_address_without_a_host_answers_ipv4_and_ipv6() {
         let port = free_port();
-        let routes = || probes(watch::channel(Vec::new()).1, watch::channel(String::new()).1);
+        let routes = || probes(vec![(watch::channel(Vec::new()).1, watch::channel(String::new()).1)]);
         serve(Some(BindAddress::Every(port)), "probes", None, routes()).await.unwrap();
         assert!(health(Ipv4Addr::LOCALHOST.into(), port).await.ends_with("ok\n"));
         if std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
@@ -197,7 +202,7 @@ mod tests {
     async fn a_host_may_be_a_name() {
         let port = free_port();
         let address = parse_address(&format!("localhost:{port}")).unwrap();
-        let routes = probes(watch::channel(Vec::new()).1, watch::channel(String::new()).1);
+        let routes = probes(vec![(watch::channel(Vec::new()).1, watch::channel(String::new()).1)]);
         serve(address, "probes", None, routes).await.unwrap();
         let found = TcpStream::connect(("localhost", port)).await.unwrap();
         assert!(found.peer_addr().unwrap().ip().is_loopback());

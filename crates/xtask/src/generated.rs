@@ -6,6 +6,7 @@ mod golden;
 mod layer_table;
 mod metrics;
 mod packages;
+mod profiles;
 mod pure_clippy;
 mod reference;
 pub(crate) mod role;
@@ -38,6 +39,7 @@ pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     files.extend(reference::files(workspace)?);
     files.extend(packages::files(workspace)?);
     files.extend(golden::files(workspace)?);
+    files.extend(profiles::files(workspace)?);
     let pure = workspace.own().filter(|package| layers::find(&package.name).is_some_and(layers::Layer::is_pure));
     files.extend(
         pure.map(|package| File { path: format!("crates/{}/clippy.toml", package.name), text: pure_clippy::text() }),

@@ -9,5 +9,9 @@ pub use names::FIELD_MANAGER;
 pub use phase::Phase;
 pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
-    Condition, Impact, Input, Item, ItemState, Operation, TargetRef, Time, Truth, VirtPlatformConfigStatus,
+    AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation, TargetRef, Time,
+    Truth, VirtPlatformConfigStatus,
 };
+
+/// The prefix of the annotations and labels that the advisor writes.
+pub const PREFIX: &str = "advisor.kubevirt.io/";

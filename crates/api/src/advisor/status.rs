@@ -21,12 +21,15 @@ pub struct VirtPlatformConfigStatus {
     /// The digest of the plan: of its targets, their desired content, what it replaces, and the inputs it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<String>,
-    /// The digest of the last plan that was approved and applied.
+    /// Whether the plan restores what was there before the profile was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub applied_digest: Option<String>,
-    /// When it was applied.
+    pub rollback: Option<bool>,
+    /// The plan that a person approved and that is being applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub applied_time: Option<Time>,
+    pub approved: Option<ApprovedPlan>,
+    /// The last plan that was applied completely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<AppliedPlan>,
     /// The digest of what the plan found in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_snapshot_hash: Option<String>,
@@ -48,6 +51,54 @@ pub struct VirtPlatformConfigStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A plan that a person approved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovedPlan {
+    /// Its digest.
+    pub digest: String,
+    /// The generation of the spec that approved it.
+    pub generation: i64,
+    /// The digest of what it makes of all objects, whatever they are now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The digests of its items; none if the cluster had changed before it was approved, so that nothing of it is applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub items: Vec<ApprovedItem>,
+}
+
+/// An item of a plan that a person approved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovedItem {
+    /// Its name.
+    pub name: String,
+    /// Its digest.
+    pub digest: String,
+}
+
+/// A plan that was applied completely.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedPlan {
+    /// Its digest.
+    pub digest: String,
+    /// The digest of what it makes of all objects.
+    pub content: String,
+    /// The digest of the options that it was made with.
+    pub request: String,
+    /// When everything was applied and healthy.
+    pub time: Time,
+    /// The values of the cluster that it was derived from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub inputs: Vec<Input>,
+    /// When drift was corrected without a review in the last hour.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<Time>,
 }
 
 /// A point in time, as RFC 3339 writes it.
@@ -100,7 +151,7 @@ pub enum Impact {
 }
 
 /// A value of the cluster that a plan was derived from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
     /// Where it is.
@@ -117,6 +168,9 @@ pub struct Item {
     pub name: String,
     /// The object.
     pub target_ref: TargetRef,
+    /// The digest of what is done to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// What is done to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
@@ -138,6 +192,9 @@ pub struct Item {
     /// When the state changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
+    /// When it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_time: Option<Time>,
     /// The paths of the fields that are applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managed_fields: Vec<String>,

@@ -8,8 +8,8 @@ use api::annotation::PREFIX;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const ITEM_KEYS: [&str; 5] = ["name", "description", "asset", "when", "formerly"];
-const SETTING_KEYS: [&str; 3] = ["key", "value", "option"];
+const ITEM_KEYS: [&str; 6] = ["name", "description", "asset", "when", "unless", "formerly"];
+const SETTING_KEYS: [&str; 4] = ["key", "value", "option", "unless"];
 const INPUT_KEYS: [&str; 3] = ["name", "paths", "unless"];
 
 /// The parts of a profile beside its head and its options.
@@ -72,23 +72,10 @@ fn item(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Op
         let hint = nearest(name, &assets).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         strict.fault(entries.line_of("asset"), format!("there is no asset `{name}`{hint}"));
     }
-    let when = known.option(&entries, "when", strict);
-    if let Some((path, schema)) = &when
-        && schema["type"] != "boolean"
-    {
-        strict.fault(
-            entries.line_of("when"),
-            format!("`when` needs an option that is a boolean, and `{path}` is of type {}", schema["type"]),
-        );
-    }
+    let when = known.boolean(&entries, "when", strict);
+    let unless = known.boolean(&entries, "unless", strict);
     let formerly = strict.optional(&entries, "formerly");
-    Some(ProfileItem {
-        name: name?,
-        description: description?,
-        asset: asset?,
-        when: when.map(|(path, _)| path),
-        formerly,
-    })
+    Some(ProfileItem { name: name?, description: description?, asset: asset?, when, unless, formerly })
 }
 
 fn setting(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Option<ProfileSetting> {
@@ -96,8 +83,11 @@ fn setting(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) ->
     let key = strict.required(&entries, "key")?;
     if !key.starts_with(PREFIX) {
         strict.fault(entries.line_of("key"), format!("the key `{key}` must begin with {PREFIX}"));
-    } else if !known.catalog.annotations.contains(&key) {
-        let keys: Vec<&str> = known.catalog.annotations.iter().map(String::as_str).collect();
+    } else if !known.catalog.annotations.contains(&key)
+        && !known.catalog.settings.iter().any(|setting| setting.key == key)
+    {
+        let settings = known.catalog.settings.iter().map(|setting| setting.key.as_str());
+        let keys: Vec<&str> = known.catalog.annotations.iter().map(String::as_str).chain(settings).collect();
         let hint = nearest(&key, &keys).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         strict.fault(entries.line_of("key"), format!("no asset reads `{key}`{hint}"));
     }
@@ -111,7 +101,7 @@ fn setting(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) ->
             return None;
         }
     };
-    Some(ProfileSetting { key, value })
+    Some(ProfileSetting { key, value, unless: known.boolean(&entries, "unless", strict) })
 }
 
 fn input(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Option<ProfileInput> {
@@ -126,6 +116,18 @@ fn input(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> O
 }
 
 impl<'a> Known<'a> {
+    /// The option that an entry names, which must be a boolean.
+    fn boolean(&self, entries: &Entries<'_>, key: &str, strict: &mut StrictReader<'_>) -> Option<String> {
+        let (path, schema) = self.option(entries, key, strict)?;
+        if schema["type"] != "boolean" {
+            strict.fault(
+                entries.line_of(key),
+                format!("`{key}` needs an option that is a boolean, and `{path}` is of type {}", schema["type"]),
+            );
+        }
+        Some(path)
+    }
+
     /// The option that an entry names, with its schema.
     fn option(&self, entries: &Entries<'_>, key: &str, strict: &mut StrictReader<'_>) -> Option<(String, &'a Value)> {
         let path = strict.optional(entries, key)?;

@@ -46,6 +46,8 @@ pub struct ProfileItem {
     pub asset: String,
     /// The boolean option that switches it on; without one it is always on.
     pub when: Option<String>,
+    /// The boolean option that switches it off.
+    pub unless: Option<String>,
     /// The name that the object had in the predecessor: one that exists is taken over.
     pub formerly: Option<String>,
 }
@@ -57,6 +59,8 @@ pub struct ProfileSetting {
     pub key: String,
     /// Its value.
     pub value: SettingValue,
+    /// The boolean option that, if it is true, leaves it out.
+    pub unless: Option<String>,
 }
 
 /// Where the value of a setting comes from.

@@ -163,6 +163,10 @@ inputs: [{name: i, paths: [spec.a], unless: size}]";
                 "`when` needs an option that is a boolean, and `size` is of type \"integer\"",
             ),
             (
+                &with("items: [{name: i, description: d, asset: a, unless: size}]"),
+                "`unless` needs an option that is a boolean",
+            ),
+            (
                 &with("items: [{name: i, description: d, asset: a, when: deep.none}]"),
                 "the profile has no option `deep.none`",
             ),
@@ -178,6 +182,10 @@ inputs: [{name: i, paths: [spec.a], unless: size}]";
             (
                 &with("settings: [{key: platform.kubevirt.io/enable-a, value: x, option: open}]"),
                 "setting needs either `value` or an `option`",
+            ),
+            (
+                &with("settings: [{key: platform.kubevirt.io/enable-a, value: x, unless: size}]"),
+                "`unless` needs an option that is a boolean",
             ),
             (
                 &with("settings:\n- &s {key: platform.kubevirt.io/enable-a, option: open}\n- *s"),

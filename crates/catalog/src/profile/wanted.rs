@@ -111,7 +111,11 @@ pub fn missing(catalog: &Catalog, profile: &Profile, options: Option<&Map<String
 }
 
 fn is_on(profile: &Profile, item: &ProfileItem, written: Option<&Map<String, Value>>) -> bool {
-    let Some(path) = &item.when else { return true };
+    let is_true = |path: &String| is_true(profile, written, path);
+    item.when.as_ref().is_none_or(is_true) && !item.unless.as_ref().is_some_and(is_true)
+}
+
+fn is_true(profile: &Profile, written: Option<&Map<String, Value>>, path: &str) -> bool {
     options::value(profile.options.as_ref(), written, path) == Some(Value::Bool(true))
 }
 
@@ -124,6 +128,9 @@ fn overlaid(profile: &Profile, written: Option<&Map<String, Value>>, facts: &Fac
     };
     annotations.retain(|key, _| !key.starts_with(PREFIX));
     for setting in &profile.settings {
+        if setting.unless.as_ref().is_some_and(|path| is_true(profile, written, path)) {
+            continue;
+        }
         let value = match &setting.value {
             SettingValue::Fixed(value) => Some(value.clone()),
             SettingValue::Option(path) => {

@@ -157,7 +157,7 @@ impl Walk {
     /// Whether the place is a label or annotation that we write beside what is wanted.
     pub(super) fn is_stamp(&self) -> bool {
         let key = [".metadata.labels.", ".metadata.annotations."].iter().find_map(|map| self.path.strip_prefix(map));
-        key.is_some_and(|key| key.starts_with(api::annotation::PREFIX))
+        key.is_some_and(|key| [api::annotation::PREFIX, api::advisor::PREFIX].iter().any(|ours| key.starts_with(ours)))
     }
 
     /// Whether such ones are directly below.

@@ -134,6 +134,20 @@ pub fn changed_for_another(wanted: &Value, live: &Value, entries: &[Entry], mana
     first_with_fields(entries, manager, |theirs| theirs.differing(wanted, Some(live)))
 }
 
+/// All other field managers that own a field which an apply of ours would change, given the object as it is; the latest comes first.
+pub fn losers(wanted: &Value, live: &Value, entries: &[Entry], manager: &str) -> Vec<String> {
+    let loses = |entry: &&Entry| entry.manager != manager && !entry.fields.differing(wanted, Some(live)).is_empty();
+    let mut losers: Vec<&Entry> = entries.iter().filter(loses).collect();
+    losers.sort_by(|one, other| other.time.cmp(&one.time));
+    let mut names: Vec<String> = Vec::new();
+    for entry in losers {
+        if !names.contains(&entry.manager) {
+            names.push(entry.manager.clone());
+        }
+    }
+    names
+}
+
 fn first_with_fields(entries: &[Entry], manager: &str, of: impl Fn(&FieldSet) -> FieldSet) -> Option<Applied> {
     let others =
         entries.iter().filter(|entry| entry.applied && entry.manager != manager && entry.subresource.is_empty());

@@ -174,7 +174,7 @@ impl FieldSet {
     }
 
     /// What is in the set at and below a field that no list leads to.
-    pub(super) fn at<'a>(&self, mut steps: impl Iterator<Item = &'a str>) -> Option<&FieldSet> {
+    pub fn at<'a>(&self, mut steps: impl Iterator<Item = &'a str>) -> Option<&FieldSet> {
         steps.try_fold(self, |set, step| set.fields.get(step))
     }
 

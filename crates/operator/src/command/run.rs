@@ -7,14 +7,16 @@ use super::value::{boolean, duration, namespace};
 use crate::autopilot::Observers;
 use crate::metrics::Metrics;
 use crate::pack::Pack;
-use crate::{autopilot as product, debug, images};
+use crate::{advisor as advisor_product, autopilot as product, debug, images};
 use autopilot::{Config, Previews};
 use catalog::Catalog;
-use cluster::{KubeconfigContext, Server, Timeouts, lease};
+use cluster::lease::Replica;
+use cluster::{KubeconfigContext, Permit, Server, Timeouts, lease};
+use futures::FutureExt;
 use runtime::access::Guard;
 use runtime::traces::collect::Collected;
 use runtime::traces::{Collector, Exporter, Settings};
-use runtime::{Probes, health, lead, stop, tls, traces};
+use runtime::{Probes, Stop, health, lead, stop, tls, traces};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +41,9 @@ pub(crate) struct Arguments {
     /// Prune created objects that are not wanted any more; if false, only report them
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
+    /// What to run, comma-separated: autopilot, advisor. Each has its own lease, so that they may also run in processes of their own
+    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',', default_value = "autopilot")]
+    products: Vec<Product>,
     /// The address of the metrics endpoint; 0 disables it
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = health::parse_address)]
     metrics_bind_address: Address,
@@ -85,6 +90,15 @@ pub(crate) struct Arguments {
     otlp_endpoint: Option<String>,
     #[command(flatten)]
     logging: Logging,
+}
+
+/// A product of this binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Product {
+    /// Keeps the platform as it should be.
+    Autopilot,
+    /// Plans profiles, and applies what a person approved.
+    Advisor,
 }
 
 // An alias, because clap treats a plain Option as an optional argument.
@@ -160,49 +174,105 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let chosen = KubeconfigContext::current(arguments.kubeconfig.as_deref());
     let server = cluster::connect(chosen, timeouts, autopilot::IDENTITY).await?;
     let metrics = Arc::new(Metrics::new(&catalog.digest().to_string()));
-    let (readiness, missing) = watch::channel(vec![api::hco::KIND.to_owned()]);
-    let (standby, standby_shown) = watch::channel(String::new());
-    let probes = health::probes(missing, standby_shown);
-    health::serve(arguments.health_probe_bind_address.clone(), "probes", None, probes).await?;
+    let products: Vec<(Product, Probes)> =
+        arguments.products.iter().map(|product| (*product, probes(*product))).collect();
+    let shown = products.iter().map(|(_, probes)| (probes.missing.subscribe(), probes.standby.subscribe())).collect();
+    health::serve(arguments.health_probe_bind_address.clone(), "probes", None, health::probes(shown)).await?;
     serve_metrics(&arguments, &server, metrics.clone()).await?;
-    let questions = match arguments.enable_debug_server {
+    let mut questions = match arguments.enable_debug_server {
         true => {
             let (routes, questions) = debug::routes(&catalog, metrics.clone());
             health::serve(arguments.debug_bind_address.clone(), "the debug server", None, routes).await?;
-            questions
+            Some(questions)
         }
-        false => mpsc::channel(1).1,
+        false => None,
     };
-    let stop = stop::on_signal()?;
+    let stop = stop::on_signal()?.shared();
     let pod = pod();
     if arguments.leader_elect && pod.is_none() {
         anyhow::bail!("--leader-elect needs a unique identity; set POD_NAME to the name of the pod");
     }
-    let pod = pod.unwrap_or_else(|| "virtpilot".into());
-    let config = Config {
-        namespace: arguments.namespace,
+    let instance = pod.unwrap_or_else(|| "virtpilot".into());
+    let mut running = Vec::new();
+    let mut catalogs = vec![catalog; products.len()];
+    for (kind, probes) in products {
+        let Some(catalog) = catalogs.pop() else { break };
+        let (server, stop) = (server.clone(), stop.clone().boxed());
+        let replica = arguments.leader_elect.then(|| skew::leader(&instance, &catalog, started));
+        let (namespace, readiness, instance) = (arguments.namespace.clone(), probes.missing.clone(), instance.clone());
+        running.push(match kind {
+            Product::Autopilot => {
+                let config = autopilot_config(&arguments);
+                let questions = questions.take().unwrap_or_else(|| mpsc::channel(1).1);
+                let observers = Observers { instance, started, metrics: metrics.clone(), questions };
+                let leading = server.clone();
+                let work = |permit, stop| product::run(config, catalog, server, permit, observers, readiness, stop);
+                lead_or_run(leading, namespace, replica, probes, stop, work).boxed()
+            }
+            Product::Advisor => {
+                let config = advisor::Config {
+                    namespace: arguments.namespace.clone(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                    images: images::from_environment(),
+                    secure_metrics: is_secure(&arguments),
+                };
+                // The same connections, under names of its own.
+                let server = server.under(advisor::IDENTITY);
+                let leading = server.clone();
+                let work =
+                    |permit, stop| advisor_product::run(config, catalog, server, permit, instance, readiness, stop);
+                lead_or_run(leading, namespace, replica, probes, stop, work).boxed()
+            }
+        });
+    }
+    // One that ends ends all: what runs on alone would look healthy.
+    futures::future::try_join_all(running).await.map(|_| ())
+}
+
+/// Works while this replica leads, or without an election.
+async fn lead_or_run<W>(
+    server: Server,
+    namespace: String,
+    replica: Option<Replica>,
+    probes: Probes,
+    stop: Stop,
+    work: impl FnOnce(Permit, Stop) -> W,
+) -> anyhow::Result<()>
+where
+    W: Future<Output = anyhow::Result<()>>,
+{
+    match replica {
+        Some(replica) => lead(&server, &namespace, replica, &probes, stop, work).await,
+        None => work(lease::without_election(), stop).await,
+    }
+}
+
+fn probes(product: Product) -> Probes {
+    let waiting = match product {
+        Product::Autopilot => api::hco::KIND,
+        Product::Advisor => "the API server",
+    };
+    Probes { missing: watch::channel(vec![waiting.to_owned()]).0, standby: watch::channel(String::new()).0 }
+}
+
+fn is_secure(arguments: &Arguments) -> bool {
+    arguments.metrics_secure || arguments.metrics_cert_path.is_some()
+}
+
+fn autopilot_config(arguments: &Arguments) -> Config {
+    Config {
+        namespace: arguments.namespace.clone(),
         opt_in: arguments.opt_in,
-        patchable: arguments.patchable_kinds,
+        patchable: arguments.patchable_kinds.clone(),
         prune: arguments.prune,
         images: images::from_environment(),
-        secure_metrics: arguments.metrics_secure || arguments.metrics_cert_path.is_some(),
+        secure_metrics: is_secure(arguments),
         writes: true,
         previews: Previews::Off,
         operator: None,
         approved: None,
         last_rules: None,
-    };
-    if !arguments.leader_elect {
-        let permit = lease::without_election();
-        let observers = Observers { instance: pod, started, metrics, questions };
-        return product::run(config, catalog, server, permit, observers, readiness, stop).await;
     }
-    let (namespace, leading) = (config.namespace.clone(), server.clone());
-    let probes = Probes { missing: readiness.clone(), standby };
-    let replica = skew::leader(&pod, &catalog, started);
-    let observers = Observers { instance: pod, started, metrics, questions };
-    let work = |permit, stop| product::run(config, catalog, server, permit, observers, readiness, stop);
-    lead(&leading, &namespace, replica, &probes, stop, work).await
 }
 
 /// Serves the metrics, over TLS if that is asked for.

@@ -5,6 +5,7 @@
 
 mod activation;
 mod adding_an_opinion;
+mod advisor;
 mod agreement;
 mod alerts;
 mod approve;

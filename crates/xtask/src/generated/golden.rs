@@ -2,7 +2,7 @@
 //!
 //! Clusters with equal output share a file. `cargo xtask gen` writes them all; a difference in a review shows what a change does.
 
-mod clusters;
+pub(super) mod clusters;
 
 use super::{File, role};
 use crate::workspace::Workspace;

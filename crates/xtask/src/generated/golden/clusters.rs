@@ -4,9 +4,9 @@ use catalog::{Answer, Catalog, Condition, Facts, Hardware, Need, Pool, Query, To
 use serde_json::{Map, Value, json};
 
 /// A cluster to render for.
-pub(super) struct Cluster {
-    pub(super) name: &'static str,
-    pub(super) facts: Facts,
+pub(in crate::generated) struct Cluster {
+    pub(in crate::generated) name: &'static str,
+    pub(in crate::generated) facts: Facts,
     /// The release of the descheduler operator.
     descheduler: &'static str,
 }
@@ -86,7 +86,7 @@ const SHAPES: [Shape; 8] = [
 /// API groups that only OpenShift serves.
 const OPENSHIFT: [&str; 3] = ["openshift.io", "loki.grafana.com", "forklift.konveyor.io"];
 
-pub(super) fn all(catalog: &Catalog) -> Vec<Cluster> {
+pub(in crate::generated) fn all(catalog: &Catalog) -> Vec<Cluster> {
     SHAPES.iter().map(|shape| cluster(catalog, shape)).collect()
 }
 
@@ -128,7 +128,7 @@ fn cluster(catalog: &Catalog, shape: &Shape) -> Cluster {
     if shape.has_openshift && shape.control_plane != "External" {
         facts.pools = ["master", "worker"].map(|name| pool(name, shape.has_psi)).into();
     }
-    let needs = catalog.assets.iter().flat_map(Need::all_of);
+    let needs = catalog.all_assets().flat_map(Need::all_of);
     facts.absent = needs.filter(|need| is_absent(need, shape)).collect();
     Cluster { name: shape.name, facts, descheduler: shape.descheduler }
 }
@@ -169,7 +169,7 @@ fn is_absent(need: &Need, shape: &Shape) -> bool {
 
 impl Cluster {
     /// What the cluster answers.
-    pub(super) fn answer(&self, query: &Query) -> Answer {
+    pub(in crate::generated) fn answer(&self, query: &Query) -> Answer {
         match query {
             Query::Crd { name } => Answer::Found(crd(name, self.descheduler)),
             Query::List { kind, .. } if kind == "StorageProfile" => Answer::Found(json!([storage_profile()])),

@@ -1,0 +1,236 @@
+//! Compares what is wanted of one object with the object as it is and as the server would make it.
+
+use super::Core;
+use crate::plan::{self, Compared, Removal};
+use change::{Digest, Effect, Key, Live, Precondition, Restarts};
+use protocol::{Command, Content, WatchTarget, WriteError};
+use serde_json::Value;
+
+/// What a plan wants of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Aim {
+    /// This content.
+    Content(Value),
+    /// That the profile's changes of it go.
+    Removal,
+}
+
+/// The comparison of one object.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) key: Key,
+    aim: Aim,
+    /// The digest of what is wanted.
+    wanted: Digest,
+    /// What the watch said of the object when it was read.
+    content: Option<u64>,
+    /// The version that was read.
+    version: Option<u128>,
+    /// Whether a read or a dry run is on its way.
+    is_asking: bool,
+    /// Whether something has changed since that was sent.
+    is_outdated: bool,
+    /// The object as it is, once it is read: nothing if there is none.
+    live: Option<Option<Value>>,
+    /// What the server would make of it.
+    answer: Option<Value>,
+    /// The result.
+    pub(super) found: Option<Found>,
+    /// Why there is none.
+    pub(super) failure: Option<String>,
+    /// Whether its status matters, because it is waited for.
+    pub(super) is_watched_closely: bool,
+    /// Whether its status has changed since it was read.
+    pub(super) is_status_old: bool,
+    /// What a write does to nodes.
+    pub(super) restarts: Option<Restarts>,
+}
+
+/// The result of a comparison.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// What is done to the object.
+    Compared(Box<Compared>),
+    /// It is none of the profile's, so there is nothing to remove.
+    NotOurs,
+}
+
+impl Work {
+    pub(super) fn new(key: Key, aim: Aim) -> Work {
+        Work {
+            wanted: digest(&aim),
+            key,
+            aim,
+            content: None,
+            version: None,
+            is_asking: false,
+            is_outdated: false,
+            live: None,
+            answer: None,
+            found: None,
+            failure: None,
+            is_watched_closely: false,
+            is_status_old: false,
+            restarts: None,
+        }
+    }
+
+    /// Whether it is about this.
+    pub(super) fn is_about(&self, key: &Key, aim: &Aim) -> bool {
+        self.key == *key && self.wanted == digest(aim)
+    }
+
+    /// Forgets the result: the object is compared again, once what is on its way has arrived.
+    pub(super) fn restart(&mut self) {
+        if self.is_asking {
+            self.is_outdated = true;
+            return;
+        }
+        (self.live, self.answer, self.found, self.failure) = (None, None, None, None);
+        (self.restarts, self.is_status_old) = (None, false);
+    }
+
+    /// Takes a result, if everything is there.
+    fn compare(&mut self, profile: &str) {
+        let Some(live) = &self.live else { return };
+        let found = match (&self.aim, live) {
+            (Aim::Content(wanted), live) => {
+                let Some(answer) = &self.answer else { return };
+                Found::Compared(Box::new(plan::compare(profile, &self.key, wanted, live.as_ref(), answer)))
+            }
+            (Aim::Removal, None) => Found::NotOurs,
+            (Aim::Removal, Some(live)) => match (plan::removal(profile, live), &self.answer) {
+                (None, _) => Found::NotOurs,
+                (Some(Removal::Delete), _) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
+                (Some(Removal::Restore(restoring)), Some(answer)) => {
+                    Found::Compared(Box::new(plan::restoration(&self.key, &restoring, live, answer)))
+                }
+                (Some(Removal::Restore(_)), None) => return,
+            },
+        };
+        // The whole objects are large, and not needed any more.
+        (self.live, self.answer, self.found) = (None, None, Some(found));
+    }
+}
+
+fn digest(aim: &Aim) -> Digest {
+    match aim {
+        Aim::Content(wanted) => Digest::of(wanted),
+        Aim::Removal => Digest::of(&Value::Null),
+    }
+}
+
+impl Core {
+    /// Goes on with the comparison of an item; whether its result is there and about the object as it is.
+    pub(super) fn go_on_comparing(&mut self, profile: &str, item: &str) -> bool {
+        let Some(work) = self.profiles.get_mut(profile).and_then(|managed| managed.work.get_mut(item)) else {
+            return false;
+        };
+        let target = WatchTarget::of(&work.key);
+        if !self.watches.is_open(&target) {
+            self.watch(&target, Content::Metadata);
+            return false;
+        }
+        if !self.watches.is_listed(&target) {
+            return false;
+        }
+        let seen = self.targets.get(&work.key);
+        let is_news = seen.is_none_or(|seen| seen.version > work.version);
+        let seen = seen.map(|seen| seen.content);
+        if work.content != seen && !is_news {
+            // The watch reports what was read before.
+            work.content = seen;
+        }
+        if (work.found.is_some() || work.is_asking) && (work.content != seen || (work.is_status_old && is_news)) {
+            work.restart();
+        }
+        if work.is_asking {
+            return false;
+        }
+        if work.found.is_some() {
+            return true;
+        }
+        if work.failure.is_some() {
+            return false;
+        }
+        let Some(served) = self.watches.served(&target) else { return false };
+        (work.content, work.is_asking, work.is_outdated) = (seen, true, false);
+        let key = work.key.clone();
+        match seen {
+            Some(_) => self.commands.push(Command::Inspect { key: key.clone(), served: served.clone() }),
+            None => work.live = Some(None),
+        }
+        match (&work.aim, seen) {
+            (Aim::Content(wanted), _) => {
+                let effect = Effect::apply(wanted.clone(), Precondition::None, true);
+                self.commands.push(Command::Preview { key, served, effect });
+                false
+            }
+            (Aim::Removal, None) => {
+                work.is_asking = false;
+                work.compare(profile);
+                true
+            }
+            (Aim::Removal, Some(_)) => false,
+        }
+    }
+
+    /// Takes an object that was read.
+    pub(super) fn inspected(&mut self, key: &Key, found: Result<Option<(Live, Value)>, String>) {
+        let content = found.as_ref().map(|found| found.as_ref().map(|(_, content)| content));
+        self.configuration_read(key, content.map_err(String::as_str));
+        self.advertised_read(key, &found);
+        let mut commands = Vec::new();
+        for (name, managed) in &mut self.profiles {
+            for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
+                if work.live.is_some() {
+                    continue;
+                }
+                match &found {
+                    Ok(found) => {
+                        work.version = found.as_ref().and_then(|(live, _)| live.version());
+                        work.live = Some(found.as_ref().map(|(_, content)| content.clone()));
+                    }
+                    Err(why) => work.failure = Some(format!("could not read {key}: {why}")),
+                }
+                if work.aim == Aim::Removal
+                    && let Some(Some(live)) = &work.live
+                    && let Some(Removal::Restore(restoring)) = plan::removal(name, live)
+                    && let Some(served) = self.watches.served(&WatchTarget::of(key))
+                {
+                    let effect = Effect::apply(restoring, Precondition::None, true);
+                    commands.push(Command::Preview { key: key.clone(), served, effect });
+                    continue;
+                }
+                finish(work, name);
+            }
+            self.due.insert(name.clone());
+        }
+        self.commands.extend(commands);
+    }
+
+    /// Takes what the server would make of an object.
+    pub(super) fn previewed(&mut self, key: &Key, result: Result<Value, WriteError>) {
+        for (name, managed) in &mut self.profiles {
+            for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
+                match &result {
+                    Ok(answer) => work.answer = Some(answer.clone()),
+                    Err(error) => work.failure = Some(error.to_string()),
+                }
+                finish(work, name);
+            }
+            self.due.insert(name.clone());
+        }
+    }
+}
+
+/// Ends the asking once everything is there, or something has failed.
+fn finish(work: &mut Work, profile: &str) {
+    work.compare(profile);
+    if work.found.is_some() || work.failure.is_some() {
+        work.is_asking = false;
+        if std::mem::take(&mut work.is_outdated) {
+            work.restart();
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Makes the plan of a profile, as far as everything for it is known.
+
+use super::Core;
+use super::comparing::{Aim, Found, Work};
+use crate::health;
+use crate::plan::{Item, Plan, removed};
+use crate::situation::{Draft, Health, Progress};
+use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
+use catalog::rollout::Change;
+use change::restarts::NodeEffect;
+use change::{Impact, Key};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+const NODES: &str = "machineconfiguration.openshift.io";
+
+/// What a plan is about: an item and its object.
+struct Aimed {
+    item: WantedItem,
+    key: Key,
+    aim: Aim,
+}
+
+/// A plan, or why there is none yet.
+pub(super) enum Drafted {
+    /// There is none.
+    Not(Draft),
+    /// This one.
+    Made(Plan),
+}
+
+impl Core {
+    /// Makes the plan of a profile as far as possible, and asks for what is missing.
+    pub(super) fn draft(&mut self, name: &str) -> Drafted {
+        if !self.is_hco_known || !self.surroundings.is_known() || !self.discovery.has_listed_crds {
+            return Drafted::Not(Draft::Unknown);
+        }
+        let Some(profile) = self.catalog.profiles.iter().find(|profile| profile.name == name).cloned() else {
+            let why = format!("this version of the operator has no profile {name}");
+            return Drafted::Not(Draft::Missing(vec![why]));
+        };
+        let aims = match self.aims(name, &profile) {
+            Ok(aims) => aims,
+            Err(draft) => return Drafted::Not(draft),
+        };
+        if let Some(conflict) = self.conflict(name, &aims) {
+            return Drafted::Not(Draft::Missing(vec![conflict]));
+        }
+        self.follow_aims(name, &aims);
+        let mut is_complete = true;
+        for aimed in &aims {
+            is_complete &= self.go_on_comparing(name, &aimed.item.name);
+        }
+        let works = self.profiles.get(name).into_iter().flat_map(|managed| managed.work.values());
+        let failures: Vec<String> = works.filter_map(|work| work.failure.clone()).collect();
+        if !failures.is_empty() {
+            return Drafted::Not(Draft::Failed(failures.join("; ")));
+        }
+        match is_complete.then(|| self.assemble(name, aims)).flatten() {
+            Some(plan) => Drafted::Made(plan),
+            None => Drafted::Not(Draft::Incomplete),
+        }
+    }
+
+    /// What a profile wants, rendered again only if something has changed.
+    fn wants(&mut self, name: &str, profile: &Profile) -> Option<ProfileWants> {
+        let options = self.options(name, profile);
+        let managed = self.profiles.get_mut(name)?;
+        let versions = (self.facts_version, managed.generation);
+        if let Some((facts, spec, wants)) = &managed.wants
+            && (*facts, *spec) == versions
+        {
+            return Some(wants.clone());
+        }
+        let wants = profile::wanted(&self.catalog, profile, options.as_ref(), &self.facts);
+        managed.wants = Some((versions.0, versions.1, wants.clone()));
+        Some(wants)
+    }
+
+    /// The options of a profile, below its own key.
+    fn options(&self, name: &str, profile: &Profile) -> Option<Map<String, Value>> {
+        let key = &profile.options.as_ref()?.key;
+        self.profiles.get(name)?.spec.options.as_ref()?.get(key)?.as_object().cloned()
+    }
+
+    fn is_rollback(&self, name: &str) -> bool {
+        self.profiles.get(name).is_some_and(|managed| managed.spec.rollback == Some(true))
+    }
+
+    fn aims(&mut self, name: &str, profile: &Profile) -> Result<Vec<Aimed>, Draft> {
+        let Some(wants) = self.wants(name, profile) else { return Err(Draft::Unknown) };
+        let is_rollback = self.is_rollback(name);
+        let options = self.options(name, profile);
+        let missing = profile::missing(&self.catalog, profile, options.as_ref(), &self.facts);
+        if !missing.is_empty() && !is_rollback {
+            return Err(Draft::Missing(missing.iter().map(catalog::Need::why).collect()));
+        }
+        let (mut aims, mut wrong, mut held) = (Vec::new(), Vec::new(), Vec::new());
+        let mut needed = BTreeSet::new();
+        for item in wants.items {
+            let aimed = match &item.result {
+                WantedResult::Object { key, .. } if is_rollback => Some((key.clone(), Aim::Removal)),
+                WantedResult::Object { key, object } => Some((key.clone(), Aim::Content(object.clone()))),
+                WantedResult::Off { key } => key.clone().map(|key| (key, Aim::Removal)),
+                WantedResult::NotApplicable(_) | WantedResult::Missing(_) => None,
+                WantedResult::Needs(queries) => {
+                    needed.extend(queries.iter().cloned());
+                    None
+                }
+                WantedResult::Held(query) => {
+                    held.push(format!("{query} could not be read"));
+                    None
+                }
+                WantedResult::Broken(why) => {
+                    wrong.push(format!("{}: {why}", item.name));
+                    None
+                }
+            };
+            if let Some((key, aim)) = aimed.filter(|(key, _)| self.discovery.kinds.find(&key.kind).is_some()) {
+                aims.push(Aimed { item, key, aim });
+            }
+        }
+        let is_asking = !needed.is_empty();
+        needed.into_iter().for_each(|query| self.ask(query));
+        match (wrong.is_empty(), held.is_empty(), is_asking) {
+            (false, ..) => Err(Draft::Missing(wrong)),
+            (true, false, _) => Err(Draft::Failed(held.join("; "))),
+            (true, true, true) => Err(Draft::Incomplete),
+            (true, true, false) => {
+                if is_rollback {
+                    aims.reverse();
+                }
+                Ok(aims)
+            }
+        }
+    }
+
+    /// Another profile that wants the same object differently: neither is applied before a person has decided.
+    fn conflict(&self, name: &str, aims: &[Aimed]) -> Option<String> {
+        let others = self.profiles.iter().filter(|(other, managed)| {
+            *other != name && managed.spec.action != api::advisor::Action::Ignore && managed.spec.rollback != Some(true)
+        });
+        for (other, managed) in others {
+            let Some((_, _, wants)) = &managed.wants else { continue };
+            for theirs in &wants.items {
+                let WantedResult::Object { key, object } = &theirs.result else { continue };
+                let ours = aims.iter().find(|aimed| aimed.key.is_same_object(key));
+                if let Some(Aimed { aim: Aim::Content(wanted), .. }) = ours
+                    && contradict(wanted, object)
+                {
+                    return Some(format!(
+                        "{key} is wanted differently by the profile {other}; set the action of one of both to Ignore"
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes over what the plan is about now.
+    fn follow_aims(&mut self, name: &str, aims: &[Aimed]) {
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        managed.work.retain(|item, _| aims.iter().any(|aimed| aimed.item.name == *item));
+        for Aimed { item, key, aim } in aims {
+            if !managed.work.get(&item.name).is_some_and(|work| work.is_about(key, aim)) {
+                managed.work.insert(item.name.clone(), Work::new(key.clone(), aim.clone()));
+            }
+        }
+    }
+
+    /// Puts the plan together; nothing if something has to be read first.
+    fn assemble(&mut self, name: &str, aims: Vec<Aimed>) -> Option<Plan> {
+        let mut items = Vec::new();
+        let mut is_complete = true;
+        for Aimed { item, key, .. } in aims {
+            let managed = self.profiles.get(name)?;
+            let remembered = managed.memory.items.get(&item.name).map(|memory| (memory.state, memory.written));
+            let found = managed.work.get(&item.name).and_then(|work| work.found.clone())?;
+            let compared = match found {
+                Found::Compared(compared) => *compared,
+                // Its removal is followed until nodes run without it.
+                Found::NotOurs if matches!(remembered, Some((Progress::InProgress | Progress::Failed, _))) => removed(),
+                Found::NotOurs => continue,
+            };
+            let mut planned = Item {
+                name: item.name,
+                description: item.description,
+                impact: item.impact,
+                restarts: None,
+                health: Health::Healthy,
+                key,
+                compared,
+            };
+            let is_complete_item = match planned.is_done() {
+                true => self.find_health(&mut planned, remembered.map(|(state, _)| state)),
+                false => self.find_restarts(name, &mut planned),
+            };
+            if let Some(work) = self.profiles.get_mut(name).and_then(|managed| managed.work.get_mut(&planned.name)) {
+                work.is_watched_closely = planned.is_done()
+                    && !matches!(remembered, Some((Progress::Completed, _)))
+                    && planned.health != Health::Healthy;
+            }
+            is_complete &= is_complete_item;
+            items.push(planned);
+        }
+        let (_, _, wants) = self.profiles.get(name)?.wants.as_ref()?;
+        let inputs: BTreeMap<String, String> =
+            wants.inputs.iter().map(|input| (input.name.clone(), input.value.clone())).collect();
+        is_complete.then_some(Plan { items, inputs })
+    }
+
+    /// How an object is that is as it should be; false if something has to be read first.
+    fn find_health(&mut self, item: &mut Item, remembered: Option<Progress>) -> bool {
+        if remembered == Some(Progress::Completed) {
+            return true;
+        }
+        if item.key.kind.group != NODES {
+            item.health = item.compared.health.clone();
+            return true;
+        }
+        let Some(contribution) = &item.compared.contributions[1] else {
+            item.health = health::of_pools_without(&item.key.name, self.surroundings.pools());
+            return true;
+        };
+        let (pools, configurations) = (self.surroundings.pools(), &self.readings.configurations);
+        match health::of_pools(&item.key.name, contribution, pools, configurations) {
+            Ok(found) => {
+                item.health = found;
+                true
+            }
+            Err(unread) => {
+                unread.iter().for_each(|name| self.read_configuration(name));
+                false
+            }
+        }
+    }
+
+    /// What a write does to nodes, and so how much it disturbs; false if something has to be read first.
+    fn find_restarts(&mut self, name: &str, item: &mut Item) -> bool {
+        if item.impact != Impact::High {
+            return true;
+        }
+        let [before, after] = &item.compared.contributions;
+        let change = Change { name: &item.key.name, before: before.as_ref(), after: after.as_ref() };
+        let (pools, policy) = (self.surroundings.pools(), self.surroundings.disruption_policy());
+        let known = self.profiles.get(name).and_then(|managed| managed.work.get(&item.name)?.restarts.clone());
+        let restarts = match (known, self.readings.estimate(&change, pools, policy)) {
+            (_, Ok(estimate)) => estimate.restarts(self.surroundings.nodes()),
+            // Nodes that restart one after the other change nothing of what was found out before.
+            (Some(known), Err(_)) => known,
+            (None, Err(unread)) => {
+                self.read_unread(&unread);
+                return false;
+            }
+        };
+        if let Some(work) = self.profiles.get_mut(name).and_then(|managed| managed.work.get_mut(&item.name)) {
+            work.restarts = Some(restarts.clone());
+        }
+        item.impact = match restarts.effect {
+            NodeEffect::None => Impact::Low,
+            NodeEffect::Reload => Impact::Medium,
+            NodeEffect::Restart => Impact::High,
+        };
+        item.restarts = Some(restarts);
+        true
+    }
+}
+
+/// Whether two contents of one object cannot both be.
+fn contradict(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            one.iter().any(|(key, value)| other.get(key).is_some_and(|theirs| contradict(value, theirs)))
+        }
+        (one, other) => one != other,
+    }
+}

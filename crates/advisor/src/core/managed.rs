@@ -1,0 +1,94 @@
+//! One `VirtPlatformConfig`: what it asks for, what was published of it, and the work on its plan.
+
+use super::comparing::Work;
+use crate::plan::{Outcome, Plan};
+use crate::situation::Memory;
+use api::advisor::{Phase, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use catalog::profile::ProfileWants;
+use change::{Digest, Key, Moment};
+use std::collections::BTreeMap;
+
+/// One `VirtPlatformConfig`.
+#[derive(Debug)]
+pub(super) struct Managed {
+    pub(super) uid: String,
+    pub(super) generation: i64,
+    pub(super) spec: VirtPlatformConfigSpec,
+    /// The status as the server has it.
+    pub(super) published: VirtPlatformConfigStatus,
+    /// The version in which we know it.
+    pub(super) version: Option<u128>,
+    /// What our own status remembers. What others write into a status does not get here.
+    pub(super) memory: Memory,
+    /// What the profile wants, with the versions of facts and spec that it was rendered from.
+    pub(super) wants: Option<(u64, i64, ProfileWants)>,
+    /// The comparisons of its objects, by item.
+    pub(super) work: BTreeMap<String, Work>,
+    /// What became of the last write of each item.
+    pub(super) outcomes: BTreeMap<String, Outcome>,
+    /// The approval under which they were made.
+    pub(super) approval: Option<(Digest, i64)>,
+    /// How often writes and plans have failed in a row.
+    pub(super) failures: u32,
+    /// Whether it is time to try again what has failed.
+    pub(super) retries: bool,
+    /// Since when there is no plan.
+    pub(super) drafting_since: Option<Moment>,
+    /// The plan that was made last.
+    pub(super) plan: Option<Plan>,
+    /// The status on its way to the server.
+    pub(super) publishing: Option<Box<VirtPlatformConfigStatus>>,
+    /// The item that is being written, and its object.
+    pub(super) writing: Option<(String, Key)>,
+    /// What was reported last.
+    pub(super) reported: Option<(Phase, String)>,
+}
+
+impl Managed {
+    pub(super) fn new(
+        uid: String,
+        generation: i64,
+        spec: VirtPlatformConfigSpec,
+        status: VirtPlatformConfigStatus,
+    ) -> Managed {
+        Managed {
+            uid,
+            generation,
+            spec,
+            memory: Memory::of(&status),
+            published: status,
+            version: None,
+            wants: None,
+            work: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            approval: None,
+            failures: 0,
+            retries: false,
+            drafting_since: None,
+            plan: None,
+            publishing: None,
+            writing: None,
+            reported: None,
+        }
+    }
+
+    /// Whether a write is on its way.
+    pub(super) fn is_writing(&self) -> bool {
+        self.publishing.is_some() || self.writing.is_some()
+    }
+
+    /// Takes the object as it is now.
+    pub(super) fn observe(
+        &mut self,
+        generation: i64,
+        version: Option<u128>,
+        spec: VirtPlatformConfigSpec,
+        status: VirtPlatformConfigStatus,
+    ) {
+        (self.generation, self.spec) = (generation, spec);
+        // An older report says nothing about a status that we have written since.
+        if self.publishing.is_none() && version >= self.version {
+            (self.published, self.version) = (status, version);
+        }
+    }
+}

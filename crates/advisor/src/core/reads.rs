@@ -1,0 +1,128 @@
+//! Single reads: queries of templates, and the configurations of pools.
+
+use super::{Core, Timer};
+use catalog::rollout::{Configuration, Contents, Unread};
+use catalog::{Answer, Query};
+use change::{Key, Kind};
+use observe::target_of;
+use protocol::{Command, Content, WatchTarget};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A read that failed is repeated after this.
+const AGAIN: Duration = Duration::from_secs(10);
+const GROUP: &str = "machineconfiguration.openshift.io/v1";
+
+impl Core {
+    /// Adds a template's query. What it asks about is watched first, so that no change is missed.
+    pub(super) fn ask(&mut self, query: Query) {
+        if self.queries.are_too_many() {
+            self.facts.answers.insert(query, Answer::Unknown);
+            return self.facts_changed();
+        }
+        if !self.queries.add(&query) {
+            return;
+        }
+        let target = target_of(&query);
+        if self.discovery.kinds.find(&target.kind).is_none() {
+            if self.discovery.is_sure_of(&target.kind) {
+                self.answered(query, Answer::Absent);
+            } else {
+                self.discover_soon();
+            }
+        } else if self.watches.is_listed(&target) {
+            self.send_query(query);
+        } else if !self.watches.is_open(&target) {
+            self.watch(&target, Content::Metadata);
+        }
+    }
+
+    pub(super) fn send_query(&mut self, query: Query) {
+        if !self.queries.begin(&query) {
+            return;
+        }
+        match self.discovery.kinds.find(&query.kind()) {
+            Some(served) => self.commands.push(Command::Query { query, served }),
+            None => self.answered(query, Answer::Unknown),
+        }
+    }
+
+    /// Takes an answer. A query that cannot be answered now keeps its last answer.
+    pub(super) fn answered(&mut self, query: Query, mut answer: Answer) {
+        let repeat = self.queries.end(&query);
+        if self.discovery.kinds.find(&query.kind()).is_none() {
+            answer = Answer::Absent;
+        }
+        if repeat {
+            self.send_query(query.clone());
+        } else if answer == Answer::Unknown {
+            self.timers.set(Timer::Query(query.clone()), self.now.monotonic.after(AGAIN));
+        }
+        if answer == Answer::Unknown && self.facts.answers.contains_key(&query) {
+            return;
+        }
+        if self.facts.answers.get(&query) != Some(&answer) {
+            self.facts.answers.insert(query, answer);
+            self.facts_changed();
+        }
+    }
+
+    /// Repeats the queries about an object, or about all of its kind.
+    pub(super) fn repeat_queries(&mut self, target: &WatchTarget, name: &str) {
+        if self.watches.is_listed(target) {
+            for query in self.queries.about(target, Some(name)) {
+                self.send_query(query);
+            }
+        }
+    }
+
+    /// Reads what an estimate needs.
+    pub(super) fn read_unread(&mut self, unread: &BTreeSet<Unread>) {
+        for unread in unread {
+            match unread {
+                Unread::Configuration(name) | Unread::Source(name) => self.read_configuration(name),
+            }
+        }
+    }
+
+    /// Reads a MachineConfig.
+    pub(super) fn read_configuration(&mut self, name: &str) {
+        let key = Key { kind: Kind::new(GROUP, "MachineConfig"), namespace: String::new(), name: name.to_owned() };
+        let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
+        if self.reading.insert(key.clone()) {
+            self.commands.push(Command::Inspect { key, served });
+        }
+    }
+
+    /// Takes a MachineConfig that was read for an estimate; false if it was read for something else.
+    pub(super) fn configuration_read(&mut self, key: &Key, found: Result<Option<&Value>, &str>) {
+        if !self.reading.remove(key) {
+            return;
+        }
+        let Ok(found) = found else {
+            // The profiles that need it ask for it again.
+            for name in self.profiles.keys() {
+                self.timers.set(Timer::Look(name.clone()), self.now.monotonic.after(AGAIN));
+            }
+            return;
+        };
+        if key.name.starts_with("rendered-") {
+            let pools = self.surroundings.pools().values();
+            let named: BTreeSet<&String> =
+                pools.flat_map(|pool| [&pool.wanted_configuration, &pool.running_configuration]).collect();
+            self.readings.configurations.retain(|name, _| named.contains(name));
+            self.readings.configurations.insert(key.name.clone(), found.map(Configuration::of));
+        } else {
+            let contents = found.and_then(|object| Contents::of(&key.kind, object));
+            self.readings.sources.insert(key.name.clone(), contents);
+        }
+        self.all_due();
+    }
+
+    /// Pools have changed: what they run, or how far they are.
+    pub(super) fn pools_changed(&mut self) {
+        self.readings.pools.clear();
+        self.all_due();
+    }
+}

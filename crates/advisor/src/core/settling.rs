@@ -1,0 +1,199 @@
+//! Judges a profile, publishes its status, and then makes the write that follows from it.
+
+use super::drafting::Drafted;
+use super::{Core, Timer, kind};
+use crate::judge::{Judgement, judge};
+use crate::memory::{options_digest, whole_second};
+use crate::notice::Notice;
+use crate::plan::{Outcome, Plan};
+use crate::situation::{Draft, Request, RequestedAction, Situation};
+use crate::status::{Parts, status};
+use api::advisor::{Phase, VirtPlatformConfigStatus};
+use change::{Backoff, Effect, Key, Precondition};
+use protocol::{Command, Write};
+use serde_json::{Map, json};
+use std::time::Duration;
+
+/// A plan that takes longer is announced.
+const SLOW: Duration = Duration::from_secs(1);
+/// What has failed is tried again after this.
+const AGAIN: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(120) };
+
+impl Core {
+    /// Looks at one profile.
+    pub(super) fn look_at(&mut self, name: &str) {
+        let Some(managed) = self.profiles.get(name) else { return };
+        let request = Request::of(&managed.spec, managed.generation);
+        let is_ignored = managed.spec.action == api::advisor::Action::Ignore;
+        let (drafted, request) = match request {
+            _ if is_ignored => (Drafted::Not(Draft::Unknown), ignoring(managed.generation)),
+            Ok(request) => (self.draft(name), request),
+            Err(why) => (Drafted::Not(Draft::Missing(vec![why])), reviewing(managed.generation)),
+        };
+        self.settle(name, drafted, &request);
+    }
+
+    fn settle(&mut self, name: &str, drafted: Drafted, request: &Request) {
+        let now = self.now;
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        if is_ignored(request) {
+            managed.work.clear();
+        }
+        let (draft, plan) = match drafted {
+            Drafted::Not(draft) => (draft, None),
+            Drafted::Made(plan) => {
+                let applied = managed.memory.applied.as_ref().map(|applied| &applied.digest);
+                (Draft::Made(plan.candidate(applied, &managed.outcomes)), Some(plan))
+            }
+        };
+        let situation = Situation { request, draft: &draft, memory: &managed.memory, now: whole_second(now.wall) };
+        let judgement = judge(&situation);
+        match judgement.phase {
+            Phase::Pending | Phase::Drafting => {
+                let since = *managed.drafting_since.get_or_insert(now.monotonic);
+                if now.monotonic < since.after(SLOW) {
+                    return self.timers.set(Timer::Look(name.to_owned()), since.after(SLOW));
+                }
+            }
+            _ => managed.drafting_since = None,
+        }
+        // Another approval starts anew.
+        let approval = judgement.approved.as_ref().filter(|approved| !approved.items.is_empty());
+        let approval = approval.map(|approved| (approved.digest, approved.generation));
+        if approval != managed.approval {
+            managed.approval = approval;
+            if !managed.outcomes.is_empty() {
+                managed.outcomes.clear();
+                self.due.insert(name.to_owned());
+                return;
+            }
+        }
+        let wanted = status(&Parts {
+            judgement: &judgement,
+            plan: plan.as_ref(),
+            spec: &managed.spec,
+            generation: managed.generation,
+            before: &managed.published,
+            version: &self.config.version,
+            now: whole_second(now.wall),
+        });
+        managed.plan = plan;
+        let is_retrying = std::mem::take(&mut managed.retries);
+        let is_published = managed.published == wanted;
+        let has_failed = managed.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)));
+        match matches!(draft, Draft::Failed(_)) || has_failed {
+            true => self.try_again(name),
+            false => managed.failures = 0,
+        }
+        if let Some(wake) = judgement.wake {
+            self.timers.set(Timer::Look(name.to_owned()), now.moment_of(wake));
+        }
+        match is_published {
+            false => self.publish(name, wanted, &judgement),
+            true => {
+                let retry = judgement.retry.filter(|_| is_retrying);
+                self.write(name, judgement.write.or(retry));
+            }
+        }
+    }
+
+    /// Looks at a profile because time has passed: what has failed is tried again.
+    pub(super) fn look_again(&mut self, name: String) {
+        if let Some(managed) = self.profiles.get_mut(&name) {
+            let mut has_failed = false;
+            for work in managed.work.values_mut().filter(|work| work.failure.is_some()) {
+                work.restart();
+                has_failed = true;
+            }
+            managed.failures = managed.failures.saturating_add(u32::from(has_failed));
+            managed.retries = true;
+        }
+        self.due.insert(name);
+    }
+
+    /// Looks at a profile again after a while, because something has failed.
+    pub(super) fn try_again(&mut self, name: &str) {
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        let pause = AGAIN.pause(managed.failures);
+        self.timers.set(Timer::Look(name.to_owned()), self.now.monotonic.after(pause));
+    }
+
+    fn publish(&mut self, name: &str, status: VirtPlatformConfigStatus, judgement: &Judgement) {
+        let key = key(name);
+        let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        if managed.is_writing() {
+            return;
+        }
+        let said = (judgement.phase, judgement.message.clone());
+        if managed.reported.as_ref() != Some(&said) {
+            managed.reported = Some(said);
+            let notice = Notice::Judged {
+                name: name.to_owned(),
+                uid: managed.uid.clone(),
+                phase: judgement.phase,
+                reason: judgement.reason,
+                message: judgement.message.clone(),
+                digest: judgement.shown.as_ref().map(|shown| shown.digest),
+            };
+            self.commands.push(Command::Notify(notice));
+        }
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        let object = json!({
+            "apiVersion": key.kind.api_version(),
+            "kind": key.kind.kind,
+            "metadata": {"name": name, "uid": managed.uid},
+            "status": status,
+        });
+        managed.publishing = Some(Box::new(status));
+        let effect = Effect::ApplyStatus { object };
+        self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
+    }
+
+    /// Makes the write that a judgement asks for. All that it follows from is recorded by now.
+    fn write(&mut self, name: &str, next: Option<usize>) {
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        let item = next.zip(managed.plan.as_ref()).and_then(|(next, plan): (usize, &Plan)| plan.items.get(next));
+        let Some(item) = item.filter(|_| managed.publishing.is_none() && managed.writing.is_none()) else { return };
+        let Some(served) = self.discovery.kinds.find(&item.key.kind) else { return };
+        let compared = &item.compared;
+        let effect = match (&compared.applied, &compared.precondition) {
+            (Some(object), precondition) => Effect::apply(object.clone(), precondition.clone(), true),
+            (None, Precondition::Present { uid, resource_version }) => {
+                Effect::Delete { uid: uid.clone(), resource_version: resource_version.clone() }
+            }
+            (None, _) => return,
+        };
+        let (key, attempt) = (item.key.clone(), managed.failures.min(3));
+        managed.writing = Some((item.name.clone(), key.clone()));
+        self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt, backup: None })));
+    }
+}
+
+/// The key of the `VirtPlatformConfig` of a profile.
+pub(super) fn key(name: &str) -> Key {
+    Key { kind: kind(), namespace: String::new(), name: name.to_owned() }
+}
+
+fn is_ignored(request: &Request) -> bool {
+    request.action == RequestedAction::Ignore
+}
+
+/// What a spec asks for that wants to be left alone, whatever else it says.
+fn ignoring(generation: i64) -> Request {
+    Request { action: RequestedAction::Ignore, ..reviewing(generation) }
+}
+
+/// What a spec asks for that cannot be read.
+fn reviewing(generation: i64) -> Request {
+    Request {
+        generation,
+        action: RequestedAction::DryRun,
+        approved_plan: None,
+        continues: false,
+        bypasses: false,
+        corrects: false,
+        wait: None,
+        options: options_digest(Some(&Map::new()), None),
+    }
+}

@@ -1,0 +1,178 @@
+//! Whether an object that is as it should be has had its effect.
+
+use crate::situation::Health;
+use catalog::Pool;
+use catalog::rollout::DisruptionPolicy;
+use catalog::rollout::{Configuration, Contribution, pool_change};
+use change::restarts::NodeEffect;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The health of an object by its own status: what its operator says about the present generation.
+pub fn of_object(object: &Value) -> Health {
+    let (metadata, status) = (&object["metadata"], &object["status"]);
+    let condition = |kind: &str| {
+        let all = status["conditions"].as_array().into_iter().flatten();
+        all.into_iter().find(|condition| condition["type"] == kind)
+    };
+    let says = |kind: &str, truth: &str| {
+        let found = condition(kind).filter(|condition| condition["status"] == truth)?;
+        let text = ["message", "reason"].iter().find_map(|key| found[*key].as_str().filter(|text| !text.is_empty()));
+        Some(format!("{kind} is {truth}{}", text.map(|text| format!(": {text}")).unwrap_or_default()))
+    };
+    let is_behind = status["observedGeneration"].as_i64().zip(metadata["generation"].as_i64());
+    if is_behind.is_some_and(|(observed, generation)| observed < generation) {
+        return Health::Progressing("its operator has not looked at it yet".to_owned());
+    }
+    if let Some(why) = says("Degraded", "True") {
+        return Health::Degraded(why);
+    }
+    let unready = ["Available", "Ready", "ReconcileComplete"].iter().find_map(|kind| says(kind, "False"));
+    if let Some(why) = unready.or_else(|| says("Progressing", "True").filter(|_| object["kind"] != "Deployment")) {
+        return Health::Progressing(why);
+    }
+    replicas(object)
+}
+
+/// The health of what runs pods.
+fn replicas(object: &Value) -> Health {
+    let number = |place: &Value, key: &str| place[key].as_i64();
+    let (wanted, ready) = match object["kind"].as_str() {
+        Some("Deployment" | "StatefulSet") => {
+            (number(&object["spec"], "replicas").unwrap_or(1), number(&object["status"], "readyReplicas"))
+        }
+        Some("DaemonSet") => (
+            number(&object["status"], "desiredNumberScheduled").unwrap_or_default(),
+            number(&object["status"], "numberReady"),
+        ),
+        _ => return Health::Healthy,
+    };
+    match ready.unwrap_or_default() {
+        ready if ready >= wanted => Health::Healthy,
+        ready => Health::Progressing(format!("{ready} of {wanted} pods are ready")),
+    }
+}
+
+/// The health of an object that configures nodes: whether they run what it brings in. The error names rendered configurations to read first.
+pub fn of_pools(
+    name: &str,
+    contribution: &Contribution,
+    pools: &BTreeMap<String, Pool>,
+    configurations: &BTreeMap<String, Option<Configuration>>,
+) -> Result<Health, BTreeSet<String>> {
+    let change = catalog::rollout::Change { name, before: Some(contribution), after: None };
+    let concerned = change.pools(pools.values());
+    let mut unread = BTreeSet::new();
+    let (mut waiting, mut degraded) = (Vec::new(), Vec::new());
+    for pool in concerned {
+        match of_pool(name, contribution, pool, configurations) {
+            Ok(Health::Healthy) => {}
+            Ok(Health::Progressing(why)) => waiting.push(why),
+            Ok(Health::Degraded(why)) => degraded.push(why),
+            Err(configuration) => {
+                unread.insert(configuration);
+            }
+        }
+    }
+    if !unread.is_empty() {
+        return Err(unread);
+    }
+    Ok(match (degraded.is_empty(), waiting.is_empty()) {
+        (false, _) => Health::Degraded(degraded.join("; ")),
+        (true, false) => Health::Progressing(waiting.join("; ")),
+        (true, true) => Health::Healthy,
+    })
+}
+
+/// The health of an object that configured nodes and is gone: whether they run without it.
+pub fn of_pools_without(name: &str, pools: &BTreeMap<String, Pool>) -> Health {
+    for pool in pools.values() {
+        let Pool { name: pool_name, machine_count: all, updated_machine_count: updated, .. } = pool;
+        if pool.sources.iter().any(|source| source == name) {
+            return Health::Progressing(format!("pool {pool_name}: its configuration is not rendered without it yet"));
+        }
+        match pool.why_not_ready() {
+            Some(why) if pool.degraded => return Health::Degraded(why),
+            Some(_) => return Health::Progressing(format!("pool {pool_name}: {updated} of {all} nodes are updated")),
+            None => {}
+        }
+    }
+    Health::Healthy
+}
+
+fn of_pool(
+    name: &str,
+    contribution: &Contribution,
+    pool: &Pool,
+    configurations: &BTreeMap<String, Option<Configuration>>,
+) -> Result<Health, String> {
+    let Pool { name: pool_name, machine_count: all, updated_machine_count: updated, .. } = pool;
+    let waiting = |what: &str| Ok(Health::Progressing(format!("pool {pool_name}: {what}")));
+    let progress = format!("{updated} of {all} nodes are updated");
+    // Before it is rendered, the pool still says that all nodes are up to date.
+    let is_rendered = match &contribution.contents {
+        Some(contents) if pool.sources.iter().any(|source| source == name) => {
+            let Some(configuration) = configurations.get(&pool.wanted_configuration) else {
+                return Err(pool.wanted_configuration.clone());
+            };
+            configuration.as_ref().is_some_and(|configuration| {
+                let policy = DisruptionPolicy::default();
+                pool_change(configuration, pool, name, None, Some(contents), &policy).effect == NodeEffect::None
+            })
+        }
+        _ => pool.sources.iter().any(|source| source == name || source.contains("-generated-kubelet")),
+    };
+    if pool.degraded {
+        let why = pool.why_not_ready().unwrap_or_default();
+        return Ok(Health::Degraded(format!("{why}; {progress}")));
+    }
+    if !is_rendered {
+        return waiting("its configuration is not rendered yet");
+    }
+    if pool.paused && pool.wanted_configuration != pool.running_configuration {
+        return waiting(&format!("it is paused, so its nodes do not follow; resume it ({progress})"));
+    }
+    match pool.why_not_ready() {
+        None => Ok(Health::Healthy),
+        Some(_) => waiting(&progress),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_object;
+    use crate::situation::Health;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn an_object_is_healthy_when_its_operator_says_so_about_the_present_generation() {
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "message": "m"});
+        let of = |status: Value| of_object(&json!({"kind": "X", "metadata": {"generation": 3}, "status": status}));
+        assert_eq!(of(json!({})), Health::Healthy, "it has no operator");
+        assert!(matches!(of(json!({"observedGeneration": 2})), Health::Progressing(_)));
+        assert_eq!(
+            of(json!({"observedGeneration": 3, "conditions": [condition("Available", "True")]})),
+            Health::Healthy
+        );
+        assert_eq!(
+            of(json!({"conditions": [condition("Degraded", "True"), condition("Available", "False")]})),
+            Health::Degraded("Degraded is True: m".into())
+        );
+        for (kind, status) in [("Available", "False"), ("Progressing", "True"), ("ReconcileComplete", "False")] {
+            let expected = Health::Progressing(format!("{kind} is {status}: m"));
+            assert_eq!(of(json!({"conditions": [condition(kind, status)]})), expected);
+        }
+    }
+
+    #[test]
+    fn a_deployment_is_healthy_when_all_its_pods_are_ready() {
+        let of =
+            |kind: &str, spec: Value, status: Value| of_object(&json!({"kind": kind, "spec": spec, "status": status}));
+        assert_eq!(of("Deployment", json!({"replicas": 2}), json!({"readyReplicas": 2})), Health::Healthy);
+        assert_eq!(
+            of("Deployment", json!({"replicas": 2}), json!({"readyReplicas": 1})),
+            Health::Progressing("1 of 2 pods are ready".into())
+        );
+        assert!(matches!(of("DaemonSet", json!({}), json!({"desiredNumberScheduled": 1})), Health::Progressing(_)));
+    }
+}

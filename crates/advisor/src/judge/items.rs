@@ -1,0 +1,136 @@
+//! How far each item of a plan is, and which one is written next.
+
+use crate::situation::{Approved, Candidate, CandidateItem, Health, ItemMemory, Progress, Situation};
+use change::now::later;
+use jiff::Timestamp;
+
+/// How far an item is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemJudgement {
+    /// How far.
+    pub state: Progress,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it was written.
+    pub written: Option<Timestamp>,
+    /// Why.
+    pub message: String,
+}
+
+/// How far all items are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Walk {
+    /// The items, in the order of the plan.
+    pub items: Vec<ItemJudgement>,
+    /// The item to write now.
+    pub next: Option<usize>,
+    /// The item whose write has failed and may be tried again.
+    pub retry: Option<usize>,
+    /// The items that are not what was approved.
+    pub moved: Vec<String>,
+    /// The items that somebody changed after they were written.
+    pub drifted: Vec<String>,
+    /// When an item has waited for too long.
+    pub deadline: Option<Timestamp>,
+}
+
+/// Looks at all items; without an approval nothing is written.
+pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Approved>) -> Walk {
+    let mut walk = Walk::default();
+    let mut is_blocked = false;
+    for (index, item) in plan.items.iter().enumerate() {
+        let before = situation.memory.items.get(&item.name);
+        let written = before.and_then(|before| before.written);
+        let (state, message, written) = match item.is_done {
+            true => done(situation, item, before, approved, &mut walk),
+            false => match approved {
+                None => (Progress::Pending, String::new(), None),
+                Some(_) if written.is_some() || item.is_written => {
+                    walk.drifted.push(item.name.clone());
+                    (Progress::Failed, "somebody changed it after it was written".to_owned(), written)
+                }
+                Some(approved) if approved.items.get(&item.name) != Some(&item.digest) => {
+                    walk.moved.push(item.name.clone());
+                    (Progress::Pending, "it is not what was approved any more".to_owned(), None)
+                }
+                Some(_) if let Some(why) = &item.failure => {
+                    walk.retry = walk.retry.or((!is_blocked).then_some(index));
+                    (Progress::Failed, why.clone(), None)
+                }
+                Some(_) if is_blocked => (Progress::Pending, "it waits for the items before it".to_owned(), None),
+                Some(_) => {
+                    walk.next = walk.next.or(Some(index));
+                    (Progress::InProgress, "it is being written".to_owned(), None)
+                }
+            },
+        };
+        is_blocked |= match state {
+            Progress::InProgress | Progress::Pending => true,
+            Progress::Failed => !situation.request.continues,
+            Progress::Completed => false,
+        };
+        let since = before.filter(|before| before.state == state).map_or(situation.now, |before| before.since);
+        walk.items.push(ItemJudgement { state, since, written, message });
+    }
+    if !walk.moved.is_empty() || !walk.drifted.is_empty() {
+        walk.stop(situation);
+    }
+    walk
+}
+
+impl Walk {
+    /// Nothing is written, because the plan is not what was approved any more.
+    fn stop(&mut self, situation: &Situation<'_>) {
+        self.retry = None;
+        if let Some(item) = self.next.take().and_then(|next| self.items.get_mut(next)) {
+            (item.state, item.message) = (Progress::Pending, "it waits for another approval".to_owned());
+            item.since = situation.now;
+        }
+    }
+}
+
+/// An item with nothing to do.
+fn done(
+    situation: &Situation<'_>,
+    item: &CandidateItem,
+    before: Option<&ItemMemory>,
+    approved: Option<&Approved>,
+    walk: &mut Walk,
+) -> (Progress, String, Option<Timestamp>) {
+    let state = before.map(|before| before.state);
+    let written = before.and_then(|before| before.written);
+    // Once it has had its effect, what happens to nodes later is somebody else's change.
+    if state == Some(Progress::Completed) {
+        return (Progress::Completed, String::new(), written);
+    }
+    // It was in progress and there is nothing to do any more: it was written just now.
+    let is_new = approved.is_some() && state == Some(Progress::InProgress);
+    let written = written.or(is_new.then_some(situation.now));
+    match &item.health {
+        Health::Healthy => (Progress::Completed, String::new(), written),
+        Health::Degraded(why) => (Progress::Failed, why.clone(), written),
+        Health::Progressing(why) => {
+            let since = written.or(before.filter(|_| state == Some(Progress::InProgress)).map(|before| before.since));
+            let deadline = situation.request.wait.map(|wait| later(since.unwrap_or(situation.now), wait));
+            let is_late = deadline.is_some_and(|deadline| deadline <= situation.now)
+                || (state == Some(Progress::Failed) && written.is_none() && deadline.is_some());
+            if is_late {
+                let wait = situation.request.wait.unwrap_or_default();
+                return (Progress::Failed, format!("not healthy after {}: {why}", text(wait)), written);
+            }
+            if let Some(deadline) = deadline {
+                walk.deadline = Some(walk.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
+            }
+            (Progress::InProgress, why.clone(), written)
+        }
+    }
+}
+
+/// A duration as people write it.
+fn text(wait: std::time::Duration) -> String {
+    match wait.as_secs() {
+        seconds if seconds >= 3600 && seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        seconds if seconds >= 60 && seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}

@@ -1,0 +1,326 @@
+//! The phase of a profile and what is done next, from what is known and nothing else: the phase that was published before is not read.
+
+pub mod approval;
+pub mod items;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use crate::situation::{Applied, Approved, Candidate, Draft, Progress, RequestedAction, Shown, Situation};
+use api::advisor::Phase;
+use approval::{Approval, Why, approval};
+use change::now::later;
+use items::{ItemJudgement, Walk, walk};
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// Drift is corrected without a review so often in an hour; then somebody else insists on other values, and a person has to look.
+pub const MOST_CORRECTIONS: usize = 5;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What is to be known of a profile now, and to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The phase.
+    pub phase: Phase,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+    /// How far the items are; empty if there is no plan.
+    pub items: Vec<ItemJudgement>,
+    /// What is recorded as shown.
+    pub shown: Option<Shown>,
+    /// What is recorded as approved.
+    pub approved: Option<Approved>,
+    /// What is recorded as applied.
+    pub applied: Option<Applied>,
+    /// Inputs that differ from those of the applied plan.
+    pub changed_inputs: Vec<String>,
+    /// Whether this version of the operator wants something else than was applied.
+    pub is_upgrade: bool,
+    /// The item to write, once all this is recorded.
+    pub write: Option<usize>,
+    /// The item whose write has failed and may be tried again.
+    pub retry: Option<usize>,
+    /// When to judge again, if nothing happens.
+    pub wake: Option<Timestamp>,
+}
+
+/// Judges a profile.
+pub fn judge(situation: &Situation<'_>) -> Judgement {
+    let memory = situation.memory;
+    if situation.request.action == RequestedAction::Ignore {
+        let judgement = without_plan(
+            situation,
+            Phase::Ignored,
+            "Ignored",
+            "the action is Ignore: everything is left as it is".to_owned(),
+        );
+        return Judgement { approved: None, shown: None, ..judgement };
+    }
+    match situation.draft {
+        Draft::Unknown => without_plan(situation, Phase::Pending, "Unknown", "the cluster is not known yet".to_owned()),
+        Draft::Incomplete => without_plan(situation, Phase::Drafting, "Drafting", "the plan is being made".to_owned()),
+        Draft::Missing(missing) => {
+            let judgement =
+                without_plan(situation, Phase::PrerequisiteFailed, "PrerequisiteMissing", missing.join("; "));
+            Judgement { shown: None, ..judgement }
+        }
+        Draft::Failed(why) => without_plan(
+            situation,
+            Phase::Failed,
+            "PlanFailed",
+            format!("the plan cannot be made: {why}; it is tried again"),
+        ),
+        Draft::Made(plan) => {
+            let approval =
+                match plan.is_done() && memory.approved.as_ref().is_none_or(|approved| approved.items.is_empty()) {
+                    true => Approval::None,
+                    false => approval(situation, plan),
+                };
+            judge_plan(situation, plan, approval)
+        }
+    }
+}
+
+fn without_plan(situation: &Situation<'_>, phase: Phase, reason: &'static str, message: String) -> Judgement {
+    let memory = situation.memory.clone();
+    Judgement {
+        phase,
+        reason,
+        message,
+        items: Vec::new(),
+        shown: memory.shown,
+        approved: memory.approved,
+        applied: memory.applied,
+        changed_inputs: Vec::new(),
+        is_upgrade: false,
+        write: None,
+        retry: None,
+        wake: None,
+    }
+}
+
+fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -> Judgement {
+    let (approved, why) = match approval {
+        Approval::None => (None, None),
+        Approval::Given(approved) => (Some(approved), None),
+        Approval::Void(recorded, why) => return unapproved(situation, plan, recorded, Some(why)),
+    };
+    let Some(mut approved) = approved else { return unapproved(situation, plan, None, why) };
+    let mut found = walk(situation, plan, Some(&approved));
+    let is_stopped = !found.moved.is_empty() || !found.drifted.is_empty();
+    let mut applied = situation.memory.applied.clone();
+    let is_first = found.drifted.is_empty() && situation.request.bypasses;
+    let insists = is_first || (situation.request.corrects && may_correct(applied.as_ref(), situation.now));
+    if is_stopped && insists && approved.content == Some(plan.content) {
+        approved = Approved { digest: approved.digest, ..plan.approved(situation.request.generation) };
+        applied = applied.map(|applied| corrected(applied, situation.now));
+        let mut memory = situation.memory.clone();
+        for name in &found.drifted {
+            memory.items.remove(name);
+        }
+        found = walk(&Situation { memory: &memory, ..*situation }, plan, Some(&approved));
+    } else if is_stopped {
+        return stopped(situation, plan, approved, &found);
+    }
+    let (phase, reason, message) = phase_of(&found, situation, plan);
+    let is_complete = phase == Phase::Completed;
+    let digest = approved.digest;
+    Judgement {
+        phase,
+        reason,
+        message,
+        write: found.next,
+        retry: found.retry,
+        wake: found.deadline,
+        shown: Some(Shown {
+            digest: if is_complete { plan.digest } else { digest },
+            options: situation.request.options,
+        }),
+        approved: (!is_complete).then_some(approved),
+        applied: if is_complete { Some(now_applied(situation, plan, digest, applied)) } else { applied },
+        items: found.items,
+        changed_inputs: Vec::new(),
+        is_upgrade: false,
+    }
+}
+
+/// The phase of a plan that is being applied, or has nothing to do.
+fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase, &'static str, String) {
+    let of = |state: Progress| {
+        let items = plan.items.iter().zip(&found.items).filter(move |(_, item)| item.state == state);
+        items.map(|(item, judged)| format!("{}: {}", item.name, judged.message)).collect::<Vec<_>>()
+    };
+    let (failed, current) = (of(Progress::Failed), of(Progress::InProgress));
+    let is_waiting = !current.is_empty() || !of(Progress::Pending).is_empty();
+    match (failed.is_empty(), is_waiting) {
+        (true, false) => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
+        (true, true) => (Phase::InProgress, "Applying", current.join("; ")),
+        (false, true) if situation.request.continues && !current.is_empty() => {
+            (Phase::InProgress, "ApplyingAfterFailure", [current, failed].concat().join("; "))
+        }
+        (false, _) if situation.request.continues => (Phase::CompletedWithErrors, "ItemsFailed", failed.join("; ")),
+        (false, _) => (Phase::Failed, "ItemFailed", failed.join("; ")),
+    }
+}
+
+/// A plan that nobody has approved.
+fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Approved>, why: Option<Why>) -> Judgement {
+    let found = walk(situation, plan, None);
+    let memory = situation.memory;
+    let request = situation.request;
+    let shown = Some(Shown { digest: plan.digest, options: request.options });
+    let base = Judgement {
+        phase: Phase::ReviewRequired,
+        reason: "PlanReady",
+        message: String::new(),
+        items: found.items.clone(),
+        shown,
+        approved: recorded,
+        applied: memory.applied.clone(),
+        changed_inputs: Vec::new(),
+        is_upgrade: false,
+        write: None,
+        retry: None,
+        wake: None,
+    };
+    if plan.is_done() {
+        let (phase, reason, message) = phase_of(&found, situation, plan);
+        let is_recorded = memory.applied.as_ref().is_some_and(|applied| {
+            (applied.content, applied.options, &applied.inputs) == (plan.content, request.options, &plan.inputs)
+        });
+        let applied = match phase == Phase::Completed && !is_recorded {
+            true => Some(now_applied(situation, plan, plan.digest, memory.applied.clone())),
+            false => memory.applied.clone(),
+        };
+        return Judgement { phase, reason, message, applied, wake: found.deadline, ..base };
+    }
+    let before = memory.applied.as_ref().filter(|applied| applied.options == request.options);
+    let Some(before) = before else {
+        let (reason, message) = review(why.as_ref());
+        return Judgement { reason, message, ..base };
+    };
+    let changed_inputs = differing(&before.inputs, &plan.inputs);
+    if !changed_inputs.is_empty() {
+        let message = format!("what the plan is derived from has changed: {}", changed_inputs.join(", "));
+        return Judgement { reason: "InputsChanged", message, changed_inputs, ..base };
+    }
+    if before.content != plan.content {
+        let message = "this version of the operator would configure the cluster differently".to_owned();
+        let phase = Phase::CompletedWithUpgrade;
+        return Judgement { phase, reason: "LogicChanged", message, is_upgrade: true, ..base };
+    }
+    let changed = plan.items.iter().filter(|item| !item.is_done).map(|item| item.name.clone());
+    let changed = changed.collect::<Vec<_>>().join(", ");
+    let is_applying = request.action == RequestedAction::Apply;
+    if is_applying && request.corrects && may_correct(Some(before), situation.now) {
+        return correct(situation, plan);
+    }
+    let (reason, message) = match is_applying && request.corrects {
+        true => (
+            "CorrectionsStopped",
+            format!("somebody keeps changing {changed}: it was corrected {MOST_CORRECTIONS} times within an hour"),
+        ),
+        false => ("Drifted", format!("somebody changed what was applied: {changed}")),
+    };
+    let oldest = before.corrections.iter().min().filter(|_| reason == "CorrectionsStopped");
+    let wake = oldest.map(|oldest| later(*oldest, HOUR));
+    Judgement { phase: Phase::Drifted, reason, message, wake, ..base }
+}
+
+/// Applies a plan again without a review, because it was approved before and drift is to be corrected.
+fn correct(situation: &Situation<'_>, plan: &Candidate) -> Judgement {
+    let mut memory = situation.memory.clone();
+    for item in plan.items.iter().filter(|item| !item.is_done) {
+        memory.items.remove(&item.name);
+    }
+    memory.applied = memory.applied.map(|applied| corrected(applied, situation.now));
+    let again = Situation { memory: &memory, ..*situation };
+    judge_plan(&again, plan, Approval::Given(plan.approved(situation.request.generation)))
+}
+
+/// A plan that was being applied, and is not what was approved any more.
+fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: Approved, found: &Walk) -> Judgement {
+    let (phase, reason, message) = match found.moved.is_empty() {
+        false => {
+            let message = format!("the cluster has changed since the plan was approved: {}", found.moved.join(", "));
+            (Phase::ReviewRequired, "PlanChanged", message)
+        }
+        true => (Phase::Drifted, "Drifted", format!("somebody changed what was applied: {}", found.drifted.join(", "))),
+    };
+    // The rest of that approval is void.
+    let void = Approved { items: std::collections::BTreeMap::new(), content: None, ..approved };
+    Judgement {
+        phase,
+        reason,
+        message,
+        items: found.items.clone(),
+        shown: Some(Shown { digest: plan.digest, options: situation.request.options }),
+        approved: Some(Approved { generation: situation.request.generation, ..void }),
+        applied: situation.memory.applied.clone(),
+        changed_inputs: Vec::new(),
+        is_upgrade: false,
+        write: None,
+        retry: None,
+        wake: None,
+    }
+}
+
+fn review(why: Option<&Why>) -> (&'static str, String) {
+    match why {
+        None => ("PlanReady", "read the plan; then approve it".to_owned()),
+        Some(Why::Moved) => (
+            "PlanChanged",
+            "the cluster has changed since the plan was shown, so nothing is applied; read the new plan, then approve it".to_owned(),
+        ),
+        Some(Why::AnotherPlan(named)) => {
+            ("AnotherPlanApproved", format!("spec.approvedPlan names another plan, {named}, so nothing is applied"))
+        }
+    }
+}
+
+fn now_applied(
+    situation: &Situation<'_>,
+    plan: &Candidate,
+    digest: change::Digest,
+    before: Option<Applied>,
+) -> Applied {
+    Applied {
+        digest,
+        content: plan.content,
+        options: situation.request.options,
+        time: situation.now,
+        inputs: plan.inputs.clone(),
+        corrections: before.map(|before| recent(&before.corrections, situation.now)).unwrap_or_default(),
+    }
+}
+
+fn corrected(applied: Applied, now: Timestamp) -> Applied {
+    let mut corrections = recent(&applied.corrections, now);
+    corrections.push(now);
+    Applied { corrections, ..applied }
+}
+
+fn may_correct(applied: Option<&Applied>, now: Timestamp) -> bool {
+    applied.is_some_and(|applied| recent(&applied.corrections, now).len() < MOST_CORRECTIONS)
+}
+
+/// Those of the last hour.
+fn recent(corrections: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
+    corrections.iter().filter(|time| later(**time, HOUR) > now).copied().collect()
+}
+
+/// The names of values that are different.
+fn differing(
+    before: &std::collections::BTreeMap<String, String>,
+    after: &std::collections::BTreeMap<String, String>,
+) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let is_different = |name: &&&String| before.get(**name) != after.get(**name);
+    let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "nothing".to_owned());
+    let names = names.iter().filter(is_different);
+    names.map(|name| format!("{name} ({} -> {})", text(before.get(*name)), text(after.get(*name)))).collect()
+}

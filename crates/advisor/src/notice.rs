@@ -1,0 +1,76 @@
+//! What the advisor reports: a journal makes log lines, events and metrics of it.
+
+use api::advisor::Phase;
+use change::{Digest, Key};
+
+/// One report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A profile is in another phase, or for another reason.
+    Judged {
+        /// Its name.
+        name: String,
+        /// The uid of its `VirtPlatformConfig`.
+        uid: String,
+        /// The phase.
+        phase: Phase,
+        /// Why, in one word.
+        reason: &'static str,
+        /// Why, in a sentence.
+        message: String,
+        /// The digest of the plan, if there is one.
+        digest: Option<Digest>,
+    },
+    /// An item was written.
+    Applied {
+        /// The profile.
+        name: String,
+        /// The uid of its `VirtPlatformConfig`.
+        uid: String,
+        /// The item.
+        item: String,
+        /// The object.
+        key: Key,
+    },
+    /// An item could not be written.
+    ApplyFailed {
+        /// The profile.
+        name: String,
+        /// The uid of its `VirtPlatformConfig`.
+        uid: String,
+        /// The item.
+        item: String,
+        /// Why.
+        why: String,
+    },
+    /// A `VirtPlatformConfig` was deleted.
+    Withdrawn {
+        /// Its name.
+        name: String,
+        /// Its uid.
+        uid: String,
+    },
+    /// A `VirtPlatformConfig` cannot be read.
+    Unreadable {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A status, or an object that tells of a profile, could not be written.
+    PublishFailed {
+        /// The object.
+        key: Key,
+        /// Why.
+        why: String,
+    },
+    /// It could not be found out what the server serves.
+    DiscoveryFailed(String),
+    /// A kind cannot be watched now.
+    WatchLost {
+        /// The kind.
+        kind: String,
+        /// Why.
+        why: String,
+    },
+}

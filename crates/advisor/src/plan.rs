@@ -1,0 +1,273 @@
+//! A plan: what is done to each object, compared with the object as it is and as the server would make it.
+
+use crate::before::{self, Mark};
+use crate::identity::FIELD_MANAGER;
+use crate::situation::Health;
+use crate::{health, situation};
+use api::advisor::Operation;
+use catalog::rollout::Contribution;
+use change::{Difference, Digest, Edit, Entry, Impact, Key, Precondition, Restarts, content, diff};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// One item, as far as its object decides.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// The version of the object that it was compared with; nothing if there was none.
+    pub precondition: Precondition,
+    /// What is done.
+    pub operation: Operation,
+    /// Whether the profile does not want the object, or its own changes of it, any more.
+    pub is_removal: bool,
+    /// What is wanted of the object; nothing if it is to go.
+    pub wanted: Option<Value>,
+    /// What is applied: what is wanted, with the mark of the profile. Nothing if it is deleted.
+    pub applied: Option<Value>,
+    /// The difference as the server would make it.
+    pub diff: Vec<Difference>,
+    /// What it replaces, as digests by path.
+    replaces: Vec<(String, Digest)>,
+    /// Field managers whose fields it takes.
+    pub takes_from: Vec<String>,
+    /// How the object is by its own status.
+    pub health: Health,
+    /// What the object brings into the configuration of nodes, before and after.
+    pub contributions: [Option<Contribution>; 2],
+}
+
+/// Compares what is wanted of an object with the object as it is and as the server would make it.
+pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, answer: &Value) -> Compared {
+    let diff = difference(live, answer);
+    let operation = match live {
+        None => Operation::Create,
+        Some(_) if diff.is_empty() => Operation::Keep,
+        Some(_) => Operation::Update,
+    };
+    let recorded = before::before(live, wanted);
+    let contribution = |object: &Value| Contribution::of(&key.kind, object);
+    Compared {
+        precondition: precondition(live),
+        is_removal: false,
+        operation,
+        replaces: replaces(live, wanted, &diff),
+        takes_from: losers(live, wanted),
+        health: live.map_or(Health::Healthy, health::of_object),
+        contributions: [live.map(contribution), Some(contribution(answer))],
+        applied: Some(before::marked(wanted, profile, recorded.as_ref())),
+        wanted: Some(wanted.clone()),
+        diff,
+    }
+}
+
+/// What a removal does to an object that is as `live` says, given the mark it carries: it is deleted if the profile created it, and restored
+/// if the profile changed it. `None` if it is none of the profile's.
+pub fn removal(profile: &str, live: &Value) -> Option<Removal> {
+    match Mark::of(live) {
+        Mark::Created(of) if of == profile => Some(Removal::Delete),
+        Mark::Changed(of, values) if of == profile => Some(Removal::Restore(before::restoring(live, &values))),
+        _ => None,
+    }
+}
+
+/// How an object is removed from a profile.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Removal {
+    /// It is deleted.
+    Delete,
+    /// This is applied, with the values that were there before.
+    Restore(Value),
+}
+
+/// The item that deletes an object.
+pub fn deletion(key: &Key, live: &Value) -> Compared {
+    let after = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
+    Compared {
+        precondition: precondition(Some(live)),
+        is_removal: true,
+        operation: Operation::Delete,
+        wanted: None,
+        applied: None,
+        diff: difference(Some(live), &after),
+        replaces: vec![("uid".to_owned(), Digest::of(&live["metadata"]["uid"]))],
+        takes_from: Vec::new(),
+        health: Health::Healthy,
+        contributions: [Some(Contribution::of(&key.kind, live)), None],
+    }
+}
+
+/// An item whose object is deleted or restored already; nodes may still follow.
+pub fn removed() -> Compared {
+    Compared {
+        precondition: Precondition::None,
+        is_removal: true,
+        operation: Operation::Keep,
+        wanted: None,
+        applied: None,
+        diff: Vec::new(),
+        replaces: Vec::new(),
+        takes_from: Vec::new(),
+        health: Health::Healthy,
+        contributions: [None, None],
+    }
+}
+
+/// The item that restores an object: `answer` is what the server would make of it.
+pub fn restoration(key: &Key, restoring: &Value, live: &Value, answer: &Value) -> Compared {
+    let diff = difference(Some(live), answer);
+    Compared {
+        precondition: precondition(Some(live)),
+        is_removal: true,
+        // Our mark goes, too, so it is written in any case.
+        operation: Operation::Update,
+        replaces: replaces(Some(live), restoring, &diff),
+        takes_from: losers(Some(live), restoring),
+        health: health::of_object(live),
+        contributions: [Some(Contribution::of(&key.kind, live)), Some(Contribution::of(&key.kind, answer))],
+        applied: Some(restoring.clone()),
+        wanted: Some(restoring.clone()),
+        diff,
+    }
+}
+
+/// The difference that the server would make, without our own marks.
+fn difference(live: Option<&Value>, answer: &Value) -> Vec<Difference> {
+    let live = live.map(before::unmarked);
+    diff::of_answer(live.as_ref(), &before::unmarked(answer), FIELD_MANAGER)
+}
+
+fn precondition(live: Option<&Value>) -> Precondition {
+    let Some(live) = live else { return Precondition::Absent };
+    let text = |key: &str| live["metadata"][key].as_str().unwrap_or_default().to_owned();
+    Precondition::Present { uid: text("uid"), resource_version: text("resourceVersion") }
+}
+
+fn losers(live: Option<&Value>, wanted: &Value) -> Vec<String> {
+    let Some(live) = live else { return Vec::new() };
+    change::entry::losers(wanted, live, &Entry::all(&live["metadata"]["managedFields"]), FIELD_MANAGER)
+}
+
+/// What is replaced: the fields that are wanted and differ, and those that the server removes.
+fn replaces(live: Option<&Value>, wanted: &Value, diff: &[Difference]) -> Vec<(String, Digest)> {
+    let Some(live) = live else { return Vec::new() };
+    let mut all: Vec<(String, Digest)> =
+        content::changes(wanted, live, true).0.into_iter().map(|change| (change.path, change.digest)).collect();
+    let removed = diff.iter().filter(|difference| matches!(difference.edit, Edit::Removed { .. }));
+    all.extend(removed.map(|difference| {
+        (difference.path.clone(), Digest::of(&serde_json::to_value(&difference.edit).unwrap_or_default()))
+    }));
+    all
+}
+
+/// One item of a plan.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Its name.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// Its object.
+    pub key: Key,
+    /// What is done to it.
+    pub compared: Compared,
+    /// How much that disturbs.
+    pub impact: Impact,
+    /// The nodes that restart, if any may.
+    pub restarts: Option<Restarts>,
+    /// How it is.
+    pub health: Health,
+}
+
+impl Item {
+    /// Whether there is nothing to do.
+    pub fn is_done(&self) -> bool {
+        self.compared.operation == Operation::Keep
+    }
+
+    /// The digest of what is done, to what it is done, and what that disturbs.
+    pub fn digest(&self) -> Digest {
+        let Compared { operation, wanted, replaces, takes_from, .. } = &self.compared;
+        let what = json!({"name": self.name, "object": self.key, "operation": operation, "wanted": wanted});
+        if self.is_done() {
+            return Digest::of(&what);
+        }
+        Digest::of(&json!({
+            "what": what,
+            "replaces": replaces,
+            "takesFrom": takes_from,
+            "impact": self.impact,
+            "restarts": self.restarts.as_ref().map(Restarts::is_any),
+        }))
+    }
+}
+
+/// What became of the last write of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was made.
+    Written,
+    /// It failed.
+    Failed(String),
+}
+
+/// A plan of a profile.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Its items in their order.
+    pub items: Vec<Item>,
+    /// The values that it was derived from.
+    pub inputs: BTreeMap<String, String>,
+}
+
+impl Plan {
+    /// The plan as it is judged. `applied` is the digest of the plan that was applied last: the same plan, once more, is another one.
+    pub fn candidate(&self, applied: Option<&Digest>, outcomes: &BTreeMap<String, Outcome>) -> situation::Candidate {
+        let items: Vec<situation::CandidateItem> = self
+            .items
+            .iter()
+            .map(|item| situation::CandidateItem {
+                name: item.name.clone(),
+                digest: item.digest(),
+                is_done: item.is_done(),
+                health: item.health.clone(),
+                is_written: matches!(outcomes.get(&item.name), Some(Outcome::Written)),
+                failure: match outcomes.get(&item.name) {
+                    Some(Outcome::Failed(why)) => Some(why.clone()),
+                    _ => None,
+                },
+            })
+            .collect();
+        let digests: Vec<&Digest> = items.iter().map(|item| &item.digest).collect();
+        let applied = applied.filter(|_| items.iter().any(|item| !item.is_done));
+        let digest = Digest::of(&json!({"items": digests, "inputs": self.inputs, "after": applied}));
+        let contents: Vec<Value> = self
+            .items
+            .iter()
+            .filter(|item| !item.compared.is_removal)
+            .map(|item| json!({"name": item.name, "object": item.key, "wanted": item.compared.wanted}))
+            .collect();
+        situation::Candidate { digest, content: Digest::of(&json!(contents)), inputs: self.inputs.clone(), items }
+    }
+
+    /// The worst impact.
+    pub fn impact(&self) -> Option<Impact> {
+        self.items.iter().filter(|item| !item.is_done()).map(|item| item.impact).max()
+    }
+}
+
+/// A difference as text, each line after a `+`, a `-` or a space.
+pub fn diff_text(diff: &[Difference]) -> String {
+    let mut text = String::new();
+    for Difference { path, edit } in diff {
+        let lines = match edit {
+            Edit::Added { after } => vec![format!("+{path}: {after}")],
+            Edit::Removed { before } => vec![format!("-{path}: {before}")],
+            Edit::Changed { before, after } => vec![format!("-{path}: {before}"), format!("+{path}: {after}")],
+            Edit::Lines { lines } => [vec![format!(" {path}:")], lines.clone()].concat(),
+        };
+        for line in lines {
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+    text
+}

@@ -1,0 +1,239 @@
+//! All that a judgement about one profile depends on.
+
+use api::advisor::{Action, FailurePolicy, Input, ItemState};
+use change::Digest;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is known of one `VirtPlatformConfig` and of the cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// What its spec asks for.
+    pub request: &'a Request,
+    /// How far its plan is.
+    pub draft: &'a Draft,
+    /// What was recorded, because it cannot be observed.
+    pub memory: &'a Memory,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// What a spec asks for, as far as it decides.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    /// Its generation.
+    pub generation: i64,
+    /// What is done with the plan.
+    pub action: RequestedAction,
+    /// The digest of the plan that it names as approved, as it is written.
+    pub approved_plan: Option<String>,
+    /// Whether the rest of a plan is applied when an item fails.
+    pub continues: bool,
+    /// Whether a plan is applied although the cluster has changed since it was shown.
+    pub bypasses: bool,
+    /// Whether drift is corrected without a review.
+    pub corrects: bool,
+    /// How long an item may take to become healthy.
+    pub wait: Option<Duration>,
+    /// The digest of the options, and of whether it is a rollback: a plan for another one is another plan.
+    pub options: Digest,
+}
+
+/// The action of a spec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequestedAction {
+    /// The plan is shown.
+    DryRun,
+    /// It is applied.
+    Apply,
+    /// Everything is left alone.
+    Ignore,
+}
+
+impl From<Action> for RequestedAction {
+    fn from(action: Action) -> RequestedAction {
+        match action {
+            Action::DryRun => RequestedAction::DryRun,
+            Action::Apply => RequestedAction::Apply,
+            Action::Ignore => RequestedAction::Ignore,
+        }
+    }
+}
+
+/// Whether the rest of a plan is applied when an item fails.
+pub fn continues(policy: FailurePolicy) -> bool {
+    policy == FailurePolicy::Continue
+}
+
+/// How far a plan is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Draft {
+    /// Nothing is known of the cluster yet.
+    Unknown,
+    /// Answers are on their way.
+    Incomplete,
+    /// The cluster lacks something, or the options cannot be used: what, and how to change that.
+    Missing(Vec<String>),
+    /// The plan cannot be made now; it is tried again.
+    Failed(String),
+    /// It is made.
+    Made(Candidate),
+}
+
+/// A plan, as far as a judgement depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Candidate {
+    /// The digest of all that is done, to what, and why.
+    pub digest: Digest,
+    /// The digest of what it makes of all objects, whatever they are now.
+    pub content: Digest,
+    /// The values of the cluster that it was derived from, by name.
+    pub inputs: BTreeMap<String, String>,
+    /// Its items in their order.
+    pub items: Vec<CandidateItem>,
+}
+
+/// One item of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CandidateItem {
+    /// Its name.
+    pub name: String,
+    /// The digest of what is done to its object.
+    pub digest: Digest,
+    /// Whether there is nothing to do: the object is as it should be.
+    pub is_done: bool,
+    /// How the object is, once there is nothing to do.
+    pub health: Health,
+    /// Whether it was written under the approval that holds.
+    pub is_written: bool,
+    /// Why its last write failed, if it did.
+    pub failure: Option<String>,
+}
+
+/// How an object is that was written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// It has had its effect.
+    Healthy,
+    /// It has not yet: what it waits for.
+    Progressing(String),
+    /// It will not without help: why.
+    Degraded(String),
+}
+
+/// What is recorded in the status, because it cannot be observed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Memory {
+    /// The plan that was shown last.
+    pub shown: Option<Shown>,
+    /// The plan that a person approved.
+    pub approved: Option<Approved>,
+    /// The plan that was applied last.
+    pub applied: Option<Applied>,
+    /// How far each item was.
+    pub items: BTreeMap<String, ItemMemory>,
+}
+
+/// A plan that was shown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shown {
+    /// Its digest.
+    pub digest: Digest,
+    /// The digest of the options it was made with.
+    pub options: Digest,
+}
+
+/// A plan that was approved.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Approved {
+    /// Its digest.
+    pub digest: Digest,
+    /// The generation of the spec that approved it.
+    pub generation: i64,
+    /// What it makes of all objects; nothing if no item of it may be applied.
+    pub content: Option<Digest>,
+    /// The digests of its items by name; none if the cluster had changed before it was approved.
+    pub items: BTreeMap<String, Digest>,
+}
+
+/// A plan that was applied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Applied {
+    /// Its digest.
+    pub digest: Digest,
+    /// What it makes of all objects.
+    pub content: Digest,
+    /// The digest of the options it was made with.
+    pub options: Digest,
+    /// When it was complete.
+    pub time: Timestamp,
+    /// The values it was derived from, by name.
+    pub inputs: BTreeMap<String, String>,
+    /// When drift was corrected in the last hour.
+    pub corrections: Vec<Timestamp>,
+}
+
+/// How far an item was.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ItemMemory {
+    /// How far.
+    pub state: Progress,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it was written, if it was under the approval that holds.
+    pub written: Option<Timestamp>,
+}
+
+/// How far an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Progress {
+    /// It is not its turn yet.
+    Pending,
+    /// It is written, or waits until it is healthy.
+    InProgress,
+    /// It is done and healthy.
+    Completed,
+    /// It could not be written, or did not become healthy.
+    Failed,
+}
+
+impl From<ItemState> for Progress {
+    fn from(state: ItemState) -> Progress {
+        match state {
+            ItemState::Pending => Progress::Pending,
+            ItemState::InProgress => Progress::InProgress,
+            ItemState::Completed => Progress::Completed,
+            ItemState::Failed => Progress::Failed,
+        }
+    }
+}
+
+impl From<Progress> for ItemState {
+    fn from(state: Progress) -> ItemState {
+        match state {
+            Progress::Pending => ItemState::Pending,
+            Progress::InProgress => ItemState::InProgress,
+            Progress::Completed => ItemState::Completed,
+            Progress::Failed => ItemState::Failed,
+        }
+    }
+}
+
+impl Candidate {
+    /// Whether there is nothing to do.
+    pub fn is_done(&self) -> bool {
+        self.items.iter().all(|item| item.is_done)
+    }
+
+    /// The approval of this plan by a spec of this generation.
+    pub fn approved(&self, generation: i64) -> Approved {
+        let items = self.items.iter().map(|item| (item.name.clone(), item.digest));
+        Approved { digest: self.digest, generation, content: Some(self.content), items: items.collect() }
+    }
+}
+
+/// The inputs as a status shows them.
+pub fn shown_inputs(inputs: &BTreeMap<String, String>) -> Vec<Input> {
+    inputs.iter().map(|(name, value)| Input { name: name.clone(), value: value.clone() }).collect()
+}

@@ -1,0 +1,159 @@
+//! The status of a `VirtPlatformConfig`: a judgement and its plan, as people read them.
+
+use crate::conditions::conditions;
+use crate::judge::Judgement;
+use crate::memory::{shown_applied, shown_approval, shown_time};
+use crate::plan::{Item, Plan, diff_text};
+use crate::situation::shown_inputs;
+use api::advisor::{self, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use change::{Digest, Impact, redact};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// More of a diff is not shown: a status has to fit into an object of 1.5 MiB with all others.
+const LONGEST_DIFF: usize = 32 * 1024;
+/// A larger object is not shown.
+const LARGEST_OBJECT: usize = 32 * 1024;
+
+/// What a status is made of.
+pub struct Parts<'a> {
+    /// The judgement.
+    pub judgement: &'a Judgement,
+    /// The plan, if there is one.
+    pub plan: Option<&'a Plan>,
+    /// The spec that it is about.
+    pub spec: &'a VirtPlatformConfigSpec,
+    /// Its generation.
+    pub generation: i64,
+    /// The status before.
+    pub before: &'a VirtPlatformConfigStatus,
+    /// The version of the operator.
+    pub version: &'a str,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// The status now.
+pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
+    let Parts { judgement, plan, spec, generation, before, version, now } = parts;
+    let mut status = VirtPlatformConfigStatus {
+        phase: Some(judgement.phase),
+        observed_generation: Some(*generation),
+        approved: judgement.approved.as_ref().map(shown_approval),
+        applied: judgement.applied.as_ref().map(shown_applied),
+        conditions: conditions(judgement, &before.conditions, *generation, *now),
+        ..VirtPlatformConfigStatus::default()
+    };
+    match plan {
+        Some(plan) => {
+            status.impact_severity = plan.impact().map(shown_impact).or(Some(advisor::Impact::Low));
+            status.plan_digest = judgement.shown.as_ref().map(|shown| shown.digest.to_string());
+            status.source_snapshot_hash = Some(snapshot(plan));
+            status.operator_version = Some((*version).to_owned());
+            status.applied_options.clone_from(&spec.options);
+            status.rollback = spec.rollback.filter(|rollback| *rollback);
+            status.inputs = shown_inputs(&plan.inputs);
+            status.items = plan.items.iter().zip(&judgement.items).map(|(item, judged)| shown(item, judged)).collect();
+        }
+        None => {
+            // What was shown last stays, except where it would be mistaken for what is planned now.
+            status.impact_severity = before.impact_severity;
+            status.plan_digest = judgement.shown.as_ref().map(|shown| shown.digest.to_string());
+            status.source_snapshot_hash.clone_from(&before.source_snapshot_hash);
+            status.operator_version.clone_from(&before.operator_version);
+            status.applied_options.clone_from(&before.applied_options);
+            status.rollback = before.rollback;
+            status.inputs.clone_from(&before.inputs);
+            status.items.clone_from(&before.items);
+        }
+    }
+    status
+}
+
+fn shown(item: &Item, judged: &crate::judge::items::ItemJudgement) -> advisor::Item {
+    let compared = &item.compared;
+    let message = match judged.message.is_empty() {
+        true => item.restarts.as_ref().filter(|_| !item.is_done()).map(ToString::to_string),
+        false => Some(judged.message.clone()),
+    };
+    advisor::Item {
+        name: item.name.clone(),
+        target_ref: TargetRef {
+            api_version: item.key.kind.api_version(),
+            kind: item.key.kind.kind.clone(),
+            name: item.key.name.clone(),
+            namespace: (!item.key.namespace.is_empty()).then(|| item.key.namespace.clone()),
+        },
+        digest: Some(item.digest().to_string()),
+        operation: Some(compared.operation),
+        impact_severity: Some(shown_impact(if item.is_done() { Impact::Low } else { item.impact })),
+        diff: Some(cut(diff_text(&compared.diff))).filter(|diff| !diff.is_empty()),
+        desired_state: compared.wanted.as_ref().and_then(|wanted| desired(item, wanted)),
+        state: judged.state.into(),
+        message,
+        last_transition_time: Some(shown_time(judged.since)),
+        applied_time: judged.written.map(shown_time),
+        managed_fields: compared.wanted.as_ref().map(paths).unwrap_or_default(),
+        restarts: match &item.restarts {
+            Some(restarts) if restarts.is_any() && !item.is_done() => restarts.nodes.clone(),
+            _ => Vec::new(),
+        },
+        takes_from: if compared.operation == Operation::Keep { Vec::new() } else { compared.takes_from.clone() },
+    }
+}
+
+/// What is wanted, as far as it may be shown and is not too large.
+fn desired(item: &Item, wanted: &Value) -> Option<Map<String, Value>> {
+    let shown = redact::Place::top(&item.key.kind).shown(wanted)?;
+    let fits = shown.to_string().len() <= LARGEST_OBJECT;
+    shown.as_object().filter(|_| fits).cloned()
+}
+
+/// The paths of the fields that are wanted, as the published API writes them.
+fn paths(wanted: &Value) -> Vec<String> {
+    fn walk(value: &Value, path: &str, depth: usize, all: &mut Vec<String>) {
+        match value.as_object().filter(|map| !map.is_empty() && depth < 3) {
+            Some(map) => {
+                for (key, value) in map {
+                    walk(value, &format!("{path}.{key}"), depth + 1, all);
+                }
+            }
+            None => all.push(path.to_owned()),
+        }
+    }
+    let mut all = Vec::new();
+    for key in ["spec", "data"] {
+        if let Some(value) = wanted.get(key) {
+            walk(value, key, 0, &mut all);
+        }
+    }
+    all
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > LONGEST_DIFF {
+        let mut end = LONGEST_DIFF;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let left = text[end..].lines().count();
+        text.truncate(end);
+        text.push_str(&format!("\n... {left} more lines\n"));
+    }
+    text
+}
+
+/// The digest of what the plan found, as the published API writes it.
+fn snapshot(plan: &Plan) -> String {
+    let found: Vec<Value> =
+        plan.items.iter().map(|item| serde_json::json!({"object": item.key, "diff": item.compared.diff})).collect();
+    Digest::of(&Value::Array(found)).to_string().trim_start_matches("sha256:").to_owned()
+}
+
+fn shown_impact(impact: Impact) -> advisor::Impact {
+    match impact {
+        Impact::None | Impact::Low => advisor::Impact::Low,
+        Impact::Medium => advisor::Impact::Medium,
+        Impact::High => advisor::Impact::High,
+    }
+}

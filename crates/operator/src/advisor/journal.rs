@@ -1,0 +1,72 @@
+//! Records what the advisor reports as log lines and as Kubernetes events about the `VirtPlatformConfig`.
+
+use advisor::Notice;
+use api::advisor::Phase;
+use change::Key;
+use cluster::event::{Event, Reference};
+use runtime::Journal;
+use std::sync::{Mutex, PoisonError};
+
+/// Publishes events about each `VirtPlatformConfig`.
+#[derive(Default)]
+pub(super) struct ProfileJournal {
+    /// The last log line about discovery, so that the same one is logged once.
+    discovery: Mutex<String>,
+}
+
+impl Journal<Notice> for ProfileJournal {
+    fn record(&self, notice: Notice) -> Vec<Event> {
+        match notice {
+            Notice::Judged { name, uid, phase, reason, message, digest } => {
+                let digest = digest.map(|digest| format!(" (plan {digest})")).unwrap_or_default();
+                let warning = is_warning(phase);
+                let note = format!("{}: {message}{digest}", advisor::conditions::name(phase));
+                vec![event(&name, uid, warning, reason, note, None)]
+            }
+            Notice::Applied { name, uid, item, key } => {
+                vec![event(&name, uid, false, "ItemApplied", format!("{item}: wrote {key}"), Some(key))]
+            }
+            Notice::ApplyFailed { name, uid, item, why } => {
+                vec![event(&name, uid, true, "ItemFailed", format!("{item}: {why}"), None)]
+            }
+            Notice::Withdrawn { name, .. } => {
+                tracing::info!("VirtPlatformConfig {name} was deleted; what it applied stays as it is");
+                Vec::new()
+            }
+            Notice::Unreadable { name, why } => {
+                tracing::warn!("VirtPlatformConfig {name} cannot be read: {why}");
+                Vec::new()
+            }
+            Notice::PublishFailed { key, why } => {
+                tracing::warn!("could not write {key}: {why}; trying again");
+                Vec::new()
+            }
+            Notice::DiscoveryFailed(why) => {
+                let mut last = self.discovery.lock().unwrap_or_else(PoisonError::into_inner);
+                if *last != why {
+                    tracing::warn!("the advisor could not ask the API server what it serves: {why}; trying again");
+                    *last = why;
+                }
+                Vec::new()
+            }
+            Notice::WatchLost { kind, why } => {
+                tracing::warn!("the advisor cannot watch {kind} now: {why}");
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn is_warning(phase: Phase) -> bool {
+    matches!(phase, Phase::Failed | Phase::CompletedWithErrors | Phase::Drifted | Phase::PrerequisiteFailed)
+}
+
+fn event(name: &str, uid: String, warning: bool, reason: &str, note: String, about: Option<Key>) -> Event {
+    let key = Key { kind: advisor::core::kind(), namespace: String::new(), name: name.to_owned() };
+    match warning {
+        true => tracing::warn!(reason, object = %key, "{key}: {note}"),
+        false => tracing::info!(reason, object = %key, "{key}: {note}"),
+    }
+    let (regarding, reason) = (Reference { key, uid }, reason.to_owned());
+    Event { regarding, related: None, warning, reason, about, note }
+}

@@ -1,0 +1,1 @@
+//! A profile is added as the document says.
