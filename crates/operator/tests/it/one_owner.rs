@@ -1,13 +1,15 @@
 //! Every object has one owner: what a VirtPlatformConfig governs the operator leaves alone, and handing over writes nothing that agrees.
 
+use crate::advisor::{self, Advised};
 use crate::commands::virtpilot;
 use crate::crds::install;
-use crate::operator::{NAMESPACE, Running, SERVICE, SMALL, SMALL_ROLE, edit, eventually, quiet};
+use crate::operator::{NAMESPACE, Process, Running, SERVICE, SMALL, SMALL_ROLE, edit, eventually, quiet};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use playground::audit::{Kind, Mark};
 use playground::{Scene, deployment};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::Command;
 
 /// A profile of the published CRD that has one object of the small pack.
 const PROFILE: &str = "name: virt-higher-density\ncategory: density\ndescription: D.\nimpact_summary: I.\nadvertised: false\n\
@@ -184,4 +186,43 @@ async fn an_object_is_handed_over_and_back_without_a_write_while_it_is_as_wanted
     quiet(&bed.running).await;
     assert_eq!((bed.writes(mark), bed.version().await), (2, version));
     assert_eq!(bed.asked(restarted), ["list", "watch"]);
+}
+
+/// The state of an asset in the report that the autopilot publishes.
+async fn reported(advised: &Advised, asset: &str) -> Option<String> {
+    let maps = deployment::objects(&advised.playground, "v1", "ConfigMap", Some(NAMESPACE));
+    let map = maps.get_opt(api::STATUS).await.ok()??;
+    let report: Value = serde_json::from_str(map.data["data"]["status.json"].as_str()?).ok()?;
+    let line = report["assets"].as_array()?.iter().find(|line| line["asset"] == asset)?;
+    line["state"].as_str().map(str::to_owned)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_products_run_on_one_cluster_and_what_the_advisor_rolled_out_is_given_to_the_autopilot_without_a_write() {
+    let advised = Advised::start(3).await;
+    let stand_in = advised.machine_config_operator().await;
+    advised.ask(advisor::DENSITY, json!({"action": "Apply"})).await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+    command.args(["run", "--products=autopilot", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+    command.arg("--kubeconfig").arg(advised.playground.kubeconfig()).env("LOG_LEVEL", "info");
+    let _autopilot = Process::of(&mut command);
+    let becomes = async |state: &str| {
+        eventually(state, async || (reported(&advised, "swap-enable").await? == state).then_some(())).await;
+    };
+    becomes("Governed").await;
+    advised.phase(advisor::DENSITY, "Completed").await;
+    assert_eq!(reported(&advised, "swap-enable").await.as_deref(), Some("Governed"));
+    let swap = async || advised.machine_configs().get(advisor::SWAP).await.unwrap().metadata;
+    let version = swap().await.resource_version;
+    advised.ask(advisor::DENSITY, json!({"action": "Ignore"})).await;
+    becomes("InSync").await;
+    let given = swap().await;
+    assert_eq!(given.resource_version, version);
+    let managers: Vec<_> = given.managed_fields.iter().flatten().filter_map(|entry| entry.manager.as_deref()).collect();
+    assert_eq!(managers, [api::advisor::FIELD_MANAGER]);
+    for node in ["worker-0", "worker-1", "worker-2"] {
+        assert_eq!(stand_in.restarts(node), 1, "{node}");
+    }
+    let hco = reported(&advised, "hco-golden-config").await;
+    assert_eq!(hco.as_deref(), Some("InSync"), "the two have different fields of the HyperConverged");
 }
