@@ -11,7 +11,7 @@ pub const IDENTITY: Identity = Identity {
 };
 
 /// Its field manager.
-pub const FIELD_MANAGER: &str = "virt-advisor-operator";
+pub use api::advisor::FIELD_MANAGER;
 /// The prefix of its annotations.
 pub const PREFIX: &str = api::advisor::PREFIX;
 /// On every object that it has written: the profile.

@@ -120,14 +120,18 @@ const fn warning(name: &'static str, meaning: &'static str, action: &'static str
 const NOTHING: &str = "nothing";
 
 /// Every event that the operator publishes, all about the HyperConverged.
-pub const EVENTS: [EventReason; 36] = [
+pub const EVENTS: [EventReason; 37] = [
     normal("AssetApplied", "an object was created, or its desired state has changed and was applied", NOTHING),
     normal(
         "Adopted",
         "an object of somebody else is managed from now on",
         "check the listed changes; `virtpilot rollback` restores it",
     ),
-    normal("TakenOver", "an object of the predecessor is managed from now on", "check the listed changes"),
+    normal(
+        "TakenOver",
+        "an object of the predecessor, or one that the advisor governed, is managed from now on",
+        "check the listed changes",
+    ),
     normal(
         "DriftCorrected",
         "somebody changed or deleted an object, and that was corrected",
@@ -178,6 +182,11 @@ pub const EVENTS: [EventReason; 36] = [
     normal("Paused", "the user paused an object", "remove reconcile-paused to resume"),
     normal("UnmanagedMode", "the user set mode to unmanaged", "remove mode to manage the object again"),
     normal("Excluded", "disabled-resources excludes an object", "remove the rule to manage the object again"),
+    normal(
+        "Governed",
+        "a VirtPlatformConfig governs an object, so the autopilot leaves it alone",
+        "set spec.action of the VirtPlatformConfig to Ignore to give the object back",
+    ),
     warning(
         "InvalidPatch",
         "the annotation patch is refused; the last good state is kept",
@@ -255,7 +264,7 @@ const fn state(word: &'static str, meaning: &'static str, next: &'static str) ->
 }
 
 /// Every state, the most urgent first.
-pub const STATES: [State; 20] = [
+pub const STATES: [State; 21] = [
     state(
         "Failed",
         "the object cannot be read, rendered or written",
@@ -304,6 +313,11 @@ pub const STATES: [State; 20] = [
     state("Unknown", "nothing is known of the object yet", "run the command again; `virtpilot check` tests the rights"),
     state("Unmanaged", "the user set mode to unmanaged", "remove mode from the object to manage it again"),
     state("Excluded", "disabled-resources excludes the object", "remove the rule to manage it again"),
+    state(
+        "Governed",
+        "a VirtPlatformConfig governs the object, so the autopilot leaves it alone",
+        "review the VirtPlatformConfig; its action Ignore gives the object back",
+    ),
     state("InSync", "the object is as it should be", "nothing"),
     state("Disabled", "the asset is not switched on", "`virtpilot explain ASSET` names the switch"),
     state("NotApplicable", "the asset does not apply to this cluster", "`virtpilot explain ASSET` says why"),

@@ -114,6 +114,8 @@ fn decided_with(wanted: &Value, annotations: BTreeMap<String, String>, atomic: &
         half_done: None,
         suspended: None,
         excluded: false,
+        governor: None,
+        is_shared_with_advisor: false,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
         conditions: Conditions {

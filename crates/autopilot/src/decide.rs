@@ -65,6 +65,10 @@ pub struct Observed<'a> {
     pub suspended: Option<&'a str>,
     /// Whether the user excluded it.
     pub excluded: bool,
+    /// The `VirtPlatformConfig` that governs it.
+    pub governor: Option<&'a str>,
+    /// Whether a `VirtPlatformConfig` governs other fields of it.
+    pub is_shared_with_advisor: bool,
     /// Whether it is not known what the user excluded.
     pub exclusions_unclear: bool,
     /// Sensitive kinds that users may patch.
@@ -88,10 +92,21 @@ pub struct Remembered {
     pub digest: Digest,
     /// Our managedFields entry in the answer.
     pub claim: Claim,
+    /// The advisor's entry, if it is taken over as the advisor left it: then both entries show whether anything has changed.
+    pub beside: Option<Claim>,
     /// The uid of the object we applied to.
     pub uid: String,
     /// How the object came to be ours.
     pub origin: Option<Origin>,
+}
+
+impl Remembered {
+    /// Whether nobody has written these fields since, as far as metadata shows.
+    pub(crate) fn is_still(&self, live: &Live) -> bool {
+        let claim = |manager: &str| live.managed_fields.claim(manager).unwrap_or_default();
+        let is_beside = |beside: &Claim| beside.is_still(&claim(api::advisor::FIELD_MANAGER));
+        self.claim.is_still(&claim(api::FIELD_MANAGER)) && self.beside.as_ref().is_none_or(is_beside)
+    }
 }
 
 /// What an inspection of an object's content found.
@@ -122,6 +137,9 @@ pub struct Refused {
 
 /// Decides about one wanted object.
 pub fn decide(observed: &Observed<'_>, now: Now) -> Decision {
+    if let Some(by) = observed.governor {
+        return Decision::hold(Reason::Governed { by: by.to_owned() });
+    }
     if observed.excluded {
         return Decision::hold(Reason::Excluded);
     }
@@ -196,7 +214,7 @@ pub fn inspect(observed: &Observed<'_>, content: &Value) -> Option<Inspected> {
     let (mut effective, _) = EffectiveDesired::of(observed, live).ok()?;
     let (digest, wanted) = (effective.digest, effective.take_object(observed.desired));
     let mut changes = content::changes(&wanted, content, observed.impact == Impact::High);
-    let entries = live.managed_fields.entries();
+    let entries = owners(observed, live);
     if observed.impact == Impact::High {
         // Somebody changed what we own in a way that metadata does not show.
         let hidden = owned(&entries, api::FIELD_MANAGER).differing(&wanted, Some(content));
@@ -233,17 +251,17 @@ fn keep(
     });
     // Our claim is as we left it, but not the values.
     let mut is_hidden_drift = false;
-    if let (Some(remembered), Some(claim)) = (remembered, claim)
-        && remembered.claim.is_still(claim)
-    {
+    if remembered.is_some_and(|remembered| remembered.is_still(live)) {
         match inspected {
             Some(inspected) if !inspected.changes.is_empty() => is_hidden_drift = true,
             None if !observed.is_verified => return Decision::of(Verdict::Inspect),
             _ => return Decision::in_sync(),
         }
     }
+    // What we never wrote is adopted as any other object.
+    let remembered = remembered.filter(|remembered| remembered.beside.is_none());
     let object = effective.take_object(observed.desired);
-    let entries = live.managed_fields.entries();
+    let entries = owners(observed, live);
     let missing = missing(&object, &entries, api::FIELD_MANAGER);
     if let Some((manager, fields)) = applied_by_another(&object, &entries, api::FIELD_MANAGER) {
         return Decision::hold(owned_by(&manager, &fields));
@@ -253,6 +271,18 @@ fn keep(
         let Some(inspected) = inspected else { return Decision::of(Verdict::Inspect) };
         if let Some((manager, fields)) = &inspected.changed_for_another {
             return Decision::hold(owned_by(manager, fields));
+        }
+    }
+    let nothing = FieldSet::default();
+    let ours = Entry::ours(&entries, api::FIELD_MANAGER).map_or(&nothing, |entry| &entry.fields);
+    let is_given_back = !observed.is_shared_with_advisor
+        && remembered.is_none()
+        && takers(&missing, &entries, api::FIELD_MANAGER).contains(&api::advisor::FIELD_MANAGER);
+    if is_given_back {
+        // The advisor governs it no more. What it wrote stays while it is what is wanted.
+        let Some(inspected) = inspected else { return Decision::of(Verdict::Inspect) };
+        if inspected.changes.is_empty() && removed_fields(ours, &object, &effective.overrides).is_empty() {
+            return Decision::of(Verdict::TakeOver { digest: effective.digest });
         }
     }
     let applied = live.annotations.get(annotation::APPLIED);
@@ -276,12 +306,10 @@ fn keep(
     if let Some(release) = release().filter(|_| !is_new) {
         return release;
     }
-    let nothing = FieldSet::default();
-    let ours = Entry::ours(&entries, api::FIELD_MANAGER).map_or(&nothing, |entry| &entry.fields);
     let lost = match remembered {
         Some(remembered) => remembered.claim.fields().without(ours),
         // After a start nothing is remembered: what we applied and do not own any more was taken meanwhile.
-        None if was_applied => missing.clone(),
+        None if was_applied && !is_given_back => missing.clone(),
         None => FieldSet::default(),
     };
     let changes = inspected.map(|inspected| inspected.changes.clone()).unwrap_or_default();
@@ -344,6 +372,7 @@ fn keep(
         let adopts = ownership == Ownership::Foreign;
         let notice = match ownership {
             Ownership::Foreign => Some(ObjectNotice::Adopted { changes }),
+            _ if is_given_back => Some(ObjectNotice::TakenBack { changes }),
             Ownership::Inherited if is_new => Some(ObjectNotice::TakenOver { changes }),
             Ownership::Inherited | Ownership::Ours(_) => (!was_applied).then_some(ObjectNotice::Applied),
         };
@@ -385,6 +414,16 @@ fn keep(
         }
         None => pause(live, Reason::Fighting { actors, fields }, now),
     }
+}
+
+/// Who owns which field. What the advisor governs no more is not left to it for ever, so its applies count as updates.
+fn owners(observed: &Observed<'_>, live: &Live) -> Vec<Entry> {
+    let mut entries = live.managed_fields.entries();
+    if !observed.is_shared_with_advisor {
+        let of_advisor = entries.iter_mut().filter(|entry| entry.manager == api::advisor::FIELD_MANAGER);
+        of_advisor.for_each(|entry| entry.applied = false);
+    }
+    entries
 }
 
 /// The values of fields that somebody took from us; what we stamp on every object is nobody's concern.

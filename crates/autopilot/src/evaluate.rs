@@ -141,8 +141,11 @@ impl Outcome {
     /// The object that its template renders, excluded or not.
     pub(crate) fn rendered(&self) -> Option<&Key> {
         match &self.result {
-            AssetResult::Included(object) | AssetResult::Filtered(object) => Some(&object.key),
-            AssetResult::Unwanted { .. }
+            AssetResult::Included(object)
+            | AssetResult::Filtered(object)
+            | AssetResult::Governed { object: Some(object), .. } => Some(&object.key),
+            AssetResult::Governed { object: None, .. }
+            | AssetResult::Unwanted { .. }
             | AssetResult::Excluded(_)
             | AssetResult::Missing { .. }
             | AssetResult::Needs(_)
@@ -158,6 +161,13 @@ pub enum AssetResult {
     Included(Arc<DesiredObject>),
     /// An object that the user excluded.
     Filtered(Arc<DesiredObject>),
+    /// The advisor governs it, whatever the user wants of the autopilot.
+    Governed {
+        /// The `VirtPlatformConfig`.
+        by: String,
+        /// The object that would be wanted else, or is excluded.
+        object: Option<Arc<DesiredObject>>,
+    },
     /// An object that the user does not want; it is not always known which.
     Unwanted {
         /// Why not.
@@ -230,6 +240,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'
     let consent = Consent::read(approval, approved);
     let (maintenance, _) = Maintenance::read(annotation(api::annotation::MAINTENANCE_WINDOW));
     let renderer = Renderer::new(catalog, facts);
+    let governed = catalog::governed(catalog, facts);
     let never_clear = unclear.as_ref().filter(|_| last.is_none());
     let mut outcomes = Vec::new();
     let mut kept = before.outcomes.into_iter();
@@ -238,14 +249,15 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'
             outcomes.push(outcome);
             continue;
         }
+        let governor = governed.get(asset.name.as_str());
         let result = if let Some(unclear) = never_clear {
             AssetResult::Excluded(Exclusion::Unclear(unclear.clone()))
         } else if rules.scope == Scope::Off {
             AssetResult::Excluded(Exclusion::Off)
         } else if !rules.scope.includes(asset.names()) {
-            unwanted(&renderer, asset, Cause::NotNamed, Exclusion::NotNamed)
+            left_to(governor, unwanted(&renderer, asset, Cause::NotNamed, Exclusion::NotNamed))
         } else {
-            evaluate_asset(&renderer, asset, &rules.exclusions, rules.scope.is_explicit())
+            left_to(governor, evaluate_asset(&renderer, asset, &rules.exclusions, rules.scope.is_explicit()))
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
@@ -290,8 +302,11 @@ fn key(renderer: &Renderer<'_>, asset: &Asset, result: &AssetResult) -> Option<K
     match result {
         AssetResult::Included(object)
         | AssetResult::Filtered(object)
+        | AssetResult::Governed { object: Some(object), .. }
         | AssetResult::Unwanted { object: Some(object), .. } => Some(object.key.clone()),
-        AssetResult::Excluded(_) | AssetResult::Missing { .. } if !renderer.facts.hco.is_null() => {
+        AssetResult::Governed { .. } | AssetResult::Excluded(_) | AssetResult::Missing { .. }
+            if !renderer.facts.hco.is_null() =>
+        {
             match renderer.render(asset) {
                 Rendered::Object(object) => Key::of(&object),
                 _ => plain(),
@@ -299,6 +314,17 @@ fn key(renderer: &Renderer<'_>, asset: &Asset, result: &AssetResult) -> Option<K
         }
         _ => plain(),
     }
+}
+
+/// What an asset comes to if the advisor governs it. One that still asks the cluster is not known yet, and nothing is written for it.
+fn left_to(governor: Option<&&str>, result: AssetResult) -> AssetResult {
+    let Some(by) = governor else { return result };
+    let object = match result {
+        AssetResult::Needs(_) => return result,
+        AssetResult::Included(object) | AssetResult::Filtered(object) => Some(object),
+        _ => None,
+    };
+    AssetResult::Governed { by: (*by).to_owned(), object }
 }
 
 fn unclear(scope: &Scope, exclusions: &Exclusions, catalog: &Catalog) -> Option<Unclear> {

@@ -163,7 +163,7 @@ proptest! {
         ),
         steering in vec((select(["mode", "reconcile-paused", "patch"].as_slice()), select(["unmanaged", "managed", "true", "false", ""].as_slice())), 0..3),
         (labelled, never_pruned, prune, suspended) in any::<(bool, bool, bool, bool)>(),
-        (excluded, policy, high) in (any::<bool>(), select([ApprovalPolicy::Required, ApprovalPolicy::Waived].as_slice()), any::<bool>()),
+        (excluded, governed, policy, high) in (any::<bool>(), any::<bool>(), select([ApprovalPolicy::Required, ApprovalPolicy::Waived].as_slice()), any::<bool>()),
     ) {
         let fields = match claimed {
             Some("created") => json!({"f:metadata": {"f:annotations": {"f:platform.kubevirt.io/origin": {}}}}),
@@ -185,17 +185,17 @@ proptest! {
         let key = Key { kind: Kind::new(api_version, kind), namespace: "n".into(), name: "x".into() };
         let (consent, impact) = (Consent { policy, ..Consent::default() }, if high { Impact::High } else { Impact::Low });
         let conditions = Conditions { consent: &consent, pool: PoolState::Ready, window: Window::Open, maintenance: &Maintenance::Always };
-        let removal = Removal { key: &key, cause, live: Some(&live), impact, restarts: &Restarts::default(), source: None, hco_created: Some(Default::default()), never_pruned, prune, suspended: suspended.then_some("unclear"), excluded, many: None, conditions };
+        let removal = Removal { key: &key, cause, live: Some(&live), impact, restarts: &Restarts::default(), source: None, hco_created: Some(Default::default()), never_pruned, prune, suspended: suspended.then_some("unclear"), excluded, governor: governed.then_some("density"), many: None, conditions };
         match decide_removal(&removal, Now { wall: Default::default(), monotonic: Moment::default() }).verdict {
             Verdict::Write(Effect::Delete { uid, resource_version }, _) => {
                 prop_assert_eq!((uid.as_str(), resource_version.as_str()), ("u", "7"));
                 prop_assert!(origin.as_deref() == Some("created") && claimed == Some("created") && labelled, "it is ours");
                 prop_assert!(kind == "ConfigMap" || kind == "MachineConfig", "{kind}");
-                prop_assert!(prune && !never_pruned && !suspended && !excluded);
+                prop_assert!(prune && !never_pruned && !suspended && !excluded && !governed);
                 prop_assert!(annotations.get("platform.kubevirt.io/mode").is_none_or(|mode| mode.is_empty() || mode == "managed"));
             }
             Verdict::Write(Effect::HandBack { patch }, _) => {
-                prop_assert!(labelled && origin.is_some() && claimed.is_some() && !suspended && !excluded);
+                prop_assert!(labelled && origin.is_some() && claimed.is_some() && !suspended && !excluded && !governed);
                 prop_assert_eq!(patch["metadata"]["uid"].as_str(), Some("u"));
             }
             Verdict::InSync | Verdict::Hold(_) => {}

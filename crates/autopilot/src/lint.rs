@@ -256,6 +256,7 @@ fn desired<'a>(evaluation: &'a Evaluation, key: &Key) -> Option<&'a DesiredObjec
     evaluation.outcomes.iter().find_map(|outcome| match &outcome.result {
         AssetResult::Included(object)
         | AssetResult::Filtered(object)
+        | AssetResult::Governed { object: Some(object), .. }
         | AssetResult::Unwanted { object: Some(object), .. }
             if object.key.kind.kind == key.kind.kind && object.key.name == key.name =>
         {

@@ -242,6 +242,11 @@ pub enum ObjectNotice {
         /// What that changed.
         changes: Changes,
     },
+    /// The advisor governed it, and it is managed again.
+    TakenBack {
+        /// What that changed.
+        changes: Changes,
+    },
     /// It was not wanted any more, and was deleted.
     Pruned {
         /// The overrides that were on it: key and value.
@@ -308,6 +313,7 @@ impl ObjectNotice {
             ObjectNotice::Applied
             | ObjectNotice::Adopted { .. }
             | ObjectNotice::TakenOver { .. }
+            | ObjectNotice::TakenBack { .. }
             | ObjectNotice::Pruned { .. }
             | ObjectNotice::TombstoneDeleted
             | ObjectNotice::HandedBack
@@ -321,7 +327,7 @@ impl ObjectNotice {
         match self {
             ObjectNotice::Applied => "AssetApplied",
             ObjectNotice::Adopted { .. } => "Adopted",
-            ObjectNotice::TakenOver { .. } => "TakenOver",
+            ObjectNotice::TakenOver { .. } | ObjectNotice::TakenBack { .. } => "TakenOver",
             ObjectNotice::Pruned { .. } => "Pruned",
             ObjectNotice::TombstoneDeleted => "TombstoneDeleted",
             ObjectNotice::HandedBack => "HandedBack",
@@ -341,6 +347,9 @@ impl fmt::Display for ObjectNotice {
                 write!(f, "adopted; a backup of the object as it was is kept. {}", changed(changes))
             }
             ObjectNotice::TakenOver { changes } => write!(f, "taken over from the predecessor. {}", changed(changes)),
+            ObjectNotice::TakenBack { changes } => {
+                write!(f, "taken over from the advisor, which governs it no more. {}", changed(changes))
+            }
             ObjectNotice::Pruned { dropped } => write!(f, "pruned: it was not wanted any more{}", lost(dropped)),
             ObjectNotice::TombstoneDeleted => write!(f, "deleted: a former release created it"),
             ObjectNotice::HandedBack => {
@@ -396,6 +405,7 @@ mod tests {
             ObjectNotice::Applied,
             ObjectNotice::Adopted { changes: changes() },
             ObjectNotice::TakenOver { changes: changes() },
+            ObjectNotice::TakenBack { changes: changes() },
             ObjectNotice::Pruned { dropped: none() },
             ObjectNotice::TombstoneDeleted,
             ObjectNotice::HandedBack,

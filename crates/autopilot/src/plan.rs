@@ -73,7 +73,7 @@ pub enum Operation {
     Change,
     /// An object of somebody else is managed from then on, after a backup.
     Adopt,
-    /// An object of the predecessor is managed from then on.
+    /// An object of the predecessor or of the advisor is managed from then on.
     TakeOver,
     /// It is deleted.
     Delete,

@@ -51,6 +51,8 @@ pub struct Removal<'a> {
     pub suspended: Option<&'a str>,
     /// Whether the user excluded it.
     pub excluded: bool,
+    /// The `VirtPlatformConfig` that governs it.
+    pub governor: Option<&'a str>,
     /// The deletions that wait together with this one, if they are many.
     pub many: Option<&'a ManyDeletions>,
     /// What the gate depends on: consent, pool and maintenance window.
@@ -87,6 +89,9 @@ const NEXT_CHECK: Duration = Duration::from_secs(1);
 /// Decides about one object that is not wanted. In sync means that it is gone, being deleted, or not ours.
 pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     let Some(live) = removal.live else { return Decision::in_sync() };
+    if let Some(by) = removal.governor {
+        return Decision::hold(Reason::Governed { by: by.to_owned() });
+    }
     if removal.excluded {
         return Decision::hold(Reason::Excluded);
     }
@@ -147,6 +152,9 @@ pub fn decide_removal(removal: &Removal<'_>, now: Now) -> Decision {
     }
     if removal.never_pruned || api::NEVER_REMOVED.contains(&removal.key.kind.kind.as_str()) {
         return left_behind(LeftBehind::NeverDeleted);
+    }
+    if live.managed_fields.claim(api::advisor::FIELD_MANAGER).is_some() {
+        return left_behind(LeftBehind::OfAdvisor);
     }
     if let Passage::Held(held) = gated.pass(&removal.conditions) {
         return *held;

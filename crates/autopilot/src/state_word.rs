@@ -40,6 +40,8 @@ pub enum StateWord {
     Unmanaged,
     /// The user excluded the object.
     Excluded,
+    /// The advisor governs the object.
+    Governed,
     /// The object is as it should be.
     InSync,
     /// The asset is not switched on.
@@ -52,7 +54,7 @@ pub enum StateWord {
 
 impl StateWord {
     /// All of them, the most urgent first.
-    pub const ALL: [StateWord; 20] = [
+    pub const ALL: [StateWord; 21] = [
         StateWord::Failed,
         StateWord::Conflict,
         StateWord::InvalidOverride,
@@ -69,6 +71,7 @@ impl StateWord {
         StateWord::Unknown,
         StateWord::Unmanaged,
         StateWord::Excluded,
+        StateWord::Governed,
         StateWord::InSync,
         StateWord::Disabled,
         StateWord::NotApplicable,
@@ -98,6 +101,7 @@ impl StateWord {
             LineState::Object(ObjectState::Gone) => StateWord::Gone,
             LineState::NotWanted(_) => StateWord::Disabled,
             LineState::Unclear(_) => StateWord::Suspended,
+            LineState::Governed { .. } => StateWord::Governed,
             LineState::NotApplicable(_) => StateWord::NotApplicable,
             LineState::Error(_) => StateWord::Failed,
         }
@@ -114,6 +118,7 @@ fn held(reason: &Reason) -> StateWord {
             StateWord::Paused
         }
         Reason::Excluded => StateWord::Excluded,
+        Reason::Governed { .. } => StateWord::Governed,
         Reason::NeedsApproval { .. } | Reason::ManyDeletions { .. } => StateWord::PendingApproval,
         Reason::PoolNotReady { .. } => StateWord::PendingPool,
         Reason::WindowClosed { .. } => StateWord::PendingWindow,
@@ -182,6 +187,7 @@ mod tests {
         assert_eq!(word(Reason::RefusedByServer { message: why() }), StateWord::Failed);
         assert_eq!(word(Reason::OwnedByAnother { manager: why(), fields: Vec::new() }), StateWord::Conflict);
         assert_eq!(word(Reason::Excluded), StateWord::Excluded);
+        assert_eq!(word(Reason::Governed { by: why() }), StateWord::Governed);
         assert_eq!(word(Reason::Paused), StateWord::Paused);
         assert_eq!(StateWord::of(&LineState::Error(why())), StateWord::Failed);
         assert_eq!(StateWord::of(&LineState::Object(ObjectState::ToCreate)), StateWord::Pending);

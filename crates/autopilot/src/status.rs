@@ -53,6 +53,11 @@ pub enum LineState {
     NotWanted(Exclusion),
     /// It is unclear whether the user wants it, so it is left as it is.
     Unclear(Exclusion),
+    /// The advisor governs it, and the autopilot has no object of it.
+    Governed {
+        /// The `VirtPlatformConfig`.
+        by: String,
+    },
     /// It does not apply to this cluster.
     NotApplicable(Exclusion),
     /// It cannot be rendered.
@@ -101,9 +106,15 @@ impl Core {
     fn line(&self, outcome: &Outcome) -> StatusLine {
         let (mut key, known) = (None, outcome.key.clone());
         let state = match &outcome.result {
-            AssetResult::Included(object) | AssetResult::Filtered(object) => {
+            AssetResult::Included(object)
+            | AssetResult::Filtered(object)
+            | AssetResult::Governed { object: Some(object), .. } => {
                 key = Some(object.key.clone());
                 LineState::Object(self.state(&object.key).unwrap_or(ObjectState::Unknown))
+            }
+            AssetResult::Governed { by, object: None } => {
+                key = known;
+                LineState::Governed { by: by.clone() }
             }
             AssetResult::Unwanted { why, object, .. } => {
                 key = object.as_ref().map(|object| object.key.clone());
@@ -147,6 +158,7 @@ impl fmt::Display for LineState {
                 ObjectState::ToDelete | ObjectState::ToHandBack => write!(f, "it is not wanted any more"),
             },
             LineState::NotWanted(why) | LineState::Unclear(why) | LineState::NotApplicable(why) => why.fmt(f),
+            LineState::Governed { by } => Reason::Governed { by: by.clone() }.fmt(f),
             LineState::Error(why) => f.write_str(why),
         }
     }

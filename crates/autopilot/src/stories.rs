@@ -17,6 +17,7 @@ mod kinds;
 mod lost_watches;
 mod many_deletions;
 mod nodes;
+mod one_owner;
 mod overrides;
 mod overview;
 mod plan;

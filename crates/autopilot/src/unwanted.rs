@@ -62,7 +62,7 @@ fn is_still_desired_by(outcome: &Outcome, key: &Key) -> bool {
         (AssetResult::Unwanted { .. }, _, _) => false,
         (_, Some(rendered), _) => rendered.is_same_object(key),
         // Its name is not known yet.
-        (AssetResult::Needs(_) | AssetResult::Error(_), None, Some(kind)) => {
+        (AssetResult::Needs(_) | AssetResult::Error(_) | AssetResult::Governed { .. }, None, Some(kind)) => {
             (&kind.group, &kind.kind) == (&key.kind.group, &key.kind.kind)
         }
         _ => false,

@@ -14,13 +14,14 @@ mod yaml;
 
 pub use applies::{Applicability, Check, CheckOutcome, CheckSubject, Unmet, applies, checks, decided};
 pub use cluster::facts::Facts;
+pub use cluster::governed::{governed, governs};
 pub use cluster::hardware::Hardware;
 pub use cluster::need::Need;
 pub use cluster::node::Node;
 pub use cluster::pool::{Pool, ROLE};
 pub use cluster::query::{Answer, Query};
 pub use cluster::selector::{Labels, Selector};
-pub use cluster::state::{ClusterState, FACT_SOURCES, FactSource, Part};
+pub use cluster::state::{ClusterState, FACT_SOURCES, FactSource, GOVERNING, Part};
 pub use cluster::topology::Topology;
 pub use cluster::{crd, facts, hardware, need, node, pool, query, topology};
 pub use document::{Document, Edited};

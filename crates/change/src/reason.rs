@@ -36,6 +36,11 @@ pub enum Reason {
     },
     /// The user excluded the object.
     Excluded,
+    /// The advisor governs the object.
+    Governed {
+        /// The `VirtPlatformConfig`.
+        by: String,
+    },
     /// The write restarts nodes, and nobody approved it.
     NeedsApproval {
         /// The digest to approve; `None` while the operator has not written the ConfigMap that it depends on.
@@ -170,6 +175,8 @@ pub enum LeftBehind {
     PruneOff,
     /// Objects of this kind or asset are never deleted.
     NeverDeleted,
+    /// The advisor applied some of it, too.
+    OfAdvisor,
 }
 
 /// How serious it is.
@@ -223,6 +230,7 @@ impl Reason {
                 | Reason::PauseUnclear { .. }
                 | Reason::ModeUnknown { .. }
                 | Reason::Excluded
+                | Reason::Governed { .. }
                 | Reason::OwnedByAnother { .. }
                 | Reason::NeedsApproval { .. }
                 | Reason::PoolNotReady { .. }
@@ -260,6 +268,7 @@ impl Reason {
             Reason::Paused => ("Paused", Normal, Waiting),
             Reason::PauseUnclear { .. } => ("InvalidPause", Warning, Waiting),
             Reason::Excluded => ("Excluded", Normal, Exempt),
+            Reason::Governed { .. } => ("Governed", Normal, Exempt),
             Reason::NeedsApproval { .. } => ("ApprovalRequired", Warning, Waiting),
             Reason::ManyDeletions { .. } => ("ApprovalRequired", Warning, Waiting),
             Reason::DeletionsUnknown { .. } => ("ListIncomplete", Warning, Waiting),
@@ -293,6 +302,12 @@ impl fmt::Display for Reason {
                 "reconcile-paused is {value:?}, which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"
             ),
             Reason::Excluded => write!(f, "excluded by disabled-resources"),
+            Reason::Governed { by } => {
+                write!(
+                    f,
+                    "governed by VirtPlatformConfig {by}; set its spec.action to Ignore to give it back to the autopilot"
+                )
+            }
             Reason::NeedsApproval { digest, restarts, planned } => {
                 let verb = match **planned {
                     Planned::Create => "creating",
@@ -427,6 +442,7 @@ impl fmt::Display for LeftBehind {
             }
             LeftBehind::PruneOff => write!(f, "the operator runs with --prune=false"),
             LeftBehind::NeverDeleted => write!(f, "objects like it are never deleted"),
+            LeftBehind::OfAdvisor => write!(f, "the advisor applied some of it, too; delete it by hand"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! When to ask the server what it serves: after a change of a CRD that matters, and never without one.
 
-use catalog::FACT_SOURCES;
 use catalog::{Catalog, Need};
+use catalog::{FACT_SOURCES, GOVERNING};
 use change::{Backoff, Kind, Moment};
 use protocol::{Discovered, Kinds};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,9 @@ impl Discovery {
     /// For a catalogue; nothing is known yet.
     pub fn new(catalog: &Catalog) -> Discovery {
         let mut groups = BTreeSet::from([api::hco::GROUP.to_owned()]);
-        groups.extend(FACT_SOURCES.iter().map(|source| Kind::new(source.api_version, source.kind).group));
+        groups.extend(
+            FACT_SOURCES.iter().chain([&GOVERNING]).map(|source| Kind::new(source.api_version, source.kind).group),
+        );
         groups.extend(catalog.all_assets().flat_map(Need::all_of).map(|need| need.labels().group));
         groups.extend(catalog.tombstones.iter().map(|former| Kind::new(&former.api_version, &former.kind).group));
         Discovery { groups, ..Discovery::default() }

@@ -1,7 +1,7 @@
 //! Nodes, pools and cluster-wide settings, kept up to date by watches.
 
 use catalog::rollout::DisruptionPolicy;
-use catalog::{ClusterState, FACT_SOURCES, FactSource, Facts, Node, Pool};
+use catalog::{ClusterState, FACT_SOURCES, FactSource, Facts, GOVERNING, Node, Pool};
 use protocol::{Body, WatchEvent, WatchTarget};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +39,11 @@ impl Surroundings {
     pub fn targets(plans: bool) -> impl Iterator<Item = (WatchTarget, bool)> {
         let sources = FACT_SOURCES.iter().filter(move |source| plans || !source.only_for_plans);
         sources.map(|source| (WatchTarget::all(source.api_version, source.kind), source.first))
+    }
+
+    /// What the autopilot watches beside them, to leave to the advisor what the advisor governs.
+    pub fn governing() -> WatchTarget {
+        WatchTarget::all(GOVERNING.api_version, GOVERNING.kind)
     }
 
     /// Nothing is rendered before this target is listed.
@@ -95,5 +100,5 @@ impl Surroundings {
 fn source_of(target: &WatchTarget) -> Option<&'static FactSource> {
     let fits =
         |source: &&FactSource| source.kind == target.kind.kind && source.api_version == target.kind.api_version();
-    FACT_SOURCES.iter().find(fits)
+    FACT_SOURCES.iter().chain([&GOVERNING]).find(fits)
 }

@@ -94,6 +94,8 @@ fn measure(name: &str, spec: &Value, fields: &Value) {
         half_done: None,
         suspended: None,
         excluded: false,
+        governor: None,
+        is_shared_with_advisor: false,
         exclusions_unclear: false,
         patchable: &PatchableKinds::none(),
         conditions: Conditions {

@@ -186,7 +186,9 @@ impl Metrics {
                 self.hold(object, (reason.compliance() == Compliance::Waiting).then(|| reason.name()));
                 if *cause == Cause::Tombstone {
                     self.tombstones.get_or_create_owned(object).set(match reason {
-                        Reason::LeftBehind { .. } | Reason::Unmanaged | Reason::Excluded => -2,
+                        Reason::LeftBehind { .. } | Reason::Unmanaged | Reason::Excluded | Reason::Governed { .. } => {
+                            -2
+                        }
                         Reason::DeletionStuck { .. } => -1,
                         _ => 1,
                     });

@@ -1,9 +1,11 @@
 //! The API of the advisor: `VirtPlatformConfig`, a profile that a person reviews and approves.
 
+mod names;
 mod phase;
 mod spec;
 mod status;
 
+pub use names::FIELD_MANAGER;
 pub use phase::Phase;
 pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{

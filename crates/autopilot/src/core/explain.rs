@@ -240,7 +240,8 @@ fn mark(rows: &mut Vec<GateRow>, reason: &Reason) {
     let row = &mut rows[place];
     row.outcome = GateOutcome::Closed;
     // What the gate looks at says enough where the user wrote it.
-    if !matches!(gate, GateKind::Mode | GateKind::Pause | GateKind::Exclusion | GateKind::Settings) {
+    if !matches!(gate, GateKind::Mode | GateKind::Pause | GateKind::Exclusion | GateKind::Governed | GateKind::Settings)
+    {
         row.value = reason.to_string();
     }
 }
@@ -253,6 +254,7 @@ pub(crate) fn gate_of(reason: &Reason) -> GateKind {
         Reason::ModeUnknown { .. } | Reason::Unmanaged => GateKind::Mode,
         Reason::Paused | Reason::PauseUnclear { .. } => GateKind::Pause,
         Reason::Excluded => GateKind::Exclusion,
+        Reason::Governed { .. } => GateKind::Governed,
         Reason::NeedsApproval { .. } | Reason::ManyDeletions { .. } => GateKind::Approval,
         Reason::PoolNotReady { .. } => GateKind::Pool,
         Reason::WindowClosed { .. } => GateKind::Window,

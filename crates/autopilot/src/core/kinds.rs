@@ -54,7 +54,7 @@ impl Core {
             self.forget(&target);
         }
         self.follow_hco();
-        for (target, is_first) in Surroundings::targets(self.config.previews == Previews::Diff) {
+        for (target, is_first) in self.fact_targets() {
             // Once something was rendered, what is known holds until the list is there.
             if !self.watches.is_open(&target) && self.watch(&target, Content::Part) && is_first && !self.has_rendered {
                 self.surroundings.wait_for(target);
@@ -78,6 +78,12 @@ impl Core {
         // What is missing, and what may have to be removed, depends on what is served.
         (self.facts.absent, self.stale) = (self.discovery.absent(&self.catalog), Stale::All);
         self.report_readiness();
+    }
+
+    /// What facts are read from, each with whether nothing can be rendered before it is listed.
+    fn fact_targets(&self) -> impl Iterator<Item = (WatchTarget, bool)> + use<> {
+        // Before it is known what the advisor governs, everything may be.
+        Surroundings::targets(self.config.previews == Previews::Diff).chain([(Surroundings::governing(), true)])
     }
 
     /// Follows the HyperConverged to the newest version that is served; without one nobody says what is wanted.
@@ -133,7 +139,7 @@ impl Core {
         let mut needed: BTreeSet<WatchTarget> = self.objects.keys().map(WatchTarget::of).collect();
         needed.extend(self.queries.all().iter().map(target_of));
         needed.extend([WatchTarget::of(&self.platform.key), WatchTarget::crds()]);
-        needed.extend(Surroundings::targets(self.config.previews == Previews::Diff).map(|(target, _)| target));
+        needed.extend(self.fact_targets().map(|(target, _)| target));
         for target in self.watches.except(&needed) {
             self.orphans.watch_closed(&target, self.watches.is_listed(&target));
             self.unwatch(&target);

@@ -92,6 +92,10 @@ pub(crate) struct Policy<'a> {
     /// Why what is wanted as a whole is unclear, if it is.
     pub(crate) suspended: Option<&'a str>,
     pub(crate) excluded: bool,
+    /// The `VirtPlatformConfig` that governs it.
+    pub(crate) governor: Option<&'a str>,
+    /// Whether a `VirtPlatformConfig` governs other fields of it.
+    pub(crate) is_shared_with_advisor: bool,
     /// Whether it is not known what the user excluded.
     pub(crate) exclusions_unclear: bool,
     /// The approvals of the object that were recorded.
@@ -149,13 +153,24 @@ impl Managed {
             self.writes.not_before = None;
             self.refused.clear();
         }
-        if self.removal.take().is_some() {
-            self.writes.deferred_notice = None;
-        }
+        self.want_again();
         if self.asset != asset {
             asset.clone_into(&mut self.asset);
         }
         (self.order, self.object, self.was_desired) = (order, object, true);
+    }
+
+    /// It is not to be removed any more.
+    pub(crate) fn want_again(&mut self) {
+        if self.removal.take().is_some() {
+            self.writes.deferred_notice = None;
+        }
+    }
+
+    /// Whether nobody has written what we applied since our last apply, as far as its metadata shows.
+    pub(crate) fn is_as_applied(&self) -> bool {
+        let Some((live, remembered)) = self.live().zip(self.remembered.as_ref()) else { return false };
+        remembered.uid == live.uid && remembered.is_still(live)
     }
 
     /// What writing it does to the cluster. What an object that exists has may imply more than what is wanted of it.
@@ -303,6 +318,7 @@ impl Managed {
             prune: policy.prune,
             suspended: policy.suspended,
             excluded: policy.excluded,
+            governor: policy.governor,
             many,
             conditions: conditions(policy),
         }
@@ -339,6 +355,8 @@ impl Managed {
             },
             suspended: policy.suspended,
             excluded: policy.excluded,
+            governor: policy.governor,
+            is_shared_with_advisor: policy.is_shared_with_advisor,
             exclusions_unclear: policy.exclusions_unclear,
             patchable: policy.patchable,
             conditions: conditions(policy),

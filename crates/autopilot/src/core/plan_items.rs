@@ -23,7 +23,7 @@ impl Core {
             LineState::Object(state) => state,
             LineState::Unclear(why) => return bare(ItemState::Held, why.to_string()),
             LineState::Error(why) => return bare(ItemState::Failed, why.clone()),
-            LineState::NotWanted(_) | LineState::NotApplicable(_) => return None,
+            LineState::NotWanted(_) | LineState::Governed { .. } | LineState::NotApplicable(_) => return None,
         };
         let object = line.key.as_ref().and_then(|key| self.objects.get(key));
         let Some(object) = object else { return bare(ItemState::Failed, line.state.to_string()) };

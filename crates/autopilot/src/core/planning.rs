@@ -322,7 +322,9 @@ impl Core {
 fn operation_of(effect: &Effect, write: &PendingWrite, notice: Option<&ObjectNotice>) -> Operation {
     match (write, notice) {
         (PendingWrite::Apply { .. }, Some(ObjectNotice::Adopted { .. })) => Operation::Adopt,
-        (PendingWrite::Apply { .. }, Some(ObjectNotice::TakenOver { .. })) => Operation::TakeOver,
+        (PendingWrite::Apply { .. }, Some(ObjectNotice::TakenOver { .. } | ObjectNotice::TakenBack { .. })) => {
+            Operation::TakeOver
+        }
         (PendingWrite::Apply { .. }, _) => match effect {
             Effect::Apply { precondition: Precondition::Absent, .. } => Operation::Create,
             _ => Operation::Change,
@@ -358,7 +360,7 @@ fn edits_of_documents(object: &Managed, write: &PendingWrite) -> Vec<Difference>
 fn remembered(object: &Managed, intent: &Intent) -> Option<Remembered> {
     let live = object.live()?;
     let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
-    Some(Remembered { digest: intent.wanted?, claim, uid: live.uid.clone(), origin: None })
+    Some(Remembered { digest: intent.wanted?, claim, beside: None, uid: live.uid.clone(), origin: None })
 }
 
 fn findings(object: &Managed, intent: &Intent, content: Option<&Value>, unreadable: Option<&str>) -> Findings {

@@ -1,8 +1,10 @@
 //! The HyperConverged and what its annotations say about everything.
 
-use crate::evaluate::{Evaluation, Rules, Unclear};
+use crate::evaluate::{Evaluation, Outcome, Rules, Unclear};
+use catalog::{Catalog, Facts, Rendered};
 use change::{Consent, Key, Kind, Maintenance};
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 
 /// Why nothing is created or removed without a HyperConverged.
 pub(crate) const HCO_ABSENT: &str =
@@ -28,6 +30,12 @@ pub(crate) struct Platform {
     pub(crate) rules: Option<Rules>,
     /// Whether the user has switched everything off.
     pub(crate) is_off: bool,
+    /// The assets that the advisor governs, each with the name of its `VirtPlatformConfig`.
+    pub(crate) governed: BTreeMap<String, String>,
+    /// The objects of these assets.
+    pub(crate) governed_objects: Vec<(Key, String)>,
+    /// The objects of governed assets that only profiles use: the autopilot may have other fields of them.
+    pub(crate) shared_objects: Vec<Key>,
 }
 
 impl Platform {
@@ -45,6 +53,9 @@ impl Platform {
             maintenance: Maintenance::default(),
             rules: None,
             is_off: false,
+            governed: BTreeMap::new(),
+            governed_objects: Vec::new(),
+            shared_objects: Vec::new(),
         }
     }
 
@@ -59,6 +70,37 @@ impl Platform {
         }
         let was_off = std::mem::replace(&mut self.is_off, evaluation.is_off);
         evaluation.is_off && !was_off
+    }
+
+    /// Takes what the advisor governs; whether that has changed.
+    pub(crate) fn govern(&mut self, catalog: &Catalog, facts: &Facts, outcomes: &[Outcome]) -> bool {
+        let governed = catalog::governed(catalog, facts).into_iter();
+        let governed: BTreeMap<String, String> =
+            governed.map(|(asset, by)| (asset.to_owned(), by.to_owned())).collect();
+        let objects =
+            outcomes.iter().filter_map(|outcome| Some((outcome.key.clone()?, governed.get(&outcome.asset)?.clone())));
+        self.governed_objects = objects.collect();
+        let shared = catalog.profile_assets.iter().filter(|asset| governed.contains_key(&asset.name));
+        let shared = shared.filter_map(|asset| match catalog::render(catalog, asset, facts) {
+            Rendered::Object(object) => Key::of(&object),
+            _ => catalog.plain_key(asset),
+        });
+        self.shared_objects = shared.collect();
+        let is_changed = self.governed != governed;
+        self.governed = governed;
+        is_changed
+    }
+
+    /// The `VirtPlatformConfig` that governs an object of this asset. An object that two assets may render has one owner, too.
+    pub(crate) fn governor(&self, key: &Key, asset: Option<&str>) -> Option<&str> {
+        let by_asset = asset.and_then(|asset| self.governed.get(asset));
+        let by_key = || self.governed_objects.iter().find(|(governed, _)| governed.is_same_object(key));
+        by_asset.or_else(|| by_key().map(|(_, by)| by)).map(String::as_str)
+    }
+
+    /// Whether a `VirtPlatformConfig` governs other fields of an object.
+    pub(crate) fn is_shared_with_advisor(&self, key: &Key) -> bool {
+        self.shared_objects.iter().any(|shared| shared.is_same_object(key))
     }
 
     /// Whether the user excluded an object.

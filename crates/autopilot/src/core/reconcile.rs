@@ -80,6 +80,8 @@ impl Core {
         }
         let Some(object) = self.objects.get_mut(key) else { return };
         match decision.verdict {
+            // The advisor writes only what differs. What it has not touched is still ours when it is given back.
+            Verdict::Hold(Reason::Governed { .. }) if object.is_as_applied() => {}
             // Nodes may run by then what somebody else wrote: it is not undone as if we had seen it happen.
             Verdict::Hold(reason) if reason.leaves_object_to_others() || object.removal.is_some() => {
                 object.remembered = None;
@@ -90,11 +92,13 @@ impl Core {
             Verdict::TakeOver { digest } => {
                 if let Some(live) = object.live() {
                     let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
+                    let beside = live.managed_fields.claim(api::advisor::FIELD_MANAGER);
                     let uid = live.uid.clone();
-                    object.remembered = Some(Remembered { digest, claim, uid, origin: None });
+                    object.remembered = Some(Remembered { digest, claim, beside, uid, origin: None });
                     object.inspected = None;
                 }
                 self.notify(Notice::TakenOverAsIs(key.clone()));
+                self.enqueue(key);
             }
             Verdict::InSync if object.removal.is_some() => {
                 if object.is_gone() && self.config.writes {
@@ -128,6 +132,8 @@ impl Core {
             prune: self.config.prune,
             suspended: self.platform.suspended.as_deref(),
             excluded: self.platform.excludes(key),
+            governor: self.platform.governor(key, self.objects.get(key).map(|object| object.asset.as_str())),
+            is_shared_with_advisor: self.platform.is_shared_with_advisor(key),
             exclusions_unclear: self.platform.exclusions_unclear,
             approvals: Approvals { state: self.records.counter(), used: self.records.used(key), unused: None },
             hco_created: self.platform.created,

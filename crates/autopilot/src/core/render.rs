@@ -30,6 +30,10 @@ impl Core {
     pub(super) fn render_if_stale(&mut self) {
         if self.surroundings.update(&mut self.facts) {
             self.stale = Stale::All;
+            // Without a HyperConverged nothing is rendered, and what exists is still kept.
+            if self.platform.govern(&self.catalog, &self.facts, &self.outcomes) {
+                self.objects.enqueue_all();
+            }
         }
         let is_known = !self.facts.hco.is_null() && self.surroundings.is_known() && self.records.is_attempted();
         while is_known && self.stale != Stale::No {
@@ -69,6 +73,7 @@ impl Core {
             self.take_outcome(outcome, &mut rendered);
         }
         self.outcomes = evaluation.outcomes;
+        self.platform.govern(&self.catalog, &self.facts, &self.outcomes);
         self.report_rendered(&mut rendered);
         let is_kept = |key: &Key, object: &Managed| {
             rendered.kept.contains(key) || (object.removal == Some(Cause::Tombstone) && !is_off)
@@ -93,6 +98,18 @@ impl Core {
             AssetResult::Included(object) | AssetResult::Filtered(object) => {
                 rendered.kept.insert(object.key.clone());
                 self.manage(asset, *order, object.clone());
+            }
+            AssetResult::Governed { object: Some(object), .. } => {
+                rendered.kept.insert(object.key.clone());
+                self.manage(asset, *order, object.clone());
+            }
+            AssetResult::Governed { object: None, .. } => {
+                for key in self.objects.keys_of_asset(asset) {
+                    if let Some(object) = self.objects.get_mut(&key) {
+                        object.want_again();
+                    }
+                    rendered.kept.insert(key);
+                }
             }
             AssetResult::Unwanted { cause, .. } => {
                 for key in self.objects.keys_of_asset(asset) {

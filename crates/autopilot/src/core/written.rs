@@ -223,7 +223,7 @@ fn succeed(
             }
             if let Some(live) = &live {
                 let claim = live.managed_fields.claim(api::FIELD_MANAGER).unwrap_or_default();
-                object.remembered = Some(Remembered { digest, claim, uid: live.uid.clone(), origin });
+                object.remembered = Some(Remembered { digest, claim, beside: None, uid: live.uid.clone(), origin });
             }
         }
         PendingWrite::Annotate { budget } => object.budget = Some(budget),

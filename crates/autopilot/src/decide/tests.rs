@@ -81,6 +81,7 @@ impl Situation {
             remembered: Some(Remembered {
                 digest: Digest::of(&wanted()),
                 claim,
+                beside: None,
                 uid: "u".into(),
                 origin: Some(Origin::Created),
             }),
@@ -151,6 +152,8 @@ impl Situation {
                 maintenance: &Maintenance::Always,
             },
             excluded: false,
+            governor: None,
+            is_shared_with_advisor: false,
             exclusions_unclear: false,
             restarts: &self.restarts,
             source: self.source,

@@ -14,6 +14,8 @@ pub enum GateKind {
     Settings,
     /// The annotation `autopilot`.
     Scope,
+    /// Whether the advisor governs it.
+    Governed,
     /// Whether the asset is on by default.
     Install,
     /// A switch of the user.
@@ -101,6 +103,7 @@ impl GateKind {
         match self {
             GateKind::Settings => "settings",
             GateKind::Scope => "autopilot",
+            GateKind::Governed => "governed by",
             GateKind::Install => "install",
             GateKind::Switch => "switched on by",
             GateKind::Fact => "condition",
@@ -129,6 +132,9 @@ impl GateKind {
 pub fn gates(catalog: &Catalog, facts: &Facts, evaluation: &Evaluation, outcome: &Outcome) -> Vec<GateRow> {
     let Some(asset) = catalog.asset(&outcome.asset) else { return Vec::new() };
     let mut rows = vec![settings(evaluation), scope(evaluation, facts, asset)];
+    if let AssetResult::Governed { by, .. } = &outcome.result {
+        rows.push(GateRow::new(GateKind::Governed, "VirtPlatformConfig", by, GateOutcome::Closed));
+    }
     let first = rows.len();
     let (applicability, place) = catalog::decided(asset, facts);
     rows.extend(catalog::checks(asset, facts).into_iter().map(|check| {
@@ -158,6 +164,7 @@ pub fn gates(catalog: &Catalog, facts: &Facts, evaluation: &Evaluation, outcome:
     let decides = match &outcome.result {
         AssetResult::Included(_) => None,
         AssetResult::Filtered(_) => Some(last),
+        AssetResult::Governed { .. } => Some(first - 1),
         AssetResult::Excluded(Exclusion::Unclear(_)) => Some(0),
         AssetResult::Excluded(Exclusion::Off | Exclusion::NotNamed)
         | AssetResult::Unwanted { why: Exclusion::NotNamed, .. } => Some(1),
@@ -206,7 +213,9 @@ fn template(outcome: &Outcome, applies: bool) -> GateRow {
         |value: String, answer: GateOutcome| GateRow::new(GateKind::Template, outcome.path.clone(), value, answer);
     let object = || outcome.key.as_ref().map_or("its object".to_owned(), ToString::to_string);
     match &outcome.result {
-        AssetResult::Included(_) | AssetResult::Filtered(_) => row(format!("renders {}", object()), GateOutcome::Open),
+        AssetResult::Included(_) | AssetResult::Filtered(_) | AssetResult::Governed { object: Some(_), .. } => {
+            row(format!("renders {}", object()), GateOutcome::Open)
+        }
         AssetResult::Missing { .. } if applies => row(format!("renders {}", object()), GateOutcome::Open),
         AssetResult::Excluded(why @ (Exclusion::RendersNothing | Exclusion::NotApplicable(_))) => {
             row(why.to_string(), GateOutcome::Closed)

@@ -1,7 +1,7 @@
 //! What users, nodes and other controllers do at random.
 
 use crate::fuzz::random::Random;
-use crate::testing::bed::{DESCHEDULERS, HCO, HCOS, MACHINE_CONFIGS, TestBed};
+use crate::testing::bed::{CONFIGS, DESCHEDULERS, HCO, HCOS, MACHINE_CONFIGS, TestBed};
 use crate::testing::fields::merge;
 use api::FIELD_MANAGER;
 use change::{Key, Kind};
@@ -25,7 +25,8 @@ const MANAGERS: [&str; 3] = ["kubectl-edit", "controller", FIELD_MANAGER];
 /// Somebody does something; what fails has no effect.
 pub(super) fn act(bed: &mut TestBed, random: &mut Random) {
     match random.below(100) {
-        0..=19 => edit(bed, random),
+        0..=13 => edit(bed, random),
+        14..=19 => advisor(bed, random),
         20..=27 => delete(bed, random),
         28..=37 => apply(bed, random),
         38..=54 => steer_object(bed, random),
@@ -75,6 +76,30 @@ fn edit(bed: &mut TestBed, random: &mut Random) {
         _ => field(&key, random),
     };
     update(bed, random.pick(&MANAGERS), &key, &change);
+}
+
+/// Somebody hands objects to the advisor or takes them back, and the advisor writes, now and then just too late.
+fn advisor(bed: &mut TestBed, random: &mut Random) {
+    let config = bed.key("VirtPlatformConfig density");
+    bed.install_crd(&CONFIGS);
+    let action = random.pick(&["DryRun", "Apply", "Ignore"]);
+    match random.below(6) {
+        0 => {
+            bed.line(&format!("somebody deletes {config}"));
+            let _ = bed.server.delete("person", &config, None);
+        }
+        1..=3 => {
+            bed.line(&format!("somebody sets the action {action}"));
+            bed.govern("density", action);
+        }
+        _ => {
+            let key = bed.key(random.pick(&["ConfigMap virt/plain", "ConfigMap virt/opted", "MachineConfig kernel"]));
+            let mut object = named(&key);
+            merge(&mut object, &field(&key, random));
+            bed.line(&format!("the advisor applies {object}"));
+            let _ = bed.server.apply(api::advisor::FIELD_MANAGER, &key, &object, true);
+        }
+    }
 }
 
 /// Another controller insists, for longer than any budget lasts.
@@ -259,7 +284,7 @@ fn look_up(bed: &mut TestBed, random: &mut Random) {
 }
 
 fn crds(bed: &mut TestBed, random: &mut Random) {
-    let crd = random.pick(&[DESCHEDULERS, DESCHEDULERS, MACHINE_CONFIGS, HCOS]);
+    let crd = random.pick(&[DESCHEDULERS, DESCHEDULERS, MACHINE_CONFIGS, HCOS, CONFIGS]);
     if bed.server.serves(&Kind::new(crd.api_version, crd.kind)) {
         bed.line(&format!("the CRD of {} is removed", crd.kind));
         bed.remove_crd(&crd);

@@ -8,7 +8,11 @@ use std::collections::BTreeMap;
 pub(super) fn states(lines: Vec<StatusLine>) -> BTreeMap<Key, ObjectState> {
     let objects = lines.into_iter().filter_map(|line| match line.state {
         LineState::Object(state) => Some((line.key?, state)),
-        LineState::NotWanted(_) | LineState::Unclear(_) | LineState::NotApplicable(_) | LineState::Error(_) => None,
+        LineState::NotWanted(_)
+        | LineState::Unclear(_)
+        | LineState::Governed { .. }
+        | LineState::NotApplicable(_)
+        | LineState::Error(_) => None,
     });
     objects.collect()
 }

@@ -35,6 +35,7 @@ pub fn offline(catalog: &Catalog, facts: &Facts, opt_in: bool) -> Vec<Item> {
         }
         AssetResult::Error(why) => failed(&outcome.asset, why.clone()),
         AssetResult::Filtered(_)
+        | AssetResult::Governed { .. }
         | AssetResult::Unwanted { .. }
         | AssetResult::Excluded(_)
         | AssetResult::Missing { .. } => None,

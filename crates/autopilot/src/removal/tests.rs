@@ -34,6 +34,7 @@ struct Situation {
     prune: bool,
     suspended: Option<&'static str>,
     excluded: bool,
+    governor: Option<&'static str>,
     consent: Consent,
 }
 
@@ -61,6 +62,7 @@ impl Situation {
             prune: true,
             suspended: None,
             excluded: false,
+            governor: None,
             consent: Consent::default(),
         }
     }
@@ -108,6 +110,7 @@ impl Situation {
             prune: self.prune,
             suspended: self.suspended,
             excluded: self.excluded,
+            governor: self.governor,
             many: None,
             conditions: Conditions {
                 consent: &self.consent,
@@ -150,6 +153,7 @@ fn every_annotation_that_holds_an_object_holds_its_removal() {
     made().annotate("reconcile-paused", "soon").check(&expect![[
         r#"InvalidPause: reconcile-paused is "soon", which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"#
     ]]);
+    made().with(|situation| situation.governor = Some("density")).check(&expect!["Governed: governed by VirtPlatformConfig density; set its spec.action to Ignore to give it back to the autopilot"]);
     made().with(|situation| situation.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
     made()
         .with(|situation| situation.suspended = Some("it is unclear"))

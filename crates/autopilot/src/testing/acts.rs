@@ -132,6 +132,26 @@ impl TestBed {
         self.held_answers.remove(&key);
     }
 
+    /// Somebody creates the VirtPlatformConfig of a profile, or changes its action.
+    pub(crate) fn govern(&mut self, profile: &str, action: &str) {
+        let key = format!("VirtPlatformConfig {profile}");
+        let spec = json!({"profile": profile, "action": action});
+        match self.stored(&key) {
+            Some(_) => self.edit("person", &key, &json!({"spec": spec})),
+            None => self.create(
+                "person",
+                &json!({"apiVersion": "advisor.kubevirt.io/v1alpha1",
+                "kind": "VirtPlatformConfig", "metadata": {"name": profile}, "spec": spec}),
+            ),
+        }
+    }
+
+    /// The advisor applies an object by force.
+    pub(crate) fn advise(&mut self, mut object: Value) {
+        object["metadata"]["annotations"]["advisor.kubevirt.io/profile"] = json!("density");
+        self.apply_by_force(api::advisor::FIELD_MANAGER, &object);
+    }
+
     /// One field of an object, by JSON pointer; null if it does not exist.
     pub(crate) fn value(&self, key: &str, pointer: &str) -> Value {
         self.stored(key).and_then(|stored| stored.object.pointer(pointer).cloned()).unwrap_or_default()

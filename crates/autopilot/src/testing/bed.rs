@@ -51,6 +51,14 @@ pub(crate) const DESCHEDULERS: Crd = Crd {
     namespaced: true,
 };
 
+/// The CRD of VirtPlatformConfig.
+pub(crate) const CONFIGS: Crd = Crd {
+    api_version: "advisor.kubevirt.io/v1alpha1",
+    kind: "VirtPlatformConfig",
+    plural: "virtplatformconfigs",
+    namespaced: false,
+};
+
 /// More rounds without a pause are a hot loop.
 const MOST_ROUNDS: usize = 1_000;
 
@@ -308,7 +316,7 @@ impl TestBed {
     pub(crate) fn key(&self, text: &str) -> Key {
         let (kind, name) = text.split_once(' ').unwrap_or_else(|| panic!("{text:?} is not `Kind namespace/name`"));
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-        let known = [HCOS, MACHINE_CONFIGS, POOLS, DESCHEDULERS];
+        let known = [HCOS, MACHINE_CONFIGS, POOLS, DESCHEDULERS, CONFIGS];
         let kind = match known.iter().find(|crd| crd.kind == kind) {
             // Also where it is not served now.
             Some(crd) => change::Kind::new(crd.api_version, crd.kind),
@@ -408,10 +416,19 @@ impl TestBed {
                 request => {
                     if let Command::Write(write) = &request {
                         self.promises.sent(write, now.wall);
+                        self.expect_ungoverned(&write.key);
                     }
                     self.requests.push(request);
                 }
             }
+        }
+    }
+
+    /// What the advisor governs is not written.
+    fn expect_ungoverned(&self, key: &Key) {
+        for (asset, by) in catalog::governed(&self.catalog, self.core.facts()) {
+            let governed = self.catalog.asset(asset).and_then(|asset| self.catalog.plain_key(asset));
+            assert!(governed.as_ref() != Some(key), "{key} is written, which {by} governs");
         }
     }
 

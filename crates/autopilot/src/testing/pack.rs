@@ -10,6 +10,8 @@ pub(crate) const NAMESPACE: &str = "virt";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pack {
     entries: String,
+    /// Assets that only profiles use.
+    profile_entries: String,
     files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -20,7 +22,7 @@ impl Pack {
     /// - `opted`: a ConfigMap for `enable-opted=true`; `lasting`: one for `enable-lasting=true` that is never pruned;
     /// - `gpu`: a ConfigMap where a node has a GPU; `asking`: a ConfigMap with `color` of the ConfigMap `source`;
     /// - `kernel`: a MachineConfig of the pool worker (High); `descheduler`: a KubeDescheduler, whose CRD is not installed;
-    /// - a tombstone: the ConfigMap `old`.
+    /// - a tombstone: the ConfigMap `old`; a profile `density` of `plain`, `opted` and `kernel`.
     pub(crate) fn standard() -> Pack {
         let opted = |name: &str| {
             format!(
@@ -50,6 +52,7 @@ impl Pack {
             .asset("kernel", "install: always, reconcile_order: 1", kernel)
             .asset("descheduler", "install: always, reconcile_order: 9", descheduler)
             .tombstone("old", &config_map("old", ""))
+            .profile("density", &["plain", "opted", "kernel"])
     }
 
     /// Adds an asset: its keys in the catalogue, and its template.
@@ -64,6 +67,22 @@ impl Pack {
         let label = format!("labels: {{{}: {}}}", api::MANAGED_BY.0, api::MANAGED_BY.1);
         let object = object.replacen("metadata: {", &format!("metadata: {{{label}, "), 1);
         self.files.insert(format!("tombstones/{name}.yaml"), object.into_bytes());
+        self
+    }
+
+    /// Adds an asset that only profiles use.
+    pub(crate) fn profile_asset(mut self, name: &str, template: &str) -> Pack {
+        self.profile_entries.push_str(&format!("  - {{name: {name}, path: active/{name}.yaml.tpl, component: X}}\n"));
+        self.files.insert(format!("active/{name}.yaml.tpl"), template.as_bytes().to_vec());
+        self
+    }
+
+    /// Adds a profile with one item for each of these assets.
+    pub(crate) fn profile(mut self, name: &str, assets: &[&str]) -> Pack {
+        let item = |asset: &&str| format!("  - {{name: {asset}, description: An object., asset: {asset}}}\n");
+        let items: String = assets.iter().map(item).collect();
+        let head = format!("name: {name}\ncategory: c\ndescription: D.\nimpact_summary: I.\nadvertised: false\n");
+        self.files.insert(format!("profiles/{name}.yaml"), format!("{head}items:\n{items}").into_bytes());
         self
     }
 
@@ -90,7 +109,14 @@ impl Pack {
         let mut files = self.files.clone();
         let names: Vec<&str> =
             files.keys().filter_map(|path| path.strip_prefix("active/")?.strip_suffix(".yaml.tpl")).collect();
-        let catalogue = format!("assets:\n{}excluded_assets: [{}]\n", self.entries, names.join(", "));
+        let names: Vec<&str> =
+            names.into_iter().filter(|name| self.entries.contains(&format!("{{name: {name},"))).collect();
+        let profile_assets = match self.profile_entries.as_str() {
+            "" => String::new(),
+            entries => format!("profile_assets:\n{entries}"),
+        };
+        let excluded = names.join(", ");
+        let catalogue = format!("assets:\n{}{profile_assets}excluded_assets: [{excluded}]\n", self.entries);
         files.insert("active/metadata.yaml".into(), catalogue.into_bytes());
         Catalog::load(Files::new(files)).unwrap_or_else(|faults| panic!("{faults:?}"))
     }

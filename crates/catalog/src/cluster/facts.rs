@@ -27,6 +27,9 @@ pub struct Facts {
     pub images: BTreeMap<String, String>,
     /// Whether the operator serves its metrics over TLS, and only to those who may read them.
     pub secure_metrics: bool,
+    /// The profiles whose `VirtPlatformConfig` governs the objects of their items, each with its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub governing: BTreeMap<String, String>,
     /// What assets need but the cluster does not serve.
     pub absent: BTreeSet<Need>,
     /// The answers to queries so far.
@@ -75,6 +78,7 @@ mod tests {
         let mut facts = Facts { hco: json!({"kind": "HyperConverged"}), ..Facts::default() };
         facts.topology.is_hcp = true;
         facts.pools.push(Pool { name: "worker".into(), machine_count: 3, ..Pool::default() });
+        facts.governing.insert("profile".into(), "config".into());
         facts.absent.insert(Need::Crd { name: "a.b".into() });
         facts.absent.insert(Need::Kind { api_version: "g/v1".into(), kind: "K".into() });
         facts.answers.insert(Query::Crd { name: "a.b".into() }, Answer::Found(json!({"x": 1})));

@@ -2,6 +2,7 @@
 
 pub mod crd;
 pub mod facts;
+pub mod governed;
 pub mod hardware;
 pub mod need;
 pub mod node;

@@ -43,6 +43,9 @@ pub const FACT_SOURCES: [FactSource; 7] = [
     FactSource { only_for_plans: true, ..later("kubevirt.io/v1", "VirtualMachineInstance") },
 ];
 
+/// What says which objects are the advisor's. Only the autopilot reads it: the advisor knows its own objects as a whole.
+pub const GOVERNING: FactSource = first("advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig");
+
 /// The relevant part of one object of a [`FactSource`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
@@ -65,12 +68,21 @@ pub enum Part {
         /// The node.
         node: String,
     },
+    /// A `VirtPlatformConfig`.
+    PlatformConfig {
+        /// Its name.
+        name: String,
+        /// Its profile.
+        profile: String,
+        /// Its action.
+        action: String,
+    },
     /// An object that no fact depends on.
     Other,
 }
 
 impl Part {
-    /// Parses an object of one of [`FACT_SOURCES`] from JSON; irrelevant fields are skipped without being stored.
+    /// Parses an object of one of [`FACT_SOURCES`], or of [`GOVERNING`], from JSON; irrelevant fields are skipped without being stored.
     pub fn read(kind: &str, text: &str) -> serde_json::Result<Part> {
         let RawObject { metadata, spec, status } = serde_json::from_str(text)?;
         let name = metadata.name;
@@ -121,6 +133,11 @@ impl Part {
             ("MachineConfiguration", "cluster") => Part::DisruptionPolicy(
                 status.node_disruption_policy_status.and_then(|status| status.cluster_policies).unwrap_or_default(),
             ),
+            ("VirtPlatformConfig", _) => Part::PlatformConfig {
+                name,
+                profile: spec.profile.unwrap_or_default(),
+                action: spec.action.unwrap_or_default(),
+            },
             ("VirtualMachineInstance", _) if let Some(node) = status.node_name.filter(|node| !node.is_empty()) => {
                 Part::VirtualMachine { id: (metadata.namespace.unwrap_or_default(), name), node }
             }
@@ -141,6 +158,8 @@ pub struct ClusterState {
     disruption_policy: DisruptionPolicy,
     /// The node of each virtual machine.
     virtual_machines: BTreeMap<(String, String), String>,
+    /// The profile and the action of each `VirtPlatformConfig`.
+    platform_configs: BTreeMap<String, (String, String)>,
 }
 
 impl ClusterState {
@@ -181,6 +200,9 @@ impl ClusterState {
             Part::VirtualMachine { id, node } => {
                 self.virtual_machines.insert(id, node);
             }
+            Part::PlatformConfig { name, profile, action } => {
+                self.platform_configs.insert(name, (profile, action));
+            }
             Part::Other => {}
         }
     }
@@ -190,6 +212,7 @@ impl ClusterState {
         match kind {
             "Node" => self.nodes.retain(|node| is_present(&node.name)),
             "MachineConfigPool" => self.pools.retain(|name, _| is_present(name)),
+            "VirtPlatformConfig" => self.platform_configs.retain(|name, _| is_present(name)),
             "Infrastructure" if !is_present("cluster") => self.infrastructure = Infrastructure::default(),
             "Scheduler" if !is_present("cluster") => self.schedulable_masters = false,
             "ClusterVersion" if !is_present("version") => self.cluster_version.clear(),
@@ -211,7 +234,16 @@ impl ClusterState {
         let topology = Topology::of(&self.nodes, &self.infrastructure, self.schedulable_masters);
         let is_changed = (&facts.hardware, &facts.topology) != (&hardware, &topology);
         (facts.hardware, facts.topology) = (hardware, topology);
-        is_changed || are_pools_changed || is_version_changed
+        let governing = self.governing();
+        let is_governing_changed = facts.governing != governing;
+        facts.governing = governing;
+        is_changed || are_pools_changed || is_version_changed || is_governing_changed
+    }
+
+    /// The profiles that a `VirtPlatformConfig` governs by, each with its name. One without an action is reviewed, as by default.
+    fn governing(&self) -> BTreeMap<String, String> {
+        let active = self.platform_configs.iter().filter(|(_, (_, action))| action != "Ignore");
+        active.map(|(name, (profile, _))| (profile.clone(), name.clone())).collect()
     }
 }
 
@@ -243,6 +275,8 @@ struct RawSpec {
     max_unavailable: Option<Value>,
     machine_config_selector: Option<Selector>,
     configuration: Option<RenderedConfiguration>,
+    profile: Option<String>,
+    action: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -358,6 +392,26 @@ mod tests {
         assert!(!state.update(&mut facts), "no fact depends on the number of GPUs");
         state.retain("Node", |name| name == "b");
         assert!(state.update(&mut facts) && !facts.hardware.gpu_present);
+    }
+
+    #[test]
+    fn a_profile_is_governing_unless_its_action_is_ignore() {
+        let (mut state, mut facts) = (ClusterState::default(), Facts::default());
+        let config = |name: &str, action: Option<&str>| {
+            let spec = json!({"profile": name, "action": action, "options": {"loadAware": {}}});
+            json!({"metadata": {"name": name}, "spec": spec, "status": {"phase": "Drafting"}})
+        };
+        for (action, is_governing) in
+            [(None, true), (Some("Ignore"), false), (Some("Apply"), true), (Some("DryRun"), true)]
+        {
+            put(&mut state, "VirtPlatformConfig", &config("a", action));
+            let before = facts.governing.len();
+            assert_eq!(state.update(&mut facts), before != usize::from(is_governing), "{action:?}");
+            assert_eq!(facts.governing.get("a").map(String::as_str), is_governing.then_some("a"), "{action:?}");
+        }
+        put(&mut state, "VirtPlatformConfig", &config("b", Some("Apply")));
+        state.retain("VirtPlatformConfig", |name| name == "b");
+        assert!(state.update(&mut facts) && facts.governing.keys().eq(["b"]));
     }
 
     #[test]

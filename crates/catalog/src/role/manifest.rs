@@ -6,7 +6,7 @@ use change::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the operator reads besides its managed objects: (group, resources, verbs).
-const READS: [(&str, &str, &str); 8] = [
+const READS: [(&str, &str, &str); 9] = [
     ("", "nodes", "list, watch"),
     ("config.openshift.io", "clusterversions, infrastructures, schedulers", "list, watch"),
     ("machineconfiguration.openshift.io", "machineconfigpools", "get, list, watch"),
@@ -14,6 +14,8 @@ const READS: [(&str, &str, &str); 8] = [
     ("machineconfiguration.openshift.io", "machineconfigs", "get"),
     ("operator.openshift.io", "machineconfigurations", "list, watch"),
     ("hco.kubevirt.io", "hyperconvergeds", "get, list, watch"),
+    // What the advisor governs is left to it.
+    ("advisor.kubevirt.io", "virtplatformconfigs", "list, watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "get, list, watch"),
     // A patch counts an event that was published before.
     ("events.k8s.io", "events", "create, patch"),

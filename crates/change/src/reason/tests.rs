@@ -36,6 +36,7 @@ fn all() -> Vec<Reason> {
         LeftBehind::NoUserAct,
         LeftBehind::PruneOff,
         LeftBehind::NeverDeleted,
+        LeftBehind::OfAdvisor,
     ];
     let reasons = [
         Reason::PatchRefused { why: why.clone() },
@@ -45,6 +46,7 @@ fn all() -> Vec<Reason> {
         Reason::Paused,
         Reason::PauseUnclear { value },
         Reason::Excluded,
+        Reason::Governed { by: "density".into() },
         needed(Planned::Create),
         needed(change(1)),
         needed(change(2)),
@@ -87,6 +89,7 @@ fn every_reason_has_a_name_a_severity_and_a_message() {
         Paused Normal Waiting: paused; remove the annotation reconcile-paused to resume
         InvalidPause Warning Waiting: reconcile-paused is "value", which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z
         Excluded Normal Exempt: excluded by disabled-resources
+        Governed Normal Exempt: governed by VirtPlatformConfig density; set its spec.action to Ignore to give it back to the autopilot
         ApprovalRequired Warning Waiting: approval required: creating it restarts one node of pool worker: n1; run "virtpilot approve DIGEST"
         ApprovalRequired Warning Waiting: approval required: changing it restarts one node of pool worker: n1; run "virtpilot approve DIGEST"
         ApprovalRequired Warning Waiting: approval required: changing it restarts one node of pool worker: n1; run "virtpilot approve DIGEST". It would change .spec (2 -> 1)
@@ -116,6 +119,7 @@ fn every_reason_has_a_name_a_severity_and_a_message() {
         LeftBehind Normal Waiting: not wanted any more, but kept: no user of this HyperConverged opted out of it; delete it by hand
         LeftBehind Normal Waiting: not wanted any more, but kept: the operator runs with --prune=false
         LeftBehind Normal Waiting: not wanted any more, but kept: objects like it are never deleted
+        LeftBehind Normal Waiting: not wanted any more, but kept: the advisor applied some of it, too; delete it by hand
     "#]].assert_eq(&all().iter().map(line).collect::<String>());
 }
 
@@ -141,6 +145,7 @@ fn others_may_change_an_object_while_it_is_theirs_or_waits() {
             "Paused",
             "InvalidPause",
             "Excluded",
+            "Governed",
             "ApprovalRequired",
             "PoolNotReady",
             "WindowClosed",

@@ -95,7 +95,7 @@ impl EventJournal {
                 normal("CRDDiscovered", format!("the cluster serves {need} now, which {} needs", assets.join(", ")))
             }
             Notice::TakenOverAsIs(key) => {
-                tracing::info!(object = %key, "{key}: taken over from the predecessor without a write");
+                tracing::info!(object = %key, "{key}: taken over without a write, because it is as it should be");
                 None
             }
             Notice::NoHyperConverged => {

@@ -110,6 +110,7 @@ fn status(outcome: &Outcome) -> (&'static str, String) {
     match &outcome.result {
         AssetResult::Included(_) => ("INCLUDED", String::new()),
         AssetResult::Filtered(_) => ("FILTERED", "excluded by disabled-resources".into()),
+        AssetResult::Governed { by, .. } => ("EXCLUDED", format!("governed by VirtPlatformConfig {by}")),
         AssetResult::Excluded(why) | AssetResult::Unwanted { why, .. } => ("EXCLUDED", why.to_string()),
         AssetResult::Missing { need, .. } => ("EXCLUDED", need.why()),
         AssetResult::Needs(_) => ("ERROR", "the cluster has not answered its lookups".into()),

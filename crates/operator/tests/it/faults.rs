@@ -109,7 +109,7 @@ fn cases(lines: &[Line], reads: &BTreeSet<String>) -> Vec<Case> {
 
 fn is_write(line: &Line) -> bool {
     let depends_on_timing = ["/events", "/leases", api::STATUS].iter().any(|part| line.path.contains(part));
-    matches!(line.verb, "patch" | "create" | "delete") && !depends_on_timing
+    matches!(line.verb, "patch" | "create" | "delete") && !line.dry_run && !depends_on_timing
 }
 
 /// The number of resource versions that the operator's writes created, per object.

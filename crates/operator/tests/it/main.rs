@@ -36,6 +36,7 @@ mod leader_election;
 mod life_cycle_scenario;
 mod metrics;
 mod node_files;
+mod one_owner;
 mod operation_rules;
 mod operator;
 mod outage;

@@ -223,6 +223,7 @@ async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before()
     let profiles = objects(&running.playground, "cdi.kubevirt.io/v1beta1", "StorageProfile", None);
     let status = Patch::Merge(json!({"status": shared}));
     profiles.patch_status("shared", &PatchParams::default(), &status).await.unwrap();
+    crate::crds::install(&running.playground, &catalog::profile::crd(&catalog.profiles)).await;
     running.restart();
     eventually("a change waits for an approval", async || {
         pending(&running).iter().any(|line| line.contains("virtpilot approve")).then_some(())

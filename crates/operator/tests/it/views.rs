@@ -30,6 +30,7 @@ fn expected(word: &str) -> (&'static [&'static str], &'static [&'static str]) {
         "InSync" => (&[], &["INCLUDED"]),
         "Gone" => (&[], &["EXCLUDED"]),
         "Excluded" => (&["exclusion"], &["FILTERED", "EXCLUDED"]),
+        "Governed" => (&["governed"], &["EXCLUDED"]),
         "Unmanaged" => (&["mode"], &["INCLUDED", "EXCLUDED"]),
         "Paused" => (&["pause", "budget"], &["INCLUDED", "EXCLUDED"]),
         "InvalidOverride" => (&["patch", "ignoreFields", "mode"], &["INCLUDED", "EXCLUDED"]),

@@ -20,7 +20,7 @@ fn moving_over_writes_nothing_that_restarts_nodes() {
     let mut same = inspected(waived, "ClusterIP");
     let Verdict::TakeOver { digest } = same.decide().verdict else { panic!() };
     let claim = ManagedFields::new(&same.fields.to_string()).claim("virt-platform-autopilot").unwrap();
-    same.remembered = Some(Remembered { digest, claim, uid: "u".into(), origin: None });
+    same.remembered = Some(Remembered { digest, claim, beside: None, uid: "u".into(), origin: None });
     assert_eq!(same.decide().verdict, Verdict::InSync);
     same.consent.policy = ApprovalPolicy::Required;
     assert!(
@@ -51,7 +51,7 @@ fn after_a_take_over_without_a_write_every_other_content_still_waits_for_approva
     let mut situation = inspected(inherited(Impact::High), "NodePort");
     let claim = ManagedFields::new(&situation.fields.to_string()).claim("virt-platform-autopilot").unwrap();
     situation.remembered =
-        Some(Remembered { digest: Digest::of(&json!("before")), claim, uid: "u".into(), origin: None });
+        Some(Remembered { digest: Digest::of(&json!("before")), claim, beside: None, uid: "u".into(), origin: None });
     situation.consent.policy = ApprovalPolicy::Waived;
     assert!(matches!(situation.decide().verdict, Verdict::Hold(Reason::NeedsApproval { .. })));
 }

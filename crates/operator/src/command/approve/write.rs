@@ -61,7 +61,7 @@ fn finished(waiting: &Waiting, now: Timestamp) -> BTreeSet<Digest> {
     let is_done = |state: &LineState| match state {
         LineState::Object(state) => matches!(state, ObjectState::InSync | ObjectState::Gone),
         LineState::NotWanted(_) => true,
-        LineState::Unclear(_) | LineState::NotApplicable(_) | LineState::Error(_) => false,
+        LineState::Unclear(_) | LineState::Governed { .. } | LineState::NotApplicable(_) | LineState::Error(_) => false,
     };
     let undone: BTreeSet<String> = waiting
         .core

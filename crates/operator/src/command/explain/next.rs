@@ -40,13 +40,17 @@ fn step(explanation: &Explanation, catalog: &Catalog, core: &Core) -> String {
         return format!("virtpilot approve {digest}");
     }
     let hco = core.hyperconverged();
-    let deciding = explanation.gates.iter().find(|row| row.decides).map(|row| row.gate);
-    let found = match deciding {
+    let deciding = explanation.gates.iter().find(|row| row.decides);
+    let found = match deciding.map(|row| row.gate) {
         Some(GateKind::Scope) => Some(annotate(hco, annotation::AUTOPILOT, "true")),
         Some(GateKind::Switch) => {
             let asset = catalog.asset(&explanation.line.asset);
             asset.and_then(|asset| switch(asset, core)).map(|key| annotate(hco, &key, "true"))
         }
+        Some(GateKind::Governed) => deciding.map(|row| {
+            let patch = r#"{"spec":{"action":"Ignore"}}"#;
+            format!("kubectl patch virtplatformconfig {} --type merge --patch '{patch}'", row.value)
+        }),
         Some(GateKind::Exclusion) => {
             Some(format!("remove the rule from {}: kubectl edit {}", annotation::DISABLED_RESOURCES, object(hco)))
         }
@@ -55,11 +59,7 @@ fn step(explanation: &Explanation, catalog: &Catalog, core: &Core) -> String {
         Some(GateKind::Patch) => {
             explanation.line.key.as_ref().map(|key| format!("virtpilot explain patch {}", key.kind.kind))
         }
-        Some(GateKind::Fact) => explanation
-            .gates
-            .iter()
-            .find(|row| row.decides)
-            .map(|row| format!("nothing here: it is applied by itself where {}", row.what)),
+        Some(GateKind::Fact) => deciding.map(|row| format!("nothing here: it is applied by itself where {}", row.what)),
         Some(GateKind::Served) => {
             Some("install the operator that serves this kind; the asset is then applied by itself".to_owned())
         }

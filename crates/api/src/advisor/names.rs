@@ -1,0 +1,4 @@
+//! The names under which the advisor writes: the predecessor's, so that its objects are ours.
+
+/// The field manager of the advisor.
+pub const FIELD_MANAGER: &str = "virt-advisor-operator";
