@@ -1,9 +1,12 @@
 //! The RBAC role that an operator needs for the objects of a pack, and no more.
 
+mod advisor;
 mod manifest;
 mod objects;
 #[cfg(test)]
 mod tests;
+
+pub use advisor::ADVISOR;
 
 use crate::pack::asset::{Asset, Prune};
 use crate::pack::catalog::Catalog;

@@ -43,6 +43,7 @@ mod ownership;
 mod packages;
 mod people;
 mod plan;
+mod profile_commands;
 mod published_status;
 mod random_clusters;
 mod random_plans;
