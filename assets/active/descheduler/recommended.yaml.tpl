@@ -2,6 +2,37 @@
 # if the installed CRD has it: an unknown field or value would make the API server refuse the object.
 {{- $crd := "kubedeschedulers.operator.openshift.io" }}
 {{- $namespace := "openshift-kube-descheduler-operator" }}
+{{- $annotations := .HCO.GetAnnotations }}
+{{- $switches := dict }}
+{{- range $name, $default := dict "waits-for-psi" "true" "replaces-profiles" "false" "limit-headroom" "false" }}
+{{- $text := dig (printf "platform.kubevirt.io/descheduler-%s" $name) $default $annotations | trim | lower }}
+{{- if not (has $text (list "true" "false")) }}
+{{- fail (printf "annotation platform.kubevirt.io/descheduler-%s of the HyperConverged: write true or false" $name) }}
+{{- end }}
+{{- $switches = set $switches $name (eq $text "true") }}
+{{- end }}
+{{- $waits := index $switches "waits-for-psi" }}
+{{- $replaces := index $switches "replaces-profiles" }}
+{{- $headroom := index $switches "limit-headroom" }}
+{{- $words := dict }}
+{{- range $name, $known := dict "mode" (list "Automatic" "Predictive") "deviation-thresholds" (list "AsymmetricLow" "AsymmetricMedium" "AsymmetricHigh" "Low" "Medium" "High") }}
+{{- $text := dig (printf "platform.kubevirt.io/descheduler-%s" $name) (first $known) $annotations | trim }}
+{{- if not (has $text $known) }}
+{{- fail (printf "annotation platform.kubevirt.io/descheduler-%s of the HyperConverged: write one of %s" $name (join ", " $known)) }}
+{{- end }}
+{{- $words = set $words $name $text }}
+{{- end }}
+{{- $deviation := index $words "deviation-thresholds" }}
+{{- $numbers := dict }}
+{{- range $setting := list (dict "name" "interval" "least" 60 "most" 86400) (dict "name" "limit-total" "least" 1 "most" 1000) (dict "name" "limit-node" "least" 1 "most" 100) }}
+{{- $text := dig (printf "platform.kubevirt.io/descheduler-%s" $setting.name) "" $annotations | trim }}
+{{- if $text }}
+{{- if or (ne (printf "%d" (toInt $text)) $text) (lt (toInt $text) $setting.least) (gt (toInt $text) $setting.most) }}
+{{- fail (printf "annotation platform.kubevirt.io/descheduler-%s of the HyperConverged: write a whole number from %d to %d" $setting.name $setting.least $setting.most) }}
+{{- end }}
+{{- $numbers = set $numbers $setting.name (toInt $text) }}
+{{- end }}
+{{- end }}
 {{- if eq .Topology.TotalNodeCount 1 }}
 {{- notApplicable "the cluster has one node: there is no other node to move virtual machines to" }}
 {{- end }}
@@ -12,22 +43,27 @@
 {{- if not $profile }}
 {{- notApplicable "the installed descheduler operator has no profile that live-migrates virtual machines; update it to 5.1 or later" }}
 {{- end }}
-{{- $profiles := list $profile }}
 {{- $live := lookup "operator.openshift.io/v1" "KubeDescheduler" $namespace "cluster" }}
 {{- $isOurs := eq (dig "metadata" "labels" "platform.kubevirt.io/managed-by" "" $live) "virt-platform-autopilot" }}
 {{- $others := list }}
+{{- $kept := list }}
 {{- range dig "spec" "profiles" (list) $live }}
 {{- if not (hasSuffix "KubeVirtRelieveAndMigrate" .) }}{{ $others = append $others . }}{{ end }}
+{{- /* Those go well with the profile for virtual machines; others move the same pods by another measure. */}}
+{{- if and $replaces (has . (list "AffinityAndTaints" "SoftTopologyAndDuplicates")) }}{{ $kept = append $kept . }}{{ end }}
 {{- end }}
-{{- if and $others (not $isOurs) }}
+{{- $profiles := append $kept $profile }}
+{{- if and $others (not $isOurs) (not $replaces) }}
 {{- notApplicable (printf "KubeDescheduler cluster is somebody else's and has the profiles %s, which this would replace; to have it managed, remove them from it" (join ", " $others)) }}
 {{- end }}
-{{- if and (ne $profile "LongLifecycle") (not $isOurs) (ne (dig "platform.kubevirt.io/psi-enabled" "" .HCO.GetAnnotations | trim | lower) "true") }}
+{{- if and (ne $profile "LongLifecycle") (not $isOurs) (ne (dig "platform.kubevirt.io/psi-enabled" "" $annotations | trim | lower) "true") }}
 {{- $pool := ternary "master" "worker" (eq .Topology.WorkerCount 0) }}
 {{- $psi := printf "99-openshift-machineconfig-%s-psi-karg" $pool }}
-{{- if .Topology.IsHCP }}
+{{- if and .Topology.IsHCP (not $waits) }}
+{{- notApplicable "the descheduler judges nodes by pressure (PSI), which hosted control planes take through the NodePool: turn it on there (kernel argument psi=1), then set enablePSIMetrics to false" }}
+{{- else if .Topology.IsHCP }}
 {{- notApplicable "the descheduler judges nodes by pressure (PSI): turn it on through the NodePool (kernel argument psi=1), then set the annotation platform.kubevirt.io/psi-enabled of the HyperConverged to true" }}
-{{- else if not (poolRuns $pool $psi) }}
+{{- else if and $waits (not (poolRuns $pool $psi)) }}
 {{- /* Without it, the descheduler operator stops a descheduler that works. */}}
 {{- notApplicable (printf "the descheduler judges nodes by pressure (PSI), and the nodes of pool %s do not run the MachineConfig %s yet; if they have PSI without it, set the annotation platform.kubevirt.io/psi-enabled of the HyperConverged to true" $pool $psi) }}
 {{- end }}
@@ -41,13 +77,13 @@
 {{- end }}
 {{- $custom = set $custom "devEnableEvictionsInBackground" true }}
 {{- /* The pods of virtual machines have local storage and claims, and are left alone otherwise. */}}
-{{- $profiles = list "LongLifecycle" "EvictPodsWithPVC" "EvictPodsWithLocalStorage" }}
+{{- $profiles = concat $kept (list "LongLifecycle" "EvictPodsWithPVC" "EvictPodsWithLocalStorage") }}
 {{- else }}
 {{- /* Compare nodes with the average of the cluster, not with fixed percentages. */}}
 {{- /* The operator refuses it together with fixed percentages. */}}
 {{- $fixed := dig "spec" "profileCustomizations" "devLowNodeUtilizationThresholds" "" $live }}
-{{- if and (not $fixed) (crdHasEnum $crd "spec.profileCustomizations.devDeviationThresholds" "AsymmetricLow") }}
-{{- $custom = set $custom "devDeviationThresholds" "AsymmetricLow" }}
+{{- if and (not $fixed) (crdHasEnum $crd "spec.profileCustomizations.devDeviationThresholds" $deviation) }}
+{{- $custom = set $custom "devDeviationThresholds" $deviation }}
 {{- end }}
 {{- /* Keep the scheduler from moving virtual machines back to busy nodes. */}}
 {{- if crdHasField $crd "spec.profileCustomizations.devEnableSoftTainter" }}
@@ -68,7 +104,14 @@
 {{- $limits = dig "spec" "liveMigrationConfig" (dict) .HCO.Object }}
 {{- end }}
 {{- $total := dig "parallelMigrationsPerCluster" 5 $limits | toInt }}
-{{- $node := dig "parallelOutboundMigrationsPerNode" 1 $limits | toInt }}
+{{- $node := dig "parallelOutboundMigrationsPerNode" (ternary 2 1 $headroom) $limits | toInt }}
+{{- if $headroom }}
+{{- /* Above ten, a fifth is left to migrations that people and updates start. */}}
+{{- if gt $total 10 }}{{ $total = add 10 (div (mul (sub $total 10) 4) 5) }}{{ end }}
+{{- if gt $node 10 }}{{ $node = add 10 (div (mul (sub $node 10) 4) 5) }}{{ end }}
+{{- end }}
+{{- $total = dig "limit-total" $total $numbers }}
+{{- $node = dig "limit-node" (min $node $total) $numbers }}
 apiVersion: operator.openshift.io/v1
 kind: KubeDescheduler
 metadata:
@@ -77,8 +120,8 @@ metadata:
 spec:
   managementState: Managed
   # Predictive, the default, only simulates evictions.
-  mode: Automatic
-  deschedulingIntervalSeconds: 60
+  mode: {{ index $words "mode" }}
+  deschedulingIntervalSeconds: {{ dig "interval" 60 $numbers }}
   profiles:
 {{- range $profiles }}
     - {{ . }}
@@ -91,6 +134,6 @@ spec:
   evictionLimits:
     total: {{ $total }}
 {{- if crdHasField $crd "spec.evictionLimits.node" }}
-    node: {{ min $node $total }}
+    node: {{ $node }}
 {{- end }}
 {{- end }}

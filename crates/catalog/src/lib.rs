@@ -35,6 +35,7 @@ pub use pack::setting::Setting;
 pub use pack::summary::{Summary, summaries};
 pub use pack::tombstone::Tombstone;
 pub use pack::{asset, catalog, condition, fault, feature, files, summary, tombstone};
+pub use profile::{Profile, ProfileInputValue, ProfileWants, WantedItem, WantedResult, wanted};
 pub use render::{Rendered, Renderer, render};
 pub use resolve::{Resolved, resolve};
 pub use role::{role, role_objects};

@@ -4,9 +4,10 @@ use crate::pack::files::Files;
 use api::annotation::PREFIX;
 use std::collections::BTreeSet;
 
-/// Every word in the files that begins with the prefix of our annotations.
+/// Every word in the files that begins with the prefix of our annotations. Profiles set annotations, and read none.
 pub(super) fn read(files: &Files) -> BTreeSet<String> {
-    let texts = files.iter().filter_map(|(_, content)| std::str::from_utf8(content).ok());
+    let readers = files.iter().filter(|(path, _)| !path.starts_with("profiles/"));
+    let texts = readers.filter_map(|(_, content)| std::str::from_utf8(content).ok());
     texts.flat_map(words).map(str::to_owned).collect()
 }
 

@@ -20,6 +20,8 @@ use std::fmt::Write;
 pub struct Catalog {
     /// The assets in the order of the catalogue file.
     pub assets: Vec<Asset>,
+    /// Assets that only profiles use: the autopilot never applies them.
+    pub profile_assets: Vec<Asset>,
     /// The features that the assets implement.
     pub features: Vec<Feature>,
     /// The framework itself, as a feature.
@@ -63,6 +65,16 @@ impl Catalog {
     /// One asset by name.
     pub fn asset(&self, name: &str) -> Option<&Asset> {
         self.assets.iter().find(|asset| asset.name == name)
+    }
+
+    /// One asset by name, also of those that only profiles use.
+    pub fn profile_asset(&self, name: &str) -> Option<&Asset> {
+        self.all_assets().find(|asset| asset.name == name)
+    }
+
+    /// All assets, also those that only profiles use.
+    pub fn all_assets(&self) -> impl Iterator<Item = &Asset> {
+        self.assets.iter().chain(&self.profile_assets)
     }
 
     /// The features that an asset belongs to.

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The paths of the catalogue file; that of newer packs comes first.
 const CATALOGUES: [&str; 2] = ["active/metadata.yaml", "metadata.yaml"];
-const ROOT_KEYS: [&str; 5] = ["assets", "features", "framework", "excluded_assets", "settings"];
+const ROOT_KEYS: [&str; 6] = ["assets", "profile_assets", "features", "framework", "excluded_assets", "settings"];
 const SETTING_KEYS: [&str; 5] = ["name", "value", "default", "feature", "docs"];
 const ASSET_KEYS: [&str; 19] = [
     "name",
@@ -82,14 +82,14 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
     let mut faults = Vec::new();
     check_templates(&files, &mut faults);
     let tombstones = tombstone::read(&files, &mut faults);
-    let profiles = profile::read(&files, &mut faults);
     let mut catalog = Catalog {
         assets: Vec::new(),
+        profile_assets: Vec::new(),
         features: Vec::new(),
         framework: Framework::default(),
         excluded_assets: Vec::new(),
         settings: Vec::new(),
-        profiles,
+        profiles: Vec::new(),
         tombstones,
         annotations: annotations::read(&files),
         files,
@@ -105,8 +105,9 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
             read(&mut catalog, path, &text, &mut faults);
         }
     }
+    catalog.profiles = profile::read(&catalog, &mut faults);
     if faults.is_empty() {
-        for asset in &mut catalog.assets {
+        for asset in catalog.assets.iter_mut().chain(&mut catalog.profile_assets) {
             asset.source = source(&catalog.files, asset);
             asset.queries = makes_queries(&catalog.files, asset);
         }
@@ -170,8 +171,10 @@ fn read(catalog: &mut Catalog, path: &str, text: &str, faults: &mut Vec<Fault>) 
 fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'_>) {
     let Some(entries) = strict.entries(root, "the catalogue", &ROOT_KEYS) else { return };
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
-    for node in strict.items(&entries, "assets") {
-        let Some(asset) = read_asset(node, &catalog.files, strict) else { continue };
+    let of_autopilot = strict.items(&entries, "assets").iter().map(|node| (node, false));
+    let of_profiles = strict.items(&entries, "profile_assets").iter().map(|node| (node, true));
+    for (node, is_for_profiles) in of_autopilot.chain(of_profiles) {
+        let Some(asset) = read_asset(node, is_for_profiles, &catalog.files, strict) else { continue };
         if let Some(first) = lines.insert(asset.name.clone(), node.line) {
             strict.fault(node.line, format!("asset `{}` is already declared in line {first}", asset.name));
         }
@@ -180,6 +183,7 @@ fn read_root(catalog: &mut Catalog, root: &YamlNode, strict: &mut StrictReader<'
         }
         let text = catalog.files.get(&asset.path).and_then(|content| std::str::from_utf8(content).ok());
         match documents::split(asset, text.unwrap_or_default()) {
+            Ok(assets) if is_for_profiles => catalog.profile_assets.extend(assets),
             Ok(assets) => catalog.assets.extend(assets),
             Err(why) => strict.fault(node.line, why),
         }
@@ -249,14 +253,24 @@ fn known_names(strict: &mut StrictReader<'_>, entries: &Entries<'_>, key: &str, 
     }
 }
 
-fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> Option<Asset> {
+fn read_asset(node: &YamlNode, is_for_profiles: bool, files: &Files, strict: &mut StrictReader<'_>) -> Option<Asset> {
     let entries = strict.entries(node, "asset", &ASSET_KEYS)?;
     let path = strict.required(&entries, "path").unwrap_or_default();
     check_file(&path, &entries, files, strict);
     let install = strict.choice(&entries, "install", &[("always", Install::Always), ("opt-in", Install::OptIn)]);
-    if entries.get("install").is_none() {
-        strict.fault(entries.line, "asset needs `install`");
-    }
+    // A profile says by itself when an item is wanted.
+    let install = match (entries.get("install"), is_for_profiles) {
+        (None, true) => Install::Always,
+        (Some(node), true) => {
+            strict.fault(node.line, "an asset that only profiles use has no `install`");
+            Install::Always
+        }
+        (None, false) => {
+            strict.fault(entries.line, "asset needs `install`");
+            Install::OptIn
+        }
+        (Some(_), false) => install.unwrap_or(Install::OptIn),
+    };
     let prune = strict.choice(&entries, "prune", &[("default", Prune::Default), ("never", Prune::Never)]);
     let mut conditions = Vec::new();
     for item in strict.items(&entries, "conditions") {
@@ -270,7 +284,7 @@ fn read_asset(node: &YamlNode, files: &Files, strict: &mut StrictReader<'_>) -> 
         gate_crd: strict.optional(&entries, "gate_crd"),
         path,
         phase: strict.number(&entries, "phase"),
-        install: install.unwrap_or(Install::OptIn),
+        install,
         component: strict.optional(&entries, "component").unwrap_or_default(),
         reconcile_order: strict.number(&entries, "reconcile_order"),
         conditions,

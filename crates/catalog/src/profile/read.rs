@@ -1,29 +1,30 @@
 //! Reads the profiles of a pack.
 
-use super::{OptionRule, Profile, ProfileOptions};
+use super::{OptionRule, Profile, ProfileOptions, items};
+use crate::pack::catalog::Catalog;
 use crate::pack::fault::Fault;
-use crate::pack::files::Files;
 use crate::pack::strict::{Entries, StrictReader};
 use crate::yaml::node::{self, Content, YamlNode};
 use serde_json::{Map, Value};
 
 const FOLDER: &str = "profiles/";
-const PROFILE_KEYS: [&str; 6] = ["name", "category", "description", "impact_summary", "advertised", "options"];
+const PROFILE_KEYS: [&str; 9] =
+    ["name", "category", "description", "impact_summary", "advertised", "options", "items", "settings", "inputs"];
 const OPTION_KEYS: [&str; 3] = ["key", "properties", "rules"];
 const RULE_KEYS: [&str; 2] = ["rule", "message"];
 /// What the schema of an option needs at least.
 const SCHEMA_KEYS: [&str; 2] = ["type", "description"];
 
 /// Reads all profiles, in the order of their files.
-pub(crate) fn read(files: &Files, faults: &mut Vec<Fault>) -> Vec<Profile> {
+pub(crate) fn read(catalog: &Catalog, faults: &mut Vec<Fault>) -> Vec<Profile> {
     let mut profiles: Vec<Profile> = Vec::new();
-    for (file, content) in files.iter().filter(|(file, _)| file.starts_with(FOLDER)) {
+    for (file, content) in catalog.files.iter().filter(|(file, _)| file.starts_with(FOLDER)) {
         let mut strict = StrictReader::new(file);
         let documents = std::str::from_utf8(content).map_err(|_| (None, "it is not UTF-8 text".to_owned()));
         match documents.and_then(|text| node::documents(text).map_err(|fault| (fault.line, fault.message))) {
             Ok(documents) => match documents.as_slice() {
                 [document] => {
-                    let found = profile(document, &mut strict);
+                    let found = profile(document, catalog, &mut strict);
                     if let Some(Profile { name, .. }) = &found
                         && format!("{FOLDER}{name}.yaml") != file
                     {
@@ -40,7 +41,7 @@ pub(crate) fn read(files: &Files, faults: &mut Vec<Fault>) -> Vec<Profile> {
     profiles
 }
 
-fn profile(document: &YamlNode, strict: &mut StrictReader<'_>) -> Option<Profile> {
+fn profile(document: &YamlNode, catalog: &Catalog, strict: &mut StrictReader<'_>) -> Option<Profile> {
     let entries = strict.entries(document, "profile", &PROFILE_KEYS)?;
     let mut text = |key: &str| strict.required(&entries, key);
     let (name, category, description) = (text("name"), text("category"), text("description"));
@@ -52,17 +53,21 @@ fn profile(document: &YamlNode, strict: &mut StrictReader<'_>) -> Option<Profile
             None
         }
     };
-    let options = entries.get("options").map(|node| options(node, strict));
+    let options = match entries.get("options").map(|node| options(node, strict)) {
+        Some(options) => Some(options?),
+        None => None,
+    };
+    let parts = items::read(&entries, options.as_ref(), catalog, strict);
     Some(Profile {
         name: name?,
         category: category?,
         description: description?,
         impact_summary: impact_summary?,
         is_advertised: is_advertised?,
-        options: match options {
-            Some(options) => Some(options?),
-            None => None,
-        },
+        options,
+        items: parts.items,
+        settings: parts.settings,
+        inputs: parts.inputs,
     })
 }
 
@@ -103,7 +108,11 @@ mod tests {
 
     /// The faults of a pack with this profile.
     fn faults(profile: &str) -> Vec<String> {
-        let found = Catalog::load(files(&[("active/metadata.yaml", "assets: []\n"), ("profiles/p.yaml", profile)]));
+        let metadata = "assets:
+- {name: a, path: active/a.yaml, install: opt-in, conditions: [{type: annotation, key: platform.kubevirt.io/enable-a}]}
+";
+        let asset = ("active/a.yaml", "kind: X\n");
+        let found = Catalog::load(files(&[("active/metadata.yaml", metadata), asset, ("profiles/p.yaml", profile)]));
         found.err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 
@@ -111,6 +120,12 @@ mod tests {
     fn every_fault_of_a_profile_is_named_with_its_line() {
         let good = "name: p\ncategory: c\ndescription: d\nimpact_summary: i\nadvertised: true\n";
         assert_eq!(faults(good), [""; 0]);
+        let options = "options: {key: k, properties: {open: {type: boolean, description: o}, size: {type: integer, description: s}, deep: {type: object, description: d, properties: {open: {type: boolean}}}}}";
+        let with = |part: &str| format!("{good}{part}\n{options}\n");
+        let parts = "items: [{name: i, description: d, asset: a, when: deep.open, formerly: old}]
+settings: [{key: platform.kubevirt.io/enable-a, option: open}]
+inputs: [{name: i, paths: [spec.a], unless: size}]";
+        assert_eq!(faults(&with(parts)), [""; 0]);
         for (profile, fault) in [
             ("", "profiles/p.yaml:1: a file has one profile"),
             ("name: p\n", "profiles/p.yaml:1: profile needs `category`"),
@@ -133,6 +148,48 @@ mod tests {
                 "profiles/p.yaml:6: rule needs `message`",
             ),
             ("{", "profiles/p.yaml"),
+            (&with("items: [{name: i, description: d, asset: b}]"), "profiles/p.yaml:6: there is no asset `b`"),
+            (&with("items: [{name: i, asset: a}]"), "profiles/p.yaml:6: item needs `description`"),
+            (
+                &with("items:\n- {name: i, description: d, asset: a}\n- {name: i, description: d, asset: a}"),
+                "profiles/p.yaml:8: there are two items `i`",
+            ),
+            (
+                &with("items: [{name: i, description: d, asset: a, when: opens}]"),
+                "the profile has no option `opens`, did you mean `open`?",
+            ),
+            (
+                &with("items: [{name: i, description: d, asset: a, when: size}]"),
+                "`when` needs an option that is a boolean, and `size` is of type \"integer\"",
+            ),
+            (
+                &with("items: [{name: i, description: d, asset: a, when: deep.none}]"),
+                "the profile has no option `deep.none`",
+            ),
+            (
+                &with("settings: [{key: platform.kubevirt.io/nobody, value: x}]"),
+                "profiles/p.yaml:6: no asset reads `platform.kubevirt.io/nobody`",
+            ),
+            (&with("settings: [{key: other, value: x}]"), "the key `other` must begin with platform.kubevirt.io/"),
+            (
+                &with("settings: [{key: platform.kubevirt.io/enable-a}]"),
+                "profiles/p.yaml:6: setting needs either `value` or an `option` of the profile",
+            ),
+            (
+                &with("settings: [{key: platform.kubevirt.io/enable-a, value: x, option: open}]"),
+                "setting needs either `value` or an `option`",
+            ),
+            (
+                &with("settings: [{key: platform.kubevirt.io/enable-a, value: x, unless: size}]"),
+                "`unless` needs an option that is a boolean",
+            ),
+            (
+                &with("settings:\n- &s {key: platform.kubevirt.io/enable-a, option: open}\n- *s"),
+                "there are two settings `platform.kubevirt.io/enable-a`",
+            ),
+            (&with("inputs: [{name: i}]"), "input needs `paths`: where it is in the HyperConverged"),
+            (&with("inputs: [{name: i, paths: [spec.a], unless: sise}]"), "the profile has no option `sise`"),
+            (&with("inputs:\n- &i {name: i, paths: [spec.a]}\n- *i"), "there are two inputs `i`"),
         ] {
             let found = faults(profile);
             assert!(found.iter().any(|found| found.contains(fault)), "{fault}: {found:?}");
