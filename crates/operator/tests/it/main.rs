@@ -42,6 +42,7 @@ mod overrides;
 mod ownership;
 mod packages;
 mod people;
+mod people_of_advisor;
 mod plan;
 mod profile_commands;
 mod published_status;

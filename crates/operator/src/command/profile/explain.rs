@@ -178,7 +178,7 @@ mod tests {
         let catalog = pack::embedded().unwrap();
         let known = catalog.profiles.iter().find(|profile| profile.name == "load-aware-rebalancing");
         let options = json!({"options": {"loadAware": {"mode": "Predictive"}}});
-        let shown = explained("load-aware-rebalancing", known, Some(&of(options, json!({}))), Palette::default()).text;
+        let shown = explained("load-aware-rebalancing", known, Some(&of(&options, json!({}))), Palette::default()).text;
         assert!(shown.contains("loadAware.mode: \"Predictive\". Automatic evicts."), "{shown}");
         assert!(shown.contains("loadAware.deschedulingIntervalSeconds: 60 (default). "), "{shown}");
         assert!(shown.contains("loadAware.evictionLimitTotal: not set. "), "{shown}");

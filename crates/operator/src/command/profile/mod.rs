@@ -198,9 +198,9 @@ mod tests {
     fn the_reason_is_that_of_the_phase() {
         assert_eq!(sample().why(), "the plan has 2 changes; approve it to apply it");
         let ready = json!([{"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-17T10:00:00Z", "reason": "X", "message": "m"}]);
-        let without = profile(json!({}), json!({"phase": "Failed", "conditions": ready}));
+        let without = profile(&json!({}), json!({"phase": "Failed", "conditions": ready}));
         assert_eq!((without.why(), without.phase().as_str()), ("m", "Failed"));
-        let new = profile(json!({}), json!({}));
+        let new = profile(&json!({}), json!({}));
         assert_eq!((new.why(), new.phase().as_str(), new.is_current()), ("", "Pending", false));
     }
 

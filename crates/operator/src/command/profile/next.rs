@@ -127,8 +127,8 @@ mod tests {
     fn what_cannot_be_approved_says_why() {
         let mut edited = sample();
         edited.generation = 4;
-        let ignored = profile(json!({"action": "Ignore"}), json!({"phase": "Ignored"}));
-        let unplanned = profile(json!({}), json!({"phase": "PrerequisiteFailed"}));
+        let ignored = profile(&json!({"action": "Ignore"}), json!({"phase": "Ignored"}));
+        let unplanned = profile(&json!({}), json!({"phase": "PrerequisiteFailed"}));
         let mut kept = sample();
         kept.status.items.retain(|item| item.name == "reserve-memory");
         for (profile, why) in [
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn every_phase_has_its_next_command_and_exit_code() {
         let next = |phase: &str| {
-            let profile = profile(json!({"action": "Apply"}), json!({"phase": phase}));
+            let profile = profile(&json!({"action": "Apply"}), json!({"phase": phase}));
             let command = profile.next().map(|next| next.command).unwrap_or_default();
             (profile.exit_code(), command.split(' ').take(2).collect::<Vec<_>>().join(" "))
         };
@@ -173,9 +173,9 @@ mod tests {
             format!("virtpilot approve load-aware-rebalancing --digest {DIGEST}")
         );
         assert_eq!(sample().exit_code(), 2);
-        let ignored = profile(json!({"action": "Ignore"}), json!({"phase": "Ignored"}));
+        let ignored = profile(&json!({"action": "Ignore"}), json!({"phase": "Ignored"}));
         assert!(ignored.next().unwrap().command.ends_with(r#"'{"spec":{"action":"DryRun"}}'"#));
-        let new = profile(json!({}), json!({}));
+        let new = profile(&json!({}), json!({}));
         assert_eq!(
             (new.exit_code(), new.next().unwrap().command.as_str()),
             (2, "virtpilot plan show load-aware-rebalancing")

@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn a_rollback_is_planned_once() {
-        assert!(fields(&profile(json!({}), json!({}))).is_some());
-        assert!(fields(&profile(json!({"action": "Apply"}), json!({}))).is_some());
-        assert!(fields(&profile(json!({"rollback": true, "action": "Ignore"}), json!({}))).is_some());
-        assert!(fields(&profile(json!({"rollback": true}), json!({}))).is_none());
-        assert!(fields(&profile(json!({"rollback": true, "action": "Apply"}), json!({}))).is_none());
+        assert!(fields(&profile(&json!({}), json!({}))).is_some());
+        assert!(fields(&profile(&json!({"action": "Apply"}), json!({}))).is_some());
+        assert!(fields(&profile(&json!({"rollback": true, "action": "Ignore"}), json!({}))).is_some());
+        assert!(fields(&profile(&json!({"rollback": true}), json!({}))).is_none());
+        assert!(fields(&profile(&json!({"rollback": true, "action": "Apply"}), json!({}))).is_none());
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(super) const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A profile with these fields of its spec, and this status about it.
-pub(super) fn profile(spec: Value, mut status: Value) -> Profile {
+pub(super) fn profile(spec: &Value, mut status: Value) -> Profile {
     let mut object = json!({
         "metadata": {"name": "load-aware-rebalancing", "generation": 3, "resourceVersion": "7", "creationTimestamp": "2026-11-17T09:00:00Z"},
         "spec": {"profile": "load-aware-rebalancing", "action": "DryRun"},
@@ -63,7 +63,7 @@ pub(super) fn sample() -> Profile {
         "message": "the plan has 2 changes; approve it to apply it",
     });
     profile(
-        json!({}),
+        &json!({}),
         json!({
             "phase": "ReviewRequired", "impactSeverity": "High", "planDigest": DIGEST, "conditions": [condition],
             "inputs": [{"name": "hyperconverged.parallelMigrationsPerCluster", "value": "5"}],

@@ -221,7 +221,7 @@ mod tests {
         let shown = text(&old, Detail::Summary, None, Palette::default());
         assert!(shown.contains("The spec has generation 4, and what is shown is of generation 3."), "{shown}");
         assert!(shown.contains("Next: virtpilot plan show load-aware-rebalancing\n"), "{shown}");
-        let rollback = text(&profile(json!({"rollback": true}), json!({})), Detail::Summary, None, Palette::default());
+        let rollback = text(&profile(&json!({"rollback": true}), json!({})), Detail::Summary, None, Palette::default());
         assert!(
             rollback.contains("Pending, action DryRun, rollback\n") && rollback.contains("is of nothing."),
             "{rollback}"

@@ -78,7 +78,7 @@ mod tests {
         let action = json!({"op": "add", "path": "/spec/action", "value": "DryRun"});
         let fields = || vec![("action", json!("DryRun")), ("approvedPlan", Value::Null)];
         assert_eq!(patch(&sample(), fields()), json!([version, action]));
-        let approved = profile(json!({"approvedPlan": "sha256:1"}), json!({}));
+        let approved = profile(&json!({"approvedPlan": "sha256:1"}), json!({}));
         let removed = json!({"op": "remove", "path": "/spec/approvedPlan"});
         assert_eq!(patch(&approved, fields()), json!([version, action, removed]));
     }
