@@ -255,3 +255,22 @@ async fn a_cluster_without_the_advisor_says_how_to_install_it() {
     let explained = virtpilot_as_given(Some(&kubeconfig), &["explain", NAME]);
     assert!(explained.stdout.contains("is neither planned nor applied."), "{}{}", explained.stdout, explained.stderr);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_name_of_a_feature_means_a_profile_only_while_that_governs() {
+    let cluster = Cluster::start().await;
+    let shared = "node-remediation";
+    let approve = |why: &str| {
+        let output = cluster.run(&["approve", shared]);
+        assert!(output.code == Some(1) && output.stderr.contains(why), "{why:?} is not in {}", output.stderr);
+    };
+    approve("nothing of node-remediation waits for an approval");
+    cluster.apply(shared, json!({"action": "Ignore"})).await;
+    approve("nothing of node-remediation waits for an approval");
+    cluster.apply(shared, json!({"action": "DryRun"})).await;
+    approve("nothing of node-remediation can be approved: its status is about no generation");
+    // With a digest, or with the kind, it is always the profile.
+    cluster.apply(shared, json!({"action": "Ignore"})).await;
+    cluster.refuses(&["approve", shared, "--digest", &digest('a')], "its action is Ignore");
+    cluster.refuses(&["approve", "virtplatformconfig/node-remediation"], "its action is Ignore");
+}
