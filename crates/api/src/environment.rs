@@ -76,12 +76,15 @@ const fn exit(command: &'static str, code: u8, meaning: &'static str) -> Exit {
 }
 
 /// Every exit code.
-pub const EXITS: [Exit; 14] = [
+pub const EXITS: [Exit; 17] = [
     exit("every command", 0, "it did what was asked"),
     exit("every command", 1, "it did not; standard error has one line that says why"),
     exit("plan", 0, "nothing to do; objects may be held until a person changes something"),
     exit("plan", 2, "changes are pending"),
     exit("plan", 1, "there is no plan, or objects in it failed"),
+    exit("plan show", 0, "nothing to do: the plan is applied, or the profile is ignored"),
+    exit("plan show", 2, "changes are pending: they wait for an approval, or are being applied"),
+    exit("plan show", 1, "there is no such profile, or something failed or is missing"),
     exit("status --exit-code", 1, "something failed, is invalid, in conflict or suspended"),
     exit("status --exit-code", 2, "something is pending, or not known"),
     exit("approve", 0, "everything named is approved (with `--revoke`: revoked), or was shown with `--dry-run`"),

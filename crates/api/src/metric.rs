@@ -1,7 +1,12 @@
-//! The metrics that the operator exports; names and labels of the first seven are the predecessor's.
+//! The metrics that the operator exports; names and labels of the autopilot's first seven are the predecessor's.
 
-/// What every name starts with.
+/// What every name of the autopilot starts with.
 pub const PREFIX: &str = "kubevirt_autopilot";
+/// What every name of the advisor starts with.
+pub const ADVISOR_PREFIX: &str = "virt_advisor";
+
+/// The label of a profile.
+const PROFILE: &[&str] = &["profile"];
 
 /// The labels of an object.
 const OBJECT: &[&str] = &["kind", "name", "namespace"];
@@ -31,9 +36,14 @@ pub enum Form {
 }
 
 impl Metric {
-    /// Its name as Prometheus shows it.
+    /// The name of a metric of the autopilot, as Prometheus shows it.
     pub fn full_name(&self) -> String {
-        format!("{PREFIX}_{}", self.name)
+        self.name_after(PREFIX)
+    }
+
+    /// The same after another prefix.
+    pub fn name_after(&self, prefix: &str) -> String {
+        format!("{prefix}_{}", self.name)
     }
 
     /// The name to register: the library adds `_total` to a counter.
@@ -139,7 +149,33 @@ pub const BUILD_INFO: Metric = gauge(
 /// Leadership.
 pub const LEADER: Metric = gauge("leader", &[], "1 if this replica leads, 0 if it is a standby replica");
 
-/// All of them.
+/// The phase of a profile.
+pub const ADVISOR_PHASE: Metric =
+    gauge("phase", &["profile", "phase"], "1 for the phase that the profile is in, and no series for the others");
+/// Drift.
+pub const ADVISOR_DRIFT: Metric =
+    gauge("drift", PROFILE, "Number of objects of the profile that differ from what was approved and applied");
+/// Plans that wait.
+pub const ADVISOR_WAITING_SINCE: Metric = gauge(
+    "waiting_since_timestamp_seconds",
+    PROFILE,
+    "When the plan of the profile began to wait for an approval, as Unix time; absent if none waits",
+);
+/// Applied plans.
+pub const ADVISOR_APPLY_DURATION: Metric = Metric {
+    name: "apply_duration_seconds",
+    form: Form::Histogram,
+    labels: PROFILE,
+    help: "Time from the approval of a plan of the profile until all of it was applied and healthy",
+};
+/// Ignored profiles.
+pub const ADVISOR_IGNORED: Metric = gauge("ignored", PROFILE, "1 if the action of the profile is Ignore, 0 if not");
+
+/// All of the advisor.
+pub const ADVISOR: [Metric; 5] =
+    [ADVISOR_PHASE, ADVISOR_DRIFT, ADVISOR_WAITING_SINCE, ADVISOR_APPLY_DURATION, ADVISOR_IGNORED];
+
+/// All of the autopilot.
 pub const ALL: [Metric; 19] = [
     COMPLIANCE_STATUS,
     THRASHING,

@@ -324,16 +324,61 @@ pub const STATES: [State; 21] = [
     state("Gone", "the object is gone, as it should be", "nothing"),
 ];
 
+/// Every phase of a profile of the advisor.
+pub const PHASES: [State; 11] = [
+    state("Pending", "nothing is known of the cluster yet", "wait; if it stays, check that the advisor runs"),
+    state("Drafting", "the plan is being made", "wait"),
+    state(
+        "PrerequisiteFailed",
+        "something that the profile needs is missing",
+        "install what is named; the plan follows by itself",
+    ),
+    state(
+        "ReviewRequired",
+        "a plan waits for a person",
+        "`virtpilot plan show NAME`, then `virtpilot approve NAME --digest DIGEST`",
+    ),
+    state(
+        "InProgress",
+        "an approved plan is being applied, or waits for nodes",
+        "wait; the items say what they wait for",
+    ),
+    state("Completed", "the cluster is as the profile wants it", "nothing"),
+    state(
+        "CompletedWithErrors",
+        "everything that could be applied was, and some items have failed",
+        "correct what the failed items name",
+    ),
+    state(
+        "CompletedWithUpgrade",
+        "the cluster is as it was approved, and this version of the operator would configure it differently",
+        "read the new plan; approve it, or leave it",
+    ),
+    state("Failed", "an item has failed, and the rest waits", "correct what the failed item names"),
+    state("Drifted", "somebody has changed what was applied", "approve the plan to restore it, or edit the profile"),
+    state("Ignored", "the profile is left alone", "set its action to DryRun to have it planned"),
+];
+
 #[cfg(test)]
 mod tests {
-    use super::{ANNOTATIONS, EVENTS, STATES};
+    use super::{ANNOTATIONS, EVENTS, PHASES, STATES};
+    use crate::advisor::Phase;
     use crate::annotation;
+
+    #[test]
+    fn every_phase_is_a_phase() {
+        for phase in PHASES {
+            let read: Result<Phase, _> = serde_json::from_value(phase.word.into());
+            assert!(read.is_ok(), "{}", phase.word);
+        }
+    }
 
     #[test]
     fn every_name_is_listed_once() {
         let names = |all: Vec<&str>| all.len() == all.iter().collect::<std::collections::BTreeSet<_>>().len();
         assert!(names(EVENTS.iter().map(|event| event.name).collect()));
         assert!(names(STATES.iter().map(|state| state.word).collect()));
+        assert!(names(PHASES.iter().map(|state| state.word).collect()));
         assert!(names(ANNOTATIONS.iter().map(|row| row.key).collect()));
         for key in annotation::USERS {
             assert!(ANNOTATIONS.iter().any(|row| row.key == key && row.on == super::ON_OBJECT), "{key}");

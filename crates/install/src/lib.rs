@@ -1,5 +1,6 @@
 //! The objects that install the operator, from a few settings: the one source of manifests, kustomization, chart and bundle.
 
+mod advisor;
 mod metrics;
 mod people;
 mod policy;
@@ -15,12 +16,28 @@ use std::fmt;
 
 /// The name of the Deployment, the service account, the roles and the policies; it is the predecessor's, whose Deployment is replaced.
 pub const NAME: &str = api::FIELD_MANAGER;
+/// The same of the advisor, where it is deployed by itself; its roles and its policy always have it.
+pub use catalog::role::ADVISOR;
+
+/// What one Deployment runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Products {
+    /// The autopilot and the advisor.
+    #[default]
+    Both,
+    /// The autopilot alone.
+    Autopilot,
+    /// The advisor alone, with an account of its own.
+    Advisor,
+}
 
 /// What an administrator may choose.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The namespace of the HyperConverged, which is also the operator's.
     pub namespace: String,
+    /// What is installed.
+    pub products: Products,
     /// The operator's image.
     pub image: String,
     /// The number of replicas, of which one leads.
@@ -58,6 +75,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             namespace: api::hco::NAMESPACE.to_owned(),
+            products: Products::Both,
             // Nobody but the owner of a node can provide an image of this name.
             image: format!("localhost/virtpilot:{}", env!("CARGO_PKG_VERSION")),
             replicas: 2,
@@ -72,11 +90,22 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// The name of the Deployment and of its account.
+    fn name(&self) -> &'static str {
+        if self.products == Products::Advisor { ADVISOR } else { NAME }
+    }
+}
+
 /// The objects by what they are for, each part in the order in which it is applied.
 #[derive(Debug)]
 pub struct Installation {
-    /// The operator's service account and rights.
+    /// The kind of the advisor's objects; nothing without the advisor.
+    pub crds: Vec<Value>,
+    /// The service account and the rights of the autopilot; nothing without it.
     pub operator: Vec<Value>,
+    /// The rights of the advisor, and its service account if it is deployed by itself; nothing without it.
+    pub advisor: Vec<Value>,
     /// The roles for people.
     pub people: Vec<Value>,
     /// What keeps people within their roles where RBAC cannot.
@@ -90,20 +119,29 @@ pub struct Installation {
 impl Installation {
     /// The objects for a catalogue. The error lists every reason why there is no role for it.
     pub fn new(catalog: &Catalog, settings: &Settings) -> Result<Installation, Vec<String>> {
-        let operator = catalog::role_objects(catalog, &settings.namespace)?;
-        let rules = rules::of(&operator);
-        Ok(Installation {
-            people: people::roles(&rules),
-            policy: policy::objects(&rules),
-            workload: workload::objects(settings),
-            metrics: if settings.metrics_secure { metrics::roles(settings) } else { Vec::new() },
-            operator,
-        })
+        let products = settings.products;
+        let (mut operator, mut advisor, mut crds) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut people, mut policy) = (Vec::new(), Vec::new());
+        if products != Products::Advisor {
+            operator = catalog::role_objects(catalog, &settings.namespace)?;
+            let rules = rules::of(&operator);
+            people.extend(people::roles(&rules));
+            policy.extend(policy::objects(&rules));
+        }
+        if products != Products::Autopilot {
+            crds.push(catalog::profile::crd(&catalog.profiles));
+            advisor = catalog::role::advisor_role_objects(catalog, &settings.namespace, settings.name())?;
+            people.extend(advisor::roles());
+            policy.extend(advisor::policy());
+        }
+        let metrics = if settings.metrics_secure { metrics::roles(settings) } else { Vec::new() };
+        Ok(Installation { crds, operator, advisor, people, policy, workload: workload::objects(settings), metrics })
     }
 
     /// All objects in the order in which they are applied.
     pub fn objects(self) -> impl Iterator<Item = Value> {
-        [self.operator, self.people, self.policy, self.metrics, self.workload].into_iter().flatten()
+        let Installation { crds, operator, advisor, people, policy, metrics, workload } = self;
+        [crds, operator, advisor, people, policy, metrics, workload].into_iter().flatten()
     }
 }
 

@@ -14,23 +14,26 @@ pub(crate) fn roles(settings: &Settings) -> Vec<Value> {
         |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": ["create"]});
     let reviews =
         [create("authentication.k8s.io", "tokenreviews"), create("authorization.k8s.io", "subjectaccessreviews")];
-    let operator = Account { namespace: settings.namespace.clone(), name: NAME.to_owned() };
+    let operator = Account { namespace: settings.namespace.clone(), name: settings.name().to_owned() };
+    let granted = |name: &str, description: &str, rules: &[Value], to: &Account| {
+        granted(&format!("{}-{name}", settings.name()), description, rules, to)
+    };
     let read = [json!({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})];
     [
         granted(
             "secure-metrics",
-            "Lets the autopilot ask who scrapes its metrics, and whether they may.",
+            "Lets the operator ask who scrapes its metrics, and whether they may.",
             &reviews,
             &operator,
         ),
-        granted("metrics-reader", "Reads the metrics of the autopilot.", &read, &settings.prometheus),
+        granted("metrics-reader", "Reads the metrics of the operator.", &read, &settings.prometheus),
     ]
     .concat()
 }
 
 /// A ClusterRole, and its binding to an account.
 fn granted(name: &str, description: &str, rules: &[Value], to: &Account) -> Vec<Value> {
-    let (group, name) = ("rbac.authorization.k8s.io", format!("{NAME}-{name}"));
+    let group = "rbac.authorization.k8s.io";
     let object = |kind: &str| {
         let metadata = json!({"name": name, "annotations": {"kubernetes.io/description": description}});
         json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata})
@@ -50,8 +53,8 @@ pub(crate) fn variables() -> [Value; 2] {
 
 /// The volume of the certificate. OpenShift writes its Secret after the operator has created the Service; elsewhere there is none, unless
 /// somebody makes one.
-pub(crate) fn volume() -> Value {
-    json!({"name": "metrics-certificate", "secret": {"secretName": format!("{NAME}-metrics-certificate"), "optional": true}})
+pub(crate) fn volume(name: &str) -> Value {
+    json!({"name": "metrics-certificate", "secret": {"secretName": format!("{name}-metrics-certificate"), "optional": true}})
 }
 
 /// Where the container has it.
@@ -66,6 +69,6 @@ pub fn deployment_patch() -> Value {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": NAME},
-        "spec": {"template": {"spec": {"containers": [container], "volumes": [volume()]}}},
+        "spec": {"template": {"spec": {"containers": [container], "volumes": [volume(NAME)]}}},
     })
 }

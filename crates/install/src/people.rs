@@ -10,18 +10,28 @@ pub(crate) fn roles(rules: &Rules) -> Vec<Value> {
     let viewer = reads(rules);
     let editor = [viewer.clone(), annotations(rules)].concat();
     let approver = [viewer.clone(), vec![approvals()]].concat();
-    // Whoever may read the whole cluster on OpenShift may read this, too. The others are granted by name only.
-    let labels = json!({"rbac.authorization.k8s.io/aggregate-to-cluster-reader": "true"});
     vec![
-        role("viewer", "Sees what `virtpilot status`, `plan` and `facts` show.", Some(labels), &viewer),
-        role("editor", "Also sets the annotations of the autopilot. Approves nothing.", None, &editor),
-        role("approver", "Also approves changes that restart nodes. Changes nothing else.", None, &approver),
+        role(
+            NAME,
+            "viewer",
+            "Sees what `virtpilot status`, `plan` and `facts` show.",
+            Some(cluster_readers()),
+            &viewer,
+        ),
+        role(NAME, "editor", "Also sets the annotations of the autopilot. Approves nothing.", None, &editor),
+        role(NAME, "approver", "Also approves changes that restart nodes. Changes nothing else.", None, &approver),
     ]
 }
 
-fn role(name: &str, description: &str, labels: Option<Value>, rules: &[Value]) -> Value {
+/// The labels by which whoever may read the whole cluster on OpenShift may read this, too. The other roles are granted by name only.
+pub(crate) fn cluster_readers() -> Value {
+    json!({"rbac.authorization.k8s.io/aggregate-to-cluster-reader": "true"})
+}
+
+/// A role for people of a product.
+pub(crate) fn role(product: &str, name: &str, description: &str, labels: Option<Value>, rules: &[Value]) -> Value {
     let mut metadata =
-        json!({"name": format!("{NAME}-{name}"), "annotations": {"kubernetes.io/description": description}});
+        json!({"name": format!("{product}-{name}"), "annotations": {"kubernetes.io/description": description}});
     if let Some(labels) = labels {
         metadata["labels"] = labels;
     }

@@ -3,7 +3,7 @@
 //! Its Service, ServiceMonitor and PrometheusRule are not here: they are assets of the catalogue, which the operator creates where their
 //! kinds are served and keeps like any other object. Two owners would fight over them.
 
-use crate::{NAME, Settings, metrics};
+use crate::{Products, Settings, metrics};
 use serde_json::{Value, json};
 
 /// The ports of `/metrics`, and of `/healthz` and `/readyz`, which are the defaults of `virtpilot run`.
@@ -19,15 +19,15 @@ pub(crate) fn objects(settings: &Settings) -> Vec<Value> {
 }
 
 /// The labels of the pods; the predecessor's, because the selector of a Deployment cannot be changed.
-fn pod_labels() -> Value {
-    json!({"app": NAME, "control-plane": "controller-manager"})
+fn pod_labels(settings: &Settings) -> Value {
+    json!({"app": settings.name(), "control-plane": "controller-manager"})
 }
 
 fn metadata(settings: &Settings) -> Value {
-    let mut labels = pod_labels();
-    labels["app.kubernetes.io/name"] = json!(NAME);
+    let mut labels = pod_labels(settings);
+    labels["app.kubernetes.io/name"] = json!(settings.name());
     labels["app.kubernetes.io/version"] = json!(env!("CARGO_PKG_VERSION"));
-    json!({"name": NAME, "namespace": settings.namespace, "labels": labels})
+    json!({"name": settings.name(), "namespace": settings.namespace, "labels": labels})
 }
 
 /// Metrics and probes in, the API server out. It is addressed by its IP address, so not even DNS is needed.
@@ -38,7 +38,7 @@ fn network_policy(settings: &Settings) -> Value {
         "kind": "NetworkPolicy",
         "metadata": metadata(settings),
         "spec": {
-            "podSelector": {"matchLabels": pod_labels()},
+            "podSelector": {"matchLabels": pod_labels(settings)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"ports": [tcp(&METRICS), tcp(&PROBES)]}],
             "egress": [{"ports": settings.api_server_ports.iter().map(tcp).collect::<Vec<_>>()}],
@@ -52,7 +52,7 @@ fn disruption_budget(settings: &Settings) -> Value {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata(settings),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": pod_labels()}},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": pod_labels(settings)}},
     })
 }
 
@@ -60,7 +60,7 @@ fn deployment(settings: &Settings) -> Value {
     let spread = |key: &str| {
         json!({
             "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": pod_labels()},
+            "labelSelector": {"matchLabels": pod_labels(settings)},
         })
     };
     let mut deployment = json!({
@@ -70,11 +70,11 @@ fn deployment(settings: &Settings) -> Value {
         "spec": {
             "replicas": settings.replicas,
             "revisionHistoryLimit": 3,
-            "selector": {"matchLabels": pod_labels()},
+            "selector": {"matchLabels": pod_labels(settings)},
             "template": {
-                "metadata": {"labels": pod_labels()},
+                "metadata": {"labels": pod_labels(settings)},
                 "spec": {
-                    "serviceAccountName": NAME,
+                    "serviceAccountName": settings.name(),
                     "automountServiceAccountToken": true,
                     "enableServiceLinks": false,
                     "priorityClassName": "system-cluster-critical",
@@ -91,7 +91,7 @@ fn deployment(settings: &Settings) -> Value {
         },
     });
     if settings.metrics_secure {
-        deployment["spec"]["template"]["spec"]["volumes"] = json!([metrics::volume()]);
+        deployment["spec"]["template"]["spec"]["volumes"] = json!([metrics::volume(settings.name())]);
     }
     deployment
 }
@@ -107,18 +107,25 @@ fn container(settings: &Settings) -> Value {
     if settings.metrics_secure {
         env.extend(metrics::variables());
     }
+    let mut arguments = vec![
+        "run".to_owned(),
+        "--leader-elect".to_owned(),
+        "--namespace=$(POD_NAMESPACE)".to_owned(),
+        format!("--opt-in={}", settings.opt_in),
+        format!("--prune={}", settings.prune),
+    ];
+    // Without the flag both run where the kind of the advisor is served.
+    arguments.extend(match settings.products {
+        Products::Both => None,
+        Products::Autopilot => Some("--products=autopilot".to_owned()),
+        Products::Advisor => Some("--products=advisor".to_owned()),
+    });
     let mut container = json!({
         "name": CONTAINER,
         "image": settings.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/virtpilot"],
-        "args": [
-            "run",
-            "--leader-elect",
-            "--namespace=$(POD_NAMESPACE)",
-            format!("--opt-in={}", settings.opt_in),
-            format!("--prune={}", settings.prune),
-        ],
+        "args": arguments,
         "env": env,
         "ports": [
             {"name": "metrics", "containerPort": METRICS, "protocol": "TCP"},

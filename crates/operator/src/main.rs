@@ -30,19 +30,19 @@ enum Command {
     Render(command::render::Arguments),
     /// Show the state of every object, and why
     Status(command::status::Arguments),
-    /// Show what would be created, changed and deleted, and which nodes would restart; nothing is written
+    /// Show what would be created, changed and deleted, and which nodes would restart, or a plan of the advisor; nothing is written
     Plan(command::plan::Arguments),
     /// Print the facts about a cluster, in the format of `render --facts`
     Facts(command::facts::Arguments),
-    /// Approve changes that restart nodes or delete many objects, after showing them; or take approvals back
+    /// Approve changes that restart nodes or delete many objects, after showing them, or a plan of the advisor; or take approvals back
     Approve(command::approve::Arguments),
-    /// Restore an object as it was before its adoption, and stop managing it
+    /// Restore an object as it was before its adoption, and stop managing it; or plan the rollback of a profile
     Rollback(command::rollback::Arguments),
     /// Stop managing every object before an uninstall; nothing is deleted, every value stays
     Handback(command::handback::Arguments),
     /// List the features of the asset pack, or explain one
     Features(command::features::Arguments),
-    /// Explain why an asset or an object is in its state, and what users may set
+    /// Explain why an asset, an object or a profile is in its state, and what users may set
     Explain(command::explain::Arguments),
     /// Check the cluster, the rights of the operator and the running operator
     Check(command::check::Arguments),

@@ -41,8 +41,8 @@ enum Timer {
     Discover,
     /// Ask a query again.
     Query(Query),
-    /// Look at a profile again.
-    Look(String),
+    /// Reconcile a profile again.
+    Reconcile(String),
     /// Read the state of advertising again.
     Advertise,
 }
@@ -69,7 +69,7 @@ pub struct Core {
     targets: Targets,
     /// The `VirtPlatformConfig`s by name.
     profiles: BTreeMap<String, Managed>,
-    /// The profiles to look at.
+    /// The profiles to reconcile.
     due: BTreeSet<String>,
     advertising: Advertising,
     timers: Timers<Timer>,
@@ -122,7 +122,7 @@ impl Core {
         match timer {
             Timer::Discover => self.discover(),
             Timer::Query(query) => self.send_query(query),
-            Timer::Look(name) => self.look_again(name),
+            Timer::Reconcile(name) => self.reconcile_again(name),
             Timer::Advertise => self.read_advertised(),
         }
     }
@@ -160,9 +160,9 @@ impl protocol::Core for Core {
         if self.surroundings.update(&mut self.facts) {
             self.facts_changed();
         }
-        // Looking at one profile may make another one due, but only with news.
+        // Reconciling one profile may make another one due, but only with news.
         while let Some(name) = self.due.pop_first() {
-            self.look_at(&name);
+            self.reconcile(&name);
         }
         self.close_unneeded_watches();
         std::mem::take(&mut self.commands)

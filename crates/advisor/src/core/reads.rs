@@ -103,7 +103,7 @@ impl Core {
         let Ok(found) = found else {
             // The profiles that need it ask for it again.
             for name in self.profiles.keys() {
-                self.timers.set(Timer::Look(name.clone()), self.now.monotonic.after(AGAIN));
+                self.timers.set(Timer::Reconcile(name.clone()), self.now.monotonic.after(AGAIN));
             }
             return;
         };

@@ -20,8 +20,8 @@ const SLOW: Duration = Duration::from_secs(1);
 const AGAIN: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(120) };
 
 impl Core {
-    /// Looks at one profile.
-    pub(super) fn look_at(&mut self, name: &str) {
+    /// Reconciles one profile.
+    pub(super) fn reconcile(&mut self, name: &str) {
         let Some(managed) = self.profiles.get(name) else { return };
         let request = Request::of(&managed.spec, managed.generation);
         let is_ignored = managed.spec.action == api::advisor::Action::Ignore;
@@ -52,7 +52,7 @@ impl Core {
             Phase::Pending | Phase::Drafting => {
                 let since = *managed.drafting_since.get_or_insert(now.monotonic);
                 if now.monotonic < since.after(SLOW) {
-                    return self.timers.set(Timer::Look(name.to_owned()), since.after(SLOW));
+                    return self.timers.set(Timer::Reconcile(name.to_owned()), since.after(SLOW));
                 }
             }
             _ => managed.drafting_since = None,
@@ -95,7 +95,7 @@ impl Core {
             false => managed.failures = 0,
         }
         if let Some(wake) = judgement.wake {
-            self.timers.set(Timer::Look(name.to_owned()), now.moment_of(wake));
+            self.timers.set(Timer::Reconcile(name.to_owned()), now.moment_of(wake));
         }
         match is_published {
             false => self.publish(name, wanted, &judgement),
@@ -106,8 +106,8 @@ impl Core {
         }
     }
 
-    /// Looks at a profile because time has passed: what has failed is tried again.
-    pub(super) fn look_again(&mut self, name: String) {
+    /// Reconciles a profile because time has passed: what has failed is tried again.
+    pub(super) fn reconcile_again(&mut self, name: String) {
         if let Some(managed) = self.profiles.get_mut(&name) {
             let mut has_failed = false;
             for work in managed.work.values_mut().filter(|work| work.failure.is_some()) {
@@ -120,11 +120,11 @@ impl Core {
         self.due.insert(name);
     }
 
-    /// Looks at a profile again after a while, because something has failed.
+    /// Reconciles a profile again after a while, because something has failed.
     pub(super) fn try_again(&mut self, name: &str) {
         let Some(managed) = self.profiles.get_mut(name) else { return };
         let pause = AGAIN.pause(managed.failures);
-        self.timers.set(Timer::Look(name.to_owned()), self.now.monotonic.after(pause));
+        self.timers.set(Timer::Reconcile(name.to_owned()), self.now.monotonic.after(pause));
     }
 
     fn publish(&mut self, name: &str, status: VirtPlatformConfigStatus, judgement: &Judgement) {

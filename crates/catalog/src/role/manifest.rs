@@ -1,11 +1,11 @@
-//! The YAML of a role.
+//! The YAML of the roles.
 
-use super::{Granted, LookedUp};
+use super::{ADVISOR, ADVISOR_LEASE, Granted, LookedUp};
 use api::{LEASE, STATE, STATUS};
 use change::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the operator reads besides its managed objects: (group, resources, verbs).
+/// What both products read besides the objects that they write: (group, resources, verbs).
 const READS: [(&str, &str, &str); 9] = [
     ("", "nodes", "list, watch"),
     ("config.openshift.io", "clusterversions, infrastructures, schedulers", "list, watch"),
@@ -14,15 +14,60 @@ const READS: [(&str, &str, &str); 9] = [
     ("machineconfiguration.openshift.io", "machineconfigs", "get"),
     ("operator.openshift.io", "machineconfigurations", "list, watch"),
     ("hco.kubevirt.io", "hyperconvergeds", "get, list, watch"),
-    // What the advisor governs is left to it.
-    ("advisor.kubevirt.io", "virtplatformconfigs", "list, watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "get, list, watch"),
+    // What the advisor governs, the autopilot leaves alone.
+    ("advisor.kubevirt.io", "virtplatformconfigs", "list, watch"),
     // A patch counts an event that was published before.
     ("events.k8s.io", "events", "create, patch"),
 ];
 
-/// The manifests.
+/// What the advisor writes of its own: the profiles that it advertises, and what it shows of each.
+const OWN_OF_ADVISOR: &str = "  - apiGroups: [\"advisor.kubevirt.io\"]\n    resources: [virtplatformconfigs]\n    verbs: [create]\n  \
+    - apiGroups: [\"advisor.kubevirt.io\"]\n    resources: [virtplatformconfigs/status]\n    verbs: [patch]\n";
+
+/// The manifests of the autopilot.
 pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &str) -> String {
+    let name = api::FIELD_MANAGER;
+    let backups = objects.iter().flat_map(|granted| &granted.backups);
+    let backups = backups.map(|name| format!("      - \"{name}\"\n")).collect::<String>();
+    // ConfigMaps are created with an apply, which RBAC can restrict by name.
+    let own = format!(
+        "  - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n  \
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATUS}\"]\n    verbs: [create, patch]\n  \
+         # Backups: three for each object that can be adopted.\n  \
+         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames:\n{backups}    verbs: [create, get, patch]\n"
+    );
+    let rules = cluster_rules(objects, reads);
+    account(name, namespace) + &roles(name, &Account { name, namespace }, &rules, LEASE, &own)
+}
+
+/// The manifests of the advisor, for an account that may be the autopilot's.
+pub(super) fn text_of_advisor(
+    objects: &[Granted],
+    reads: &BTreeSet<LookedUp>,
+    namespace: &str,
+    account_name: &str,
+) -> String {
+    let rules = cluster_rules(objects, reads) + OWN_OF_ADVISOR;
+    let roles = roles(ADVISOR, &Account { name: account_name, namespace }, &rules, ADVISOR_LEASE, "");
+    if account_name == ADVISOR { account(ADVISOR, namespace) + &roles } else { roles }
+}
+
+/// A service account.
+struct Account<'a> {
+    name: &'a str,
+    namespace: &'a str,
+}
+
+fn account(name: &str, namespace: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
+         # The operator's pod mounts its token; a pod that does not ask gets none.\nautomountServiceAccountToken: false\n---\n"
+    )
+}
+
+/// The rules for the whole cluster: what is read whatever its name is, and what is written by name.
+fn cluster_rules(objects: &[Granted], reads: &BTreeSet<LookedUp>) -> String {
     // By kind, then by verbs.
     let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
     for granted in objects {
@@ -30,12 +75,7 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &
         let of_kind = kinds.entry((kind.group.clone(), plural(&kind.kind))).or_default();
         of_kind.entry(granted.verbs()).or_default().insert(name.clone());
     }
-    let name = api::FIELD_MANAGER;
-    let mut text = format!(
-        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
-         # The operator's pod mounts its token; a pod that does not ask gets none.\nautomountServiceAccountToken: false\n---\n\
-         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\nrules:\n"
-    );
+    let mut text = String::new();
     for ((group, verbs), resources) in &unnamed(kinds.keys(), reads) {
         let resources = resources.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         text.push_str(&format!("  - apiGroups: [\"{group}\"]\n    resources: [{resources}]\n    verbs: [{verbs}]\n"));
@@ -48,30 +88,26 @@ pub(super) fn text(objects: &[Granted], reads: &BTreeSet<LookedUp>, namespace: &
             ));
         }
     }
-    text.push_str(&format!(
-        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  \
-         apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: {name}\nsubjects:\n  - kind: ServiceAccount\n    \
-         name: {name}\n    namespace: {namespace}\n"
-    ));
-    let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}\n");
-    let backups = objects.iter().flat_map(|granted| &granted.backups);
-    let backups = backups.map(|name| format!("      - \"{name}\"\n")).collect::<String>();
-    // The lease is created with POST, which RBAC cannot restrict by name, so that is granted for all names. ConfigMaps are created with
-    // an apply, which it can.
-    text.push_str(&format!(
-        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
+    text
+}
+
+/// Both roles of a product and their bindings; `own` are further rules for its namespace.
+fn roles(name: &str, account: &Account<'_>, rules: &str, lease: &str, own: &str) -> String {
+    let Account { name: account, namespace } = account;
+    let subject = format!("subjects:\n  - kind: ServiceAccount\n    name: {account}\n    namespace: {namespace}\n");
+    // The lease is created with POST, which RBAC cannot restrict by name, so that is granted for all names.
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\nrules:\n{rules}\
+         ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  \
+         apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: {name}\n{subject}\
+         ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {name}\n  namespace: {namespace}\nrules:\n  \
          - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    verbs: [create]\n  \
-         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{LEASE}\"]\n    verbs: [get, update]\n  \
+         - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [\"{lease}\"]\n    verbs: [get, update]\n  \
          # The pod of the leader: a standby replica follows at once when it has ended.\n  \
-         - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get, watch]\n  \
-         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATE}\"]\n    verbs: [create, get, patch]\n  \
-         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{STATUS}\"]\n    verbs: [create, patch]\n  \
-         # Backups: three for each object that can be adopted.\n  \
-         - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames:\n{backups}    verbs: [create, get, patch]\n\
+         - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get, watch]\n{own}\
          ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
          roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {name}\n{subject}"
-    ));
-    text
+    )
 }
 
 /// The resources that the operator reads whatever their names are, by group and verbs.

@@ -1,9 +1,12 @@
-//! The RBAC role that an operator needs for the objects of a pack, and no more.
+//! The RBAC roles that the products need for the objects of a pack, and no more.
 
+mod advisor;
 mod manifest;
 mod objects;
 #[cfg(test)]
 mod tests;
+
+pub use advisor::{ADVISOR, ADVISOR_LEASE, advisor_role, advisor_role_objects};
 
 use crate::pack::asset::{Asset, Prune};
 use crate::pack::catalog::Catalog;

@@ -1,4 +1,4 @@
-//! `approve`: shows changes that wait for an approval, asks, and records the approval with its author.
+//! `approve`: shows changes that wait for an approval, asks, and records the approval with its author; or approves the plan of a profile.
 
 mod record;
 mod revoke;
@@ -12,8 +12,9 @@ use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::plan::Style;
 use super::target::on_runtime;
-use super::{leader, print};
+use super::{leader, print, profile};
 use anyhow::{Context, bail};
+use catalog::Catalog;
 use change::Digest;
 use select::Selection;
 use std::collections::BTreeSet;
@@ -27,7 +28,8 @@ use waiting::{Change, Next, Waiting};
     after_help = "Exit codes:\n  0  everything named is approved (with --revoke: revoked), or was shown with --dry-run\n  1  an error, a refusal, or the answer was no: nothing is approved; with --revoke also: a change was already made"
 )]
 pub(crate) struct Arguments {
-    /// What to approve: an asset or feature, KIND/NAME, KIND/NAMESPACE/NAME, or the first 8 digits of a digest
+    /// What to approve: an asset or feature, KIND/NAME, KIND/NAMESPACE/NAME, or the first 8 digits of a digest; or the name of a profile of
+    /// the advisor
     #[arg(value_name = "CHANGE", conflicts_with = "plan", add = super::completions::assets())]
     changes: Vec<String>,
     /// Everything that waits to restart nodes of this pool, as one rollout
@@ -39,6 +41,10 @@ pub(crate) struct Arguments {
     /// Everything that waits in a plan saved by `virtpilot plan --out FILE`, without a question, unless the cluster has moved since
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
+    /// The digest of the plan of the profile that is named, as `virtpilot plan show` prints it; it is approved without a question, unless
+    /// the plan has changed since
+    #[arg(long, value_name = "DIGEST", requires = "changes", conflicts_with_all = ["pool", "deletions", "plan", "revoke"])]
+    digest: Option<String>,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -62,11 +68,27 @@ impl Arguments {
     fn selection(&self) -> Selection<'_> {
         Selection { words: &self.changes, pool: self.pool.as_deref(), deletions: self.deletions }
     }
+
+    fn of_profile<'a>(&'a self, catalog: &'a Catalog) -> profile::approve::Request<'a> {
+        profile::approve::Request {
+            // A pool and deletions are the autopilot's.
+            words: if self.pool.is_some() || self.deletions { &[] } else { &self.changes },
+            digest: self.digest.as_deref(),
+            dry_run: self.dry_run,
+            yes: self.yes,
+            revoke: self.revoke,
+            target: self.evaluation.target(),
+            catalog,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.plan {
         return saved::approve(arguments, path);
+    }
+    if let Some(code) = profile::approve::run(&arguments.of_profile(&arguments.evaluation.catalog()?), confirm)? {
+        return Ok(code);
     }
     if arguments.revoke {
         return revoke::run(arguments);

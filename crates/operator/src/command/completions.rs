@@ -74,6 +74,15 @@ pub(super) fn assets() -> ArgValueCandidates {
     })
 }
 
+/// The profiles of the embedded catalogue.
+pub(super) fn profiles() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let catalog = pack::embedded().ok();
+        let profiles = catalog.into_iter().flat_map(|catalog| catalog.profiles);
+        profiles.map(|profile| CompletionCandidate::new(profile.name).help(Some(profile.description.into()))).collect()
+    })
+}
+
 /// The states of `status`.
 pub(super) fn states() -> ArgValueCandidates {
     ArgValueCandidates::new(|| StateWord::ALL.map(|word| CompletionCandidate::new(word.to_string())).into())
@@ -99,6 +108,8 @@ mod tests {
             let assets = completed(&[command, "swap-e"]);
             assert!(assets.iter().any(|line| line.starts_with("swap-enable\t")), "{command}: {assets:?}");
         }
+        let profiles = completed(&["plan", "show", "load"]);
+        assert!(profiles[0].starts_with("load-aware-rebalancing\t"), "{profiles:?}");
         assert_eq!(completed(&["status", "--state", "PendingA"]), ["PendingApproval\t", ":4"]);
     }
 }

@@ -1,9 +1,9 @@
 //! `manifests`: prints the objects that install the operator.
 
 use super::print;
-use super::value::{account, boolean, namespace};
+use super::value::{account, boolean, namespace, products};
 use crate::pack::Pack;
-use install::{Account, Installation, Settings};
+use install::{Account, Installation, Products, Settings};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -12,6 +12,9 @@ pub(crate) struct Arguments {
     /// The namespace of the HyperConverged, which is also the operator's
     #[arg(long, default_value = api::hco::NAMESPACE, value_parser = namespace)]
     namespace: String,
+    /// What is installed: autopilot,advisor in one Deployment, or one of them alone; the advisor alone has an account of its own
+    #[arg(long, default_value = "autopilot,advisor", value_parser = products)]
+    products: Products,
     /// Also print the namespace; whoever deletes it deletes the HyperConverged, too
     #[arg(long)]
     create_namespace: bool,
@@ -43,9 +46,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { pack, namespace, create_namespace, image, replicas, opt_in, prune, .. } = arguments;
-    let Arguments { metrics_exporter_image, api_server_ports, metrics_secure, prometheus, .. } = arguments;
+    let Arguments { products, metrics_exporter_image, api_server_ports, metrics_secure, prometheus, .. } = arguments;
     let settings = Settings {
         namespace,
+        products,
         image,
         replicas,
         opt_in,

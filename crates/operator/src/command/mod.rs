@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod manifests;
 mod object_name;
 pub(crate) mod plan;
+mod profile;
 mod published;
 pub(crate) mod rbac;
 pub(crate) mod render;

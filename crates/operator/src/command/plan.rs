@@ -1,4 +1,5 @@
-//! `plan`: prints every object that would be written, what that changes, and what it waits for; nothing is written.
+//! `plan`: prints every object that would be written, what that changes, and what it waits for; nothing is written. `plan show` and
+//! `plan list` print the plans of the advisor.
 
 mod document;
 mod markdown;
@@ -8,7 +9,7 @@ mod text;
 
 use super::colour::Palette;
 use super::evaluation::Evaluation;
-use super::{print, render};
+use super::{print, profile, render};
 use anyhow::Context;
 use autopilot::plan::{Item, ItemState, Operation, Plan, Source, offline};
 use autopilot::{Core, Previews};
@@ -20,9 +21,26 @@ pub(super) use text::{change, wrapped};
 
 #[derive(clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Exit codes:\n  0  nothing to do\n  2  changes are pending\n  1  an error: there is no plan, or objects in it failed (not rendered, not read, refused by the API server)"
 )]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    of_advisor: Option<OfAdvisor>,
+    #[command(flatten)]
+    of_autopilot: OfAutopilot,
+}
+
+#[derive(clap::Subcommand)]
+enum OfAdvisor {
+    /// Show the plan of a profile, as its VirtPlatformConfig has it
+    Show(profile::plan::Show),
+    /// List the profiles: their actions, phases and plans
+    List(profile::plan::List),
+}
+
+#[derive(clap::Args)]
+struct OfAutopilot {
     #[command(flatten)]
     evaluation: Evaluation,
     /// Plan for a HyperConverged in a file instead of a cluster: every object counts as absent
@@ -74,7 +92,15 @@ impl Style {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments { evaluation, hco_file, facts, asset, full, out, output } = arguments;
+    match &arguments.of_advisor {
+        Some(OfAdvisor::Show(arguments)) => profile::plan::show(arguments),
+        Some(OfAdvisor::List(arguments)) => profile::plan::list(arguments),
+        None => of_autopilot(&arguments.of_autopilot),
+    }
+}
+
+fn of_autopilot(arguments: &OfAutopilot) -> anyhow::Result<ExitCode> {
+    let OfAutopilot { evaluation, hco_file, facts, asset, full, out, output } = arguments;
     let catalog = evaluation.catalog()?;
     if let Some(name) = asset {
         render::check_asset(&catalog, name)?;

@@ -1,9 +1,9 @@
-//! `rollback`: restores an object as it was before its adoption.
+//! `rollback`: restores an object as it was before its adoption, or has the rollback of a profile planned.
 
 mod migrate;
 
-use super::print;
 use super::target::{Reached, Target};
+use super::{print, profile};
 use anyhow::{Context, bail};
 use change::{Effect, Impact, Key, Kind, backup};
 use cluster::{list, live};
@@ -29,11 +29,11 @@ const WHEN_BACKED_UP: &str = "an object is backed up when the autopilot adopts i
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The object's kind, such as ConfigMap, or KubeletConfig.machineconfiguration.openshift.io
-    #[arg(required_unless_present_any = ["list", "migrate"], requires = "name")]
+    /// The object's kind, such as ConfigMap, or KubeletConfig.machineconfiguration.openshift.io; or, alone, the name of a profile of the
+    /// advisor, whose rollback is then planned
+    #[arg(value_name = "KIND|PROFILE", required_unless_present_any = ["list", "migrate"], add = super::completions::profiles())]
     kind: Option<String>,
     /// The object's name
-    #[arg(required_unless_present_any = ["list", "migrate"])]
     name: Option<String>,
     /// The object's namespace, if objects in several namespaces have backups
     #[arg(long, value_name = "NAMESPACE")]
@@ -59,6 +59,15 @@ struct Selection<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if let (Some(word), None, false, false) = (&arguments.kind, &arguments.name, arguments.list, arguments.migrate) {
+        let catalog = crate::pack::embedded()?;
+        if profile::rollback::run(word, &arguments.target, &catalog)? {
+            return Ok(());
+        }
+        bail!(
+            "{word:?} is no profile; name the kind and the name of an object, such as \"virtpilot rollback {word} NAME\""
+        );
+    }
     let selection = Selection {
         kind: arguments.kind.as_deref(),
         name: arguments.name.as_deref(),

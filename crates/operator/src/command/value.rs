@@ -1,6 +1,6 @@
 //! Values of flags that several commands have.
 
-use install::Account;
+use install::{Account, Products};
 use std::time::Duration;
 
 /// Parses a boolean as Go does: true, T, 1 and so on.
@@ -26,6 +26,16 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     match is_name && !text.starts_with('-') && !text.ends_with('-') {
         true => Ok(text.to_owned()),
         false => Err(format!("{text:?} is not the name of a namespace; write one such as {}", api::hco::NAMESPACE)),
+    }
+}
+
+/// Parses the products of an installation.
+pub(crate) fn products(text: &str) -> Result<Products, String> {
+    match text {
+        "autopilot,advisor" | "advisor,autopilot" => Ok(Products::Both),
+        "autopilot" => Ok(Products::Autopilot),
+        "advisor" => Ok(Products::Advisor),
+        _ => Err("write autopilot, advisor, or autopilot,advisor".into()),
     }
 }
 
@@ -64,7 +74,8 @@ pub(crate) fn kind_or_object(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{account, boolean, duration, kind, kind_or_object, namespace};
+    use super::{account, boolean, duration, kind, kind_or_object, namespace, products};
+    use install::Products;
 
     #[test]
     fn values_are_what_they_say_or_refused() {
@@ -78,6 +89,8 @@ mod tests {
         assert_eq!(account("monitoring/prometheus-k8s").unwrap().to_string(), "monitoring/prometheus-k8s");
         assert!(account("monitoring").is_err() && account("monitoring/").is_err() && account("a/b/c").is_err());
         assert!(kind_or_object("ConfigMap/a-b.c").is_ok() && kind_or_object("ConfigMap/").is_err());
+        assert_eq!((products("autopilot,advisor"), products("advisor")), (Ok(Products::Both), Ok(Products::Advisor)));
+        assert!(products("").is_err() && products("fleet").is_err());
         assert!(kind("DaemonSet").is_ok() && kind("").is_err() && kind("a b").is_err());
     }
 }

@@ -138,9 +138,12 @@ fn file(content: &[u8]) -> (tempfile::TempDir, String) {
 #[test]
 fn every_command_reports_an_unusable_kubeconfig_in_one_line() {
     let digest = format!("sha256:{}", "a".repeat(64));
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 12] = [
         &["status"],
         &["plan"],
+        &["approve", "load-aware-rebalancing", "--digest", &digest],
+        &["rollback", "load-aware-rebalancing"],
+        &["explain", "load-aware-rebalancing"],
         &["render"],
         &["facts"],
         &["approve", &digest],

@@ -64,6 +64,9 @@ fn assert_same(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) {
     }
 }
 
+/// The CRD of the advisor.
+const CRD: &str = "CustomResourceDefinition \"virtplatformconfigs.advisor.kubevirt.io\"";
+
 struct Tools {
     kubectl: PathBuf,
     packaging: Packaging,
@@ -87,7 +90,13 @@ impl Tools {
     }
 
     fn template(&self, arguments: &[&str]) -> BTreeMap<String, Value> {
-        by_name(&succeed(self.helm(&["template", "virtpilot"]).args(arguments)).0)
+        let mut found = by_name(&succeed(self.helm(&["template", "virtpilot"]).args(arguments)).0);
+        if let Some(crd) = found.get_mut(CRD) {
+            // Only Helm would delete it, and with it all profiles, when it is switched off.
+            let annotations = crd["metadata"].as_object_mut().unwrap().remove("annotations");
+            assert_eq!(annotations, Some(json!({"helm.sh/resource-policy": "keep"})));
+        }
+        found
     }
 }
 
@@ -97,6 +106,11 @@ async fn the_kustomization_the_chart_and_the_command_have_the_same_objects() {
     let printed = manifests(&[]);
     assert_same(&tools.kustomize(&deploy("kustomize")), &printed);
     assert_same(&tools.template(&["--namespace", "openshift-cnv"]), &printed);
+    assert!(printed.contains_key(CRD));
+    let alone = manifests(&["--products", "autopilot"]);
+    assert!(!alone.keys().any(|name| name.contains("advisor")), "{:?}", alone.keys());
+    assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", "advisor.enabled=false"]), &alone);
+    assert_same(&tools.kustomize(&deploy("kustomize/advisor-alone")), &manifests(&["--products", "advisor"]));
     let mut with_namespace = manifests(&["--create-namespace"]);
     assert!(with_namespace.remove("Namespace \"openshift-cnv\"").is_some());
     assert_same(&with_namespace, &printed);
@@ -203,6 +217,17 @@ async fn the_bundle_is_valid_and_has_the_same_objects() {
     let version =
         bundled.remove(concat!("ClusterServiceVersion \"virtpilot.v", env!("CARGO_PKG_VERSION"), "\"")).unwrap();
     let install = &version["spec"]["install"]["spec"];
+    let own = &version["spec"]["customresourcedefinitions"]["owned"][0];
+    assert_eq!(
+        (&own["name"], &own["kind"]),
+        (&json!("virtplatformconfigs.advisor.kubevirt.io"), &json!("VirtPlatformConfig"))
+    );
+    for (kind, permissions) in [("ClusterRole", "clusterPermissions"), ("Role", "permissions")] {
+        let role = printed.remove(&format!("{kind} \"virt-advisor-operator\"")).unwrap();
+        assert_eq!(install[permissions][1]["rules"], role["rules"]);
+        assert_eq!(install[permissions][1]["serviceAccountName"], "virt-platform-autopilot");
+        assert!(printed.remove(&format!("{kind}Binding \"virt-advisor-operator\"")).is_some());
+    }
     let mut take = |kind: &str| printed.remove(&format!("{kind} \"virt-platform-autopilot\"")).unwrap();
     assert_eq!(install["deployments"][0]["spec"], take("Deployment")["spec"]);
     assert_eq!(install["clusterPermissions"][0]["rules"], take("ClusterRole")["rules"]);

@@ -1,11 +1,17 @@
-//! The commands in the runbooks work: those of virtpilot are run, those of kubectl are understood by the server and by kubectl.
+//! The commands in the runbooks and in the guide of the advisor work: those of virtpilot are run, those of kubectl are understood by the server and by kubectl.
 
-use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, Running, SERVICE, eventually};
+use crate::commands::{virtpilot, virtpilot_as_given};
+use crate::operator::{NAMESPACE, SERVICE, eventually};
+use crate::profile_commands::{Cluster, digest, review};
+use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 
 const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/runbooks");
+/// The profile of the examples.
+const PROFILE: &str = "load-aware-rebalancing";
+/// The profile of the guide.
+const EXAMPLE: &str = "example-profile";
 /// What a reader fills in, and what the test fills in.
 const PLACEHOLDERS: [(&str, &str); 5] = [
     ("KIND", "Service"),
@@ -18,6 +24,14 @@ const PLACEHOLDERS: [(&str, &str); 5] = [
 const MISUNDERSTOOD: [&str; 6] =
     ["unknown flag", "unknown shorthand", "unknown command", "invalid argument", "error parsing", "Usage:"];
 
+/// The status of the profile of the guide.
+fn of_example() -> serde_json::Value {
+    let mut status = review(&digest('b'));
+    status["items"][0]["targetRef"] =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": NAMESPACE, "name": "example-config"});
+    status
+}
+
 /// The commands of a page: lines of code blocks, and code between backticks.
 fn commands(page: &str) -> Vec<String> {
     let (mut found, mut is_block) = (Vec::new(), false);
@@ -25,7 +39,7 @@ fn commands(page: &str) -> Vec<String> {
         if line.starts_with("```") {
             is_block = !is_block;
         } else if is_block {
-            found.push(line.to_owned());
+            found.push(line.strip_prefix("$ ").unwrap_or(line).to_owned());
         } else {
             found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
         }
@@ -49,8 +63,11 @@ fn commands_are_found_in_blocks_and_between_backticks() {
     assert_eq!(words("kubectl -o 'a b' c | grep d"), ["kubectl", "-o", "a b", "c"]);
 }
 
-/// Whether a command would change the cluster, or follow it for ever.
+/// A command that changes nothing, and does not wait.
 fn with_dry_run(mut words: Vec<String>) -> Vec<String> {
+    for word in words.iter_mut().filter(|word| word.starts_with("--timeout=")) {
+        "--timeout=1s".clone_into(word);
+    }
     if words.iter().any(|word| ["patch", "annotate", "delete", "label"].contains(&word.as_str())) {
         words.push("--dry-run=server".to_owned());
     }
@@ -59,12 +76,18 @@ fn with_dry_run(mut words: Vec<String>) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_of_every_runbook_works() {
-    let running = Running::start(None).await;
+    let mut running = Cluster::start().await;
+    running.apply(PROFILE, json!({})).await;
+    running.status(PROFILE, review(&digest('a'))).await;
+    running.apply(EXAMPLE, json!({})).await;
+    running.status(EXAMPLE, of_example()).await;
+    running.running.restart();
+    let running = &running.running;
     eventually("the Service exists", async || running.services().get_opt(SERVICE).await.unwrap()).await;
     let (kubeconfig, kubectl) = (running.playground.kubeconfig(), running.playground.folder().join("kubectl"));
     let (mut count, mut faults) = (0, Vec::new());
-    for entry in std::fs::read_dir(Path::new(RUNBOOKS)).unwrap() {
-        let path = entry.unwrap().path();
+    let runbooks = std::fs::read_dir(Path::new(RUNBOOKS)).unwrap().map(|entry| entry.unwrap().path());
+    for path in runbooks.chain([Path::new(RUNBOOKS).join("../advisor.md")]) {
         let page = path.file_name().unwrap().to_string_lossy().into_owned();
         for command in commands(&std::fs::read_to_string(&path).unwrap()) {
             count += 1;
@@ -72,7 +95,11 @@ async fn every_command_of_every_runbook_works() {
             let words = words(&filled);
             let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
             let fault = if words[0] == "virtpilot" {
-                let output = virtpilot(Some(&kubeconfig), &arguments);
+                // Only the embedded pack has profiles.
+                let is_of_profile = [PROFILE, EXAMPLE].iter().any(|name| arguments.contains(name));
+                let is_of_profile = is_of_profile || arguments == ["plan", "list"] || arguments[0] == "explain";
+                let run = if is_of_profile { virtpilot_as_given } else { virtpilot };
+                let output = run(Some(&kubeconfig), &arguments);
                 // Nothing waits under this digest, and nothing was adopted.
                 let is_expected = ["approve", "rollback"].contains(&arguments[0]) && output.code == Some(1);
                 let is_understood = !output.stderr.contains("Usage:") && !output.stderr.contains("unexpected argument");

@@ -7,7 +7,7 @@ mod kustomization;
 use super::{File, role};
 use crate::workspace::Workspace;
 use anyhow::anyhow;
-use install::{Installation, Settings};
+use install::{Installation, Products, Settings};
 use serde_json::Value;
 
 /// The first line of every generated file.
@@ -19,10 +19,12 @@ pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
         Installation::new(&catalog, settings).map_err(|problems| anyhow!("{}", problems.join("\n")))
     };
     let secure = installation(&Settings { metrics_secure: true, ..Settings::default() })?;
-    let installation = installation(&Settings::default())?;
-    let mut files = kustomization::files(&installation, &secure);
-    files.extend(chart::files(workspace, &installation, &secure, &role::of(&catalog)?)?);
-    files.extend(bundle::files(&installation)?);
+    let autopilot = installation(&Settings { products: Products::Autopilot, ..Settings::default() })?;
+    let advisor = installation(&Settings { products: Products::Advisor, ..Settings::default() })?;
+    let both = installation(&Settings::default())?;
+    let mut files = kustomization::files(&both, &secure, advisor);
+    files.extend(chart::files(workspace, &both, &secure, &autopilot, &role::of(&catalog)?)?);
+    files.extend(bundle::files(&both)?);
     Ok(files)
 }
 

@@ -4,7 +4,7 @@ use super::{File, markdown_table, role};
 use crate::workspace::Workspace;
 use api::annotation::PREFIX;
 use api::environment::{EXITS, VARIABLES};
-use api::reference::{ANNOTATIONS, EVENTS, STATES};
+use api::reference::{ANNOTATIONS, EVENTS, PHASES, STATES, State};
 use catalog::{Catalog, Setting};
 
 pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
@@ -66,12 +66,15 @@ fn events() -> String {
 }
 
 fn states() -> String {
-    let rows: Vec<[String; 3]> =
-        STATES.iter().map(|row| [format!("`{}`", row.word), row.meaning.into(), row.next.into()]).collect();
+    let rows = |states: &[State]| -> Vec<[String; 3]> {
+        states.iter().map(|row| [format!("`{}`", row.word), row.meaning.into(), row.next.into()]).collect()
+    };
     format!(
         "{GENERATED}. -->\n\n# States\n\n\
-         What `virtpilot status` shows of an asset or its object, the most urgent first. `virtpilot explain states` prints this page.\n\n{}",
-        markdown_table(["state", "meaning", "next"], &rows),
+         What `virtpilot status` shows of an asset or its object, the most urgent first. `virtpilot explain states` prints this table.\n\n{}\n\
+         ## Phases of profiles\n\nWhat `virtpilot plan show` and `virtpilot plan list` show of a [profile](../advisor.md).\n\n{}",
+        markdown_table(["state", "meaning", "next"], &rows(&STATES)),
+        markdown_table(["phase", "meaning", "next"], &rows(&PHASES)),
     )
 }
 

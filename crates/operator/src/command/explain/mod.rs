@@ -1,4 +1,4 @@
-//! `explain`: why an asset or an object is in its state, what users may set, and what events and states mean.
+//! `explain`: why an asset, an object or a profile is in its state, what users may set, and what events and states mean.
 
 #[cfg(test)]
 mod agreement;
@@ -12,12 +12,13 @@ use super::colour::Palette;
 use super::evaluation::Evaluation;
 use super::object_name::is_object;
 use super::table::{self, terminal_width};
-use super::{Format, print};
+use super::{Format, print, profile, wrap};
 use anyhow::bail;
 use autopilot::nearest::{nearest, question};
 use autopilot::{Core, Explanation, StatusLine};
 use catalog::Catalog;
 use history::Events;
+use profile::explain::{Explained, Governing};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -31,8 +32,8 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Args)]
 struct Subject {
-    /// Assets or features, or objects as KIND/NAME or KIND/NAMESPACE/NAME
-    #[arg(value_name = "ASSET|KIND/[NAMESPACE/]NAME", add = super::completions::assets())]
+    /// Assets, features or profiles, or objects as KIND/NAME or KIND/NAMESPACE/NAME
+    #[arg(value_name = "ASSET|PROFILE|KIND/[NAMESPACE/]NAME", add = super::completions::assets())]
     subjects: Vec<String>,
     #[command(flatten)]
     evaluation: Evaluation,
@@ -64,39 +65,59 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn explain(arguments: &Subject) -> anyhow::Result<()> {
-    let subjects = &arguments.subjects;
-    if subjects.is_empty() {
+    if arguments.subjects.is_empty() {
         bail!("name an asset or an object such as MachineConfig/NAME, or one of patch, annotations, events, states");
     }
     let catalog = arguments.evaluation.catalog()?;
+    let (target, mut shown, mut subjects) = (arguments.evaluation.target(), Vec::new(), Vec::new());
+    for subject in &arguments.subjects {
+        match profile::explain::profile(subject, &catalog, target)? {
+            Some(explained) => shown.push(Shown::of(explained, arguments.output)),
+            None => subjects.push(subject.clone()),
+        }
+    }
+    if subjects.is_empty() {
+        return print(&joined(shown));
+    }
+    let governing = Governing::read(target);
     let core = arguments.evaluation.evaluate_with_previews(arguments.evaluation.catalog()?)?;
     let is_named = |subject: &str, line: &StatusLine| {
         is_subject(subject, line) || assets_of(subject, &catalog).contains(&line.asset.as_str())
     };
     let explanations = core.explain(|line| subjects.iter().any(|subject| is_named(subject, line)));
     let is_explained = |subject: &str| explanations.iter().any(|explanation| is_named(subject, &explanation.line));
-    if let Some(subject) = subjects.iter().find(|subject| !is_explained(subject)) {
-        bail!("{}", unknown(subject, &core));
+    for subject in subjects.iter().filter(|subject| !is_explained(subject)) {
+        match governing.explain(subject) {
+            Some(explained) => shown.push(Shown::of(explained, arguments.output)),
+            None => bail!("{}", unknown(subject, &core)),
+        }
     }
     let is_feature = |subject: &str| !explanations.iter().any(|explanation| is_subject(subject, &explanation.line));
     if let [subject] = subjects.as_slice()
         && explanations.len() > 1
+        && shown.is_empty()
         && is_feature(subject)
         && matches!(arguments.output, Format::Text)
     {
         return print(&overview(subject, &explanations, terminal_width()));
     }
-    let mut shown = Vec::new();
-    let events = Events::read(arguments.evaluation.target(), &explanations);
+    let events = Events::read(target, &explanations);
     for explanation in explanations {
         let history = events.history(&explanation);
         let next = next::next(&explanation, &catalog, &core);
+        let governor = explanation.line.key.as_ref().and_then(|key| governing.of(key));
         shown.push(match arguments.output {
             Format::Text => {
                 let (width, palette) = (terminal_width(), Palette::of_output());
-                Shown::Text(text::text(&explanation, &catalog, &next, &history, width, palette))
+                let governor = governor.map(|governor| format!("\n{}", wrap::hanging("", &governor, width)));
+                let text = text::text(&explanation, &catalog, &next, &history, width, palette);
+                Shown::Text(text + &governor.unwrap_or_default())
             }
-            Format::Json => Shown::Json(document(&explanation, &catalog, &next, &history)),
+            Format::Json => {
+                let mut document = document(&explanation, &catalog, &next, &history);
+                document["governedBy"] = json!(governor);
+                Shown::Json(document)
+            }
         });
     }
     print(&joined(shown))
@@ -106,6 +127,15 @@ fn explain(arguments: &Subject) -> anyhow::Result<()> {
 enum Shown {
     Text(String),
     Json(Value),
+}
+
+impl Shown {
+    fn of(explained: Explained, format: Format) -> Shown {
+        match format {
+            Format::Text => Shown::Text(explained.text),
+            Format::Json => Shown::Json(explained.document),
+        }
+    }
 }
 
 fn joined(shown: Vec<Shown>) -> String {

@@ -11,6 +11,8 @@ const FOLDER: &str = "deploy/helm/virtpilot";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The value of secure metrics, whose fields are settings of the chart; others have fields of Kubernetes.
 const METRICS: &str = "metrics";
+/// The value of the advisor.
+const ADVISOR: &str = "advisor";
 /// The container in a Deployment.
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
@@ -70,18 +72,20 @@ Before you uninstall it, let it release what it manages:
   virtpilot handback --namespace {{ .Release.Namespace }}
 ";
 
-/// The files; `secure` is the same installation with secure metrics.
+/// The files; `secure` is the same installation with secure metrics, and `autopilot` that of the autopilot alone.
 pub(super) fn files(
     workspace: &Workspace,
     installation: &Installation,
     secure: &Installation,
+    autopilot: &Installation,
     role: &str,
 ) -> anyhow::Result<Vec<File>> {
     let (mut workload, mut secure_workload) = (installation.workload.clone(), secure.workload.clone());
     let (mut values, mut properties) = (HEADER.to_owned(), Map::new());
     let mut add = |name: &str, what: &str, default: &Value| {
         values.push_str(&format!("\n# {what}\n{}", catalog::yaml_text(&json!({name: default}))));
-        let mut property = if name == METRICS { closed(default) } else { json!({"type": json_type(default)}) };
+        let mut property =
+            if [METRICS, ADVISOR].contains(&name) { closed(default) } else { json!({"type": json_type(default)}) };
         property["description"] = json!(what);
         properties.insert(name.to_owned(), property);
     };
@@ -94,6 +98,11 @@ pub(super) fn files(
         METRICS,
         "Whether metrics are served over TLS and only to those who may read them, and the Prometheus that may",
         &json!({"secure": false, "prometheus": prometheus}),
+    );
+    add(
+        ADVISOR,
+        "Whether the advisor runs beside the autopilot: it plans profiles, and applies them as they are approved",
+        &json!({"enabled": true}),
     );
     let mut files = Vec::new();
     let template = |name: &str, text: &str| File { path: format!("{FOLDER}/templates/{name}"), text: text.to_owned() };
@@ -112,13 +121,15 @@ pub(super) fn files(
         "properties": properties,
     });
     let text = |objects: &[Value]| unquoted(&in_release(&yaml("", objects).text));
-    let objects = |name: &str, objects: &[Value]| template(name, &text(objects));
+    let with_advisor = |alone: &[Value], both: &[Value]| with_additions(&text(alone), &text(both), "advisor.enabled");
+    let advisor = [installation.crds.iter().map(kept).collect(), installation.advisor.clone()].concat();
     let (workload, secure_workload) = (text(&workload), text(&secure_workload));
     files.extend([
         template("role.yaml", &in_release(role)),
-        objects("people.yaml", &installation.people),
-        objects("policy.yaml", &installation.policy),
-        template("operator.yaml", &with_additions(&workload, &secure_workload, "metrics.secure")?),
+        template("advisor.yaml", &with_additions(HEADER, &text(&advisor), "advisor.enabled")?),
+        template("people.yaml", &with_advisor(&autopilot.people, &installation.people)?),
+        template("policy.yaml", &with_advisor(&autopilot.policy, &installation.policy)?),
+        template("operator.yaml", &unless_advisor(&with_additions(&workload, &secure_workload, "metrics.secure")?)?),
         template("metrics.yaml", &with_additions(HEADER, &text(&metrics_roles), "metrics.secure")?),
         template("NOTES.txt", NOTES),
         yaml(&format!("{FOLDER}/Chart.yaml"), &[chart()]),
@@ -126,6 +137,22 @@ pub(super) fn files(
         File { path: format!("{FOLDER}/values.schema.json"), text: format!("{schema:#}\n") },
     ]);
     Ok(files)
+}
+
+/// An object that outlives the release: with a CRD all its objects would be deleted.
+fn kept(object: &Value) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    object
+}
+
+/// A Deployment that says what it runs if the advisor is switched off: its kind may be served all the same.
+fn unless_advisor(deployment: &str) -> anyhow::Result<String> {
+    let last = deployment.lines().find(|line| line.trim_start().starts_with("- --prune="));
+    let last = last.context("the Deployment has no argument --prune")?;
+    let indent = &last[..last.len() - last.trim_start().len()];
+    let flag = format!("{{{{- if not .Values.advisor.enabled }}}}\n{indent}- --products=autopilot\n{{{{- end }}}}");
+    Ok(deployment.replace(last, &format!("{last}\n{flag}")))
 }
 
 fn chart() -> Value {

@@ -7,17 +7,25 @@ use serde_json::{Value, json};
 
 const FOLDER: &str = "deploy/kustomize";
 
-/// The files; `secure` is the same installation with secure metrics.
-pub(super) fn files(installation: &Installation, secure: &Installation) -> Vec<File> {
+/// The files; `secure` is the same installation with secure metrics, and `advisor` that of the advisor alone.
+pub(super) fn files(installation: &Installation, secure: &Installation, advisor: Installation) -> Vec<File> {
     let in_folder = |name: &str, objects: &[Value]| yaml(&format!("{FOLDER}/{name}"), objects);
+    let own: Vec<&Value> = installation.crds.iter().chain(&installation.advisor).collect();
+    let alone: Vec<Value> = advisor.objects().collect();
     vec![
+        yaml(&format!("{FOLDER}/advisor.yaml"), own),
+        in_folder("advisor-alone/advisor.yaml", &alone),
+        in_folder("advisor-alone/kustomization.yaml", &[resources(&["advisor.yaml"])]),
         in_folder("people.yaml", &installation.people),
         in_folder("policy.yaml", &installation.policy),
         in_folder("operator.yaml", &installation.workload),
         in_folder("secure-metrics/roles.yaml", &secure.metrics),
         in_folder("secure-metrics/deployment.yaml", &[install::deployment_patch()]),
         in_folder("secure-metrics/kustomization.yaml", &[component(&["roles.yaml"], "deployment.yaml")]),
-        in_folder("kustomization.yaml", &[resources(&["../rbac", "people.yaml", "policy.yaml", "operator.yaml"])]),
+        in_folder(
+            "kustomization.yaml",
+            &[resources(&["../rbac", "advisor.yaml", "people.yaml", "policy.yaml", "operator.yaml"])],
+        ),
         yaml("deploy/rbac/kustomization.yaml", &[resources(&["role.yaml"])]),
     ]
 }
