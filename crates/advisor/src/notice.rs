@@ -2,6 +2,7 @@
 
 use api::advisor::Phase;
 use change::{Digest, Key};
+use jiff::Timestamp;
 
 /// One report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,12 @@ pub enum Notice {
         message: String,
         /// The digest of the plan, if there is one.
         digest: Option<Digest>,
+        /// How many objects differ from what the plan wants.
+        differing: usize,
+        /// Since when.
+        since: Timestamp,
+        /// Whether it was not so before; after a start it is told once more.
+        is_news: bool,
     },
     /// An item was written.
     Applied {

@@ -86,6 +86,8 @@ pub enum Notice {
         /// Its state before; `None` if it was not known.
         before: Option<RolloutState>,
     },
+    /// The API server serves what the advisor is asked with.
+    AdvisorServed,
     /// A pool does not exist any more.
     PoolGone(String),
     /// A node has restarted.

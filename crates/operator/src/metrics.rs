@@ -1,6 +1,7 @@
 //! The Prometheus metrics; their names and labels are in `api::metric`.
 
 mod history;
+mod profiles;
 mod rollouts;
 
 use api::metric::{self, Metric};
@@ -9,6 +10,7 @@ use catalog::Need;
 use change::reason::Compliance;
 use change::{Key, Kind, Reason};
 use history::History;
+use profiles::Profiles;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
@@ -82,6 +84,7 @@ pub(crate) struct Metrics {
     missing: Family<Dependency, Gauge>,
     waiting: [Waiting; 3],
     rollouts: Rollouts,
+    profiles: Profiles,
     leader: Gauge,
 }
 
@@ -117,6 +120,7 @@ impl Metrics {
             waiting,
             rollouts: Rollouts::register(registry),
             leader: register(registry, &metric::LEADER, Gauge::default()),
+            profiles: Profiles::default(),
             registry: all,
         }
     }
@@ -129,6 +133,11 @@ impl Metrics {
     /// Whether it does.
     pub(crate) fn is_leader(&self) -> bool {
         self.leader.get() == 1
+    }
+
+    /// Updates the metrics of a profile.
+    pub(crate) fn record_profile(&self, notice: &advisor::Notice) {
+        self.profiles.record(notice);
     }
 
     /// Updates the metrics of the object or dependency of a notice.
@@ -237,6 +246,11 @@ impl Metrics {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
+        if let Some(profiles) = self.profiles.text() {
+            // Each ends with a line that says so; only the last one may.
+            text.truncate(text.trim_end().trim_end_matches("# EOF").len());
+            text.push_str(&profiles);
+        }
         text
     }
 }

@@ -19,7 +19,7 @@ const MOST: usize = 10_000;
 const DEEPEST: usize = 16;
 
 /// Selects the asset pack of a command.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Pack {
     /// A folder with an asset pack to use instead of the embedded one
     #[arg(long, value_name = "FOLDER")]

@@ -2,6 +2,7 @@
 
 use super::drafting::Drafted;
 use super::{Core, Timer, kind};
+use crate::conditions;
 use crate::judge::{Judgement, judge};
 use crate::memory::{options_digest, whole_second};
 use crate::notice::Notice;
@@ -97,8 +98,9 @@ impl Core {
         if let Some(wake) = judgement.wake {
             self.timers.set(Timer::Reconcile(name.to_owned()), now.moment_of(wake));
         }
+        self.report(name, &judgement, &wanted, !is_published);
         match is_published {
-            false => self.publish(name, wanted, &judgement),
+            false => self.publish(name, wanted),
             true => {
                 let retry = judgement.retry.filter(|_| is_retrying);
                 self.write(name, judgement.write.or(retry));
@@ -127,27 +129,38 @@ impl Core {
         self.timers.set(Timer::Reconcile(name.to_owned()), self.now.monotonic.after(pause));
     }
 
-    fn publish(&mut self, name: &str, status: VirtPlatformConfigStatus, judgement: &Judgement) {
+    /// Reports a phase, or another reason for it.
+    fn report(&mut self, name: &str, judgement: &Judgement, status: &VirtPlatformConfigStatus, is_news: bool) {
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        let said = (judgement.phase, judgement.message.clone());
+        if managed.is_writing() || managed.reported.as_ref() == Some(&said) {
+            return;
+        }
+        managed.reported = Some(said);
+        let phase = conditions::name(judgement.phase);
+        let condition = status.conditions.iter().find(|condition| condition.r#type == phase);
+        let since = condition.and_then(|condition| condition.last_transition_time.0.parse().ok());
+        let notice = Notice::Judged {
+            name: name.to_owned(),
+            uid: managed.uid.clone(),
+            phase: judgement.phase,
+            reason: judgement.reason,
+            message: judgement.message.clone(),
+            digest: judgement.shown.as_ref().map(|shown| shown.digest),
+            differing: managed.plan.as_ref().map_or(0, |plan| plan.items.iter().filter(|item| !item.is_done()).count()),
+            since: since.unwrap_or(self.now.wall),
+            is_news,
+        };
+        self.notify(notice);
+    }
+
+    fn publish(&mut self, name: &str, status: VirtPlatformConfigStatus) {
         let key = key(name);
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
         let Some(managed) = self.profiles.get_mut(name) else { return };
         if managed.is_writing() {
             return;
         }
-        let said = (judgement.phase, judgement.message.clone());
-        if managed.reported.as_ref() != Some(&said) {
-            managed.reported = Some(said);
-            let notice = Notice::Judged {
-                name: name.to_owned(),
-                uid: managed.uid.clone(),
-                phase: judgement.phase,
-                reason: judgement.reason,
-                message: judgement.message.clone(),
-                digest: judgement.shown.as_ref().map(|shown| shown.digest),
-            };
-            self.commands.push(Command::Notify(notice));
-        }
-        let Some(managed) = self.profiles.get_mut(name) else { return };
         let object = json!({
             "apiVersion": key.kind.api_version(),
             "kind": key.kind.kind,

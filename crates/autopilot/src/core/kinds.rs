@@ -56,7 +56,13 @@ impl Core {
         self.follow_hco();
         for (target, is_first) in self.fact_targets() {
             // Once something was rendered, what is known holds until the list is there.
-            if !self.watches.is_open(&target) && self.watch(&target, Content::Part) && is_first && !self.has_rendered {
+            if self.watches.is_open(&target) || !self.watch(&target, Content::Part) {
+                continue;
+            }
+            if target == Surroundings::governing() {
+                self.notify(Notice::AdvisorServed);
+            }
+            if is_first && !self.has_rendered {
                 self.surroundings.wait_for(target);
             }
         }

@@ -87,6 +87,7 @@ pub(crate) fn notice(notice: &Notice) -> String {
             Some((_, name)) => format!("{name}: {rollout}"),
             None => format!("Rollout: {rollout}"),
         },
+        Notice::AdvisorServed => "AdvisorServed".into(),
         Notice::PoolGone(pool) => format!("PoolGone {pool}"),
         Notice::NodeRestarted { node, pool } => format!("NodeRestarted {node} of {pool}"),
         Notice::Retry { wait, .. } => format!("Retry in {wait} ms"),

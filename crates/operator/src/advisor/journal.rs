@@ -1,23 +1,32 @@
 //! Records what the advisor reports as log lines and as Kubernetes events about the `VirtPlatformConfig`.
 
+use crate::metrics::Metrics;
 use advisor::Notice;
 use api::advisor::Phase;
 use change::Key;
 use cluster::event::{Event, Reference};
 use runtime::Journal;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Publishes events about each `VirtPlatformConfig`.
-#[derive(Default)]
 pub(super) struct ProfileJournal {
+    metrics: Arc<Metrics>,
     /// The last log line about discovery, so that the same one is logged once.
     discovery: Mutex<String>,
 }
 
+impl ProfileJournal {
+    pub(super) fn new(metrics: Arc<Metrics>) -> ProfileJournal {
+        ProfileJournal { metrics, discovery: Mutex::default() }
+    }
+}
+
 impl Journal<Notice> for ProfileJournal {
     fn record(&self, notice: Notice) -> Vec<Event> {
+        self.metrics.record_profile(&notice);
         match notice {
-            Notice::Judged { name, uid, phase, reason, message, digest } => {
+            Notice::Judged { is_news: false, .. } => Vec::new(),
+            Notice::Judged { name, uid, phase, reason, message, digest, .. } => {
                 let digest = digest.map(|digest| format!(" (plan {digest})")).unwrap_or_default();
                 let warning = is_warning(phase);
                 let note = format!("{}: {message}{digest}", advisor::conditions::name(phase));

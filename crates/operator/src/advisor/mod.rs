@@ -2,11 +2,13 @@
 
 mod journal;
 
+use crate::metrics::Metrics;
 use advisor::{Config, Core};
 use catalog::Catalog;
 use cluster::{Permit, Server};
 use journal::ProfileJournal;
 use runtime::{Clock, Hands, Stop};
+use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 /// Plans and applies profiles until `stop` resolves; a write in flight is finished.
@@ -15,12 +17,12 @@ pub(crate) async fn run(
     catalog: Catalog,
     server: Server,
     permit: Permit,
-    instance: String,
+    (instance, metrics): (String, Arc<Metrics>),
     readiness: watch::Sender<Vec<String>>,
     stop: Stop,
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let journal = ProfileJournal::default();
+    let journal = ProfileJournal::new(metrics);
     let core = Core::new(config, catalog, clock.now());
     let questions = mpsc::channel(1).1;
     runtime::run(Hands { server, permit, clock, instance, readiness }, core, &journal, questions, stop).await

@@ -7,10 +7,13 @@ use change::reason::Severity;
 use cluster::event::{Event, Reference};
 use runtime::Journal;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// Publishes events about each object that exists, and warnings also about the HyperConverged, which is the object that users watch.
 pub(super) struct EventJournal {
     metrics: Arc<Metrics>,
+    /// Whether somebody can ask the advisor for something.
+    advisor: watch::Sender<bool>,
     server: String,
     state: Mutex<State>,
 }
@@ -66,8 +69,8 @@ impl Entry {
 }
 
 impl EventJournal {
-    pub(super) fn new(metrics: Arc<Metrics>, server: &str) -> EventJournal {
-        EventJournal { metrics, server: server.to_owned(), state: Mutex::default() }
+    pub(super) fn new(metrics: Arc<Metrics>, advisor: watch::Sender<bool>, server: &str) -> EventJournal {
+        EventJournal { metrics, advisor, server: server.to_owned(), state: Mutex::default() }
     }
 
     fn entry(&self, notice: Notice) -> Option<Entry> {
@@ -142,6 +145,10 @@ impl EventJournal {
                 tracing::debug!("{why}; next attempt in {wait} ms");
                 None
             }
+            Notice::AdvisorServed => {
+                self.advisor.send_replace(true);
+                None
+            }
             Notice::Subject(..)
             | Notice::State(..)
             | Notice::Overridden(..)
@@ -191,6 +198,7 @@ mod tests {
     use cluster::event::Event;
     use runtime::Journal;
     use std::sync::Arc;
+    use tokio::sync::watch;
 
     fn named(kind: &str, name: &str) -> Key {
         Key { kind: Kind::new("v1", kind), namespace: "n".into(), name: name.into() }
@@ -198,7 +206,7 @@ mod tests {
 
     /// Whom the events of a notice regard, and to whom they are related.
     fn published(what: ObjectNotice, key: Key, uid: Option<&str>) -> Vec<String> {
-        let journal = EventJournal::new(Arc::new(Metrics::new("")), "server");
+        let journal = EventJournal::new(Arc::new(Metrics::new("")), watch::channel(false).0, "server");
         assert!(journal.record(Notice::Subject(named("HyperConverged", "hco"), "h".into())).is_empty());
         let shown = |event: &Event| {
             let related = event.related.as_ref().map(|related| format!(" + {} {}", related.key.name, related.uid));
@@ -223,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_event_about_the_platform_is_in_the_reference() {
-        let journal = EventJournal::new(Arc::new(Metrics::new("")), "server");
+        let journal = EventJournal::new(Arc::new(Metrics::new("")), watch::channel(false).0, "server");
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: String::new(), name: "x".into() };
         let need = || Need::Crd { name: "things.example.io".into() };
         let notices = [

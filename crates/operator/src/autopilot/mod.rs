@@ -21,6 +21,8 @@ pub(crate) struct Observers {
     pub(crate) started: Timestamp,
     /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
+    /// Who waits until somebody can ask the advisor for something.
+    pub(crate) advisor: watch::Sender<bool>,
     /// The questions of the debug server.
     pub(crate) questions: Questions,
 }
@@ -35,9 +37,9 @@ pub(crate) async fn run(
     readiness: watch::Sender<Vec<String>>,
     stop: Stop,
 ) -> anyhow::Result<()> {
-    let (clock, Observers { instance, started, metrics, questions }) = (Clock::start(), observers);
+    let (clock, Observers { instance, started, metrics, advisor, questions }) = (Clock::start(), observers);
     metrics.leads();
-    let journal = EventJournal::new(metrics, &server.address);
+    let journal = EventJournal::new(metrics, advisor, &server.address);
     let operator = Operator {
         pod: instance.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -41,8 +41,9 @@ pub(crate) struct Arguments {
     /// Prune created objects that are not wanted any more; if false, only report them
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
-    /// What to run, comma-separated: autopilot, advisor. Each has its own lease, so that they may also run in processes of their own
-    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',', default_value = "autopilot")]
+    /// What to run, comma-separated: autopilot, advisor. Each has its own lease, so that they may also run in processes of their own. By
+    /// default the autopilot, and the advisor once its CRD is served
+    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',')]
     products: Vec<Product>,
     /// The address of the metrics endpoint; 0 disables it
     #[arg(long, default_value = ":8080", value_name = "ADDRESS", value_parser = health::parse_address)]
@@ -174,8 +175,18 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let chosen = KubeconfigContext::current(arguments.kubeconfig.as_deref());
     let server = cluster::connect(chosen, timeouts, autopilot::IDENTITY).await?;
     let metrics = Arc::new(Metrics::new(&catalog.digest().to_string()));
-    let products: Vec<(Product, Probes)> =
-        arguments.products.iter().map(|product| (*product, probes(*product))).collect();
+    let is_chosen = !arguments.products.is_empty();
+    let chosen = if is_chosen { arguments.products.clone() } else { vec![Product::Autopilot, Product::Advisor] };
+    let is_wanted = |product: &Product| chosen.contains(product);
+    let products = [Product::Autopilot, Product::Advisor].into_iter().filter(is_wanted);
+    let products: Vec<(Product, Probes)> = products.map(|product| (product, probes(product))).collect();
+    // Without a choice the advisor waits until somebody can ask it for something.
+    let advisor_served = watch::channel(is_chosen).0;
+    if !is_chosen {
+        for (_, probes) in products.iter().filter(|(product, _)| *product == Product::Advisor) {
+            probes.missing.send_replace(Vec::new());
+        }
+    }
     let shown = products.iter().map(|(_, probes)| (probes.missing.subscribe(), probes.standby.subscribe())).collect();
     health::serve(arguments.health_probe_bind_address.clone(), "probes", None, health::probes(shown)).await?;
     serve_metrics(&arguments, &server, metrics.clone()).await?;
@@ -194,20 +205,28 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     }
     let instance = pod.unwrap_or_else(|| "virtpilot".into());
     let mut running = Vec::new();
-    let mut catalogs = vec![catalog; products.len()];
+    let replica = skew::leader(&instance, &catalog, started);
+    let mut loaded = Some(catalog);
     for (kind, probes) in products {
-        let Some(catalog) = catalogs.pop() else { break };
-        let (server, stop) = (server.clone(), stop.clone().boxed());
-        let replica = arguments.leader_elect.then(|| skew::leader(&instance, &catalog, started));
+        let (catalog, pack) = (loaded.take(), arguments.pack.clone());
+        let (server, stop) = (server.clone(), stop.clone());
+        let replica = arguments.leader_elect.then(|| replica.clone());
         let (namespace, readiness, instance) = (arguments.namespace.clone(), probes.missing.clone(), instance.clone());
         running.push(match kind {
             Product::Autopilot => {
                 let config = autopilot_config(&arguments);
                 let questions = questions.take().unwrap_or_else(|| mpsc::channel(1).1);
-                let observers = Observers { instance, started, metrics: metrics.clone(), questions };
+                let observers = Observers {
+                    instance,
+                    started,
+                    metrics: metrics.clone(),
+                    advisor: advisor_served.clone(),
+                    questions,
+                };
                 let leading = server.clone();
+                let Some(catalog) = catalog else { continue };
                 let work = |permit, stop| product::run(config, catalog, server, permit, observers, readiness, stop);
-                lead_or_run(leading, namespace, replica, probes, stop, work).boxed()
+                lead_or_run(leading, namespace, replica, probes, stop.boxed(), work).boxed()
             }
             Product::Advisor => {
                 let config = advisor::Config {
@@ -218,10 +237,22 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
                 };
                 // The same connections, under names of its own.
                 let server = server.under(advisor::IDENTITY);
-                let leading = server.clone();
-                let work =
-                    |permit, stop| advisor_product::run(config, catalog, server, permit, instance, readiness, stop);
-                lead_or_run(leading, namespace, replica, probes, stop, work).boxed()
+                let (leading, observers) = (server.clone(), (instance, metrics.clone()));
+                let mut served = advisor_served.subscribe();
+                let waiting = stop.clone();
+                let run = async move {
+                    tokio::select! {
+                        _ = served.wait_for(|is_served| *is_served) => {}
+                        () = waiting => return Ok(()),
+                    }
+                    // A second copy is kept only once somebody can ask for something.
+                    let catalog = catalog.map_or_else(|| pack.load(), Ok)?;
+                    let work = |permit, stop| {
+                        advisor_product::run(config, catalog, server, permit, observers, readiness, stop)
+                    };
+                    lead_or_run(leading, namespace, replica, probes, stop.boxed(), work).await
+                };
+                run.boxed()
             }
         });
     }
