@@ -79,7 +79,7 @@ mod tests {
         }
         assert!(!role.contains("second"), "no profile has it: {role}");
         for rule in [
-            "resources: [virtplatformconfigs]\n    verbs: [get, list, watch]\n",
+            "resources: [virtplatformconfigs]\n    verbs: [list, watch]\n",
             "resources: [virtplatformconfigs]\n    verbs: [create]\n",
             "resources: [virtplatformconfigs/status]\n    verbs: [patch]\n",
             "resourceNames: [\"virt-advisor-operator.kubevirt.io\"]\n    verbs: [get, update]\n",
