@@ -1,5 +1,6 @@
 //! The generated files, which are never edited by hand.
 
+mod crd_base;
 mod crd_table;
 mod features;
 mod golden;
@@ -33,7 +34,8 @@ fn markdown_table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String
 
 /// Every generated file with its expected content.
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
-    let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?, metrics::file(workspace)?];
+    let mut files =
+        vec![crd_base::file()?, crd_table::file(workspace)?, layer_table::file(workspace)?, metrics::file(workspace)?];
     files.extend(role::files(workspace)?);
     files.extend(features::files(workspace)?);
     files.extend(reference::files(workspace)?);
