@@ -46,10 +46,6 @@ impl Advised {
         self.process = Some(Process::of(&mut command));
     }
 
-    pub(crate) fn stop(&mut self) {
-        self.process = None;
-    }
-
     pub(crate) fn profiles(&self) -> Api<DynamicObject> {
         objects(&self.playground, "advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig", None)
     }
