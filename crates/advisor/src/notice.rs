@@ -25,7 +25,7 @@ pub enum Notice {
         differing: usize,
         /// Since when.
         since: Timestamp,
-        /// Whether it was not so before; after a start it is told once more.
+        /// Whether it was not so before; after a start everything is reported once.
         is_news: bool,
     },
     /// An item was written.

@@ -26,7 +26,7 @@ pub struct ProfileWants {
 pub struct ProfileInputValue {
     /// What it is called.
     pub name: String,
-    /// Its value as text, or [`NOT_SET`].
+    /// Its value as text, or that it is not set.
     pub value: String,
 }
 

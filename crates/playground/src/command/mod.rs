@@ -5,6 +5,7 @@ pub(crate) mod prepare;
 pub(crate) mod requests;
 mod rollout;
 mod story;
+mod story_of_advisor;
 pub(crate) mod up;
 
 use playground::UserError;
