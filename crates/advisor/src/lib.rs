@@ -1,6 +1,7 @@
 //! The advisor: a plan that a person reads and approves, applied exactly as approved.
 
 pub mod before;
+pub mod changes;
 pub mod conditions;
 pub mod core;
 pub mod health;

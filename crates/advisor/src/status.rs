@@ -1,5 +1,6 @@
 //! The status of a `VirtPlatformConfig`: a judgement and its plan, as people read them.
 
+use crate::changes::replaced;
 use crate::conditions::conditions;
 use crate::judge::Judgement;
 use crate::memory::{shown_applied, shown_approval, shown_time};
@@ -67,6 +68,7 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
             status.items.clone_from(&before.items);
         }
     }
+    status.replaced_plan = replaced(before, &status);
     status
 }
 

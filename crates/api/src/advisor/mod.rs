@@ -9,8 +9,8 @@ pub use names::FIELD_MANAGER;
 pub use phase::Phase;
 pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
-    AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation, TargetRef, Time,
-    Truth, VirtPlatformConfigStatus,
+    AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation, ReplacedPlan,
+    TargetRef, Time, Truth, VirtPlatformConfigStatus,
 };
 
 /// The prefix of the annotations and labels that the advisor writes.

@@ -21,6 +21,9 @@ pub struct VirtPlatformConfigStatus {
     /// The digest of the plan: of its targets, their desired content, what it replaces, and the inputs it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<String>,
+    /// The plan that was shown for review before this one, and what is different now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_plan: Option<ReplacedPlan>,
     /// Whether the plan restores what was there before the profile was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<bool>,
@@ -51,6 +54,16 @@ pub struct VirtPlatformConfigStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A plan that waited for a review when the cluster changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplacedPlan {
+    /// Its digest.
+    pub digest: String,
+    /// What is different now, a sentence each.
+    pub changes: Vec<String>,
 }
 
 /// A plan that a person approved.

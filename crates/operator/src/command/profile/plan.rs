@@ -119,7 +119,7 @@ fn rows(found: &[Profile], catalog: &Catalog, now: Timestamp, terminal: Option<u
 }
 
 /// As many digits of a digest as `status` shows.
-fn short(digest: &str) -> &str {
+pub(super) fn short(digest: &str) -> &str {
     let digits = digest.strip_prefix("sha256:").unwrap_or(digest);
     digits.get(..8).unwrap_or(digits)
 }

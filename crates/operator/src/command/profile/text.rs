@@ -1,6 +1,7 @@
 //! The plan of a profile as text for a person, and as a document.
 
 use super::Profile;
+use super::plan::short;
 use crate::command::colour::{Colour, Palette};
 use crate::command::wrap::{self, plain};
 use api::advisor::{Impact, Item, ItemState, Operation, Phase, TargetRef};
@@ -25,6 +26,10 @@ pub(super) fn text(profile: &Profile, detail: Detail, terminal: Option<usize>, p
             inputs.map(|input| [format!("  {}", plain(&input.name)), plain(&input.value)]).collect();
         let width = rows.iter().map(|[name, _]| name.chars().count()).max().unwrap_or_default();
         rows.iter().for_each(|[name, value]| text.push_str(&format!("{name:<width$}  {value}\n")));
+    }
+    if let Some(replaced) = &profile.status.replaced_plan {
+        text.push_str(&format!("\nChanged since plan {}:\n", plain(short(&replaced.digest))));
+        replaced.changes.iter().for_each(|change| text.push_str(&wrap::hanging("  ", &plain(change), terminal)));
     }
     for (place, item) in profile.status.items.iter().enumerate() {
         text.push('\n');
@@ -148,6 +153,7 @@ pub(super) fn document(profile: &Profile) -> Value {
         "why": profile.why(),
         "impact": status.impact_severity,
         "digest": status.plan_digest,
+        "replacedPlan": status.replaced_plan,
         "approved": spec.approved_plan.as_ref().or(approved.as_ref()),
         "inputs": status.inputs,
         "items": status.items,
@@ -212,6 +218,19 @@ mod tests {
         assert!(shown.contains("\u{1b}[33mReviewRequired\u{1b}[0m"), "{shown}");
         let brief = text(&hostile, Detail::Summary, None, Palette::default());
         assert!(!brief.contains("-c") && brief.contains("restarts 2 nodes"), "{brief}");
+    }
+
+    #[test]
+    fn what_changed_since_the_plan_was_read_is_shown() {
+        let mut changed = sample();
+        changed.status.replaced_plan = serde_json::from_value(json!({
+            "digest": "sha256:89abcdef0123", "changes": ["enable-psi-metrics: was \"+a\", and is \"+b\" now"],
+        }))
+        .unwrap();
+        let shown = text(&changed, Detail::Summary, None, Palette::default());
+        let expected = "\nChanged since plan 89abcdef:\n  enable-psi-metrics: was \"+a\", and is \"+b\" now\n\n1. ";
+        assert!(shown.contains(expected), "{shown}");
+        assert_eq!(document(&changed)["replacedPlan"]["digest"], "sha256:89abcdef0123");
     }
 
     #[test]
