@@ -26,8 +26,11 @@ pub struct Hands {
     report: Report,
     clusters: Mutex<BTreeMap<ClusterKey, Connected>>,
     /// The machines that something is being done to.
-    busy: Mutex<BTreeMap<(ClusterKey, MachineId), Arc<tokio::sync::Mutex<()>>>>,
+    busy: Mutex<BTreeMap<(ClusterKey, MachineId), Queue>>,
 }
+
+/// Those who wait for one machine.
+type Queue = Arc<tokio::sync::Mutex<()>>;
 
 struct Connected {
     link: Link,
@@ -117,7 +120,7 @@ impl Link {
 struct Turn<'a> {
     hands: &'a Hands,
     key: (ClusterKey, MachineId),
-    lock: Arc<tokio::sync::Mutex<()>>,
+    lock: Queue,
 }
 
 impl<'a> Turn<'a> {
@@ -135,5 +138,100 @@ impl Drop for Turn<'_> {
         if Arc::strong_count(&self.lock) <= 2 {
             busy.remove(&self.key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hands, Link};
+    use crate::provider::CarryOut;
+    use fleet::hypervisor::{Answer, ClusterKey, Failure, MachineId, Operation, Request};
+    use futures::future::BoxFuture;
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+    use tokio::sync::Semaphore;
+
+    /// A provider whose operations end when they are let go.
+    struct Slow {
+        name: &'static str,
+        gate: Semaphore,
+        running: Mutex<BTreeMap<String, usize>>,
+        log: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl CarryOut for Slow {
+        fn carry_out<'a>(&'a self, operation: &'a Operation) -> BoxFuture<'a, Result<Answer, Failure>> {
+            Box::pin(async move {
+                let id = operation.machine().map(|id| id.0.clone()).unwrap_or_default();
+                *self.running.lock().unwrap().entry(id.clone()).or_default() += 1;
+                self.log.lock().unwrap().push(format!("{} {id}", self.name));
+                self.gate.acquire().await.unwrap().forget();
+                *self.running.lock().unwrap().entry(id).or_default() -= 1;
+                Ok(Answer::Done)
+            })
+        }
+    }
+
+    fn slow(name: &'static str, log: &Arc<Mutex<Vec<String>>>) -> Arc<Slow> {
+        Arc::new(Slow { name, gate: Semaphore::new(0), running: Mutex::default(), log: log.clone() })
+    }
+
+    fn key() -> ClusterKey {
+        ClusterKey { namespace: "ci".into(), name: "pve".into() }
+    }
+
+    fn inspect(id: &str) -> Request {
+        Request { cluster: key(), operation: Operation::Inspect(MachineId(id.into())) }
+    }
+
+    /// Lets everything run that can.
+    async fn settle() {
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_machine_has_one_operation_at_a_time_and_others_do_not_wait() {
+        let log = Arc::default();
+        let (hands, provider) = (Arc::new(Hands::new(Arc::new(|_| {}))), slow("a", &log));
+        hands.connect(&key(), Link::Other(provider.clone())).unwrap();
+        let mut running = Vec::new();
+        for id in ["1", "1", "2"] {
+            let hands = hands.clone();
+            running.push(tokio::spawn(async move { hands.carry_out(&inspect(id)).await }));
+        }
+        settle().await;
+        let counts = provider.running.lock().unwrap().clone();
+        assert_eq!(counts, [("1".to_owned(), 1), ("2".to_owned(), 1)].into());
+        provider.gate.add_permits(3);
+        for task in running {
+            assert_eq!(task.await.unwrap(), Ok(Answer::Done));
+        }
+        assert_eq!(log.lock().unwrap().len(), 3);
+        assert!(hands.busy.lock().unwrap().is_empty(), "no queue is left");
+    }
+
+    #[tokio::test]
+    async fn a_replaced_connection_ends_what_it_has_begun_and_begins_nothing_more() {
+        let log = Arc::default();
+        let hands = Arc::new(Hands::new(Arc::new(|_| {})));
+        let (old, new) = (slow("old", &log), slow("new", &log));
+        hands.connect(&key(), Link::Other(old.clone())).unwrap();
+        let spawn = |id: &'static str| {
+            let hands = hands.clone();
+            tokio::spawn(async move { hands.carry_out(&inspect(id)).await })
+        };
+        let (first, waiting) = (spawn("1"), spawn("1"));
+        settle().await;
+        hands.connect(&key(), Link::Other(new.clone())).unwrap();
+        new.gate.add_permits(2);
+        assert_eq!(spawn("2").await.unwrap(), Ok(Answer::Done));
+        old.gate.add_permits(1);
+        assert_eq!((first.await.unwrap(), waiting.await.unwrap()), (Ok(Answer::Done), Ok(Answer::Done)));
+        assert_eq!(*log.lock().unwrap(), ["old 1", "new 2", "new 1"]);
+        hands.disconnect(&key());
+        assert!(matches!(hands.carry_out(&inspect("1")).await, Err(Failure::Transient(_))));
+        assert!(hands.connected().is_empty());
     }
 }

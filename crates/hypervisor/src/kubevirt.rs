@@ -7,7 +7,6 @@ mod tests;
 
 use crate::exchange::Report;
 use crate::provider::Provider;
-use crate::record;
 use crate::settings::Limits;
 use fleet::hypervisor::{
     Blueprint, Checked, Failure, Inspected, Listed, MachineId, Owner, Power, Target, Template, TemplateRef,
@@ -163,9 +162,4 @@ impl Provider for KubeVirt {
         self.owned(&target.id, &target.owner).await?;
         self.requests.addresses(&target.id.0).await
     }
-}
-
-/// What an annotation says about its machine.
-fn annotation(record: &record::Record) -> String {
-    record::encode(record)
 }

@@ -44,6 +44,7 @@ mod tests {
     use super::{image, is_of};
     use fleet::hypervisor::{Owner, Seed};
     use hadris_io::Cursor;
+    use hadris_iso::read::DirEntry;
     use hadris_iso::sync::IsoImage;
     use std::collections::BTreeMap;
 
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(read.root_dirs().iter().count(), 2, "Rock Ridge and Joliet");
         for root in read.root_dirs().iter() {
             let mut found = BTreeMap::new();
-            for entry in root.iter(&read).entries().map(Result::unwrap).filter(|entry| entry.is_file()) {
+            for entry in root.iter(&read).entries().map(Result::unwrap).filter(DirEntry::is_file) {
                 let content = String::from_utf8(read.read_file(&entry).unwrap()).unwrap();
                 // The reader leaves names of Joliet as they are: two bytes for each character, and a version.
                 let name = entry.display_name().replace('\0', "");

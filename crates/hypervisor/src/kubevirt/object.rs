@@ -1,6 +1,6 @@
 //! A machine as a `VirtualMachine` object, and back.
 
-use crate::kubevirt::{NODE, annotation};
+use crate::kubevirt::NODE;
 use crate::record::{self, Record};
 use fleet::hypervisor::{Blueprint, Failure, MachineId, NodeState, Owner, Power, Seen, Template, TemplateRef};
 use k8s_openapi::api::core::v1::Node;
@@ -162,7 +162,7 @@ pub(crate) fn copy(template: &DynamicObject, blueprint: &Blueprint) -> Result<Dy
     let metadata = ObjectMeta {
         name: Some(blueprint.id.0.clone()),
         namespace: template.metadata.namespace.clone(),
-        annotations: Some([(OWNER.to_owned(), annotation(&record))].into()),
+        annotations: Some([(OWNER.to_owned(), record::encode(&record))].into()),
         ..ObjectMeta::default()
     };
     let mut machine = DynamicObject::new("", &kind()).data(json!({"spec": spec}));
@@ -213,7 +213,7 @@ pub(crate) fn configure(machine: &mut DynamicObject, blueprint: &Blueprint) -> R
     labels.retain(|label, _| !others.contains(label));
     labels.extend(blueprint.tags.iter().map(|tag| (format!("{TAG}{tag}"), String::new())));
     let record = Record { owner: blueprint.owner.clone(), seed: None, is_configured: true };
-    machine.metadata.annotations.get_or_insert_default().insert(OWNER.to_owned(), annotation(&record));
+    machine.metadata.annotations.get_or_insert_default().insert(OWNER.to_owned(), record::encode(&record));
     Ok(())
 }
 

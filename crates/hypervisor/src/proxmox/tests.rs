@@ -68,6 +68,10 @@ async fn fake() -> (Server, Shared, Proxmox) {
     (server, state, proxmox)
 }
 
+fn set(state: &Shared, change: impl FnOnce(&mut State)) {
+    change(&mut state.lock().unwrap());
+}
+
 /// A fault at the first request with this beginning.
 fn once(state: &Shared, line: &'static str, mut fault: impl FnMut(&mut State) -> Option<Reply> + Send + 'static) {
     let mut is_due = true;
@@ -131,9 +135,7 @@ async fn a_machine_is_created_configured_started_and_destroyed() {
         "the owner is read right before"
     );
     assert_eq!(lines[position("POST /nodes/pve1/qemu/105/status/stop") - 2], "GET /nodes/pve1/qemu/105/config");
-    let state = state.lock().unwrap();
-    assert!(state.machines.len() == 1 && state.volumes.is_empty());
-    drop(state);
+    set(&state, |state| assert!(state.machines.len() == 1 && state.volumes.is_empty()));
     assert_eq!(proxmox.destroy(&target("u-1")).await, Err(Failure::Absent(blueprint().id)));
     assert_eq!(proxmox.inspect(&blueprint().id).await, Ok(None));
 }
@@ -198,7 +200,7 @@ async fn a_machine_that_moved_is_found_and_one_that_cannot_be_seen_is_not_absent
     state.lock().unwrap().hidden.insert("105".into());
     match proxmox.inspect(&blueprint().id).await {
         Err(Failure::Configuration { remedy, .. }) => {
-            assert!(remedy.starts_with("grant VM.Audit on /vms/105"), "{remedy}")
+            assert!(remedy.starts_with("grant VM.Audit on /vms/105"), "{remedy}");
         }
         other => panic!("{other:?}"),
     }

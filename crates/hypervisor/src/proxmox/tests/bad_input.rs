@@ -1,7 +1,7 @@
 //! Everything that a person can get wrong, or that can be broken: one clear failure each, with a remedy where somebody has to act.
 
 use super::server::{Asked, Reply, Server, refused};
-use super::{blueprint, connect, fake, once, target};
+use super::{blueprint, connect, fake, once, set, target};
 use crate::provider::Provider;
 use crate::settings::{Settings, Tls};
 use fleet::hypervisor::{Failure, TemplateRef};
@@ -91,13 +91,13 @@ async fn what_a_machine_needs_and_is_not_there_is_named() {
         ("start failed: Cannot allocate memory", ["resource: starting machine 105", "memory", ""]),
         ("no space left on device", ["resource: starting machine 105", "space", ""]),
     ] {
-        let mut state = state.lock().unwrap();
-        (state.exit, state.machines.get_mut("105").unwrap().is_running) = (Some(exit.into()), false);
-        drop(state);
+        set(&state, |state| {
+            (state.exit, state.machines.get_mut("105").unwrap().is_running) = (Some(exit.into()), false);
+        });
         check_said(exit, &proxmox.start(&target("u-1")).await.unwrap_err(), expected);
     }
     once(&state, "GET /nodes/pve1/qemu/105/config", |_| Some(refused(596, "Connection timed out")));
-    state.lock().unwrap().exit = None;
+    set(&state, |state| state.exit = None);
     assert_eq!(proxmox.stop(&target("u-1")).await, Ok(()), "it is found in the list and asked again");
 }
 

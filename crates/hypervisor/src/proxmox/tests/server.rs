@@ -78,10 +78,11 @@ impl Server {
                 let (answering, log, tls) = (answering.clone(), log.clone(), tls.clone());
                 tokio::spawn(async move {
                     match tls {
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => serve(stream, answering, log).await,
-                            Err(_) => {}
-                        },
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, answering, log).await;
+                            }
+                        }
                         None => serve(stream, answering, log).await,
                     }
                 });
