@@ -15,13 +15,15 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tower::service_fn;
 
+type Fault = Box<dyn FnMut(&mut BTreeMap<String, Value>) + Send>;
+
 #[derive(Default)]
 struct State {
     machines: BTreeMap<String, Value>,
     writes: Vec<String>,
     count: u64,
     /// Called with every write before it is carried out.
-    fault: Option<Box<dyn FnMut(&mut BTreeMap<String, Value>) + Send>>,
+    fault: Option<Fault>,
     is_unserved: bool,
 }
 
@@ -105,9 +107,9 @@ fn answer(state: &mut State, method: &Method, path: &str, body: &Value) -> (u16,
         }
         (_, Some(mut one)) => {
             if *method == Method::PUT {
-                one = body.clone()
+                one = body.clone();
             } else {
-                merge(&mut one, body)
+                merge(&mut one, body);
             }
             one["metadata"]["resourceVersion"] = json!(version);
             state.machines.insert(name, one.clone());
@@ -246,7 +248,7 @@ async fn what_cannot_be_done_is_said_and_a_missing_kind_is_no_missing_machine() 
     blueprint.id = MachineId("run-8".into());
     match provider.create(&blueprint).await {
         Err(Failure::Configuration { message, .. }) => {
-            assert!(message.contains("cannot be in two machines"), "{message}")
+            assert!(message.contains("cannot be in two machines"), "{message}");
         }
         other => panic!("{other:?}"),
     }
