@@ -18,11 +18,12 @@ mod template;
 mod tests;
 mod tls;
 mod trouble;
+mod unseen;
 mod wire;
 
 use crate::exchange::Report;
 use crate::provider::Provider;
-use crate::settings::{Scope, Settings};
+use crate::settings::Settings;
 use client::Client;
 use fleet::hypervisor::{Blueprint, Checked, Failure, Inspected, Listed, MachineId, Target, Template, TemplateRef};
 use std::sync::Arc;
@@ -31,7 +32,6 @@ use tokio::sync::Semaphore;
 /// One Proxmox VE, a single node or a cluster. Any node answers for all.
 pub struct Proxmox {
     client: Client,
-    scope: Scope,
 }
 
 impl Proxmox {
@@ -40,13 +40,13 @@ impl Proxmox {
     pub fn new(settings: &Settings, gate: Arc<Semaphore>, report: Report) -> Result<Proxmox, Failure> {
         let client = Client::new(settings, gate, report);
         let client = client.map_err(|trouble| trouble.failure("connecting"))?;
-        Ok(Proxmox { client, scope: settings.scope.clone() })
+        Ok(Proxmox { client })
     }
 }
 
 impl Provider for Proxmox {
     async fn check(&self) -> Result<Checked, Failure> {
-        check::check(&self.client, &self.scope).await
+        check::check(&self.client).await
     }
 
     async fn list(&self) -> Result<Listed, Failure> {

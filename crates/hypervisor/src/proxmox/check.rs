@@ -9,18 +9,14 @@ use fleet::hypervisor::{Checked, Failure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(crate) async fn check(client: &Client, scope: &Scope) -> Result<Checked, Failure> {
+pub(crate) async fn check(client: &Client) -> Result<Checked, Failure> {
+    let scope = &client.scope;
     let said = |trouble: Trouble, doing: &str| with_clock(trouble.failure(doing), client.clock_ahead());
     let version: BTreeMap<String, Value> =
         client.get("/version", &[]).await.map_err(|trouble| said(trouble, "logging in"))?;
     let version = version.get("version").map(as_text).unwrap_or_default();
     let clock_ahead = client.clock_ahead();
-    let granted: BTreeMap<String, BTreeMap<String, Value>> =
-        client.get("/access/permissions", &[]).await.map_err(|trouble| said(trouble, "reading own privileges"))?;
-    let granted: Granted = granted
-        .into_iter()
-        .map(|(path, entry)| (path, entry.into_iter().map(|(privilege, below)| (privilege, as_flag(&below))).collect()))
-        .collect();
+    let granted = granted(client).await.map_err(|trouble| said(trouble, "reading own privileges"))?;
     let resources: Vec<Resource> =
         client.get("/cluster/resources", &[]).await.map_err(|trouble| said(trouble, "listing nodes and storages"))?;
     let mut unknown = unknown_names(&resources, scope);
@@ -33,6 +29,14 @@ pub(crate) async fn check(client: &Client, scope: &Scope) -> Result<Checked, Fai
         Err(trouble) => return Err(said(trouble, "reading the state of the cluster")),
     };
     Ok(Checked { version, missing: missing(&granted, scope, major), unknown, is_quorate, clock_ahead })
+}
+
+/// The own privileges.
+pub(crate) async fn granted(client: &Client) -> Result<Granted, Trouble> {
+    let granted: BTreeMap<String, BTreeMap<String, Value>> = client.get("/access/permissions", &[]).await?;
+    let flags =
+        |entry: BTreeMap<String, Value>| entry.into_iter().map(|(name, below)| (name, as_flag(&below))).collect();
+    Ok(granted.into_iter().map(|(path, entry)| (path, flags(entry))).collect())
 }
 
 /// A refused login with clocks that differ may be refused for that.

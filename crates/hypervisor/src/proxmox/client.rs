@@ -4,7 +4,7 @@ use crate::exchange::{Exchange, Report, Status};
 use crate::proxmox::login::{Login, Ticket};
 use crate::proxmox::tls;
 use crate::proxmox::trouble::Trouble;
-use crate::settings::{Limits, Settings};
+use crate::settings::{Limits, Scope, Settings};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, DATE, HeaderValue};
 use http::{HeaderMap, Method, Request};
@@ -41,6 +41,8 @@ pub(crate) struct Client {
     base: String,
     login: Login,
     pub(crate) limits: Limits,
+    /// What the `HypervisorCluster` names.
+    pub(crate) scope: Scope,
     gate: Arc<Semaphore>,
     report: Report,
     /// How far the clock of the server was ahead of ours, in seconds.
@@ -98,13 +100,18 @@ impl Client {
             .pool_idle_timeout(IDLE)
             .build(tls.enable_http1().wrap_connector(connector));
         let login = Login::new(settings.credentials.clone())?;
-        let (limits, clock_ahead) = (settings.limits, AtomicI64::new(0));
-        Ok(Client { http, base, login, limits, gate, report, clock_ahead })
+        let (limits, scope, clock_ahead) = (settings.limits, settings.scope.clone(), AtomicI64::new(0));
+        Ok(Client { http, base, login, limits, scope, gate, report, clock_ahead })
     }
 
     /// How far the clock of the server was ahead of ours at its last answer, in seconds.
     pub(crate) fn clock_ahead(&self) -> i64 {
         self.clock_ahead.load(Ordering::Relaxed)
+    }
+
+    /// Whom the credentials belong to, without the name of a token.
+    pub(crate) fn user(&self) -> &str {
+        self.login.user()
     }
 
     /// Reads.

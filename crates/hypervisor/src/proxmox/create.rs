@@ -2,7 +2,7 @@
 
 use crate::proxmox::class::Class;
 use crate::proxmox::client::{Call, Client, Content};
-use crate::proxmox::machine::{find, vmid};
+use crate::proxmox::machine::{Found, find, vmid};
 use crate::proxmox::task::follow;
 use crate::proxmox::trouble::Trouble;
 use crate::record::{self, Record, SeedVolume};
@@ -17,7 +17,10 @@ pub(crate) async fn create(client: &Client, blueprint: &Blueprint) -> Result<(),
     let first = clone(client, blueprint, id, &template.node).await;
     let moved = match &first {
         // Nothing was done: the template is not where it was.
-        Err(trouble) if trouble.class() == Class::Absent => find(client, &template.id).await?,
+        Err(trouble) if trouble.class() == Class::Absent => match find(client, &template.id).await? {
+            Found::Listed(found) => Some(found),
+            Found::Unseen | Found::Nothing => None,
+        },
         _ => return first.map_err(|trouble| failure(&trouble, blueprint)),
     };
     match moved.filter(|found| found.template) {

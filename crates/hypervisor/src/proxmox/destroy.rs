@@ -2,7 +2,7 @@
 
 use crate::proxmox::class::Class;
 use crate::proxmox::client::{Call, Client, Content};
-use crate::proxmox::machine::{current_power, find, owned};
+use crate::proxmox::machine::{Found, current_power, find, owned};
 use crate::proxmox::power::{after, ensure_stopped};
 use crate::proxmox::task::follow;
 use crate::record::SeedVolume;
@@ -33,9 +33,9 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
     };
     deleted.map_err(|trouble| after(&trouble, &target.id, "deleting"))?;
     match find(client, &target.id).await? {
-        None => Ok(()),
+        Found::Nothing | Found::Unseen => Ok(()),
         // The id may be another machine's already.
-        Some(_) => match owned(client, target).await {
+        Found::Listed(_) => match owned(client, target).await {
             Err(Failure::NotOurs { .. } | Failure::Absent(_)) => Ok(()),
             Err(failure) => Err(failure),
             Ok(_) => Err(Failure::Transient(format!("deleting machine {}: it is still there", target.id.0))),

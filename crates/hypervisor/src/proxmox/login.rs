@@ -57,6 +57,10 @@ impl Login {
         Ok(Login { credentials, token, ticket: Mutex::default() })
     }
 
+    pub(crate) fn user(&self) -> &str {
+        self.credentials.user().split('!').next().unwrap_or_default()
+    }
+
     pub(crate) fn token(&self) -> Option<HeaderValue> {
         self.token.clone()
     }

@@ -4,6 +4,7 @@ use crate::proxmox::class::Class;
 use crate::proxmox::client::{Call, Client, Content};
 use crate::proxmox::list::{power, seen};
 use crate::proxmox::trouble::Trouble;
+use crate::proxmox::unseen;
 use crate::proxmox::wire::{Config, Resource, key};
 use crate::record::{self, Record};
 use fleet::hypervisor::{Failure, Inspected, MachineId, Owner, Power, Target};
@@ -26,6 +27,11 @@ impl Machine {
 
     pub(crate) fn description(&self) -> &str {
         key(&self.config, "description").unwrap_or_default()
+    }
+
+    /// Whether it is being created: its record is written at the end.
+    pub(crate) fn is_being_made(&self) -> bool {
+        matches!(key(&self.config, "lock"), Some("clone" | "create"))
     }
 
     /// The state of its configuration: a write that names it is refused if somebody else has written since.
@@ -51,9 +57,17 @@ pub(crate) async fn owned(client: &Client, target: &Target) -> Result<(Machine, 
     Ok((machine, record))
 }
 
+fn unfinished(id: &MachineId) -> Failure {
+    Failure::Transient(format!(
+        "machine {0} is being cloned, so that it is not known yet whose it is; if no clone is running, unlock it (qm unlock {0})",
+        id.0
+    ))
+}
+
 fn proven(machine: &Machine, id: &MachineId, owner: &Owner) -> Result<Record, Failure> {
     match machine.record() {
         Some(record) if record.owner == *owner => Ok(record),
+        None if machine.is_being_made() => Err(unfinished(id)),
         other => Err(Failure::NotOurs { id: id.clone(), found: other.map(|record| record.owner) }),
     }
 }
@@ -64,14 +78,16 @@ pub(crate) async fn read(client: &Client, id: &MachineId, node: Option<&str>) ->
     if let Some(node) = node {
         match config(client, id, node).await {
             Ok(config) => return Ok(Machine { node: node.to_owned(), config }),
-            Err(trouble) if trouble.class() == Class::Absent || trouble.is_of_node() => {}
+            // For somebody with rights on a pool, what is not in the pool is refused, whether or not it exists.
+            Err(trouble) if trouble.class() == Class::Absent || trouble.is_of_node() || trouble.is_forbidden() => {}
             Err(trouble) => return Err(trouble.about(id, &doing)),
         }
     }
-    let Some(found) = find(client, id).await? else { return Err(Failure::Absent(id.clone())) };
-    if found.kind != "qemu" {
-        return Err(Failure::NotOurs { id: id.clone(), found: None });
-    }
+    let found = match find(client, id).await? {
+        Found::Listed(found) if found.kind == "qemu" => found,
+        Found::Listed(_) | Found::Unseen => return Err(Failure::NotOurs { id: id.clone(), found: None }),
+        Found::Nothing => return Err(Failure::Absent(id.clone())),
+    };
     match config(client, id, &found.node).await {
         Ok(config) => Ok(Machine { node: found.node, config }),
         Err(trouble) if trouble.class() == Class::Absent => {
@@ -85,25 +101,35 @@ async fn config(client: &Client, id: &MachineId, node: &str) -> Result<Config, T
     client.get("/nodes/{node}/qemu/{vmid}/config", &[node, &id.0]).await
 }
 
-/// The machine in the list of the cluster; nothing if there is surely none: the list shows only what may be seen, so that the id has to be
-/// free as well.
-pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Option<Resource>, Failure> {
+/// What is known of an id.
+pub(crate) enum Found {
+    /// It is in the list of the cluster.
+    Listed(Box<Resource>),
+    /// It is taken by a machine that is not ours: one that cannot be seen.
+    Unseen,
+    /// There is surely no such machine.
+    Nothing,
+}
+
+/// Looks for a machine in the list of the cluster. The list shows only what may be seen, so that an id has to be free as well for a
+/// machine to be absent.
+pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Found, Failure> {
     let vmid = vmid(id)?;
     let doing = format!("finding machine {vmid}");
     let parameters = Content::Parameters(vec![("type", "vm".to_owned())]);
     let call = Call { method: Method::GET, path: "/cluster/resources", parts: &[], content: parameters };
     let resources: Vec<Resource> = client.send(call).await.map_err(|trouble| trouble.failure(&doing))?;
     if let Some(found) = resources.into_iter().find(|resource| resource.vmid == vmid) {
-        return Ok(Some(found));
+        return Ok(Found::Listed(Box::new(found)));
     }
     let parameters = Content::Parameters(vec![("vmid", vmid.to_owned())]);
     let call = Call { method: Method::GET, path: "/cluster/nextid", parts: &[], content: parameters };
     match client.send::<Value>(call).await {
-        Ok(_) => Ok(None),
-        Err(trouble) if trouble.class() == Class::Exists => Err(Failure::Configuration {
-            message: format!("{doing}: it exists and cannot be seen"),
-            remedy: format!("grant VM.Audit on /vms/{vmid}, or take ids of machines that are not used"),
-        }),
+        Ok(_) => Ok(Found::Nothing),
+        Err(trouble) if trouble.class() == Class::Exists => {
+            unseen::prove_foreign(client, vmid).await?;
+            Ok(Found::Unseen)
+        }
         Err(trouble) => Err(trouble.failure(&doing)),
     }
 }
@@ -128,7 +154,12 @@ pub(crate) async fn current_power(client: &Client, id: &MachineId, node: &str) -
 
 /// Reads one machine with its owner.
 pub(crate) async fn inspect(client: &Client, id: &MachineId) -> Result<Option<Inspected>, Failure> {
-    let Some(found) = find(client, id).await? else { return Ok(None) };
+    let found = match find(client, id).await? {
+        Found::Listed(found) => found,
+        // It exists, and that is all that is known.
+        Found::Unseen => Box::new(Resource { kind: "lxc".into(), ..Resource::default() }),
+        Found::Nothing => return Ok(None),
+    };
     let mut seen = seen(&found);
     if found.kind != "qemu" {
         return Ok(Some(Inspected { seen, owner: None, is_configured: false }));
@@ -137,10 +168,13 @@ pub(crate) async fn inspect(client: &Client, id: &MachineId) -> Result<Option<In
         Err(Failure::Absent(_)) => return Ok(None),
         other => other?,
     };
+    let record = machine.record();
+    if record.is_none() && machine.is_being_made() {
+        return Err(unfinished(id));
+    }
     seen.power = current_power(client, id, &machine.node).await?;
     seen.lock = key(&machine.config, "lock").map(str::to_owned);
     seen.node = machine.node.clone();
-    let record = machine.record();
     let is_configured = record.as_ref().is_some_and(|record| record.is_configured);
     Ok(Some(Inspected { seen, owner: record.map(|record| record.owner), is_configured }))
 }

@@ -64,7 +64,7 @@ pub(crate) fn missing(granted: &Granted, scope: &Scope, major: u32) -> Vec<Strin
 }
 
 /// Whether a privilege holds on a path: the nearest path that has an entry decides.
-fn holds(granted: &Granted, path: &str, privilege: &str) -> bool {
+pub(crate) fn holds(granted: &Granted, path: &str, privilege: &str) -> bool {
     if let Some(entry) = granted.get(path) {
         return entry.contains_key(privilege);
     }

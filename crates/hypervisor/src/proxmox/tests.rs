@@ -198,12 +198,19 @@ async fn a_machine_that_moved_is_found_and_one_that_cannot_be_seen_is_not_absent
     assert!(server.lines().contains(&"POST /nodes/pve2/qemu/105/status/start".to_owned()));
 
     state.lock().unwrap().hidden.insert("105".into());
+    state.lock().unwrap().is_cloning = true;
+    assert!(matches!(proxmox.inspect(&blueprint().id).await, Err(Failure::Transient(_))), "it may be our own clone");
+    state.lock().unwrap().is_cloning = false;
+    let foreign = proxmox.inspect(&blueprint().id).await.unwrap().unwrap();
+    assert_eq!((foreign.owner, foreign.seen.power), (None, Power::Unknown));
+    state.lock().unwrap().may_see_nothing = true;
     match proxmox.inspect(&blueprint().id).await {
         Err(Failure::Configuration { remedy, .. }) => {
-            assert!(remedy.starts_with("grant VM.Audit on /vms/105"), "{remedy}");
+            assert!(remedy.starts_with("grant VM.Audit on the resource pool"), "{remedy}");
         }
         other => panic!("{other:?}"),
     }
+    state.lock().unwrap().may_see_nothing = false;
     // The file is missing on the node that was asked, and the list fails: that is not known to be absent.
     once(&state, "GET /cluster/resources", |_| Some(refused(595, "No route to host")));
     assert!(matches!(proxmox.destroy(&target("u-1")).await, Err(Failure::Transient(_))));

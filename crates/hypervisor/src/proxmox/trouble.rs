@@ -66,6 +66,11 @@ impl Trouble {
         }
     }
 
+    /// Whether a privilege is missing.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        matches!(self, Trouble::Answered { code: 403, .. })
+    }
+
     /// The failure of an operation on a machine, which was doing this.
     pub(crate) fn about(&self, id: &MachineId, doing: &str) -> Failure {
         match self.class() {

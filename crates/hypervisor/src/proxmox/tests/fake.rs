@@ -17,6 +17,10 @@ pub(crate) struct State {
     pub(crate) exit: Option<String>,
     /// Machines that are there and not shown.
     pub(crate) hidden: BTreeSet<String>,
+    /// Whether a clone of ours is running.
+    pub(crate) is_cloning: bool,
+    /// Whether there is no privilege on machines.
+    pub(crate) may_see_nothing: bool,
     pub(crate) fault: Option<Fault>,
     tasks: BTreeMap<String, String>,
     digest: u64,
@@ -53,6 +57,12 @@ fn answer(state: &mut State, asked: &Asked) -> Reply {
     let parts: Vec<&str> = asked.path.trim_start_matches('/').splitn(6, '/').collect();
     match (asked.method.as_str(), parts.as_slice()) {
         ("GET", ["cluster", "resources"]) => resources(state, asked.parameters.contains_key("type")),
+        ("GET", ["access", "permissions"]) if state.may_see_nothing => Reply::Data(json!({"/": {}})),
+        ("GET", ["access", "permissions"]) => Reply::Data(json!({"/vms": {"VM.Audit": 1}})),
+        ("GET", ["nodes", _, "tasks"]) => {
+            let running = json!({"type": "qmclone", "user": "fleet@pve!ci"});
+            Reply::Data(if state.is_cloning { json!([running]) } else { json!([]) })
+        }
         ("GET", ["cluster", "nextid"]) => match state.machines.contains_key(&asked.parameters["vmid"]) {
             true => refused(
                 400,
