@@ -19,7 +19,12 @@ pub(crate) async fn check(client: &Client) -> Result<Checked, Failure> {
     let granted = granted(client).await.map_err(|trouble| said(trouble, "reading own privileges"))?;
     let resources: Vec<Resource> =
         client.get("/cluster/resources", &[]).await.map_err(|trouble| said(trouble, "listing nodes and storages"))?;
-    let mut unknown = unknown_names(&resources, scope);
+    let mut pools: Vec<BTreeMap<String, Value>> = Vec::new();
+    if !scope.pools.is_empty() {
+        pools = client.get("/pools", &[]).await.map_err(|trouble| said(trouble, "listing resource pools"))?;
+    }
+    let pools: Vec<String> = pools.iter().filter_map(|pool| pool.get("poolid").map(as_text)).collect();
+    let mut unknown = unknown_names(&resources, &pools, scope);
     unknown.extend(unknown_bridges(client, &resources, scope).await?);
     let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or_default();
     let is_quorate = match client.get::<Vec<BTreeMap<String, Value>>>("/cluster/status", &[]).await {
@@ -58,13 +63,13 @@ fn is_quorate(status: &[BTreeMap<String, Value>]) -> bool {
 }
 
 /// Names of nodes, storages and pools that are not there, each with its kind.
-fn unknown_names(resources: &[Resource], scope: &Scope) -> Vec<String> {
-    let is_there = |kind: &str, name: &str| {
-        resources.iter().filter(|resource| resource.kind == kind).any(|resource| match kind {
+fn unknown_names(resources: &[Resource], pools: &[String], scope: &Scope) -> Vec<String> {
+    let is_there = |kind: &str, name: &str| match kind {
+        "pool" => pools.iter().any(|pool| pool == name),
+        _ => resources.iter().filter(|resource| resource.kind == kind).any(|resource| match kind {
             "node" => resource.node == name,
-            "storage" => resource.storage == name,
-            _ => resource.pool == name,
-        })
+            _ => resource.storage == name,
+        }),
     };
     let named = scope.nodes.iter().map(|name| ("node", name));
     let named = named.chain(scope.storages.union(&scope.seed_storages).map(|name| ("storage", name)));

@@ -116,10 +116,7 @@ pub(crate) enum Found {
 pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Found, Failure> {
     let vmid = vmid(id)?;
     let doing = format!("finding machine {vmid}");
-    let parameters = Content::Parameters(vec![("type", "vm".to_owned())]);
-    let call = Call { method: Method::GET, path: "/cluster/resources", parts: &[], content: parameters };
-    let resources: Vec<Resource> = client.send(call).await.map_err(|trouble| trouble.failure(&doing))?;
-    if let Some(found) = resources.into_iter().find(|resource| resource.vmid == vmid) {
+    if let Some(found) = listed(client, vmid).await.map_err(|trouble| trouble.failure(&doing))? {
         return Ok(Found::Listed(Box::new(found)));
     }
     let parameters = Content::Parameters(vec![("vmid", vmid.to_owned())]);
@@ -128,10 +125,19 @@ pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Found, Failu
         Ok(_) => Ok(Found::Nothing),
         Err(trouble) if trouble.class() == Class::Exists => {
             unseen::prove_foreign(client, vmid).await?;
-            Ok(Found::Unseen)
+            // A clone may have ended since the first list.
+            let found = listed(client, vmid).await.map_err(|trouble| trouble.failure(&doing))?;
+            Ok(found.map_or(Found::Unseen, |found| Found::Listed(Box::new(found))))
         }
         Err(trouble) => Err(trouble.failure(&doing)),
     }
+}
+
+async fn listed(client: &Client, vmid: &str) -> Result<Option<Resource>, Trouble> {
+    let content = Content::Parameters(vec![("type", "vm".to_owned())]);
+    let call = Call { method: Method::GET, path: "/cluster/resources", parts: &[], content };
+    let resources: Vec<Resource> = client.send(call).await?;
+    Ok(resources.into_iter().find(|resource| resource.vmid == vmid))
 }
 
 #[derive(Deserialize)]

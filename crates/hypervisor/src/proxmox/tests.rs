@@ -4,6 +4,7 @@ mod bad_input;
 mod fake;
 mod login;
 mod server;
+mod stand_in;
 
 use super::Proxmox;
 use crate::provider::Provider;

@@ -108,6 +108,7 @@ async fn to_check(ahead: i64, code: u16) -> Server {
         let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&date).unwrap();
         let reply = match asked.path.as_str() {
             _ if code != 200 => refused(code, "permission denied - invalid PVE ticket"),
+            "/pools" => Reply::Data(json!([{"poolid": "other"}])),
             "/version" => Reply::Data(json!({"version": "9.1.2", "release": "9.1"})),
             "/access/permissions" => Reply::Data(json!({"/vms": {"VM.Audit": 1, "VM.Clone": "1"}, "/storage": {"Datastore.Audit": 0}})),
             "/cluster/status" => Reply::Data(json!([{"type": "cluster", "quorate": 0}, {"type": "node", "name": "pve1"}])),

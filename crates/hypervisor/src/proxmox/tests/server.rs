@@ -20,6 +20,8 @@ use tokio_rustls::TlsAcceptor;
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) method: String,
+    /// Path and query as they were sent.
+    pub(crate) target: String,
     /// Below `/api2/json`.
     pub(crate) path: String,
     /// Of the URL and of the form.
@@ -38,6 +40,8 @@ impl Asked {
 pub(crate) enum Reply {
     Data(Value),
     Refused(u16, String),
+    /// Code, reason and body.
+    Whole(u16, String, String),
     /// The connection breaks.
     Lost,
     /// An answer with a header.
@@ -134,6 +138,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 async fn read(request: http::Request<Incoming>) -> Asked {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
+    let target = parts.uri.path_and_query().unwrap().to_string();
     let path = parts.uri.path().strip_prefix("/api2/json").unwrap().to_owned();
     let is_form = parts.headers.get("content-type").is_some_and(|kind| kind == "application/x-www-form-urlencoded");
     let form = if is_form { String::from_utf8(body.clone()).unwrap() } else { String::new() };
@@ -144,15 +149,16 @@ async fn read(request: http::Request<Incoming>) -> Asked {
         parameters.insert(name.to_owned(), percent_decode_str(value).decode_utf8().unwrap().into_owned());
     }
     let path = percent_decode_str(&path).decode_utf8().unwrap().into_owned();
-    Asked { method: parts.method.to_string(), path, parameters, headers: parts.headers, body }
+    Asked { method: parts.method.to_string(), target, path, parameters, headers: parts.headers, body }
 }
 
 fn respond(reply: Reply) -> Result<http::Response<Full<Bytes>>, std::io::Error> {
     let response = http::Response::builder();
     match reply {
         Reply::Data(data) => Ok(response.body(Full::from(json!({"data": data}).to_string())).unwrap()),
-        Reply::Refused(code, reason) => {
-            let mut response = response.status(code).body(Full::from("{\"data\":null}")).unwrap();
+        Reply::Refused(code, reason) => respond(Reply::Whole(code, reason, "{\"data\":null}".into())),
+        Reply::Whole(code, reason, body) => {
+            let mut response = response.status(code).body(Full::from(body)).unwrap();
             response.extensions_mut().insert(ReasonPhrase::try_from(reason.into_bytes()).unwrap());
             Ok(response)
         }
