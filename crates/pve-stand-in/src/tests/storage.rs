@@ -20,6 +20,9 @@ fn an_iso_is_uploaded_listed_attached_and_deleted() {
     assert_eq!(upload(&mut lab, "POST /nodes/pve1/storage/local/upload content=iso filename=seed.iso", 2048), "OK");
     let found = lab.ask("GET /nodes/pve1/storage/local/content content=iso");
     assert_eq!((found[0]["volid"].as_str(), found[0]["size"].as_u64()), (Some("local:iso/seed.iso"), Some(2048)));
+    assert_eq!(lab.ask("GET /nodes/pve1/storage/local/content/local:iso/seed.iso")["size"], 2048);
+    let missing = "500 volume_size_info on 'local:iso/none.iso' failed";
+    assert_eq!(lab.refused("GET /nodes/pve1/storage/local/content/iso/none.iso"), missing);
     assert_eq!(lab.ask("GET /nodes/pve2/storage/local/content").as_array().unwrap().len(), 0, "it is local");
     lab.ask("PUT /nodes/pve1/qemu/101/config ide2=local:iso/seed.iso,media=cdrom");
     assert_eq!(lab.ask("GET /nodes/pve1/qemu/101/config")["ide2"], "local:iso/seed.iso,media=cdrom,size=2K");
