@@ -80,3 +80,18 @@ fn storages_are_listed_by_content() {
     assert_eq!(names(&mut lab, "GET /nodes/pve1/storage content=images"), ["local-lvm", "shared"]);
     assert_eq!(lab.ask("GET /cluster/resources type=storage").as_array().unwrap().len(), 9);
 }
+
+#[test]
+fn a_full_clone_takes_space_and_a_linked_one_does_not() {
+    let mut lab = Lab::with(|setup| setup.storages[1].bytes = 12 << 30);
+    let used =
+        |lab: &mut Lab, storage: &str| lab.ask(&format!("GET /nodes/pve1/storage/{storage}/status"))["used"].as_u64();
+    lab.run("POST /nodes/pve1/qemu/9000/clone newid=101");
+    assert_eq!(used(&mut lab, "shared"), Some(8 << 30));
+    assert_eq!(lab.run("POST /nodes/pve1/qemu/9000/clone newid=102 full=1 storage=local-lvm"), "OK");
+    assert_eq!(used(&mut lab, "local-lvm"), Some(8 << 30));
+    let exit = lab.run("POST /nodes/pve1/qemu/9000/clone newid=103 full=1 storage=local-lvm");
+    assert!(exit.starts_with("clone failed: lvcreate 'pve/vm-103-disk-0' error:"), "{exit}");
+    assert_eq!(lab.run("DELETE /nodes/pve1/qemu/102"), "OK");
+    assert_eq!(used(&mut lab, "local-lvm"), Some(0));
+}
