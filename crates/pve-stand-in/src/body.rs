@@ -100,12 +100,20 @@ fn multipart(request: &mut Request, boundary: &str, content: &[u8]) -> Result<()
         let name = attribute(&headers, "name").ok_or("a part of the upload has no name")?;
         match attribute(&headers, "filename") {
             Some(file) => {
+                if !headers.to_lowercase().contains("\ncontent-type:") {
+                    return Err("the file of the upload has no Content-Type".to_owned());
+                }
                 let file = file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-                request.parameters.entry("filename".to_owned()).or_insert_with(|| file.clone());
+                if request.parameters.insert("filename".to_owned(), file.clone()).is_some() {
+                    return Err("parameter 'filename' is given twice".to_owned());
+                }
                 request.file = Some(File { name: file, content: value.to_vec() });
             }
             None => {
-                request.parameters.insert(name, String::from_utf8_lossy(value).into_owned());
+                let value = String::from_utf8_lossy(value).into_owned();
+                if request.parameters.insert(name.clone(), value).is_some() {
+                    return Err(format!("parameter '{name}' is given twice"));
+                }
             }
         }
         rest = &rest[end..];

@@ -109,8 +109,8 @@ impl StandIn {
 
     /// Switches a VM off from the inside.
     pub fn power_off(&mut self, vmid: u32) {
-        if let Some((birth, run)) = self.vms.get(&vmid).and_then(|vm| Some((vm.birth, vm.run?))) {
-            self.guest_powers_off(vmid, birth, run.since);
+        if let Some(run) = self.vms.get(&vmid).and_then(|vm| vm.run) {
+            self.guest_powers_off(vmid, run.since);
         }
     }
 
@@ -119,8 +119,8 @@ impl StandIn {
         self.switch_on(vmid, self.now());
     }
 
-    pub(crate) fn guest_powers_off(&mut self, vmid: u32, birth: u64, since: Duration) {
-        let vm = self.vms.get_mut(&vmid).filter(|vm| vm.birth == birth);
+    pub(crate) fn guest_powers_off(&mut self, vmid: u32, since: Duration) {
+        let vm = self.vms.get_mut(&vmid);
         if let Some(vm) = vm.filter(|vm| vm.run.is_some_and(|run| run.since == since)) {
             vm.run = None;
             self.record(vmid, Deed::PoweredOff);
@@ -138,9 +138,8 @@ impl StandIn {
             };
         }
         vm.run = Some(crate::Run { since: now, pid });
-        let power_off = vm.guest.powers_off_after.map(|time| (now + time, vm.birth));
-        if let Some((at, birth)) = power_off {
-            self.schedule(at, Happening::PowerOff { vmid, birth, since: now });
+        if let Some(time) = vm.guest.powers_off_after {
+            self.schedule(now + time, Happening::PowerOff { vmid, since: now });
         }
         self.record(vmid, Deed::Started);
     }

@@ -22,6 +22,7 @@
 //! - Roles are sets of privileges that are given directly; nothing in the API changes users, tokens or permissions.
 //! - Only the parameters in [`ROUTES`] are known; others are refused like misspelt ones. Values of a configuration are checked as far as
 //!   machines of a fleet use them.
+//! - Parameters are verified before privileges; the real server does it the other way round.
 //! - A digest of a configuration is the beginning of a SHA-256, not a SHA-1.
 
 mod access;

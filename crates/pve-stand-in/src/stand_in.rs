@@ -63,8 +63,8 @@ pub(crate) struct Pool {
 pub(crate) enum Happening {
     /// A task has done its work, or a part of it.
     TaskDue(String),
-    /// A guest switches its VM off, unless the id belongs to another VM or another run by then.
-    PowerOff { vmid: u32, birth: u64, since: Duration },
+    /// A guest switches its VM off, unless this is another run by then, of this VM or of another one with its id.
+    PowerOff { vmid: u32, since: Duration },
     /// A request that was delayed on its way.
     Late(Box<Request>),
 }
@@ -143,7 +143,7 @@ impl StandIn {
             self.now = self.now.max(at);
             match self.queue.remove(&(at, number)) {
                 Some(Happening::TaskDue(upid)) => self.finish_task(&upid, at),
-                Some(Happening::PowerOff { vmid, birth, since }) => self.guest_powers_off(vmid, birth, since),
+                Some(Happening::PowerOff { vmid, since }) => self.guest_powers_off(vmid, since),
                 Some(Happening::Late(request)) => {
                     self.carry_out(&request);
                 }

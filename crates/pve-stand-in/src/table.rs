@@ -117,6 +117,7 @@ pub const ROUTES: &[Route] = &[
         ],
         storage::upload,
     ),
+    route(Get, "/nodes/{node}/storage/{storage}/content/{volume}", &[], storage::volume),
     route(
         Delete,
         "/nodes/{node}/storage/{storage}/content/{volume}",

@@ -111,16 +111,29 @@ pub(crate) fn upload(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Ref
     Ok(state.start_task(call, "imgcopy", "", work, takes).into())
 }
 
-pub(crate) fn delete(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
-    let name = call.path("storage");
-    let volume = match call.path("volume") {
+/// The volume of a call, with or without its storage.
+fn volume_id(call: &Call<'_>) -> String {
+    match call.path("volume") {
         whole if whole.contains(':') => whole.to_owned(),
-        short => format!("{name}:{short}"),
-    };
+        short => format!("{}:{short}", call.path("storage")),
+    }
+}
+
+pub(crate) fn volume(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let (name, id) = (call.path("storage"), volume_id(call));
+    state.require(&call.caller, &format!("/storage/{name}"), &READERS)?;
+    let found = find(state, call)?.volume(call.node(), &id);
+    let found = found.ok_or_else(|| Refusal::failed(format!("volume_size_info on '{id}' failed")))?;
+    let path = format!("/mnt/pve/{}", id.replace(':', "/"));
+    Ok(json!({"path": path, "size": found.bytes, "used": found.allocated, "format": found.format}).into())
+}
+
+pub(crate) fn delete(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let (name, volume) = (call.path("storage"), volume_id(call));
     state.require(&call.caller, &format!("/storage/{name}"), &["Datastore.Allocate"])?;
-    find(state, call)?;
-    let work = Work::DeleteVolume { storage: name.to_owned(), node: call.node().to_owned(), volume: volume.clone() };
+    let owner = find(state, call)?.volume(call.node(), &volume).and_then(|volume| volume.vmid);
+    let id = owner.map_or_else(|| name.to_owned(), |owner| format!("{owner}@{name}"));
+    let work = Work::DeleteVolume { storage: name.to_owned(), node: call.node().to_owned(), volume };
     let takes = state.timing.change;
-    let id = volume.replace(':', "-");
     Ok(state.start_task(call, "imgdel", &id, work, takes).into())
 }

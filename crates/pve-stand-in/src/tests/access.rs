@@ -125,3 +125,17 @@ fn the_token_with_the_least_privileges_can_do_everything_that_a_fleet_does() {
         assert_eq!(lab.refused(line), "200 OK", "{line}");
     }
 }
+
+#[test]
+fn privileges_on_a_vm_end_with_it() {
+    let mut lab = Lab::new();
+    lab.machine(101);
+    for subject in ["fleet@pve", "fleet@pve!virtpilot"] {
+        lab.state.grant(subject, "/vms/101", &["VM.Console"]);
+    }
+    assert_eq!(lab.run("DELETE /nodes/pve1/qemu/101"), "OK");
+    lab.machine(101);
+    lab.token = Setup::FLEET_TOKEN.to_owned();
+    assert!(lab.ask("GET /access/permissions path=/vms/101")["/vms/101"]["VM.Console"].is_null());
+    assert_eq!(lab.ask("GET /access/permissions path=/vms/101")["/vms/101"]["VM.Audit"], 1, "from the pool");
+}

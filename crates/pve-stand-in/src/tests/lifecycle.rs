@@ -172,3 +172,61 @@ fn tasks_show_their_state_and_foreign_ones_are_hidden() {
     lab.token = crate::Setup::FLEET_TOKEN.to_owned();
     assert_eq!(lab.refused(&path), "403 Permission check failed (/nodes/pve1, Sys.Audit)");
 }
+
+#[test]
+fn tasks_of_one_vm_run_one_after_the_other() {
+    let mut lab = Lab::new();
+    lab.machine(101);
+    let before = lab.now;
+    lab.ask("POST /nodes/pve1/qemu/101/config cores=4");
+    let start = lab.ask("POST /nodes/pve1/qemu/101/status/start");
+    assert_eq!(lab.exit(start.as_str().unwrap()), "OK");
+    assert_eq!(lab.state.vm(101).unwrap().run.unwrap().since - before, Duration::from_millis(2300));
+    assert_eq!(lab.ask("GET /nodes/pve1/qemu/101/config current=1")["cores"], 4);
+}
+
+#[test]
+fn a_guest_that_boots_or_is_slow_does_not_shut_down_in_time() {
+    let mut lab = Lab::new();
+    lab.machine(101);
+    lab.run("POST /nodes/pve1/qemu/101/status/start");
+    let failed = "VM quit/powerdown failed - got timeout";
+    assert_eq!(lab.run("POST /nodes/pve1/qemu/101/status/shutdown timeout=8"), failed, "it boots");
+    lab.pass(30_000);
+    assert_eq!(lab.run("POST /nodes/pve1/qemu/101/status/shutdown timeout=1"), failed, "it needs six seconds");
+    assert_eq!(lab.run("POST /nodes/pve1/qemu/101/status/shutdown timeout=8"), "OK");
+}
+
+#[test]
+fn a_round_shows_what_was_true_then_however_late_it_is_asked_for() {
+    let mut lab = Lab::new();
+    lab.machine(101);
+    lab.pass(9000 - u64::try_from(lab.now.as_millis()).unwrap());
+    lab.ask("POST /nodes/pve1/qemu/101/status/start");
+    lab.now = Duration::from_secs(19);
+    assert_eq!(
+        lab.ask("GET /cluster/resources type=vm")[0]["status"],
+        "stopped",
+        "it was up at 11 s, after the round at 10 s"
+    );
+    assert_eq!(lab.ask("GET /nodes/pve1/qemu/101/status/current")["status"], "running");
+}
+
+#[test]
+fn a_vm_that_is_started_again_is_not_ended_by_its_first_run() {
+    let mut lab = Lab::new();
+    lab.machine(101);
+    lab.state.guest_mut(101).unwrap().powers_off_after = Some(Duration::from_secs(60));
+    lab.run("POST /nodes/pve1/qemu/101/status/start");
+    lab.pass(50_000);
+    lab.run("POST /nodes/pve1/qemu/101/status/stop");
+    lab.run("POST /nodes/pve1/qemu/101/status/start");
+    lab.pass(30_000);
+    assert!(lab.state.vm(101).unwrap().run.is_some());
+}
+
+#[test]
+fn an_id_that_cannot_be_one_is_a_wrong_parameter() {
+    let expected = r#"400 Parameter verification failed. {"vmid":"value must have a minimum value of 100"}"#;
+    assert_eq!(Lab::new().refused("GET /nodes/pve1/qemu/5/config"), expected);
+}

@@ -20,6 +20,9 @@ fn an_iso_is_uploaded_listed_attached_and_deleted() {
     assert_eq!(upload(&mut lab, "POST /nodes/pve1/storage/local/upload content=iso filename=seed.iso", 2048), "OK");
     let found = lab.ask("GET /nodes/pve1/storage/local/content content=iso");
     assert_eq!((found[0]["volid"].as_str(), found[0]["size"].as_u64()), (Some("local:iso/seed.iso"), Some(2048)));
+    assert_eq!(lab.ask("GET /nodes/pve1/storage/local/content/local:iso/seed.iso")["size"], 2048);
+    let missing = "500 volume_size_info on 'local:iso/none.iso' failed";
+    assert_eq!(lab.refused("GET /nodes/pve1/storage/local/content/iso/none.iso"), missing);
     assert_eq!(lab.ask("GET /nodes/pve2/storage/local/content").as_array().unwrap().len(), 0, "it is local");
     lab.ask("PUT /nodes/pve1/qemu/101/config ide2=local:iso/seed.iso,media=cdrom");
     assert_eq!(lab.ask("GET /nodes/pve1/qemu/101/config")["ide2"], "local:iso/seed.iso,media=cdrom,size=2K");
@@ -76,4 +79,19 @@ fn storages_are_listed_by_content() {
     assert_eq!(names(&mut lab, "GET /nodes/pve1/storage"), ["local", "local-lvm", "shared"]);
     assert_eq!(names(&mut lab, "GET /nodes/pve1/storage content=images"), ["local-lvm", "shared"]);
     assert_eq!(lab.ask("GET /cluster/resources type=storage").as_array().unwrap().len(), 9);
+}
+
+#[test]
+fn a_full_clone_takes_space_and_a_linked_one_does_not() {
+    let mut lab = Lab::with(|setup| setup.storages[1].bytes = 12 << 30);
+    let used =
+        |lab: &mut Lab, storage: &str| lab.ask(&format!("GET /nodes/pve1/storage/{storage}/status"))["used"].as_u64();
+    lab.run("POST /nodes/pve1/qemu/9000/clone newid=101");
+    assert_eq!(used(&mut lab, "shared"), Some(8 << 30));
+    assert_eq!(lab.run("POST /nodes/pve1/qemu/9000/clone newid=102 full=1 storage=local-lvm"), "OK");
+    assert_eq!(used(&mut lab, "local-lvm"), Some(8 << 30));
+    let exit = lab.run("POST /nodes/pve1/qemu/9000/clone newid=103 full=1 storage=local-lvm");
+    assert!(exit.starts_with("clone failed: lvcreate 'pve/vm-103-disk-0' error:"), "{exit}");
+    assert_eq!(lab.run("DELETE /nodes/pve1/qemu/102"), "OK");
+    assert_eq!(used(&mut lab, "local-lvm"), Some(0));
 }
