@@ -74,6 +74,12 @@ enum Text {
     Remedy(&'static str),
 }
 
+/// Whether a text says what is wrong.
+pub(crate) fn is_known(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    TEXTS.iter().any(|(parts, _)| parts.iter().all(|part| lower.contains(part)))
+}
+
 /// What an answer with this code and this text means. The exit status of a task counts as an error of the server.
 pub(crate) fn classify(code: u16, text: &str) -> Class {
     match code {

@@ -46,6 +46,8 @@ pub(crate) fn missing(granted: &Granted, scope: &Scope, major: u32) -> Vec<Strin
         need(&[format!("/storage/{storage}")], "Datastore.Audit");
     }
     for storage in &scope.seed_storages {
+        // To delete an image takes more than to upload it.
+        need(&[format!("/storage/{storage}")], "Datastore.Allocate");
         need(&[format!("/storage/{storage}")], "Datastore.AllocateTemplate");
         need(&[format!("/storage/{storage}")], "Datastore.Audit");
     }
@@ -117,7 +119,10 @@ mod tests {
         let all: Vec<(&str, &[(&str, bool)])> = vec![
             ("/pool/ci", &machine),
             ("/storage/fast", &[("Datastore.AllocateSpace", true), ("Datastore.Audit", true)]),
-            ("/storage/local", &[("Datastore.AllocateTemplate", true), ("Datastore.Audit", true)]),
+            (
+                "/storage/local",
+                &[("Datastore.Allocate", true), ("Datastore.AllocateTemplate", true), ("Datastore.Audit", true)],
+            ),
             ("/sdn/zones/localnetwork", &[("SDN.Use", true)]),
             ("/nodes", &[("Sys.Audit", true)]),
         ];
@@ -130,7 +135,7 @@ mod tests {
             assert_eq!(found.len(), privileges.len(), "{path}: {found:?}");
             assert!(found.iter().all(|missing| missing.contains(path)), "{path}: {found:?}");
         }
-        assert_eq!(missing(&Granted::new(), &scope(), 9).len(), 19);
+        assert_eq!(missing(&Granted::new(), &scope(), 9).len(), 20);
         assert!(missing(&Granted::new(), &Scope::default(), 9).contains(&"VM.Clone on /vms".to_owned()));
     }
 }

@@ -1,8 +1,9 @@
 //! Follows a task of Proxmox VE to its end: that it was accepted does not say that it succeeds.
 
-use crate::proxmox::class::Class;
-use crate::proxmox::client::Client;
+use crate::proxmox::class::{Class, is_known};
+use crate::proxmox::client::{Call, Client, Content};
 use crate::proxmox::trouble::Trouble;
+use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -27,7 +28,14 @@ pub(crate) async fn follow(client: &Client, answer: &Value) -> Result<(), Troubl
     let mut pause = FIRST_PAUSE;
     loop {
         match client.get::<TaskStatus>("/nodes/{node}/tasks/{upid}/status", &[node, upid]).await {
-            Ok(TaskStatus { status, exitstatus }) if status == "stopped" => return ended(upid, exitstatus.as_deref()),
+            Ok(TaskStatus { status, exitstatus }) if status == "stopped" => {
+                return match ended(upid, exitstatus.as_deref()) {
+                    Err(Trouble::Answered { code, message }) if !is_known(&message) => {
+                        Err(Trouble::Answered { code, message: with_log(client, node, upid, message).await })
+                    }
+                    other => other,
+                };
+            }
             Ok(_) => {}
             // The task goes on, whether or not its status can be read.
             Err(trouble) if trouble.class() == Class::Transient => {}
@@ -49,6 +57,26 @@ pub(crate) async fn follow(client: &Client, answer: &Value) -> Result<(), Troubl
         }
         sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(default)]
+    t: String,
+}
+
+/// The message with the end of the log: some tasks, such as a start, print the cause there and nowhere else.
+async fn with_log(client: &Client, node: &str, upid: &str, message: String) -> String {
+    let (path, parts) = ("/nodes/{node}/tasks/{upid}/log", [node, upid]);
+    let content = Content::Parameters(vec![("limit", "500".to_owned())]);
+    let log = client.send::<Vec<Line>>(Call { method: Method::GET, path, parts: &parts, content }).await;
+    let lines = log.unwrap_or_default();
+    let causes = lines.iter().map(|line| line.t.trim()).filter(|line| !line.is_empty() && !line.starts_with("TASK "));
+    let causes: Vec<&str> = causes.collect();
+    match &causes[causes.len().saturating_sub(3)..] {
+        [] => message,
+        last => format!("{message}: {}", last.join("; ")),
     }
 }
 
