@@ -2,6 +2,7 @@
 
 use crate::proxmox::client::Client;
 use crate::proxmox::machine::owned;
+use crate::proxmox::power::after;
 use crate::proxmox::trouble::Trouble;
 use fleet::hypervisor::{Failure, Target};
 use serde::Deserialize;
@@ -31,7 +32,7 @@ pub(crate) async fn addresses(client: &Client, target: &Target) -> Result<Option
     match client.get::<Interfaces>(path, &[&machine.node, &target.id.0]).await {
         Ok(interfaces) => Ok(Some(reachable(&interfaces))),
         Err(trouble) if is_silent(&trouble) => Ok(None),
-        Err(trouble) => Err(trouble.about(&target.id, &format!("asking the guest of machine {}", target.id.0))),
+        Err(trouble) => Err(after(client, &trouble, &target.id, &machine.node, "asking the guest of").await),
     }
 }
 

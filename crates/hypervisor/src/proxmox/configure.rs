@@ -9,7 +9,7 @@ use crate::proxmox::trouble::Trouble;
 use crate::proxmox::wire::{Config, as_text, bytes, key, key_number, option, options, tags};
 use crate::record::{self, Record, SeedVolume};
 use crate::seed::{self, Image};
-use fleet::hypervisor::{Blueprint, Failure, Network, Seed, Target};
+use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Seed, Target};
 use http::Method;
 use serde_json::Value;
 
@@ -41,29 +41,40 @@ pub(crate) async fn configure(client: &Client, blueprint: &Blueprint) -> Result<
     {
         return Ok(());
     }
-    let failed = |trouble: Trouble| after(&trouble, id, "configuring");
     if found.seed != wanted.seed {
         if let Some(old) = &found.seed {
             remove_seed(client, old, &found.owner).await?;
         }
         let planned = Record { is_configured: false, ..wanted.clone() };
         let description = vec![("description", record::replace(machine.description(), &planned))];
-        write(client, &machine, &id.0, description).await.map_err(failed)?;
+        step(client, id, &machine.node, write(client, &machine, &id.0, description)).await?;
     }
     if let Some((disk, size)) = growth(&machine.config, blueprint) {
-        resize(client, &machine.node, &id.0, disk, size).await.map_err(failed)?;
+        step(client, id, &machine.node, resize(client, &machine.node, &id.0, disk, size)).await?;
     }
     if let Some((seed, image)) = &image
         && !(found.is_configured && attached(&machine.config, seed, image))
     {
-        upload(client, &machine.node, seed, image).await.map_err(failed)?;
+        step(client, id, &machine.node, upload(client, &machine.node, seed, image)).await?;
     }
     // Read again, because what was written has changed its digest, and because its owner may have changed.
     let (machine, _) = owned(client, &target).await?;
     let changes = changes(&machine, blueprint, &wanted);
     match changes.is_empty() {
         true => Ok(()),
-        false => write(client, &machine, &id.0, changes).await.map_err(failed),
+        false => step(client, id, &machine.node, write(client, &machine, &id.0, changes)).await,
+    }
+}
+
+async fn step(
+    client: &Client,
+    id: &MachineId,
+    node: &str,
+    request: impl Future<Output = Result<(), Trouble>>,
+) -> Result<(), Failure> {
+    match request.await {
+        Err(trouble) => Err(after(client, &trouble, id, node, "configuring").await),
+        Ok(()) => Ok(()),
     }
 }
 

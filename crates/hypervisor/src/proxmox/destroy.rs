@@ -31,7 +31,9 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
         Ok(task) => follow(client, &task).await,
         Err(trouble) => Err(trouble),
     };
-    deleted.map_err(|trouble| after(&trouble, &target.id, "deleting"))?;
+    if let Err(trouble) = deleted {
+        return Err(after(client, &trouble, &target.id, &machine.node, "deleting").await);
+    }
     match find(client, &target.id).await? {
         Found::Nothing | Found::Unseen => Ok(()),
         // The id may be another machine's already.

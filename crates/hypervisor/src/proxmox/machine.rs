@@ -97,7 +97,7 @@ pub(crate) async fn read(client: &Client, id: &MachineId, node: Option<&str>) ->
     }
 }
 
-async fn config(client: &Client, id: &MachineId, node: &str) -> Result<Config, Trouble> {
+pub(crate) async fn config(client: &Client, id: &MachineId, node: &str) -> Result<Config, Trouble> {
     client.get("/nodes/{node}/qemu/{vmid}/config", &[node, &id.0]).await
 }
 
@@ -151,7 +151,7 @@ pub(crate) async fn current_power(client: &Client, id: &MachineId, node: &str) -
     match status {
         Ok(current) => Ok(power(&current.status)),
         // It was just read: whether it is gone or has moved is not known.
-        Err(trouble) if trouble.class() == Class::Absent => {
+        Err(trouble) if trouble.class() == Class::Absent || trouble.is_forbidden() => {
             Err(Failure::Transient(format!("reading the state of machine {}: {}", id.0, trouble.message())))
         }
         Err(trouble) => Err(trouble.about(id, &format!("reading the state of machine {}", id.0))),

@@ -2,7 +2,7 @@
 
 use crate::proxmox::class::Class;
 use crate::proxmox::client::{Call, Client, Content};
-use crate::proxmox::machine::{current_power, owned};
+use crate::proxmox::machine::{config, current_power, owned};
 use crate::proxmox::task::follow;
 use crate::proxmox::trouble::Trouble;
 use fleet::hypervisor::{Failure, MachineId, Power, Target};
@@ -16,7 +16,8 @@ pub(crate) async fn start(client: &Client, target: &Target) -> Result<(), Failur
     }
     match switch(client, "/nodes/{node}/qemu/{vmid}/status/start", &target.id, &machine.node).await {
         Err(Trouble::Answered { message, .. }) if message.to_lowercase().contains("already running") => Ok(()),
-        other => other.map_err(|trouble| after(&trouble, &target.id, "starting")),
+        Err(trouble) => Err(after(client, &trouble, &target.id, &machine.node, "starting").await),
+        Ok(()) => Ok(()),
     }
 }
 
@@ -31,7 +32,8 @@ pub(crate) async fn ensure_stopped(client: &Client, id: &MachineId, node: &str) 
     let stopped = switch(client, "/nodes/{node}/qemu/{vmid}/status/stop", id, node).await;
     match stopped {
         Err(Trouble::Answered { message, .. }) if message.to_lowercase().contains("not running") => {}
-        other => other.map_err(|trouble| after(&trouble, id, "stopping"))?,
+        Err(trouble) => return Err(after(client, &trouble, id, node, "stopping").await),
+        Ok(()) => {}
     }
     // High availability only notes the wish, and its task ends before the machine has stopped.
     match current_power(client, id, node).await? {
@@ -46,11 +48,14 @@ async fn switch(client: &Client, path: &'static str, id: &MachineId, node: &str)
     follow(client, &task).await
 }
 
-/// The machine was read a moment ago: if it is absent now, it may have moved.
-pub(crate) fn after(trouble: &Trouble, id: &MachineId, doing: &str) -> Failure {
+/// Why something failed with a machine that was read a moment ago. If it is absent now, it may have moved; if it is refused, it may be
+/// gone, because with rights on a resource pool only, what does not exist is refused, too.
+pub(crate) async fn after(client: &Client, trouble: &Trouble, id: &MachineId, node: &str, doing: &str) -> Failure {
     let doing = format!("{doing} machine {}", id.0);
-    match trouble.class() {
-        Class::Absent => Failure::Transient(format!("{doing}: {}", trouble.message())),
-        _ => trouble.about(id, &doing),
-    }
+    let is_gone = match trouble.class() {
+        Class::Absent => true,
+        _ if trouble.is_forbidden() => config(client, id, node).await.is_err(),
+        _ => false,
+    };
+    if is_gone { Failure::Transient(format!("{doing}: {}", trouble.message())) } else { trouble.about(id, &doing) }
 }
