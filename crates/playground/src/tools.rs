@@ -46,8 +46,33 @@ pub struct Tools {
     pub otlp_receiver_main: String,
     /// `shellcheck/requirements.txt`
     pub shellcheck: String,
+    /// `proxmox-clients/*`
+    pub proxmox_clients: ProxmoxClients,
     /// `crds/*.yaml`: CRDs written from public documents.
     pub crds_written: BTreeMap<String, String>,
+}
+
+/// The text of the files under `tools/proxmox-clients`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxmoxClients {
+    /// `go.mod`
+    pub go_mod: String,
+    /// `go.sum`
+    pub go_sum: String,
+    /// `main.go`
+    pub main_go: String,
+    /// `requirements.txt`
+    pub requirements: String,
+    /// `client.py`
+    pub python: String,
+    /// `package.json`
+    pub package: String,
+    /// `package-lock.json`
+    pub package_lock: String,
+    /// `client.mjs`
+    pub node: String,
+    /// `schema.txt`: the package with the schema of the API.
+    pub schema: String,
 }
 
 impl Tools {
@@ -69,6 +94,17 @@ impl Tools {
                 otlp_receiver_sum: include_str!("../../../tools/otlp-receiver/go.sum").to_owned(),
                 otlp_receiver_main: include_str!("../../../tools/otlp-receiver/main.go").to_owned(),
                 shellcheck: include_str!("../../../tools/shellcheck/requirements.txt").to_owned(),
+                proxmox_clients: ProxmoxClients {
+                    go_mod: include_str!("../../../tools/proxmox-clients/go.mod").to_owned(),
+                    go_sum: include_str!("../../../tools/proxmox-clients/go.sum").to_owned(),
+                    main_go: include_str!("../../../tools/proxmox-clients/main.go").to_owned(),
+                    requirements: include_str!("../../../tools/proxmox-clients/requirements.txt").to_owned(),
+                    python: include_str!("../../../tools/proxmox-clients/client.py").to_owned(),
+                    package: include_str!("../../../tools/proxmox-clients/package.json").to_owned(),
+                    package_lock: include_str!("../../../tools/proxmox-clients/package-lock.json").to_owned(),
+                    node: include_str!("../../../tools/proxmox-clients/client.mjs").to_owned(),
+                    schema: include_str!("../../../tools/proxmox-clients/schema.txt").to_owned(),
+                },
                 crds_written: WRITTEN.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
             }),
         }
@@ -94,6 +130,17 @@ impl Tools {
             otlp_receiver_sum: read("otlp-receiver/go.sum")?,
             otlp_receiver_main: read("otlp-receiver/main.go")?,
             shellcheck: read("shellcheck/requirements.txt")?,
+            proxmox_clients: ProxmoxClients {
+                go_mod: read("proxmox-clients/go.mod")?,
+                go_sum: read("proxmox-clients/go.sum")?,
+                main_go: read("proxmox-clients/main.go")?,
+                requirements: read("proxmox-clients/requirements.txt")?,
+                python: read("proxmox-clients/client.py")?,
+                package: read("proxmox-clients/package.json")?,
+                package_lock: read("proxmox-clients/package-lock.json")?,
+                node: read("proxmox-clients/client.mjs")?,
+                schema: read("proxmox-clients/schema.txt")?,
+            },
             crds_written: read_written(&folder.join("crds"))?,
         })
     }

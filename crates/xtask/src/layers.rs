@@ -41,8 +41,13 @@ pub(crate) struct Layer {
     pub(crate) what: &'static str,
 }
 
-/// Which crates may use which DEMO crates in tests: every crate a real control plane, and a simulation the stand-in without I/O.
-const IN_TESTS: [(Option<&str>, &str); 2] = [(None, "playground"), (Some("autopilot"), "mco-stand-in")];
+/// Which crates may use which DEMO crates in tests: every crate a real control plane, and simulations the stand-ins without I/O.
+const IN_TESTS: [(Option<&str>, &str); 4] = [
+    (None, "playground"),
+    (Some("autopilot"), "mco-stand-in"),
+    (Some("fleet"), "pve-stand-in"),
+    (Some("hypervisor"), "pve-stand-in"),
+];
 
 impl Layer {
     /// Whether it may depend on another workspace crate, for tests or always.
@@ -51,14 +56,14 @@ impl Layer {
         self.may_use.contains(&other) || (for_tests && in_tests)
     }
 
-    /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs the stand-in to be like that, too.
+    /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs the stand-ins to be like that, too.
     pub(crate) fn is_pure(&self) -> bool {
-        self.role.is_pure() || self.name == "mco-stand-in"
+        self.role.is_pure() || matches!(self.name, "mco-stand-in" | "pve-stand-in")
     }
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 19] = [
+pub(crate) const LAYERS: [Layer; 20] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -166,9 +171,15 @@ pub(crate) const LAYERS: [Layer; 19] = [
         what: "a stand-in of the machine-config operator without I/O: `step(snapshot, now) -> writes`",
     },
     Layer {
+        name: "pve-stand-in",
+        role: Role::Demo,
+        may_use: &[],
+        what: "a stand-in of the API of a Proxmox VE cluster without I/O: `handle(request, now) -> reply`",
+    },
+    Layer {
         name: "playground",
         role: Role::Demo,
-        may_use: &["api", "mco-stand-in"],
+        may_use: &["api", "mco-stand-in", "pve-stand-in"],
         what: "a real control plane on this machine, for demo, tests and benches; its own binary",
     },
     Layer {

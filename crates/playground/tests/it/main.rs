@@ -11,6 +11,7 @@ mod machine_config_operator;
 mod marked_process;
 mod pins;
 mod process_cleanup;
+mod proxmox_clients;
 mod registry;
 mod request_counter;
 mod scenes;

@@ -1,0 +1,322 @@
+//! What the fleet asks of a hypervisor, and what it answers. A provider carries requests out, one at a time for each machine; nothing here
+//! touches the world.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A hypervisor: namespace and name of its `HypervisorCluster`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClusterKey {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// What a hypervisor calls a machine: the VMID of Proxmox VE, the name of a `VirtualMachine` of KubeVirt. It may be used again for
+/// another machine, so that it never proves whose a machine is: an [`Owner`] does.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MachineId(pub String);
+
+/// Whose a machine is. It is written in the same request that creates the machine, and read again right before it is stopped or
+/// destroyed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Owner {
+    /// Which installation of the fleet made it; several may share a hypervisor.
+    pub operator: String,
+    /// `NAMESPACE/NAME` of its `MachineClaim`.
+    pub claim: String,
+    /// The uid of that claim.
+    pub uid: String,
+}
+
+/// One request to one hypervisor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The hypervisor.
+    pub cluster: ClusterKey,
+    /// What to do.
+    pub operation: Operation,
+}
+
+/// What a hypervisor is asked to do. Every operation that starts a task is answered when the task has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// Log in, and find out what is there and what is allowed.
+    Check,
+    /// List all machines, whosever they are, and what nodes and storages have left. One pair of requests, however many there are.
+    List,
+    /// Find a template.
+    FindTemplate(TemplateRef),
+    /// Read one machine with its owner.
+    Inspect(MachineId),
+    /// Clone a template into a new machine that has its owner from the first moment.
+    Create(Box<Blueprint>),
+    /// Bring hardware, network, disks, seed and tags of a machine to what the blueprint says; what is so already stays.
+    Configure(Box<Blueprint>),
+    /// Switch it on.
+    Start(Target),
+    /// Switch it off without asking the guest.
+    Stop(Target),
+    /// Switch it off, delete it with its disks and its seed, and see that it is gone.
+    Destroy(Target),
+    /// Ask the guest for its addresses.
+    Addresses(Target),
+}
+
+impl Operation {
+    /// The machine that it is about.
+    pub fn machine(&self) -> Option<&MachineId> {
+        match self {
+            Operation::Check | Operation::List | Operation::FindTemplate(_) => None,
+            Operation::Inspect(id) => Some(id),
+            Operation::Create(blueprint) | Operation::Configure(blueprint) => Some(&blueprint.id),
+            Operation::Start(target)
+            | Operation::Stop(target)
+            | Operation::Destroy(target)
+            | Operation::Addresses(target) => Some(&target.id),
+        }
+    }
+}
+
+/// A machine, and whose it must be: otherwise the operation fails with [`Failure::NotOurs`] and nothing is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The machine.
+    pub id: MachineId,
+    /// The node it was last seen on; it may have moved.
+    pub node: Option<String>,
+    /// Whose it must be.
+    pub owner: Owner,
+}
+
+/// How a template is named.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TemplateRef {
+    /// By its id.
+    Id(MachineId),
+    /// By its name, which has to be unique among templates of its node.
+    Name(String),
+    /// By a tag: of several, the newest (the highest id) on each node.
+    Tag(String),
+}
+
+/// A template that exists; one for each node that has it. A template on shared storage can be cloned to any node that has the storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Its id.
+    pub id: MachineId,
+    /// Its name.
+    pub name: String,
+    /// The node it is on.
+    pub node: String,
+    /// The storage of its first disk.
+    pub storage: String,
+    /// Whether that storage is shared by nodes.
+    pub is_shared: bool,
+    /// Whether linked clones are possible on that storage.
+    pub can_link: bool,
+    /// The name of its first disk, such as `scsi0`.
+    pub disk: String,
+    /// The size of that disk in bytes.
+    pub disk_bytes: u64,
+    /// Whether its configuration switches the guest agent on.
+    pub has_agent: bool,
+}
+
+/// A machine as it is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blueprint {
+    /// Its id.
+    pub id: MachineId,
+    /// Its name, which is also its host name.
+    pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The node it is created on.
+    pub node: String,
+    /// What it is cloned from.
+    pub template: Template,
+    /// Whether it shares the template's disk.
+    pub is_linked: bool,
+    /// The storage of its disk, if it is a full clone.
+    pub storage: Option<String>,
+    /// The resource pool of the hypervisor that it is put into.
+    pub pool: Option<String>,
+    /// CPUs.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory: u64,
+    /// The size of its disk in bytes; a disk only grows.
+    pub disk_bytes: Option<u64>,
+    /// Its network; nothing to leave the template's as it is.
+    pub network: Option<Network>,
+    /// Tags that people see; they prove nothing.
+    pub tags: BTreeSet<String>,
+    /// Its first configuration.
+    pub seed: Option<Seed>,
+}
+
+/// The first network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    /// The bridge.
+    pub bridge: String,
+    /// The VLAN.
+    pub vlan: Option<u16>,
+}
+
+/// The files of a NoCloud seed. They contain no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seed {
+    /// Where the image is uploaded to.
+    pub storage: String,
+    /// Where it is attached, such as `ide2` or, on arm64, `scsi2`.
+    pub bus: String,
+    /// The files by name: `user-data`, `meta-data`, `network-config`.
+    pub files: BTreeMap<String, String>,
+}
+
+/// A successful answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// To [`Operation::Check`].
+    Checked(Box<Checked>),
+    /// To [`Operation::List`].
+    Listed(Box<Listed>),
+    /// To [`Operation::FindTemplate`]: one for each node that has it; none is a failure of class Configuration.
+    Templates(Vec<Template>),
+    /// To [`Operation::Inspect`]: nothing if there is surely no such machine.
+    Inspected(Option<Box<Inspected>>),
+    /// To [`Operation::Addresses`]; nothing while the guest does not answer.
+    Addresses(Option<Vec<String>>),
+    /// To every other operation: it is done, and was seen to be done.
+    Done,
+}
+
+/// What a hypervisor is, and what the credentials allow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Its version.
+    pub version: String,
+    /// Privileges that are missing, each with the path where it is needed, such as `VM.Clone on /vms`.
+    pub missing: Vec<String>,
+    /// Things that the `HypervisorCluster` names and that are not there: nodes, storages, bridges, pools.
+    pub unknown: Vec<String>,
+    /// Whether the cluster has a quorum.
+    pub is_quorate: bool,
+    /// How far the clock of the hypervisor is ahead of ours, in seconds.
+    pub clock_ahead: i64,
+}
+
+/// All machines, and what is left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The machines, whosever they are; a machine that is not here does not exist, unless its node is offline.
+    pub machines: BTreeMap<MachineId, Seen>,
+    /// The nodes by name.
+    pub nodes: BTreeMap<String, NodeState>,
+    /// The storages by node and name.
+    pub storages: BTreeMap<(String, String), StorageState>,
+}
+
+/// A machine in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its name.
+    pub name: String,
+    /// The node it is on.
+    pub node: String,
+    /// Whether it runs.
+    pub power: Power,
+    /// Whether it is a template.
+    pub is_template: bool,
+    /// What the hypervisor is doing with it: `clone`, `migrate`, `backup`.
+    pub lock: Option<String>,
+    /// Its tags.
+    pub tags: BTreeSet<String>,
+    /// Its resource pool.
+    pub pool: Option<String>,
+    /// Its CPUs.
+    pub cpus: u32,
+    /// Its memory in bytes.
+    pub memory: u64,
+}
+
+/// Whether a machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Power {
+    /// It runs.
+    Running,
+    /// It does not run.
+    Stopped,
+    /// The hypervisor does not say, for example because its node does not answer.
+    Unknown,
+}
+
+/// One machine in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspected {
+    /// As in a list.
+    pub seen: Seen,
+    /// Whose it is; nothing if it has no record of ours, or one that cannot be read.
+    pub owner: Option<Owner>,
+    /// Whether everything that [`Operation::Configure`] does was done to it.
+    pub is_configured: bool,
+}
+
+/// A node of a hypervisor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeState {
+    /// Whether it answers.
+    pub is_online: bool,
+    /// Its CPUs.
+    pub cpus: u32,
+    /// Its memory in bytes.
+    pub memory: u64,
+    /// How much of it is in use, in bytes.
+    pub memory_used: u64,
+}
+
+/// A storage on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageState {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// How much is in use, in bytes.
+    pub used: u64,
+    /// Whether it is shared by nodes.
+    pub is_shared: bool,
+}
+
+/// Why an operation was not done, or may not have been done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// There may be an answer next time; the operation may have been carried out all the same. No answer, an error of the server, a lock,
+    /// a task whose end is not known.
+    Transient(String),
+    /// It was refused and will be refused again, whatever is waited for: only another request helps.
+    Permanent(String),
+    /// A person has to change something: credentials, a privilege, a name, a certificate. With the remedy.
+    Configuration {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// There is not enough left: memory, space, ids.
+    Resource(String),
+    /// The id is taken by a machine that exists.
+    Exists(MachineId),
+    /// The machine is surely not there.
+    Absent(MachineId),
+    /// The machine has another owner, or none: nothing was done to it.
+    NotOurs {
+        /// The machine.
+        id: MachineId,
+        /// What it has instead.
+        found: Option<Owner>,
+    },
+}

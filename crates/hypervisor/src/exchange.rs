@@ -1,0 +1,58 @@
+//! What is reported of every request to a hypervisor, so that somebody else can count and time it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One request and how it ended. It names no machine and no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// The HTTP method.
+    pub method: &'static str,
+    /// The path with placeholders, such as `/nodes/{node}/qemu/{vmid}/clone`.
+    pub path: &'static str,
+    /// How it ended.
+    pub status: Status,
+    /// How long it took, without waiting for its turn.
+    pub duration: Duration,
+}
+
+/// The class of an HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// 2xx.
+    Success,
+    /// 3xx.
+    Redirect,
+    /// 4xx.
+    Refused,
+    /// 5xx.
+    ServerError,
+    /// There was no answer.
+    Unanswered,
+}
+
+impl Status {
+    /// The class of a status code.
+    pub fn of(code: u16) -> Status {
+        match code {
+            200..=299 => Status::Success,
+            300..=399 => Status::Redirect,
+            400..=499 => Status::Refused,
+            _ => Status::ServerError,
+        }
+    }
+
+    /// The name in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Status::Success => "2xx",
+            Status::Redirect => "3xx",
+            Status::Refused => "4xx",
+            Status::ServerError => "5xx",
+            Status::Unanswered => "none",
+        }
+    }
+}
+
+/// What every exchange is reported to.
+pub type Report = Arc<dyn Fn(&Exchange) + Send + Sync>;

@@ -1,0 +1,16 @@
+//! Machines of hypervisors: carries out what the fleet asks of Proxmox VE and of KubeVirt, and decides nothing.
+
+mod exchange;
+mod hands;
+mod iso;
+pub mod kubevirt;
+mod provider;
+pub mod proxmox;
+pub mod record;
+mod seed;
+mod settings;
+
+pub use exchange::{Exchange, Report, Status};
+pub use hands::{Hands, Link};
+pub use provider::{CarryOut, Provider};
+pub use settings::{Credentials, Limits, Scope, Secret, Settings, Tls};

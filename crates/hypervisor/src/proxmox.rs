@@ -1,0 +1,87 @@
+//! Proxmox VE, by its API.
+
+mod addresses;
+mod check;
+mod class;
+mod client;
+mod configure;
+mod create;
+mod destroy;
+mod list;
+mod login;
+mod machine;
+mod power;
+mod privileges;
+mod task;
+mod template;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod trouble;
+mod unseen;
+mod wire;
+
+use crate::exchange::Report;
+use crate::provider::Provider;
+use crate::settings::Settings;
+use client::Client;
+use fleet::hypervisor::{Blueprint, Checked, Failure, Inspected, Listed, MachineId, Target, Template, TemplateRef};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// One Proxmox VE, a single node or a cluster. Any node answers for all.
+pub struct Proxmox {
+    client: Client,
+}
+
+impl Proxmox {
+    /// A client that sends at most as many requests at once as the gate has permits. Says what is wrong with the settings; nothing is
+    /// sent.
+    pub fn new(settings: &Settings, gate: Arc<Semaphore>, report: Report) -> Result<Proxmox, Failure> {
+        let client = Client::new(settings, gate, report);
+        let client = client.map_err(|trouble| trouble.failure("connecting"))?;
+        Ok(Proxmox { client })
+    }
+}
+
+impl Provider for Proxmox {
+    async fn check(&self) -> Result<Checked, Failure> {
+        check::check(&self.client).await
+    }
+
+    async fn list(&self) -> Result<Listed, Failure> {
+        list::list(&self.client).await
+    }
+
+    async fn find_template(&self, wanted: &TemplateRef) -> Result<Vec<Template>, Failure> {
+        template::find(&self.client, wanted).await
+    }
+
+    async fn inspect(&self, id: &MachineId) -> Result<Option<Inspected>, Failure> {
+        machine::inspect(&self.client, id).await
+    }
+
+    async fn create(&self, blueprint: &Blueprint) -> Result<(), Failure> {
+        create::create(&self.client, blueprint).await
+    }
+
+    async fn configure(&self, blueprint: &Blueprint) -> Result<(), Failure> {
+        configure::configure(&self.client, blueprint).await
+    }
+
+    async fn start(&self, target: &Target) -> Result<(), Failure> {
+        power::start(&self.client, target).await
+    }
+
+    async fn stop(&self, target: &Target) -> Result<(), Failure> {
+        power::stop(&self.client, target).await
+    }
+
+    async fn destroy(&self, target: &Target) -> Result<(), Failure> {
+        destroy::destroy(&self.client, target).await
+    }
+
+    async fn addresses(&self, target: &Target) -> Result<Option<Vec<String>>, Failure> {
+        addresses::addresses(&self.client, target).await
+    }
+}

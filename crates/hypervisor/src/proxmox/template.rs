@@ -1,0 +1,222 @@
+//! Finds templates, and what their storage allows.
+
+use crate::proxmox::client::Client;
+use crate::proxmox::wire::{Config, Resource, bytes, key, option, tags};
+use fleet::hypervisor::{Failure, MachineId, Template, TemplateRef};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Storages on which a clone can share the disk of its template, whatever the format of the disk.
+const LINKING: [&str; 10] = ["btrfs", "cephfs", "cifs", "dir", "glusterfs", "lvmthin", "nfs", "rbd", "zfs", "zfspool"];
+/// Where the first disk is looked for if nothing says what the machine boots from.
+const BUSES: [&str; 4] = ["scsi", "virtio", "sata", "ide"];
+
+pub(crate) async fn find(client: &Client, wanted: &TemplateRef) -> Result<Vec<Template>, Failure> {
+    let resources: Vec<Resource> =
+        client.get("/cluster/resources", &[]).await.map_err(|trouble| trouble.failure("listing templates"))?;
+    let chosen = choose(&resources, wanted)?;
+    let offline: BTreeSet<&str> = resources
+        .iter()
+        .filter(|resource| resource.kind == "node" && resource.status != "online")
+        .map(|node| node.node.as_str())
+        .collect();
+    let mut templates = Vec::new();
+    for found in &chosen {
+        if offline.contains(found.node.as_str()) {
+            continue;
+        }
+        let id = MachineId(found.vmid.clone());
+        let parts: [&str; 2] = [&found.node, &found.vmid];
+        let config: Config = client
+            .get("/nodes/{node}/qemu/{vmid}/config", &parts)
+            .await
+            .map_err(|trouble| trouble.about(&id, &format!("reading template {}", found.vmid)))?;
+        templates.push(template(found, &config, &resources)?);
+    }
+    match templates.is_empty() {
+        true => Err(Failure::Transient(format!("every node with the template {} is offline", spelled(wanted)))),
+        false => Ok(templates),
+    }
+}
+
+fn spelled(wanted: &TemplateRef) -> String {
+    match wanted {
+        TemplateRef::Id(id) => format!("with the id {}", id.0),
+        TemplateRef::Name(name) => format!("with the name {name}"),
+        TemplateRef::Tag(tag) => format!("with the tag {tag}"),
+    }
+}
+
+/// The templates that are meant: one for each node.
+fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Result<Vec<&'a Resource>, Failure> {
+    let is_wanted = |resource: &&Resource| match wanted {
+        TemplateRef::Id(id) => resource.vmid == id.0,
+        TemplateRef::Name(name) => resource.name == *name,
+        TemplateRef::Tag(tag) => tags(&resource.tags).contains(tag),
+    };
+    let (templates, others): (Vec<_>, Vec<_>) =
+        resources.iter().filter(|resource| resource.kind == "qemu").filter(is_wanted).partition(|found| found.template);
+    let mut by_node: BTreeMap<&str, &Resource> = BTreeMap::new();
+    for found in templates {
+        let number = |resource: &Resource| resource.vmid.parse::<u64>().unwrap_or_default();
+        match by_node.get(found.node.as_str()) {
+            Some(other) if matches!(wanted, TemplateRef::Name(_)) => {
+                return Err(Failure::Configuration {
+                    message: format!(
+                        "templates {} and {} on node {} have the name {}",
+                        other.vmid, found.vmid, found.node, found.name
+                    ),
+                    remedy: "name the template by its id or by a tag, or rename one of them".into(),
+                });
+            }
+            Some(other) if number(other) > number(found) => {}
+            _ => {
+                by_node.insert(&found.node, found);
+            }
+        }
+    }
+    if !by_node.is_empty() {
+        return Ok(by_node.into_values().collect());
+    }
+    let what = spelled(wanted);
+    Err(match others.first() {
+        Some(other) => Failure::Configuration {
+            message: format!("machine {} {what} is no template", other.vmid),
+            remedy: format!("convert it (qm template {}), or name another one", other.vmid),
+        },
+        None => Failure::Configuration {
+            message: format!("there is no template {what}, or it cannot be seen"),
+            remedy: "name a template that exists, and grant VM.Audit and VM.Clone on it".into(),
+        },
+    })
+}
+
+fn template(found: &Resource, config: &Config, resources: &[Resource]) -> Result<Template, Failure> {
+    let broken = |message: String| Failure::Configuration {
+        message: format!("template {}: {message}", found.vmid),
+        remedy: "give the template a disk and make it the first boot device".into(),
+    };
+    let (disk, value) = first_disk(config).ok_or_else(|| broken("it has no disk".into()))?;
+    let volume = option(value, "").or_else(|| option(value, "file")).unwrap_or_default();
+    let storage = volume.split_once(':').map(|(storage, _)| storage.to_owned());
+    let storage = storage.ok_or_else(|| broken(format!("its disk {disk} is on no storage")))?;
+    let facts = resources
+        .iter()
+        .find(|resource| resource.kind == "storage" && resource.storage == storage && resource.node == found.node);
+    Ok(Template {
+        id: MachineId(found.vmid.clone()),
+        name: found.name.clone(),
+        node: found.node.clone(),
+        storage,
+        is_shared: facts.is_some_and(|facts| facts.shared),
+        can_link: facts.is_some_and(|facts| LINKING.contains(&facts.plugintype.as_str())),
+        disk: disk.to_owned(),
+        disk_bytes: option(value, "size").and_then(bytes).unwrap_or_default(),
+        has_agent: has_agent(config),
+    })
+}
+
+/// The disk that it boots from, or else the first one.
+pub(crate) fn first_disk(config: &Config) -> Option<(&str, &str)> {
+    let is_disk = |name: &str| {
+        let bus = name.trim_end_matches(|character: char| character.is_ascii_digit());
+        let value = config.get(name).and_then(|value| value.as_str()).unwrap_or_default();
+        bus != name && BUSES.contains(&bus) && !value.is_empty() && option(value, "media") != Some("cdrom")
+    };
+    let order = key(config, "boot").and_then(|boot| option(boot, "order")).unwrap_or_default();
+    let booted = order.split(';').find(|name| is_disk(name)).map(str::to_owned);
+    let any =
+        || BUSES.iter().flat_map(|bus| (0..31).map(move |number| format!("{bus}{number}"))).find(|name| is_disk(name));
+    let name = booted.or_else(any)?;
+    let (name, value) = config.get_key_value(&name)?;
+    Some((name.as_str(), value.as_str()?))
+}
+
+/// `agent: 1`, `agent: enabled=1,fstrim_cloned_disks=1`.
+fn has_agent(config: &Config) -> bool {
+    let agent = config.get("agent").map(crate::proxmox::wire::as_text).unwrap_or_default();
+    option(&agent, "").or_else(|| option(&agent, "enabled")) == Some("1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{choose, first_disk, template};
+    use crate::proxmox::wire::{Config, Resource};
+    use fleet::hypervisor::{Failure, MachineId, TemplateRef};
+    use serde_json::json;
+
+    fn resources() -> Vec<Resource> {
+        let machine = |id: u32, name: &str, node: &str, tags: &str, template: u8| json!({"type": "qemu", "vmid": id, "name": name, "node": node, "tags": tags, "template": template});
+        let storage = |node: &str, name: &str, kind: &str, shared: u8| json!({"type": "storage", "node": node, "storage": name, "plugintype": kind, "shared": shared});
+        let list = json!([
+            machine(9000, "debian", "pve1", "ci;debian", 1),
+            machine(9001, "debian", "pve2", "ci", 1),
+            machine(9002, "debian-new", "pve1", "ci", 1),
+            machine(9003, "twice", "pve1", "", 1),
+            machine(9004, "twice", "pve1", "", 1),
+            machine(100, "plain", "pve1", "web", 0),
+            storage("pve1", "thin", "lvmthin", 0),
+            storage("pve1", "block", "lvm", 1),
+            storage("pve1", "ceph", "rbd", 1),
+        ]);
+        serde_json::from_value(list).unwrap()
+    }
+
+    #[test]
+    fn a_template_is_found_by_id_name_and_tag_on_every_node() {
+        let resources = resources();
+        let ids = |wanted: TemplateRef| {
+            let chosen = choose(&resources, &wanted).unwrap();
+            chosen.into_iter().map(|found| found.vmid.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(TemplateRef::Id(MachineId("9000".into()))), ["9000"]);
+        assert_eq!(ids(TemplateRef::Name("debian".into())), ["9000", "9001"]);
+        assert_eq!(ids(TemplateRef::Tag("ci".into())), ["9002", "9001"], "the newest on each node");
+        let refused = |wanted: TemplateRef| match choose(&resources, &wanted).unwrap_err() {
+            Failure::Configuration { message, remedy } => format!("{message} | {remedy}"),
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            refused(TemplateRef::Name("twice".into()))
+                .starts_with("templates 9003 and 9004 on node pve1 have the name twice")
+        );
+        assert!(refused(TemplateRef::Id(MachineId("100".into()))).contains("qm template 100"));
+        assert!(refused(TemplateRef::Id(MachineId("7".into()))).starts_with("there is no template with the id 7"));
+        assert!(refused(TemplateRef::Tag("x".into())).starts_with("there is no template with the tag x"));
+    }
+
+    #[test]
+    fn the_storage_of_the_first_disk_decides_about_linked_clones() {
+        let resources = resources();
+        let read = |volume: &str| {
+            let config = json!({"boot": "order=scsi0;net0", "agent": "enabled=1", "scsi0": format!("{volume},size=8G"), "ide2": "none,media=cdrom"});
+            template(&resources[0], &serde_json::from_value(config).unwrap(), &resources)
+        };
+        let thin = read("thin:base-9000-disk-0").unwrap();
+        assert_eq!((thin.storage.as_str(), thin.disk.as_str(), thin.disk_bytes), ("thin", "scsi0", 8 << 30));
+        assert!(thin.can_link && !thin.is_shared && thin.has_agent);
+        let block = read("block:base-9000-disk-0").unwrap();
+        assert!(!block.can_link && block.is_shared);
+        let ceph = read("ceph:base-9000-disk-0").unwrap();
+        assert!(ceph.can_link && ceph.is_shared);
+        assert!(read("/dev/sda").is_err() && !read("other:x").unwrap().can_link);
+    }
+
+    #[test]
+    fn the_first_disk_is_the_one_that_is_booted() {
+        let first = |config: serde_json::Value| {
+            let config: Config = serde_json::from_value(config).unwrap();
+            first_disk(&config).map(|(name, _)| name.to_owned())
+        };
+        assert_eq!(
+            first(
+                json!({"boot": "order=ide2;virtio1;scsi0", "scsi0": "a:b", "virtio1": "a:c", "ide2": "a:d,media=cdrom"})
+            ),
+            Some("virtio1".into())
+        );
+        assert_eq!(
+            first(json!({"virtio0": "a:b", "scsihw": "virtio-scsi-pci", "net0": "virtio=A"})),
+            Some("virtio0".into())
+        );
+        assert_eq!(first(json!({"ide2": "a:b,media=cdrom"})), None);
+    }
+}

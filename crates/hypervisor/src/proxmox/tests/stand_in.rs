@@ -1,0 +1,266 @@
+//! Operations against the stand-in of a Proxmox VE cluster, with a token that has rights in its pool only.
+
+use super::server::{Asked, Reply, Server};
+use super::{Proxmox, connect, owner};
+use crate::provider::Provider;
+use crate::settings::{Credentials, Limits, Settings};
+use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Power, Seed, Target, TemplateRef};
+use pve_stand_in::{Fault, FaultEffect, Method, Request, Setup, StandIn, Timing};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+type Shared = Arc<Mutex<StandIn>>;
+
+async fn start() -> (Server, Shared) {
+    let mut setup = Setup::cluster(Timing::short());
+    setup.epoch = jiff::Timestamp::now().as_second();
+    let state = Arc::new(Mutex::new(StandIn::new(&setup)));
+    let (shared, started) = (state.clone(), Instant::now());
+    let server = Server::start(move |asked| answer(&mut shared.lock().unwrap(), started.elapsed(), asked)).await;
+    (server, state)
+}
+
+fn answer(state: &mut StandIn, now: Duration, asked: &Asked) -> Reply {
+    let headers: Vec<_> = asked.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    let request = Request::from_http(&asked.method, &asked.target, &headers, &asked.body).unwrap();
+    match state.handle(&request, now).answer() {
+        Some(answer) => {
+            let body = answer.body.map(|body| body.to_string()).unwrap_or_default();
+            Reply::Whole(answer.status, answer.reason, body)
+        }
+        None => Reply::Lost,
+    }
+}
+
+fn with_token(server: &Server, token: &str) -> Settings {
+    let (id, secret) = token.split_once('=').unwrap();
+    let mut settings = server.settings();
+    settings.credentials = Credentials::Token { id: id.into(), secret: secret.into() };
+    settings.limits = Limits { task: Duration::from_secs(5), ..settings.limits };
+    let one = |name: &str| [name.to_owned()].into();
+    settings.scope.nodes = ["pve1", "pve2", "pve3"].map(str::to_owned).into();
+    (settings.scope.storages, settings.scope.seed_storages) = (one("shared"), one("local"));
+    (settings.scope.bridges, settings.scope.pools) = (one("vmbr0"), one(Setup::POOL));
+    settings
+}
+
+async fn fleet() -> (Server, Shared, Proxmox) {
+    let (server, state) = start().await;
+    let proxmox = connect(&with_token(&server, Setup::FLEET_TOKEN));
+    (server, state, proxmox)
+}
+
+async fn blueprint(proxmox: &Proxmox, id: u32) -> Blueprint {
+    let template = proxmox.find_template(&TemplateRef::Tag("runner".into())).await.unwrap().remove(0);
+    let files = [("user-data", "#cloud-config\n"), ("meta-data", "instance-id: a\n")];
+    Blueprint {
+        id: MachineId(id.to_string()),
+        name: format!("run-{id}"),
+        owner: owner("u-1"),
+        node: "pve2".into(),
+        is_linked: template.can_link && template.is_shared,
+        template,
+        storage: None,
+        pool: Some(Setup::POOL.into()),
+        cpus: 2,
+        memory: 4 << 30,
+        disk_bytes: Some(16 << 30),
+        network: Some(Network { bridge: "vmbr0".into(), vlan: Some(12) }),
+        tags: ["ci".to_owned()].into(),
+        seed: Some(Seed {
+            storage: "local".into(),
+            bus: "ide2".into(),
+            files: files.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+        }),
+    }
+}
+
+fn target(blueprint: &Blueprint) -> Target {
+    Target { id: blueprint.id.clone(), node: Some(blueprint.node.clone()), owner: blueprint.owner.clone() }
+}
+
+/// The ids of all machines but the template, and all images.
+fn left(state: &Shared) -> (Vec<u32>, Vec<String>) {
+    let state = state.lock().unwrap();
+    let machines = state.vms().keys().copied().filter(|id| *id != Setup::TEMPLATE).collect();
+    let volumes = state
+        .storages()
+        .values()
+        .flat_map(|storage| format!("{:?}", storage.volumes.keys()).split('"').map(str::to_owned).collect::<Vec<_>>())
+        .filter(|name| name.contains(".iso"))
+        .collect();
+    (machines, volumes)
+}
+
+#[tokio::test]
+async fn the_rights_of_the_fleet_are_enough_for_a_whole_life() {
+    let (server, state, proxmox) = fleet().await;
+    let checked = proxmox.check().await.unwrap();
+    assert_eq!((checked.missing, checked.unknown), (Vec::new(), Vec::new()));
+    assert!(
+        checked.is_quorate && checked.clock_ahead.abs() < 3 && checked.version.starts_with('9'),
+        "{}",
+        checked.version
+    );
+    let blueprint = blueprint(&proxmox, 300).await;
+    assert!(blueprint.is_linked && blueprint.template.has_agent && blueprint.template.disk_bytes == 8 << 30);
+    assert_eq!(proxmox.inspect(&blueprint.id).await, Ok(None));
+    proxmox.create(&blueprint).await.unwrap();
+    proxmox.configure(&blueprint).await.unwrap();
+    server.forget();
+    proxmox.configure(&blueprint).await.unwrap();
+    assert_eq!(server.lines(), ["GET /nodes/pve2/qemu/300/config"]);
+    proxmox.start(&target(&blueprint)).await.unwrap();
+    let inspected = proxmox.inspect(&blueprint.id).await.unwrap().unwrap();
+    assert_eq!((inspected.owner, inspected.is_configured), (Some(owner("u-1")), true));
+    assert_eq!((inspected.seen.power, inspected.seen.node.as_str()), (Power::Running, "pve2"));
+    let addresses = loop {
+        if let Some(addresses) = proxmox.addresses(&target(&blueprint)).await.unwrap() {
+            break addresses;
+        }
+    };
+    assert!(!addresses.is_empty());
+    let listed = proxmox.list().await.unwrap();
+    assert!(listed.machines.contains_key(&blueprint.id) && listed.nodes.len() == 3 && listed.storages.len() == 9);
+    assert_eq!(left(&state).1.len(), 1);
+    proxmox.destroy(&target(&blueprint)).await.unwrap();
+    assert_eq!(left(&state), (Vec::new(), Vec::new()));
+    assert_eq!(proxmox.destroy(&target(&blueprint)).await, Err(Failure::Absent(blueprint.id)));
+}
+
+#[tokio::test]
+async fn a_clone_that_is_not_finished_is_neither_absent_nor_foreign() {
+    let (_server, state, fleet) = fleet().await;
+    let blueprint = blueprint(&fleet, 300).await;
+    let root = connect(&with_token(&_server, Setup::ROOT_TOKEN));
+    let hanging = Fault::once(Method::Post, "/nodes", FaultEffect::TaskNeverEnds).containing("/clone");
+    state.lock().unwrap().inject(hanging);
+    let making = fleet.create(&blueprint);
+    let looking = async {
+        while state.lock().unwrap().vm(300).is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        for proxmox in [&fleet, &root] {
+            let inspected = proxmox.inspect(&blueprint.id).await;
+            assert!(matches!(inspected, Err(Failure::Transient(_))), "{inspected:?}");
+            let destroyed = proxmox.destroy(&target(&blueprint)).await;
+            assert!(matches!(destroyed, Err(Failure::Transient(_))), "{destroyed:?}");
+        }
+    };
+    tokio::select! {
+        made = making => panic!("{made:?}"),
+        () = looking => {}
+    }
+    let second = fleet.create(&blueprint).await;
+    assert_eq!(second, Err(Failure::Exists(blueprint.id.clone())));
+}
+
+#[tokio::test]
+async fn a_machine_of_others_is_never_touched_whether_or_not_it_can_be_seen() {
+    let (server, state, fleet) = fleet().await;
+    let blueprint = blueprint(&fleet, 300).await;
+    state.lock().unwrap().add_foreign_vm(300, "pve2", "database");
+    let root = connect(&with_token(&server, Setup::ROOT_TOKEN));
+    for proxmox in [&fleet, &root] {
+        let refused = Failure::NotOurs { id: blueprint.id.clone(), found: None };
+        assert_eq!(proxmox.create(&blueprint).await, Err(Failure::Exists(blueprint.id.clone())));
+        assert_eq!(proxmox.inspect(&blueprint.id).await.unwrap().unwrap().owner, None);
+        assert_eq!(proxmox.start(&target(&blueprint)).await, Err(refused.clone()));
+        assert_eq!(proxmox.stop(&target(&blueprint)).await, Err(refused.clone()));
+        assert_eq!(proxmox.destroy(&target(&blueprint)).await, Err(refused.clone()));
+        assert_eq!(proxmox.configure(&blueprint).await, Err(refused));
+    }
+    assert_eq!(left(&state).0, [300]);
+}
+
+/// Loses the answer to each request in turn, and the request itself: every step is repeated until it is done, and the end is the same.
+#[tokio::test]
+async fn whatever_request_is_lost_the_end_is_the_same() {
+    for effect in [FaultEffect::LoseReply, FaultEffect::Drop] {
+        let lives = (0..80).map(|skip| live_with_a_fault(skip, effect.clone()));
+        let fired: Vec<bool> = futures::future::join_all(lives).await;
+        let count = fired.iter().filter(|fired| **fired).count();
+        assert!((20..80).contains(&count), "a life has {count} requests, and each was lost once");
+    }
+}
+
+/// Says whether the fault happened at all.
+async fn live_with_a_fault(skip: u32, effect: FaultEffect) -> bool {
+    let (_server, state, proxmox) = fleet().await;
+    let blueprint = blueprint(&proxmox, 300).await;
+    let what = format!("{effect:?} after {skip}");
+    let fault = Fault { method: None, path: "/".into(), contains: String::new(), skip, times: 1, effect };
+    state.lock().unwrap().inject(fault);
+    live(&proxmox, &blueprint).await;
+    assert_eq!(left(&state), (Vec::new(), Vec::new()), "{what}");
+    state.lock().unwrap().fired_faults() > 0
+}
+
+/// A whole life, with the judgement of a patient person.
+async fn live(proxmox: &Proxmox, blueprint: &Blueprint) {
+    for attempt in 0.. {
+        assert!(attempt < 20);
+        match proxmox.create(blueprint).await {
+            Ok(()) => break,
+            Err(Failure::Transient(_) | Failure::Exists(_)) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+        match proxmox.inspect(&blueprint.id).await {
+            Ok(Some(found)) if found.owner.as_ref() == Some(&blueprint.owner) => break,
+            Ok(None) | Err(Failure::Transient(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let target = target(blueprint);
+    patiently(|| proxmox.configure(blueprint)).await;
+    patiently(|| proxmox.start(&target)).await;
+    patiently(|| async {
+        match proxmox.destroy(&target).await {
+            Err(Failure::Absent(_)) => Ok(()),
+            other => other,
+        }
+    })
+    .await;
+}
+
+/// Tries again while a failure is transient.
+async fn patiently<F: Future<Output = Result<(), Failure>>>(step: impl Fn() -> F) {
+    let mut failures = Vec::new();
+    while let Err(failure) = step().await {
+        assert!(matches!(failure, Failure::Transient(_)) && failures.len() < 10, "{failure:?} after {failures:?}");
+        failures.push(failure);
+    }
+}
+
+#[tokio::test]
+async fn what_is_broken_in_the_cluster_is_classed() {
+    let (server, state, proxmox) = fleet().await;
+    let blueprint = blueprint(&proxmox, 300).await;
+    let set = |change: fn(&mut StandIn)| change(&mut state.lock().unwrap());
+    set(|state| state.set_full("shared", true));
+    assert!(matches!(proxmox.create(&blueprint).await, Err(Failure::Resource(_))));
+    set(|state| state.set_full("shared", false));
+    set(|state| state.set_quorate(false));
+    let failure = proxmox.create(&blueprint).await;
+    assert!(matches!(failure, Err(Failure::Transient(_))), "{failure:?}");
+    assert!(!proxmox.check().await.unwrap().is_quorate);
+    set(|state| state.set_quorate(true));
+    set(|state| state.set_online("pve2", false));
+    // The clone is made where the template is, and given to the other node.
+    proxmox.create(&blueprint).await.unwrap();
+    let failure = proxmox.configure(&blueprint).await;
+    assert!(matches!(failure, Err(Failure::Transient(_))), "{failure:?}");
+    set(|state| state.set_online("pve2", true));
+    let mut wrong = blueprint.clone();
+    wrong.network = Some(Network { bridge: "vmbr9".into(), vlan: None });
+    let failure = match proxmox.configure(&wrong).await {
+        Ok(()) => proxmox.start(&target(&wrong)).await,
+        other => other,
+    };
+    assert!(matches!(failure, Err(Failure::Configuration { .. })), "{failure:?}");
+    set(|state| state.revoke("fleet@pve!virtpilot", "VM.Config.CPU"));
+    assert_eq!(proxmox.check().await.unwrap().missing, ["VM.Config.CPU on /pool/virtpilot or /vms"]);
+    let mut settings = with_token(&server, Setup::FLEET_TOKEN);
+    settings.credentials = Credentials::Token { id: "fleet@pve!virtpilot".into(), secret: "wrong".into() };
+    assert!(matches!(connect(&settings).list().await, Err(Failure::Configuration { .. })));
+}

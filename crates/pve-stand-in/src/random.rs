@@ -1,0 +1,37 @@
+//! Numbers that look random and are the same for the same seed.
+
+/// A generator with a small state (SplitMix64).
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A MAC address with the prefix of Proxmox.
+    pub(crate) fn mac(&mut self) -> String {
+        let bits = self.next();
+        format!("BC:24:11:{:02X}:{:02X}:{:02X}", bits & 0xFF, (bits >> 8) & 0xFF, (bits >> 16) & 0xFF)
+    }
+
+    /// A UUID.
+    pub(crate) fn uuid(&mut self) -> String {
+        let (high, low) = (self.next(), self.next());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xFFFF,
+            high & 0xFFF,
+            low >> 52,
+            low & 0xFFFF_FFFF_FFFF
+        )
+    }
+}

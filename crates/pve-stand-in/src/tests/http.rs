@@ -1,0 +1,62 @@
+//! Requests as they come over HTTP.
+
+use crate::{Credentials, Method, Request};
+
+#[test]
+fn parameters_come_from_the_query_a_form_and_json() {
+    let json = [("content-type", "application/json")];
+    let form = [("content-type", "application/x-www-form-urlencoded; charset=UTF-8")];
+    let table = [
+        ("/api2/json/pools?poolid=a%20b", &[][..], ""),
+        ("/api2/json/pools", &form[..], "poolid=a+b"),
+        ("/api2/json/pools", &form[..], "poolid=a%20b"),
+        ("/api2/json/pools", &json[..], r#"{"poolid": "a b", "none": null}"#),
+    ];
+    for (target, headers, body) in table {
+        let request = Request::from_http("POST", target, headers, body.as_bytes()).unwrap();
+        assert_eq!(request, Request::new(Method::Post, "/pools").with("poolid", "a b"), "{target} {body}");
+    }
+    let request = Request::from_http("PUT", "/api2/json/x", &json, br#"{"a": true, "b": 5}"#).unwrap();
+    assert_eq!(request, Request::new(Method::Put, "/x").with("a", 1).with("b", "5"));
+}
+
+#[test]
+fn credentials_come_from_headers() {
+    let read =
+        |headers: &[(&str, &str)]| Request::from_http("GET", "/api2/json/version", headers, b"").unwrap().credentials;
+    let token = "root@pam!full=secret";
+    assert_eq!(read(&[]), Credentials::None);
+    assert_eq!(read(&[("authorization", &format!("PVEAPIToken={token}"))]), Credentials::Token(token.to_owned()));
+    let ticket = Credentials::Ticket { ticket: "PVE:root@pam:AA::bb".to_owned(), csrf: Some("c".to_owned()) };
+    for cookie in ["PVEAuthCookie=PVE:root@pam:AA::bb", "a=b; PVEAuthCookie=PVE%3Aroot%40pam%3AAA%3A%3Abb"] {
+        assert_eq!(read(&[("cookie", cookie), ("csrfpreventiontoken", "c")]), ticket);
+    }
+}
+
+#[test]
+fn an_upload_is_read_whatever_its_bytes_are() {
+    let mut content = b"\r\n--bound but not the end\r\n\r\n".to_vec();
+    content.extend(0..=255_u8);
+    let mut body = b"--bound9\r\nContent-Disposition: form-data; name=\"content\"\r\n\r\niso\r\n--bound9\r\nContent-Disposition: form-data; name=\"filename\"; filename=\"a/seed.iso\"\r\nContent-Type: application/octet-stream\r\n\r\n".to_vec();
+    body.extend(&content);
+    body.extend(b"\r\n--bound9--\r\n");
+    let headers = [("content-type", "multipart/form-data; boundary=bound9")];
+    let request = Request::from_http("POST", "/api2/json/nodes/a/storage/b/upload", &headers, &body).unwrap();
+    assert_eq!(request.parameters["content"], "iso");
+    assert_eq!(request.parameters["filename"], "seed.iso");
+    let file = request.file.unwrap();
+    assert_eq!((file.name.as_str(), file.content), ("seed.iso", content));
+    body.truncate(body.len() - 6);
+    let cut = Request::from_http("POST", "/api2/json/x", &headers, &body).unwrap_err();
+    assert_eq!((cut.status, cut.reason.as_str()), (400, "upload ended before its last boundary"));
+}
+
+#[test]
+fn what_is_no_call_is_refused() {
+    let read = |method: &str, target: &str| Request::from_http(method, target, &[], b"").unwrap_err();
+    assert_eq!(read("GET", "/index.html").status, 404);
+    assert_eq!(read("PATCH", "/api2/json/version").status, 501);
+    let mut lab = super::Lab::new();
+    assert_eq!(lab.refused("GET /nodes/pve1/lxc"), "501 Method 'GET /nodes/pve1/lxc' not implemented");
+    assert_eq!(lab.refused("POST /version"), "501 Method 'POST /version' not implemented");
+}

@@ -1,0 +1,114 @@
+// Lets go-proxmox do with a Proxmox VE cluster what a fleet does, once with a ticket and once with a token, and prints each step.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/luthermonson/go-proxmox"
+)
+
+func main() {
+	authorities := x509.NewCertPool()
+	pem, err := os.ReadFile(os.Getenv("PVE_CA"))
+	check("read the authority", err)
+	authorities.AppendCertsFromPEM(pem)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}
+	client := proxmox.WithHTTPClient(&http.Client{Transport: transport})
+	address := os.Getenv("PVE_ADDRESS") + "/api2/json"
+	token, secret, _ := strings.Cut(os.Getenv("PVE_TOKEN"), "=")
+	credentials := proxmox.Credentials{Username: os.Getenv("PVE_USER"), Password: os.Getenv("PVE_PASSWORD")}
+	story("ticket", proxmox.NewClient(address, client, proxmox.WithCredentials(&credentials)))
+	story("token", proxmox.NewClient(address, client, proxmox.WithAPIToken(token, secret)))
+}
+
+func story(login string, client *proxmox.Client) {
+	ctx := context.Background()
+	version, err := client.Version(ctx)
+	check("version", err)
+	nodes, err := client.Nodes(ctx)
+	check("nodes", err)
+	fmt.Printf("%s: version %s, %d nodes\n", login, version.Release, len(nodes))
+	node, err := client.Node(ctx, "pve1")
+	check("node", err)
+	template, err := node.VirtualMachine(ctx, 9000)
+	check("template", err)
+	id, task, err := template.Clone(ctx, &proxmox.VirtualMachineCloneOptions{Name: "from-go", Description: "owner", Pool: "virtpilot"})
+	check("clone", err)
+	wait(ctx, "clone", task)
+	machine, err := node.VirtualMachine(ctx, id)
+	check("read the clone", err)
+	fmt.Printf("%s: cloned %s, template %v\n", login, machine.VirtualMachineConfig.Name, bool(template.Template))
+	task, err = machine.Config(ctx, proxmox.VirtualMachineOption{Name: "cores", Value: 3}, proxmox.VirtualMachineOption{Name: "tags", Value: "a;b"})
+	check("config", err)
+	wait(ctx, "config", task)
+	task, err = machine.ResizeDisk(ctx, "scsi0", "+1G")
+	check("resize", err)
+	wait(ctx, "resize", task)
+	task, err = machine.Start(ctx)
+	check("start", err)
+	wait(ctx, "start", task)
+	check("status", machine.Ping(ctx))
+	fmt.Printf("%s: %s with %d cores and tags %s\n", login, machine.Status, machine.CPUs, machine.Tags)
+	fmt.Printf("%s: address %s\n", login, addresses(ctx, machine))
+	_, err = machine.Delete(ctx)
+	fmt.Printf("%s: running: %v\n", login, err)
+	task, err = machine.Stop(ctx)
+	check("stop", err)
+	wait(ctx, "stop", task)
+	task, err = machine.Delete(ctx)
+	check("delete", err)
+	wait(ctx, "delete", task)
+	_, err = node.VirtualMachine(ctx, id)
+	fmt.Printf("%s: missing: %v\n", login, err)
+	storage, err := node.Storage(ctx, "local")
+	check("storage", err)
+	task, err = storage.Upload("iso", os.Getenv("PVE_ISO"))
+	check("upload", err)
+	wait(ctx, "upload", task)
+	iso, err := storage.ISO(ctx, "seed.iso")
+	check("iso", err)
+	task, err = iso.Delete(ctx)
+	check("delete the iso", err)
+	wait(ctx, "delete the iso", task)
+	cluster, err := client.Cluster(ctx)
+	check("cluster", err)
+	resources, err := cluster.Resources(ctx, "vm")
+	check("resources", err)
+	fmt.Printf("%s: %d VM left, done\n", login, len(resources))
+}
+
+// addresses asks until the guest agent runs.
+func addresses(ctx context.Context, machine *proxmox.VirtualMachine) string {
+	for range 200 {
+		interfaces, err := machine.AgentGetNetworkIFaces(ctx)
+		if err == nil {
+			return interfaces[len(interfaces)-1].IPAddresses[0].IPAddress
+		}
+		if !strings.Contains(err.Error(), "QEMU guest agent is not running") {
+			check("agent", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return "none"
+}
+
+func wait(ctx context.Context, what string, task *proxmox.Task) {
+	check("wait for "+what, task.Wait(ctx, 10*time.Millisecond, 20*time.Second))
+	if !task.IsSuccessful {
+		check(what, fmt.Errorf("the task ended with %q", task.ExitStatus))
+	}
+}
+
+func check(what string, err error) {
+	if err != nil {
+		fmt.Println("FAILED", what+":", err)
+		os.Exit(1)
+	}
+}
