@@ -2,7 +2,7 @@
 
 use crate::request::{Credentials, Method, Request};
 use crate::response::Refusal;
-use crate::stand_in::StandIn;
+use crate::stand_in::{Pool, StandIn};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -116,36 +116,31 @@ impl StandIn {
     }
 
     /// What a caller may do on a path.
-    pub(crate) fn privileges(&self, caller: &Caller, path: &str) -> BTreeSet<String> {
-        let of_user = || match caller.user == ROOT {
-            true => crate::ALL_PRIVILEGES.iter().map(|&privilege| privilege.to_owned()).collect(),
-            false => self.with_pool(&caller.user, path),
-        };
-        let separated = caller.token.as_ref().and_then(|id| self.users.get(&caller.user)?.tokens.get(id));
-        if separated.is_some_and(|token| token.is_separated) {
-            let of_token = self.with_pool(&caller.subject(), path);
-            return of_user().intersection(&of_token).cloned().collect();
-        }
-        of_user()
+    pub(crate) fn privileges(&self, caller: &Caller, path: &str) -> BTreeSet<&'static str> {
+        crate::ALL_PRIVILEGES.into_iter().filter(|privilege| self.may(caller, path, &[privilege])).collect()
     }
 
-    /// Privileges on the path, and those that a VM or a storage has from its pool.
-    fn with_pool(&self, subject: &str, path: &str) -> BTreeSet<String> {
-        let mut found = self.acl.on(subject, path);
-        for (pool, members) in &self.pools {
-            let is_vm =
-                path.strip_prefix("/vms/").and_then(|id| id.parse().ok()).is_some_and(|id| members.vms.contains(&id));
-            let is_storage = path.strip_prefix("/storage/").is_some_and(|name| members.storages.contains(name));
-            if is_vm || is_storage {
-                found.extend(self.acl.on(subject, &format!("/pool/{pool}")));
-            }
-        }
-        found
-    }
-
+    /// Whether a caller has one of the privileges on a path.
     pub(crate) fn may(&self, caller: &Caller, path: &str, any_of: &[&str]) -> bool {
-        let found = self.privileges(caller, path);
-        any_of.iter().any(|privilege| found.contains(*privilege))
+        let token = caller.token.as_ref().and_then(|id| self.users.get(&caller.user)?.tokens.get(id));
+        let is_separated = token.is_some_and(|token| token.is_separated);
+        any_of.iter().any(|privilege| {
+            (caller.user == ROOT || self.subject_may(&caller.user, path, privilege))
+                && (!is_separated || self.subject_may(&caller.subject(), path, privilege))
+        })
+    }
+
+    /// By the path itself, or by the pool of a VM or of a storage.
+    fn subject_may(&self, subject: &str, path: &str, privilege: &str) -> bool {
+        let vmid: Option<u32> = path.strip_prefix("/vms/").and_then(|id| id.parse().ok());
+        let storage = path.strip_prefix("/storage/");
+        let is_member = |pool: &Pool| {
+            vmid.is_some_and(|vmid| pool.vms.contains(&vmid))
+                || storage.is_some_and(|name| pool.storages.contains(name))
+        };
+        let mut pools = self.pools.iter().filter(|(_, pool)| is_member(pool));
+        self.acl.allows(subject, path, privilege)
+            || pools.any(|(pool, _)| self.acl.allows(subject, &format!("/pool/{pool}"), privilege))
     }
 
     /// Refuses unless the caller has one of the privileges.

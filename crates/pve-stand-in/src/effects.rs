@@ -188,7 +188,8 @@ impl StandIn {
         if vm.run.is_some() {
             return Err(format!("VM {vmid} is running - destroy failed"));
         }
-        for (_, drive) in vm.drives() {
+        // Only templates have base volumes.
+        for (_, drive) in vm.drives().filter(|_| vm.is_template) {
             let Some(volume) = volume_of(&drive) else { continue };
             let is_base = |other: &Volume| other.parent.as_deref() == Some(volume);
             if self.storages.values().any(|storage| storage.volumes.values().any(is_base)) {
@@ -243,7 +244,7 @@ impl StandIn {
     pub(crate) fn has_free_clone(&self, storage: &str) -> bool {
         let Some(most) = self.max_clones else { return true };
         let is_active = |clone: &CloneWork| clone.source_storage == storage && clone.stage != Stage::Waiting;
-        let active = self.tasks.values().filter(|task| match &task.work {
+        let active = self.running_tasks().filter(|task| match &task.work {
             Some(Work::Clone(clone)) => is_active(clone),
             _ => false,
         });
@@ -332,7 +333,7 @@ impl StandIn {
             Some(Work::Clone(clone)) => clone.stage == Stage::Waiting && clone.source_storage == storage,
             _ => false,
         };
-        let next = self.tasks.values().filter(|task| waits(task)).min_by_key(|task| (task.started, task.pid));
+        let next = self.running_tasks().filter(|task| waits(task)).min_by_key(|task| (task.started, task.pid));
         let Some(upid) = next.map(|task| task.upid.clone()) else { return };
         let Some(task) = self.tasks.get_mut(&upid) else { return };
         let (Some(Work::Clone(mut clone)), planned) = (task.work.take(), task.planned_failure.take()) else { return };

@@ -13,7 +13,7 @@
 //!   no name, and a new VM with a used id may for a moment have the name of its predecessor.
 //! - A VM that does not exist is a 500 for somebody with rights on `/vms`, and a 403 for everybody else.
 //! - Nearly every write only starts a task; what went wrong is in its exit status, and sometimes only in its log.
-//! - Removing a pool member or a VM removes its permissions, too.
+//! - The end of a VM is also the end of its place in a pool and of all privileges on its path.
 //!
 //! # Where it differs from the real server
 //!

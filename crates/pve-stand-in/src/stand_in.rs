@@ -40,6 +40,8 @@ pub struct StandIn {
     pub(crate) users: BTreeMap<String, User>,
     pub(crate) acl: Acl,
     pub(crate) tasks: BTreeMap<String, Task>,
+    /// Those of them that run.
+    pub(crate) running: BTreeSet<String>,
     pub(crate) next_pid: u32,
     pub(crate) next_birth: u64,
     pub(crate) faults: Faults,
@@ -91,6 +93,7 @@ impl StandIn {
             users: BTreeMap::new(),
             acl: Acl::default(),
             tasks: BTreeMap::new(),
+            running: BTreeSet::new(),
             next_pid: 1200,
             next_birth: 1,
             faults: Faults::default(),

@@ -140,12 +140,19 @@ impl Storage {
         }
     }
 
-    /// A name for a disk of a VM that is not in use.
+    /// A name for a disk of a VM that is not in use, neither with a base nor without one.
     pub(crate) fn new_disk(&self, storage: &str, node: &str, vmid: u32, base: Option<&str>) -> String {
-        let is_taken = |name: &str| self.volumes_on(node).any(|(id, _)| id.ends_with(name));
-        let number = (0..).find(|number| !is_taken(&self.disk_name(vmid, *number))).unwrap_or(0_u32);
-        let name = self.disk_name(vmid, number);
         let base = base.and_then(|base| base.split_once(':')).map(|(_, base)| base);
+        let is_taken = |number: u32| {
+            let ids = [None, base].map(|base| self.disk_id(storage, vmid, number, base));
+            ids.into_iter().any(|id| self.volume(node, &id).is_some())
+        };
+        let number = (0..).find(|number| !is_taken(*number)).unwrap_or(0_u32);
+        self.disk_id(storage, vmid, number, base)
+    }
+
+    fn disk_id(&self, storage: &str, vmid: u32, number: u32, base: Option<&str>) -> String {
+        let name = self.disk_name(vmid, number);
         match (base, self.kind) {
             (Some(base), StorageKind::Dir | StorageKind::Nfs) => format!("{storage}:{base}/{vmid}/{name}"),
             (Some(base), StorageKind::Rbd) => format!("{storage}:{base}/{name}"),

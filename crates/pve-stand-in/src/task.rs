@@ -133,15 +133,19 @@ impl StandIn {
             planned_failure: None,
         };
         self.tasks.insert(upid.clone(), task);
+        self.running.insert(upid.clone());
         upid
+    }
+
+    pub(crate) fn running_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.running.iter().filter_map(|upid| self.tasks.get(upid))
     }
 
     /// From when on the lock of the VM is free, or the error if that is too late.
     fn wait_for_vm(&self, work: &Work, now: Duration) -> Result<Duration, String> {
         let Some(vmid) = work.locks() else { return Ok(now) };
-        let others = self.tasks.values().filter(|task| task.is_running());
         let mut free = now;
-        for task in others.filter(|task| task.work.as_ref().and_then(Work::locks) == Some(vmid)) {
+        for task in self.running_tasks().filter(|task| task.work.as_ref().and_then(Work::locks) == Some(vmid)) {
             match task.due {
                 Some(due) if due <= now + self.timing.vm_lock => free = free.max(due),
                 _ => return Err(format!("can't lock file '/var/lock/qemu-server/lock-{vmid}.conf' - got timeout")),
@@ -180,6 +184,7 @@ impl StandIn {
             task.due = None;
             task.work = None;
         }
+        self.running.remove(upid);
         self.forget_old_tasks();
     }
 

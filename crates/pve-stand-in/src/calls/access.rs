@@ -71,6 +71,6 @@ pub(crate) fn permissions(state: &mut StandIn, call: &Call<'_>) -> Result<Answer
     Ok(Value::Object(found).into())
 }
 
-fn flags(privileges: &BTreeSet<String>) -> Value {
-    privileges.iter().map(|privilege| (privilege.clone(), Value::from(1))).collect()
+fn flags(privileges: &BTreeSet<&str>) -> Value {
+    privileges.iter().map(|&privilege| (privilege.to_owned(), Value::from(1))).collect()
 }

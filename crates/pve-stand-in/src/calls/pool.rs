@@ -1,4 +1,4 @@
-//! `pools`.
+//! `pools`: the list, one of them with its members, and a new one.
 
 use crate::response::{Answer, Refusal};
 use crate::route::Call;

@@ -30,8 +30,8 @@ pub(crate) fn stop(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refus
     check(state, call)?;
     if call.flag("overrule-shutdown") {
         let id = call.path("vmid");
-        let is_shutdown = |task: &&crate::Task| task.kind == "qmshutdown" && task.id == id && task.is_running();
-        let running: Vec<String> = state.tasks.values().filter(is_shutdown).map(|task| task.upid.clone()).collect();
+        let is_shutdown = |task: &&crate::Task| task.kind == "qmshutdown" && task.id == id;
+        let running: Vec<String> = state.running_tasks().filter(is_shutdown).map(|task| task.upid.clone()).collect();
         for upid in running {
             state.interrupt(&upid, call.now);
         }

@@ -127,3 +127,26 @@ fn the_same_seed_and_requests_give_the_same_answers() {
     };
     assert_eq!(story(), story());
 }
+
+#[test]
+fn a_thousand_machines_come_and_go_without_a_trace() {
+    let mut lab = Lab::with(|setup| {
+        setup.timing = crate::Timing::short();
+        setup.nodes[0].memory = 1 << 50;
+    });
+    for id in 100..1100 {
+        lab.ask(&format!("POST /nodes/pve1/qemu/9000/clone newid={id} pool=virtpilot"));
+    }
+    lab.pass(1000);
+    assert_eq!(lab.ask("GET /cluster/resources type=vm").as_array().unwrap().len(), 1001);
+    for (action, milliseconds) in [("POST {}/status/start", 100), ("POST {}/status/stop", 100), ("DELETE {}", 100)] {
+        for id in 100..1100 {
+            lab.ask(&action.replace("{}", &format!("/nodes/pve1/qemu/{id}")));
+        }
+        lab.pass(milliseconds);
+    }
+    assert!(lab.state.tasks().values().all(|task| task.exit.as_deref() == Some("OK")));
+    assert_eq!(lab.state.vms().len(), 1);
+    assert!(lab.state.pool_members("virtpilot").is_empty());
+    assert_eq!(lab.state.storages()["shared"].volumes.len(), 1);
+}
