@@ -105,7 +105,7 @@ pub(crate) const LAYERS: [Layer; 19] = [
     Layer {
         name: "fleet",
         role: Role::Think,
-        may_use: &["change", "api"],
+        may_use: &["observe", "protocol", "change", "api"],
         what: "the fleet's decisions: pools, machines, placement",
     },
     Layer {
