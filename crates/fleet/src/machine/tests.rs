@@ -1,0 +1,1 @@
+//! The life of one claim, as tables.
