@@ -11,15 +11,15 @@ pub struct Wanted {
     /// Whether it holds.
     pub status: Truth,
     /// Why, in one word.
-    pub reason: &'static str,
+    pub reason: String,
     /// Why, in a sentence.
     pub message: String,
 }
 
 /// A condition that holds or not.
-pub fn wanted(kind: &'static str, holds: bool, reason: &'static str, message: impl Into<String>) -> Wanted {
+pub fn wanted(kind: &'static str, holds: bool, reason: impl Into<String>, message: impl Into<String>) -> Wanted {
     let status = if holds { Truth::True } else { Truth::False };
-    Wanted { kind, status, reason, message: message.into() }
+    Wanted { kind, status, reason: reason.into(), message: message.into() }
 }
 
 /// The conditions now.
@@ -31,7 +31,7 @@ pub fn merge(wanted: Vec<Wanted>, before: &[Condition], generation: i64, now: Ti
             status: wanted.status,
             observed_generation: Some(generation),
             last_transition_time: known.map_or_else(|| shown(now), |known| known.last_transition_time.clone()),
-            reason: wanted.reason.to_owned(),
+            reason: wanted.reason,
             message: wanted.message,
         }
     });

@@ -278,8 +278,11 @@ impl Core {
         let Some(cluster) = managed.cluster() else { return };
         let (uid, operator) = (managed.entry.object.uid.clone(), &self.config.operator);
         let Some(target) = machine::target(&managed.entry.object, operator) else { return };
-        if !self.clusters.contains_key(&cluster) {
-            return self.cluster_missing(name, &cluster);
+        let Some(hypervisor) = self.clusters.get(&cluster) else { return self.cluster_missing(name, &cluster) };
+        let is_started = managed.entry.object.status.started_time.is_some();
+        if step == Step::Inspect && is_started && hypervisor.listed.is_none() {
+            // The first list tells about all machines at once.
+            return;
         }
         let operation = match step {
             Step::Inspect => Operation::Inspect(target.id),

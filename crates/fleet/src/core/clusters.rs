@@ -221,6 +221,18 @@ impl Core {
             if managed.operation.is_some() || managed.touched >= sent {
                 continue;
             }
+            if managed.sight == Sight::Unknown {
+                // After a restart: what was started was configured, and whose it is is read again before it is destroyed.
+                let is_started = managed.entry.object.status.started_time.is_some();
+                if let Some(seen) = seen.filter(|seen| *seen.name == *managed.host_name && is_started)
+                    && seen.power != Power::Unknown
+                {
+                    managed.sight = Sight::Ours { power: seen.power, is_configured: true, node: seen.node.clone() };
+                    managed.failed = None;
+                }
+                self.due.insert(Due::Claim(member.clone()));
+                continue;
+            }
             let Sight::Ours { power, node, .. } = &mut managed.sight else { continue };
             let is_changed = match seen {
                 Some(seen) if *seen.name != *managed.host_name => {

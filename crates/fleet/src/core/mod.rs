@@ -80,6 +80,8 @@ pub struct Core {
     due: BTreeSet<Due>,
     timers: Timers<Timer>,
     started: Moment,
+    /// Whether every kind of the fleet was listed once.
+    is_informed: bool,
     now: Now,
     commands: Vec<Command<Notice, Request>>,
 }
@@ -108,6 +110,7 @@ impl Core {
             due: BTreeSet::new(),
             timers,
             started: now.monotonic,
+            is_informed: false,
             now,
             commands: Vec::new(),
         }
@@ -178,9 +181,12 @@ impl protocol::Core for Core {
                 | Event::Previewed(..) => {}
             }
         }
-        // Reconciling one object may make another one due, but only with news.
-        while let Some(due) = self.due.pop_first() {
-            self.reconcile(due);
+        // Before every kind was listed once, nothing is absent.
+        if self.is_informed {
+            // Reconciling one object may make another one due, but only with news.
+            while let Some(due) = self.due.pop_first() {
+                self.reconcile(due);
+            }
         }
         std::mem::take(&mut self.commands)
     }

@@ -118,6 +118,7 @@ impl Core {
             },
             WatchEvent::Listed { all, .. } => {
                 self.watches.listed(target);
+                self.is_informed |= KINDS.iter().all(|kind| self.watches.is_listed(&super::observing::target(kind)));
                 self.listed_objects(&target.kind.kind, &all);
                 self.report_readiness();
             }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 /// Decides about a claim that is being deleted.
 pub(super) fn decide(observed: &Observed<'_>, since: Timestamp) -> Draft {
     let claim = observed.claim;
-    let terminating = |step, reason, message: String| Draft::new(step, ClaimPhase::Terminating, reason, message);
+    let terminating = |step, reason: &str, message: String| Draft::new(step, ClaimPhase::Terminating, reason, message);
     if !claim.has_finalizer(CLEANUP_FINALIZER) {
         return terminating(Step::Wait, "Deleting", "other finalizers keep the claim".into());
     }
@@ -41,7 +41,7 @@ fn attempt(observed: &Observed<'_>, vm_ref: &VmRef, step: Step) -> Draft {
     let draft = Draft::new(step, ClaimPhase::Terminating, "Destroying", format!("destroying machine {}", vm_ref.vm_id));
     let Some(failed) = observed.failed else { return draft };
     let message = format!("could not destroy machine {}: {}", vm_ref.vm_id, failed.message);
-    let draft = Draft { reason: "CleanupFailed", message, ..draft };
+    let draft = Draft { reason: "CleanupFailed".to_owned(), message, ..draft };
     match failed.retry_at <= observed.now.monotonic {
         true => draft,
         false => Draft { step: Step::Wait, ..draft }.wake_at(failed.retry_at),
@@ -62,5 +62,5 @@ fn overdue(observed: &Observed<'_>, since: Timestamp, vm_ref: &VmRef, draft: Dra
         vm_ref.hypervisor_cluster,
         CLEANUP_DEADLINE.as_secs() / 60
     );
-    Draft { reason: "CleanupStuck", message, ..draft }
+    Draft { reason: "CleanupStuck".to_owned(), message, ..draft }
 }

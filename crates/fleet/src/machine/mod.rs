@@ -151,14 +151,15 @@ pub struct Decision {
 pub(crate) struct Draft {
     pub(crate) step: Step,
     pub(crate) phase: ClaimPhase,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: String,
     pub(crate) message: String,
     pub(crate) vm_ref: Option<VmRef>,
     pub(crate) wake: Option<Moment>,
 }
 
 impl Draft {
-    pub(crate) fn new(step: Step, phase: ClaimPhase, reason: &'static str, message: impl Into<String>) -> Draft {
+    pub(crate) fn new(step: Step, phase: ClaimPhase, reason: &str, message: impl Into<String>) -> Draft {
+        let reason = reason.to_owned();
         Draft { step, phase, reason, message: message.into(), vm_ref: None, wake: None }
     }
 
@@ -247,7 +248,11 @@ fn progress(observed: &Observed<'_>) -> Draft {
     let Some(vm_ref) = &claim.status.vm_ref else { return place(observed) };
     let was_created = claim.status.created_time.is_some();
     match sight {
-        Sight::Unknown => working(observed, Step::Inspect, "Inspecting", format!("looking for machine {}", vm_ref.vm_id)),
+        Sight::Unknown => {
+            let inspecting = format!("looking for machine {}", vm_ref.vm_id);
+            let draft = working(observed, Step::Inspect, "Inspecting", inspecting);
+            as_before(claim, draft)
+        }
         Sight::Absent(_) | Sight::Foreign(_) if was_created => {
             let message = format!("machine {} was deleted by somebody else", vm_ref.vm_id);
             Draft::new(Step::Wait, ClaimPhase::Failed, "MachineVanished", message)
@@ -264,8 +269,8 @@ fn progress(observed: &Observed<'_>) -> Draft {
             Ground::Waiting { .. } => place(observed),
         },
         Sight::Ours { power: Power::Unknown, .. } => {
-            let phase = claim.status.phase.unwrap_or(ClaimPhase::Provisioning);
-            Draft::new(Step::Wait, phase, "PowerUnknown", "the hypervisor does not say whether the machine runs")
+            let message = "the hypervisor does not say whether the machine runs";
+            as_before(claim, Draft::new(Step::Wait, ClaimPhase::Provisioning, "PowerUnknown", message))
         }
         Sight::Ours { power: Power::Stopped, .. } if claim.status.started_time.is_some() => deletion(End::Stopped),
         Sight::Ours { power: Power::Stopped, .. } if claim.spec.power == ClaimPower::Stopped => {
@@ -278,14 +283,19 @@ fn progress(observed: &Observed<'_>) -> Draft {
 }
 
 fn still_failed(claim: &Claim) -> Draft {
+    as_before(claim, Draft::new(Step::Wait, ClaimPhase::Failed, "ProvisioningFailed", ""))
+}
+
+/// What nobody knows holds the last state: a machine that was ready is not less ready because it is looked at.
+fn as_before(claim: &Claim, draft: Draft) -> Draft {
     let known = claim.status.conditions.iter().find(|condition| condition.r#type == "Ready");
-    let message = known.map_or_else(String::new, |known| known.message.clone());
-    let reason = match known.map(|known| known.reason.as_str()) {
-        Some("MachineVanished") => "MachineVanished",
-        Some("BootTimeout") => "BootTimeout",
-        _ => "ProvisioningFailed",
-    };
-    Draft::new(Step::Wait, ClaimPhase::Failed, reason, message)
+    let is_settled = matches!(claim.status.phase, Some(ClaimPhase::Ready | ClaimPhase::Bootstrapping | ClaimPhase::Failed));
+    match (claim.status.phase, known) {
+        (Some(phase), Some(known)) if is_settled => {
+            Draft { phase, reason: known.reason.clone(), message: known.message.clone(), ..draft }
+        }
+        _ => draft,
+    }
 }
 
 /// Records which machine it will be, or waits.
@@ -319,7 +329,7 @@ fn working(observed: &Observed<'_>, step: Step, reason: &'static str, message: i
                 FailureClass::Configuration => "ConfigurationError",
                 FailureClass::Resource => "InsufficientResources",
             };
-            let draft = Draft { step, reason, message: failed.message.clone(), ..draft };
+            let draft = Draft { step, reason: reason.to_owned(), message: failed.message.clone(), ..draft };
             if is_due { draft } else { draft.wake_at(failed.retry_at) }
         }
         None if observed.is_working => draft,

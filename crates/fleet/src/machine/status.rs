@@ -57,10 +57,10 @@ fn conditions(status: &MachineClaimStatus, draft: Draft) -> Vec<Wanted> {
     let Draft { phase, reason, message, .. } = draft;
     let provisioning = match (phase, &status.created_time) {
         (ClaimPhase::Pending | ClaimPhase::Provisioning, _) => {
-            wanted("Provisioning", phase == ClaimPhase::Provisioning, reason, message.clone())
+            wanted("Provisioning", phase == ClaimPhase::Provisioning, &*reason, message.clone())
         }
         (_, Some(_)) => wanted("Provisioning", false, "Provisioned", "the machine was created"),
-        (_, None) => wanted("Provisioning", false, reason, message.clone()),
+        (_, None) => wanted("Provisioning", false, &*reason, message.clone()),
     };
     let bootstrapped = match &status.ready_time {
         Some(_) => wanted("Bootstrapped", true, "Bootstrapped", "the machine was ready"),
@@ -68,8 +68,8 @@ fn conditions(status: &MachineClaimStatus, draft: Draft) -> Vec<Wanted> {
     };
     let mut all = vec![provisioning, bootstrapped];
     if phase == ClaimPhase::Terminating {
-        let is_gone = ["Destroyed", "NeverCreated"].contains(&reason);
-        all.push(wanted("VMCleanedUp", is_gone, reason, message.clone()));
+        let is_gone = ["Destroyed", "NeverCreated"].contains(&reason.as_str());
+        all.push(wanted("VMCleanedUp", is_gone, &*reason, message.clone()));
     }
     all.push(wanted("Ready", phase == ClaimPhase::Ready, reason, message));
     all

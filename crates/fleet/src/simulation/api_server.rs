@@ -119,16 +119,6 @@ impl ApiServer {
         }
     }
 
-    /// A person changes something.
-    pub(super) fn edit(&mut self, id: &Id, edit: impl FnOnce(&mut Value)) {
-        if let Some(mut object) = self.objects.get(id).cloned() {
-            edit(&mut object);
-            let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
-            object["metadata"]["generation"] = json!(generation + 1);
-            self.store(id, object);
-        }
-    }
-
     /// A person deletes an object.
     pub(super) fn delete(&mut self, id: &Id, now: Timestamp) {
         if let Some(mut object) = self.objects.get(id).cloned()

@@ -58,6 +58,8 @@ pub(super) struct World {
     pub(super) ready: u64,
     broken: Vec<String>,
     steps: u64,
+    /// What happened, for people who look into a broken promise.
+    history: Vec<String>,
 }
 
 const EPOCH_SECOND: i64 = 1_800_000_000;
@@ -79,6 +81,7 @@ impl World {
             ready: 0,
             broken: Vec::new(),
             steps: 0,
+            history: Vec::new(),
         };
         for number in 0..2 {
             let operator = format!("operator-{number}");
@@ -148,11 +151,11 @@ impl World {
 
     pub(super) fn run_for(&mut self, seconds: u64) {
         let end = self.now + seconds * 1_000;
-        while let Some(entry) = self.actions.first_entry() {
-            if entry.key().0 > end || !self.broken.is_empty() {
+        while self.broken.is_empty() && !(self.is_calm && self.is_empty()) {
+            if self.actions.first_key_value().is_none_or(|((time, _), _)| *time > end) {
                 break;
             }
-            let ((time, _), action) = entry.remove_entry();
+            let Some(((time, _), action)) = self.actions.pop_first() else { break };
             self.now = self.now.max(time);
             self.steps += 1;
             if self.steps > 400_000 {
@@ -161,6 +164,16 @@ impl World {
             self.act(action);
         }
         self.now = end;
+    }
+
+    /// Whether nothing is left that could change.
+    fn is_empty(&self) -> bool {
+        let has_claims = |site: &Site| site.api.objects.keys().any(|(kind, _, _)| !kind.starts_with("Hypervisor"));
+        let is_on_its_way = |action: &Action| matches!(action, Action::Operate { .. });
+        self.hypervisor.vms.len() == self.hypervisor.foreign.len()
+            && !self.sites.iter().any(has_claims)
+            && !self.actions.values().any(is_on_its_way)
+            && (!self.faults.is_on || self.sites.iter().all(|site| site.api.objects.is_empty()))
     }
 
     fn act(&mut self, action: Action) {
@@ -179,6 +192,10 @@ impl World {
             Action::Write(site, epoch, write) => self.write(site, epoch, &write),
             Action::Operate { site, epoch, number, request, is_answered } => {
                 let answer = self.hypervisor.carry_out(&request.operation, self.now, &mut self.random);
+                if request.operation.machine().is_some() {
+                    let line = format!("{} site {site}: {} -> {answer:?}, answered: {is_answered}", self.now, shown(&request.operation));
+                    self.history.push(line);
+                }
                 let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
                 self.after(5, 500, Action::Deliver(site, epoch, Event::Elsewhere(number, answer)));
             }
@@ -261,6 +278,8 @@ impl World {
             let gone = self.sites[site].api.gone.len();
             let answer = self.sites[site].api.write(write, &format!("s{site}"), now);
             self.check_gone(site, gone);
+            let result = answer.as_ref().map(|written| written.live.as_ref().map(|live| live.resource_version.clone()));
+            self.history.push(format!("{} site {site}: {key} {} -> {result:?}", self.now, written(&write.effect)));
             if self.fails(5) { lost } else { answer }
         };
         self.after(1, 200, Action::Deliver(site, epoch, Event::Written(key, answer)));
@@ -270,7 +289,8 @@ impl World {
     fn check_gone(&mut self, site: usize, before: usize) {
         for uid in &self.sites[site].api.gone[before..] {
             for (id, vm) in &self.hypervisor.vms {
-                if vm.owner.as_ref().is_some_and(|owner| owner.uid == *uid) {
+                let operator = &self.sites[site].operator;
+                if vm.owner.as_ref().is_some_and(|owner| owner.uid == *uid && owner.operator == *operator) {
                     self.broken.push(format!("claim {uid} went before its machine {id}"));
                 }
             }
@@ -300,7 +320,7 @@ impl World {
             let events = events.into_iter().map(|event| Event::Watched(target.clone(), event)).collect();
             self.handle(site, events);
         }
-        let slowest = if self.is_calm { 500 } else { 3_000 };
+        let slowest = if self.is_calm { 6_000 } else { 3_000 };
         self.after(10, slowest, Action::Follow(site, epoch, target.clone()));
     }
 
@@ -380,8 +400,15 @@ impl World {
         }
     }
 
+    /// What happened to a claim or a machine.
+    pub(super) fn history_of(&self, word: &str) -> String {
+        let lines = self.history.iter().filter(|line| line.contains(word) || line.contains("crash"));
+        lines.map(|line| line.chars().take(300).collect::<String>()).collect::<Vec<_>>().join("\n")
+    }
+
     /// The process ends at any moment and another one starts; requests on their way arrive all the same.
     fn crash(&mut self, site: usize) {
+        self.history.push(format!("{} site {site}: crash", self.now));
         let config = Config { operator: self.sites[site].operator.clone(), acts: true };
         let core = Core::new(config, self.time(self.now));
         let found = &mut self.sites[site];
@@ -432,7 +459,7 @@ impl World {
     }
 
     /// Every promise that was broken.
-    pub(super) fn broken(mut self) -> Vec<String> {
+    pub(super) fn broken(&mut self) -> Vec<String> {
         self.check_now();
         self.broken.append(&mut self.hypervisor.broken);
         for (id, vm) in self.hypervisor.vms.iter().filter(|(id, _)| !self.hypervisor.foreign.contains_key(*id)) {
@@ -444,10 +471,32 @@ impl World {
                 let is_kept = !self.faults.is_on && kind.starts_with("Hypervisor");
                 if !is_kept {
                     let object = &site.api.objects[&id(kind, name)];
-                    self.broken.push(format!("{kind} {name} of {} is left: {}", site.operator, object["status"]));
+                    self.broken.push(format!("{kind} {name} of {} is left: {:.300}", site.operator, object["status"].to_string()));
                 }
             }
         }
-        self.broken
+        std::mem::take(&mut self.broken)
+    }
+}
+
+fn written(effect: &change::Effect) -> String {
+    match effect {
+        change::Effect::ApplyStatus { object } => {
+            let status = &object["status"];
+            let reason = status["conditions"].as_array().and_then(|all| all.last()).map(|last| last["reason"].clone());
+            format!("status {} {} {reason:?}", status["phase"], status["vmRef"]["vmId"])
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn shown(operation: &Operation) -> String {
+    match operation {
+        Operation::Create(blueprint) => format!("create {} {}", blueprint.id.0, blueprint.owner.claim),
+        Operation::Configure(blueprint) => format!("configure {} {}", blueprint.id.0, blueprint.owner.claim),
+        Operation::Destroy(target) => format!("destroy {} {}", target.id.0, target.owner.claim),
+        Operation::Start(target) => format!("start {} {}", target.id.0, target.owner.claim),
+        Operation::Addresses(target) => format!("addresses {} {}", target.id.0, target.owner.claim),
+        other => format!("{other:?}"),
     }
 }
