@@ -13,8 +13,7 @@ const LONGEST_NAME: usize = 63;
 
 /// The name of a claim's machine, which is also its host name.
 pub fn host_name(claim: &str) -> String {
-    let name: String =
-        claim.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: String = claim.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     if name.len() <= LONGEST_NAME {
         return name;
     }

@@ -20,11 +20,8 @@ pub fn seed(
     if settings.is_none() && network.mode == NetworkMode::Dhcp {
         return Ok(None);
     }
-    let settings = settings.cloned().unwrap_or(CloudInit {
-        storage: "local".into(),
-        bus: "ide2".into(),
-        ..CloudInit::default()
-    });
+    let settings =
+        settings.cloned().unwrap_or(CloudInit { storage: "local".into(), bus: "ide2".into(), ..CloudInit::default() });
     let mut files = BTreeMap::from([
         ("user-data".to_owned(), user_data(settings.user_data.as_deref(), host_name, uid)?),
         ("meta-data".to_owned(), meta_data(settings.meta_data.as_deref(), host_name, uid)?),
@@ -48,7 +45,9 @@ fn user_data(user: Option<&str>, host_name: &str, uid: &str) -> Result<String, S
     let mut config = mapping(text, "cloudInit.userData")?;
     for key in OURS {
         if config.contains_key(key) {
-            return Err(format!("cloudInit.userData sets {key}, which the fleet sets to the name of the claim: remove it"));
+            return Err(format!(
+                "cloudInit.userData sets {key}, which the fleet sets to the name of the claim: remove it"
+            ));
         }
     }
     config.insert("hostname".into(), json!(host_name));
@@ -106,7 +105,9 @@ fn network_config(user: Option<&str>, network: &Network) -> Result<Option<String
             });
             Ok(Some(config.to_string()))
         }
-        (NetworkMode::Static, None, None) => Err("network.mode is static, so that network.staticConfig is needed".into()),
+        (NetworkMode::Static, None, None) => {
+            Err("network.mode is static, so that network.staticConfig is needed".into())
+        }
         (NetworkMode::Dhcp, None, _) => Ok(None),
     }
 }
@@ -148,11 +149,13 @@ mod tests {
     /// P5.
     #[test]
     fn user_data_and_ours_merge_without_conflict() {
-        let users = "#cloud-config\npackages: [git]\nwrite_files:\n- {path: /etc/motd, content: 'a: b'}\nruncmd: [[ls]]\n";
+        let users =
+            "#cloud-config\npackages: [git]\nwrite_files:\n- {path: /etc/motd, content: 'a: b'}\nruncmd: [[ls]]\n";
         let all = merged(users).unwrap();
         assert_eq!((&all["packages"][0], &all["runcmd"][0][0]), (&"git".into(), &"ls".into()));
         assert_eq!(all["hostname"], "one");
-        let paths: Vec<&str> = all["write_files"].as_array().unwrap().iter().filter_map(|f| f["path"].as_str()).collect();
+        let paths: Vec<&str> =
+            all["write_files"].as_array().unwrap().iter().filter_map(|f| f["path"].as_str()).collect();
         assert_eq!(paths, ["/etc/motd", "/etc/hyperfleet/machine.json"]);
         assert_eq!(merged("").unwrap()["hostname"], "one");
         assert_eq!(merged("#cloud-config\n# nothing\n").unwrap()["hostname"], "one");

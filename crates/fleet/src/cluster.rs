@@ -5,7 +5,8 @@ use crate::hypervisor::{Checked, Listed};
 use crate::object::{Name, Object};
 use crate::placement::Load;
 use api::fleet::{
-    AvailableResources, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER, Quantity,
+    AvailableResources, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER, OrphanPolicy,
+    Quantity,
 };
 use change::Now;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,11 +71,17 @@ pub struct Decision {
 pub fn decide(observed: &Observed<'_>) -> Decision {
     let Observed { cluster, users, now, .. } = observed;
     let (is_ready, reason, message) = health(observed);
-    let keep = keep(cluster.deleting.is_some(), cluster.has_finalizer(IN_USE_FINALIZER), users.is_empty());
+    // Orphans that are to be destroyed need it as well.
+    let is_sweeping = cluster.spec.orphans.policy == OrphanPolicy::Delete && !observed.orphans.is_empty();
+    let is_unused = users.is_empty() && !is_sweeping;
+    let keep = keep(cluster.deleting.is_some(), cluster.has_finalizer(IN_USE_FINALIZER), is_unused);
     let mut conditions = vec![wanted("Ready", is_ready, reason, message.clone())];
     if cluster.deleting.is_some() {
-        let held = held_by(users);
-        conditions.push(wanted("InUse", !users.is_empty(), if users.is_empty() { "Unused" } else { "InUse" }, held));
+        let held = match is_sweeping && users.is_empty() {
+            true => format!("it is deleted when these orphans are destroyed: {}", observed.orphans.join(", ")),
+            false => held_by(users),
+        };
+        conditions.push(wanted("InUse", !is_unused, if is_unused { "Unused" } else { "InUse" }, held));
     }
     let before = &cluster.status;
     let mut status = HypervisorClusterStatus {
@@ -109,7 +116,11 @@ fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
         (Some(Ok(_)), (failures, Some(why))) if failures > 1 => (false, "ConnectionFailed", why.to_owned()),
         (Some(Ok(checked)), _) if !checked.missing.is_empty() => {
             let missing = checked.missing.join(", ");
-            (false, "MissingPrivileges", format!("the credentials lack {missing}; grant them to the user or the API token"))
+            (
+                false,
+                "MissingPrivileges",
+                format!("the credentials lack {missing}; grant them to the user or the API token"),
+            )
         }
         (Some(Ok(checked)), _) if !checked.unknown.is_empty() => {
             let unknown = checked.unknown.join(", ");

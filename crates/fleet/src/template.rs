@@ -109,7 +109,9 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
         Some(Err((FailureClass::Configuration | FailureClass::Permanent, message))) => {
             return (false, "TemplateNotFound", message.clone());
         }
-        Some(Err(_)) | None if is_ready => return (false, "Validating", "the hypervisor is asked for the template".into()),
+        Some(Err(_)) | None if is_ready => {
+            return (false, "Validating", "the hypervisor is asked for the template".into());
+        }
         Some(Err(_)) | None => {
             let message = format!("the HypervisorCluster {} is not ready", cluster.name.name);
             return (false, "ClusterNotReady", message);
@@ -124,7 +126,9 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
     };
     if need.must_link && !first.can_link {
         let storage = &first.storage;
-        return failed(format!("the storage {storage} makes no linked clones; remove linkedClone, or move the template"));
+        return failed(format!(
+            "the storage {storage} makes no linked clones; remove linkedClone, or move the template"
+        ));
     }
     if let Some(listed) = observed.listed {
         let largest = listed.nodes.values().map(|node| node.memory).max().unwrap_or_default();

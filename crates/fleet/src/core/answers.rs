@@ -42,14 +42,16 @@ impl Core {
             (What::Orphan(id), result) => {
                 let is_over = !matches!(
                     result,
-                    Err(Failure::Transient(_) | Failure::Resource(_) | Failure::Configuration { .. } | Failure::Permanent(_))
+                    Err(Failure::Transient(_)
+                        | Failure::Resource(_)
+                        | Failure::Configuration { .. }
+                        | Failure::Permanent(_))
                 );
                 self.orphan_ended(&cluster, &id, is_over);
             }
             (What::Claim { name, uid, step }, answer) => {
-                let is_it = |managed: &super::Managed| {
-                    managed.entry.object.uid == uid && managed.operation == Some(number)
-                };
+                let is_it =
+                    |managed: &super::Managed| managed.entry.object.uid == uid && managed.operation == Some(number);
                 if self.claims.get(&name).is_some_and(is_it) {
                     self.step_ended(&cluster, &name, step, sent, answer);
                 }

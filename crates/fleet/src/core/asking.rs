@@ -24,7 +24,11 @@ pub(super) enum What {
     List,
     LookUp(TemplateRef),
     /// A step of a claim with this uid.
-    Claim { name: Name, uid: String, step: Step },
+    Claim {
+        name: Name,
+        uid: String,
+        step: Step,
+    },
     /// Whose a machine is that no claim refers to.
     Survey(MachineId),
     /// The end of a machine that no claim refers to.

@@ -10,9 +10,7 @@ use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_L
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::placement;
-use api::fleet::{
-    CLEANUP_FINALIZER, ClaimPhase, MachineClaimSpec, MachineClaimStatus, ReadinessSignal, Span, VmRef,
-};
+use api::fleet::{CLEANUP_FINALIZER, ClaimPhase, MachineClaimSpec, MachineClaimStatus, ReadinessSignal, Span, VmRef};
 use change::Moment;
 use protocol::Command;
 use std::time::Duration;
@@ -149,7 +147,8 @@ impl Core {
         let uid = claim.uid.clone();
         let machine = managed.machine_id();
         let (reason, message) = ("Gone".to_owned(), String::new());
-        let notice = Notice::Claim { name: name.clone(), uid, phase: None, reason, message, machine, ready_after: None };
+        let notice =
+            Notice::Claim { name: name.clone(), uid, phase: None, reason, message, machine, ready_after: None };
         self.notify(notice);
     }
 
@@ -236,6 +235,9 @@ impl Core {
 
     fn carry_out(&mut self, name: &Name, decision: Decision) {
         let now = self.now.monotonic;
+        if self.is_being_created(name) {
+            return;
+        }
         let Some(managed) = self.claims.get_mut(name) else { return };
         let (entry, kinds) = (&mut managed.entry, &self.discovery.kinds);
         let is_write = matches!(decision.step, Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_));
@@ -259,9 +261,7 @@ impl Core {
                 let notice = is_forced.then(|| Notice::Forced { name: name.clone(), uid, machine });
                 (entry.finalizer(KIND, kinds, CLEANUP_FINALIZER, false), notice)
             }
-            Step::Delete(end) => {
-                (entry.delete(KIND, kinds), Some(Notice::Ended { name: name.clone(), uid, end }))
-            }
+            Step::Delete(end) => (entry.delete(KIND, kinds), Some(Notice::Ended { name: name.clone(), uid, end })),
             _ if is_changed => (entry.status(KIND, kinds, decision.status), None),
             _ => (None, None),
         };
@@ -357,7 +357,8 @@ impl Core {
         let claim = &managed.entry.object;
         let ready = decision.status.ready_time.as_ref().and_then(conditions::read);
         let is_new = phase == ClaimPhase::Ready && claim.status.ready_time.is_none();
-        let ready_after = ready.filter(|_| is_new).and_then(|ready| Duration::try_from(ready.duration_since(claim.created)).ok());
+        let ready_after =
+            ready.filter(|_| is_new).and_then(|ready| Duration::try_from(ready.duration_since(claim.created)).ok());
         let notice = Notice::Claim {
             name: name.clone(),
             uid: claim.uid.clone(),

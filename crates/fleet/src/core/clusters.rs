@@ -101,11 +101,8 @@ impl Hypervisor {
         let spec = &self.entry.object.spec;
         let refs = spec.credentials.iter().flat_map(api::fleet::Credentials::refs).chain(&spec.tls.ca_certificate);
         let namespace = &self.entry.object.name.namespace;
-        let key = |name: &String| Key {
-            kind: Kind::new("v1", "Secret"),
-            namespace: namespace.clone(),
-            name: name.clone(),
-        };
+        let key =
+            |name: &String| Key { kind: Kind::new("v1", "Secret"), namespace: namespace.clone(), name: name.clone() };
         refs.map(|secret| WatchTarget::only(&key(&secret.name))).collect()
     }
 
@@ -125,8 +122,12 @@ impl Core {
         self.check(name);
         self.list(name);
         self.due.insert(Due::Cluster(name.clone()));
-        let of_it: Vec<Name> =
-            self.templates.iter().filter(|(_, managed)| managed.cluster() == *name).map(|(name, _)| name.clone()).collect();
+        let of_it: Vec<Name> = self
+            .templates
+            .iter()
+            .filter(|(_, managed)| managed.cluster() == *name)
+            .map(|(name, _)| name.clone())
+            .collect();
         for template in of_it {
             self.look_up(&template);
             self.due.insert(Due::Template(template));
@@ -300,8 +301,12 @@ impl Core {
 
     /// A hypervisor can be used now, or not any more.
     fn cluster_turned(&mut self, name: &Name, is_ready: bool) {
-        let of_it: Vec<Name> =
-            self.templates.iter().filter(|(_, managed)| managed.cluster() == *name).map(|(name, _)| name.clone()).collect();
+        let of_it: Vec<Name> = self
+            .templates
+            .iter()
+            .filter(|(_, managed)| managed.cluster() == *name)
+            .map(|(name, _)| name.clone())
+            .collect();
         for template in of_it {
             if is_ready {
                 self.look_up(&template);

@@ -40,7 +40,8 @@ impl Core {
             return waiting("ClusterNotReady", format!("the HypervisorCluster {cluster_name} is not ready"));
         }
         if !template.is_valid {
-            let message = format!("the HypervisorMachineTemplate {} is not valid: {}", template_name.name, template.why);
+            let message =
+                format!("the HypervisorMachineTemplate {} is not valid: {}", template_name.name, template.why);
             return waiting("TemplateInvalid", message);
         }
         let spec = &template.entry.object.spec;

@@ -61,11 +61,22 @@ impl ManagedPool {
 }
 
 impl Core {
-    /// The watch has reported a claim.
+    /// The watch has reported a claim. While its creation is not answered it stays here: an answer names only the object.
     pub(super) fn pool_claim_seen(&mut self, pool: &Name, claim: &Name) {
-        if let Some(managed) = self.pools.get_mut(pool) {
+        if let Some(managed) = self.pools.get_mut(pool)
+            && managed.creating.get(claim).is_some_and(|creating| creating.state != Sent::InFlight)
+        {
             managed.creating.remove(claim);
         }
+    }
+
+    /// Whether the answer to the creation of a claim is on its way, so that no other write of it may begin.
+    pub(super) fn is_being_created(&self, claim: &Name) -> bool {
+        let spec = self.claims.get(claim).map(|managed| &managed.entry.object.spec);
+        let Some(pool) = spec.and_then(|spec| spec.runner_pool_ref.as_ref()) else { return false };
+        let managed = self.pools.get(&claim.beside(None, &pool.name));
+        let creating = managed.and_then(|managed| managed.creating.get(claim));
+        creating.is_some_and(|creating| creating.state == Sent::InFlight)
     }
 
     /// All claims were listed: those that exist were reported.
@@ -81,6 +92,9 @@ impl Core {
         let found = self.pools.iter_mut().find_map(|(name, managed)| {
             let creating = managed.creating.get_mut(claim).filter(|creating| creating.state == Sent::InFlight)?;
             match result {
+                _ if self.claims.contains_key(claim) => {
+                    managed.creating.remove(claim);
+                }
                 Ok(_) => creating.state = Sent::Exists,
                 Err(WriteError::Transient { .. }) => creating.state = Sent::Unknown(now.after(AGAIN)),
                 Err(_) => {
@@ -96,6 +110,7 @@ impl Core {
             self.notify(Notice::WriteFailed { key: claim.key(CLAIM), why: error.to_string() });
         }
         self.due.insert(Due::Pool(pool));
+        self.due.insert(Due::Claim(claim.clone()));
         true
     }
 
@@ -137,7 +152,8 @@ impl Core {
             Some(Member { name: claim.clone(), created: managed.entry.object.created, state: state(managed) })
         });
         let mut members: Vec<Member> = known.collect();
-        for (claim, creating) in self.pools.get(name).into_iter().flat_map(|managed| &managed.creating) {
+        let creating = self.pools.get(name).into_iter().flat_map(|managed| &managed.creating);
+        for (claim, creating) in creating.filter(|(claim, _)| !self.claims.contains_key(*claim)) {
             let state = match creating.power {
                 ClaimPower::Running => State::Starting,
                 ClaimPower::Stopped => State::Standby,
@@ -164,23 +180,21 @@ impl Core {
     fn carry_out_pool(&mut self, name: &Name, decision: Decision) {
         let now = self.now.monotonic;
         self.create_again(name);
-        for (count, power) in
-            [(decision.create, ClaimPower::Running), (decision.create_standby, ClaimPower::Stopped)]
-        {
+        for (count, power) in [(decision.create, ClaimPower::Running), (decision.create_standby, ClaimPower::Stopped)] {
             for _ in 0..count {
                 self.create_claim(name, power);
             }
         }
         for claim in decision.start {
-            self.change_claim(&claim, |entry, kinds| {
+            self.change_claim(name, &claim, |entry, kinds| {
                 entry.patch(CLAIM, kinds, json!({"op": "add", "path": "/spec/power", "value": "Running"}))
             });
         }
         for claim in decision.drain {
-            self.change_claim(&claim, |entry, kinds| entry.annotate(CLAIM, kinds, DRAIN, "true"));
+            self.change_claim(name, &claim, |entry, kinds| entry.annotate(CLAIM, kinds, DRAIN, "true"));
         }
         for claim in decision.delete {
-            self.change_claim(&claim, |entry, kinds| entry.delete(CLAIM, kinds));
+            self.change_claim(name, &claim, |entry, kinds| entry.delete(CLAIM, kinds));
         }
         let Some(managed) = self.pools.get_mut(name) else { return };
         if !managed.entry.is_writable(now) {
@@ -202,6 +216,7 @@ impl Core {
     /// Writes a claim of a pool, unless a write of it is in flight: then the pool is looked at again when that has ended.
     fn change_claim(
         &mut self,
+        pool: &Name,
         claim: &Name,
         change: impl FnOnce(
             &mut Entry<api::fleet::MachineClaimSpec, api::fleet::MachineClaimStatus>,
@@ -209,8 +224,17 @@ impl Core {
         ) -> Option<Write>,
     ) {
         let now = self.now.monotonic;
+        if self.is_being_created(claim) {
+            return;
+        }
         let Some(managed) = self.claims.get_mut(claim) else { return };
-        if !managed.entry.is_writable(now) || managed.entry.object.deleting.is_some() {
+        if managed.entry.object.deleting.is_some() {
+            return;
+        }
+        if !managed.entry.is_writable(now) {
+            if let Some(until) = managed.entry.blocked_until.filter(|until| *until > now) {
+                self.wake(Due::Pool(pool.clone()), until);
+            }
             return;
         }
         let write = change(&mut managed.entry, &self.discovery.kinds);

@@ -42,9 +42,8 @@ impl Core {
         hypervisor.marks.retain(|id| machines.contains_key(id));
         hypervisor.to_survey.retain(|id| machines.contains_key(id));
         for (id, seen) in machines.iter().filter(|(_, seen)| !seen.is_template) {
-            let may_be_ours = ids::contains(range, id)
-                || seen.tags.contains(tags::FLEET)
-                || (pool.is_some() && seen.pool == *pool);
+            let may_be_ours =
+                ids::contains(range, id) || seen.tags.contains(tags::FLEET) || (pool.is_some() && seen.pool == *pool);
             let is_known = hypervisor.reserved.contains_key(id)
                 || hypervisor.surveyed.contains_key(id)
                 || hypervisor.surveying.contains(id);

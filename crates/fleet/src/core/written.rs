@@ -37,7 +37,9 @@ impl Core {
             "HypervisorMachineTemplate" => {
                 (end(self.templates.get_mut(&name).map(|found| &mut found.entry), result, now), Due::Template(name))
             }
-            "RunnerPool" => (end(self.pools.get_mut(&name).map(|found| &mut found.entry), result, now), Due::Pool(name)),
+            "RunnerPool" => {
+                (end(self.pools.get_mut(&name).map(|found| &mut found.entry), result, now), Due::Pool(name))
+            }
             _ => return,
         };
         let Some((ended, blocked_until)) = ended else { return };

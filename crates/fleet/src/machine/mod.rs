@@ -265,7 +265,9 @@ fn progress(observed: &Observed<'_>) -> Draft {
             Ground::Waiting { .. } => place(observed),
         },
         Sight::Ours { is_configured: false, .. } => match observed.ground {
-            Ground::At(_) => working(observed, Step::Configure, "Configuring", "setting hardware, network and cloud-init"),
+            Ground::At(_) => {
+                working(observed, Step::Configure, "Configuring", "setting hardware, network and cloud-init")
+            }
             Ground::Waiting { .. } => place(observed),
         },
         Sight::Ours { power: Power::Unknown, .. } => {
@@ -289,7 +291,8 @@ fn still_failed(claim: &Claim) -> Draft {
 /// What nobody knows holds the last state: a machine that was ready is not less ready because it is looked at.
 fn as_before(claim: &Claim, draft: Draft) -> Draft {
     let known = claim.status.conditions.iter().find(|condition| condition.r#type == "Ready");
-    let is_settled = matches!(claim.status.phase, Some(ClaimPhase::Ready | ClaimPhase::Bootstrapping | ClaimPhase::Failed));
+    let is_settled =
+        matches!(claim.status.phase, Some(ClaimPhase::Ready | ClaimPhase::Bootstrapping | ClaimPhase::Failed));
     match (claim.status.phase, known) {
         (Some(phase), Some(known)) if is_settled => {
             Draft { phase, reason: known.reason.clone(), message: known.message.clone(), ..draft }

@@ -43,9 +43,7 @@ mod tests {
             schedule(&[], "22:00", "04:00", "UTC", 2),
             schedule(&[], "00:00", "23:59", "Mars/Olympus", 100),
         ];
-        let at = |wall: &str| {
-            minimum(&all, Now { wall: wall.parse().unwrap(), monotonic: Moment::default() }).0
-        };
+        let at = |wall: &str| minimum(&all, Now { wall: wall.parse().unwrap(), monotonic: Moment::default() }).0;
         // 2026-11-16 is a Monday; Berlin is one hour ahead of UTC.
         assert_eq!((at("2026-11-16T05:30:00Z"), at("2026-11-16T06:30:00Z")), (0, 5));
         assert_eq!((at("2026-11-16T23:00:00Z"), at("2026-11-17T03:00:00Z"), at("2026-11-17T12:00:00Z")), (2, 2, 0));

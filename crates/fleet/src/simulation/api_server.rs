@@ -31,9 +31,7 @@ fn id_of(key: &Key) -> Id {
 
 /// All kinds that the fleet needs, as a server serves them.
 pub(super) fn kinds() -> Kinds {
-    let resource = |plural: &str, kind: &str, scope: &str| {
-        json!({"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "verbs": ["list"]})
-    };
+    let resource = |plural: &str, kind: &str, scope: &str| json!({"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "verbs": ["list"]});
     let core = json!({"items": [{"metadata": {}, "versions": [
         {"version": "v1", "resources": [resource("secrets", "Secret", "Namespaced")]},
     ]}]});

@@ -11,7 +11,7 @@ use world::{Faults, World};
 fn run(seed: u64, faults: Faults) -> (Vec<String>, u64) {
     let mut world = end(seed, faults);
     let mut broken = world.broken();
-    if let Some(first) = broken.first() {
+    if let Some(first) = broken.iter().find(|line| !line.starts_with("Hyper")) {
         // The first machine or claim that is named.
         let is_named = |word: &&str| word.chars().any(|letter| letter.is_ascii_digit());
         let word = first.split([' ', '/', '"', ',']).find(is_named).unwrap_or_default();
@@ -22,7 +22,7 @@ fn run(seed: u64, faults: Faults) -> (Vec<String>, u64) {
 
 fn end(seed: u64, faults: Faults) -> World {
     let mut world = World::new(seed, faults);
-    world.run_for(12 * 60);
+    world.run_for(8 * 60);
     world.calm_down();
     world.run_for(60 * 60);
     world
@@ -38,18 +38,23 @@ fn check(seeds: std::ops::Range<u64>, faults: Faults) -> u64 {
     all_ready
 }
 
-/// P2, P6, P7, P10, P16, P26 and P27 under faults: crashes, lost, late and repeated answers, ids used again, foreign machines, nodes that go offline,
-/// two operators.
+/// P2, P6, P7, P10, P16, P26 and P27 under faults: crashes, lost, late and repeated answers, ids used again, foreign machines, nodes that go
+/// offline, two operators. No sweep helps: what is created is never lost.
 #[test]
 fn a_seeded_simulation_loses_no_machine_and_touches_none_of_others() {
     let ready = check(0..200, Faults { is_on: true, sweeps: false });
-    assert!(ready > 400, "only {ready} claims were ever ready");
+    assert!(ready > 800, "only {ready} claims were ever ready");
+}
+
+/// With requests that are repeated on their way, which only the sweep can repair.
+#[test]
+fn a_seeded_simulation_sweeps_its_own_orphans_and_no_others() {
     check(200..300, Faults { is_on: true, sweeps: true });
 }
 
 #[test]
 fn without_faults_every_claim_becomes_ready_and_ends() {
-    for seed in 0..20 {
+    for seed in 0..10 {
         let (broken, ready) = run(seed, Faults { is_on: false, sweeps: false });
         assert!(broken.is_empty(), "seed {seed}:\n{}", broken.join("\n"));
         assert!(ready >= 12, "seed {seed}: {ready}");

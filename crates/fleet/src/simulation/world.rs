@@ -39,7 +39,13 @@ enum Action {
     Deliver(usize, u64, Event<HypervisorAnswer>),
     Write(usize, u64, Box<Write>),
     /// A request arrives at the hypervisor; its answer is sent, or lost, or nobody waits for it.
-    Operate { site: usize, epoch: u64, number: u64, request: Box<Request>, is_answered: bool },
+    Operate {
+        site: usize,
+        epoch: u64,
+        number: u64,
+        request: Box<Request>,
+        is_answered: bool,
+    },
     Follow(usize, u64, WatchTarget),
     Wake(usize, u64),
     People,
@@ -193,10 +199,18 @@ impl World {
             Action::Operate { site, epoch, number, request, is_answered } => {
                 let answer = self.hypervisor.carry_out(&request.operation, self.now, &mut self.random);
                 if request.operation.machine().is_some() {
-                    let line = format!("{} site {site}: {} -> {answer:?}, answered: {is_answered}", self.now, shown(&request.operation));
+                    let line = format!(
+                        "{} site {site}: {} -> {answer:?}, answered: {is_answered}",
+                        self.now,
+                        shown(&request.operation)
+                    );
                     self.history.push(line);
                 }
                 let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
+                if self.fails(3) {
+                    let again = Event::Elsewhere(number, answer.clone());
+                    self.after(5, 20_000, Action::Deliver(site, epoch, again));
+                }
                 self.after(5, 500, Action::Deliver(site, epoch, Event::Elsewhere(number, answer)));
             }
             Action::Follow(site, epoch, target) => self.follow(site, epoch, &target),
@@ -236,7 +250,9 @@ impl World {
             }
             Command::Write(write) => self.after(1, 300, Action::Write(site, epoch, write)),
             Command::Elsewhere(number, request) => self.send(site, epoch, number, request),
-            Command::Notify(Notice::Claim { phase: Some(ClaimPhase::Ready), ready_after: Some(_), .. }) => self.ready += 1,
+            Command::Notify(Notice::Claim { phase: Some(ClaimPhase::Ready), ready_after: Some(_), .. }) => {
+                self.ready += 1
+            }
             Command::Notify(_) | Command::Readiness(_) => {}
             other => panic!("{other:?}"),
         }
@@ -262,7 +278,8 @@ impl World {
             return self.after(5_000, 40_000, operate);
         }
         let is_answered = !self.fails(8);
-        if self.fails(4) {
+        // A second machine of a request that was repeated on its way is left to the sweep.
+        if (self.faults.sweeps || !matches!(request.operation, Operation::Create(_))) && self.fails(4) {
             let again = Action::Operate { site, epoch: u64::MAX, number, request: request.clone(), is_answered: false };
             self.after(10, slow, again);
         }
@@ -471,7 +488,11 @@ impl World {
                 let is_kept = !self.faults.is_on && kind.starts_with("Hypervisor");
                 if !is_kept {
                     let object = &site.api.objects[&id(kind, name)];
-                    self.broken.push(format!("{kind} {name} of {} is left: {:.300}", site.operator, object["status"].to_string()));
+                    self.broken.push(format!(
+                        "{kind} {name} of {} is left: {:.300}",
+                        site.operator,
+                        object["status"].to_string()
+                    ));
                 }
             }
         }
