@@ -178,3 +178,102 @@ pub fn held_by(users: &BTreeSet<Name>) -> String {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("it is deleted when these claims are gone: {}{more}", first.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Cluster, Decision, Keep, Observed, decide};
+    use crate::hypervisor::{Checked, Listed, NodeState};
+    use crate::object::{Name, Object};
+    use api::fleet::{FailureClass, HypervisorClusterStatus};
+    use change::{Moment, Now};
+    use jiff::Timestamp;
+    use serde_json::json;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    pub(crate) fn cluster() -> Cluster {
+        let spec = json!({"provider": "proxmox", "endpoint": "https://pve:8006"});
+        Object {
+            name: Name::new("ci", "pve"),
+            uid: "c".into(),
+            version: "1".into(),
+            generation: 1,
+            created: Timestamp::UNIX_EPOCH,
+            deleting: None,
+            finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
+            switches: Vec::new(),
+            spec: serde_json::from_value(spec).unwrap(),
+            status: HypervisorClusterStatus::default(),
+        }
+    }
+
+    fn good() -> Checked {
+        Checked { version: "9.2".into(), is_quorate: true, ..Checked::default() }
+    }
+
+    fn decided(
+        cluster: &Cluster,
+        checked: Result<Checked, (FailureClass, String)>,
+        failures: u32,
+        users: &[&str],
+        second: i64,
+    ) -> Decision {
+        let mut listed = Listed::default();
+        let node = NodeState { is_online: true, cpus: 8, memory: 64 << 30, memory_used: 0 };
+        listed.nodes.insert("a".into(), node);
+        decide(&Observed {
+            cluster,
+            checked: Some(&checked),
+            list_failures: (failures, Some("connection refused")),
+            listed: Some(&listed),
+            loads: &BTreeMap::new(),
+            users: &users.iter().map(|user| Name::new("ci", user)).collect::<BTreeSet<_>>(),
+            orphans: Vec::new(),
+            now: Now { wall: Timestamp::from_second(second).unwrap(), monotonic: Moment::default() },
+        })
+    }
+
+    /// P1: each trouble is one condition with its remedy, and blocks provisioning.
+    #[test]
+    fn every_trouble_has_its_reason_and_its_remedy() {
+        let wrong = |text: &str| Err((FailureClass::Configuration, text.to_owned()));
+        for (checked, failures, reason, part) in [
+            (Ok(good()), 0, "ConnectionSuccessful", "9.2"),
+            (Ok(good()), 1, "ConnectionSuccessful", "9.2"),
+            (Ok(good()), 2, "ConnectionFailed", "connection refused"),
+            (wrong("wrong token; create another"), 0, "ConfigurationError", "create another"),
+            (Err((FailureClass::Transient, "no route".into())), 0, "ConnectionFailed", "no route"),
+            (Ok(Checked { missing: vec!["VM.Clone on /vms".into()], ..good() }), 0, "MissingPrivileges", "grant"),
+            (Ok(Checked { unknown: vec!["node c".into()], ..good() }), 0, "ConfigurationError", "node c; correct"),
+            (Ok(Checked { is_quorate: false, ..good() }), 0, "NoQuorum", "bring its nodes back"),
+            (Ok(Checked { clock_ahead: -400, ..good() }), 0, "ClockSkew", "NTP"),
+        ] {
+            let decision = decided(&cluster(), checked, failures, &[], 1_000);
+            assert_eq!(decision.is_ready, reason == "ConnectionSuccessful", "{reason}");
+            assert_eq!(decision.reason, reason);
+            assert!(decision.message.contains(part), "{}", decision.message);
+            let condition = &decision.status.conditions[0];
+            assert_eq!((condition.r#type.as_str(), condition.reason.as_str()), ("Ready", reason));
+        }
+    }
+
+    #[test]
+    fn a_cluster_in_use_is_kept_and_says_by_whom() {
+        let mut cluster = cluster();
+        cluster.deleting = Some(Timestamp::UNIX_EPOCH);
+        let used = decided(&cluster, Ok(good()), 0, &["one", "two"], 1_000);
+        let condition = &used.status.conditions[1];
+        assert_eq!((used.keep, used.is_ready, condition.r#type.as_str()), (Keep::AsIs, false, "InUse"));
+        assert!(condition.message.contains("ci/one, ci/two"), "{}", condition.message);
+        assert_eq!(decided(&cluster, Ok(good()), 0, &[], 1_000).keep, Keep::Remove);
+    }
+
+    #[test]
+    fn a_status_is_written_again_only_when_something_changes_or_after_minutes() {
+        let mut cluster = cluster();
+        cluster.status = decided(&cluster, Ok(good()), 0, &[], 1_000).status;
+        assert_eq!(cluster.status.connected_nodes, Some(1));
+        assert_eq!(decided(&cluster, Ok(good()), 0, &["one"], 1_200).status, cluster.status);
+        let later = decided(&cluster, Ok(good()), 0, &["one"], 1_300).status;
+        assert_eq!((later.machines, later == cluster.status), (Some(1), false));
+    }
+}

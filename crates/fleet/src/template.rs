@@ -141,3 +141,99 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
     let nodes: Vec<&str> = found.iter().map(|found| found.node.as_str()).collect();
     (true, "ValidationSucceeded", format!("template {} on {}", first.name, nodes.join(", ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Observed, Template, decide, reference};
+    use crate::cluster::{Cluster, Keep};
+    use crate::hypervisor::{Listed, MachineId, Template as Found, TemplateRef};
+    use crate::object::{Name, Object};
+    use api::fleet::FailureClass;
+    use change::{Moment, Now};
+    use jiff::Timestamp;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+
+    fn object<S: DeserializeOwned, T: Default>(name: &str, spec: Value) -> Object<S, T> {
+        Object {
+            name: Name::new("ci", name),
+            uid: name.into(),
+            version: "1".into(),
+            generation: 1,
+            created: Timestamp::UNIX_EPOCH,
+            deleting: None,
+            finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
+            switches: Vec::new(),
+            spec: serde_json::from_value(spec).unwrap(),
+            status: T::default(),
+        }
+    }
+
+    fn template(source: Value, disk: &str) -> Template {
+        let spec = json!({
+            "hypervisorClusterRef": {"name": "pve"},
+            "template": source,
+            "resources": {"cpu": 2, "memory": "4Gi", "disk": disk},
+        });
+        object("small", spec)
+    }
+
+    fn found() -> Found {
+        Found {
+            id: MachineId("900".into()),
+            name: "base".into(),
+            node: "a".into(),
+            storage: "ceph".into(),
+            is_shared: true,
+            can_link: false,
+            disk: "scsi0".into(),
+            disk_bytes: 20 << 30,
+            has_agent: true,
+        }
+    }
+
+    /// P4.
+    #[test]
+    fn an_id_a_name_and_a_tag_name_a_template() {
+        let of = |source: Value| reference(&template(json!({"proxmox": source}), "20Gi").spec);
+        assert_eq!(of(json!({"templateId": 900})), Some(TemplateRef::Id(MachineId("900".into()))));
+        assert_eq!(of(json!({"name": "base"})), Some(TemplateRef::Name("base".into())));
+        assert_eq!(of(json!({"tag": "base"})), Some(TemplateRef::Tag("base".into())));
+    }
+
+    /// P3 and P25: a template is checked against its hypervisor, and follows what that has.
+    #[test]
+    fn a_template_is_valid_only_while_its_hypervisor_has_it() {
+        let cluster: Cluster = object("pve", json!({"provider": "proxmox", "endpoint": "https://pve:8006"}));
+        let tag = || json!({"proxmox": {"tag": "base"}});
+        let missing = || Some(Err((FailureClass::Configuration, "no template has the tag base".to_owned())));
+        let cases = [
+            (template(tag(), "20Gi"), true, Some(Ok(vec![found()])), "ValidationSucceeded"),
+            (template(tag(), "20Gi"), false, Some(Ok(vec![found()])), "ClusterNotFound"),
+            (template(tag(), "20Gi"), true, missing(), "TemplateNotFound"),
+            (template(tag(), "20Gi"), true, None, "Validating"),
+            (template(tag(), "10Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
+            (template(json!({"kubevirt": {"name": "x"}}), "20Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
+            (
+                template(json!({"proxmox": {"tag": "b", "linkedClone": true}}), "20Gi"),
+                true,
+                Some(Ok(vec![found()])),
+                "ValidationFailed",
+            ),
+        ];
+        for (template, has_cluster, found, reason) in cases {
+            let now = Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() };
+            let decision = decide(&Observed {
+                template: &template,
+                cluster: has_cluster.then_some((&cluster, true)),
+                found: found.as_ref(),
+                listed: Some(&Listed::default()),
+                users: &BTreeSet::new(),
+                now,
+            });
+            assert_eq!((decision.reason, decision.keep), (reason, Keep::AsIs), "{}", decision.message);
+            assert_eq!(decision.status.template_available, Some(reason == "ValidationSucceeded"));
+        }
+    }
+}

@@ -14,6 +14,6 @@ pub struct Nowhere;
 
 impl Elsewhere<Never, Never> for Nowhere {
     fn carry_out(&self, request: Never) -> impl Future<Output = Never> + Send + 'static {
-        async move { request }
+        std::future::ready(request)
     }
 }

@@ -74,11 +74,11 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
         if is_wanted {
             all.push(finalizer.to_owned());
         }
-        self.patch(kind, kinds, json!({"op": "add", "path": "/metadata/finalizers", "value": all}))
+        self.patch(kind, kinds, &json!({"op": "add", "path": "/metadata/finalizers", "value": all}))
     }
 
     /// A change of one field, in the version that it was decided for.
-    pub(super) fn patch(&mut self, kind: &str, kinds: &Kinds, change: Value) -> Option<Write> {
+    pub(super) fn patch(&mut self, kind: &str, kinds: &Kinds, change: &Value) -> Option<Write> {
         let guard = json!({"op": "replace", "path": "/metadata/resourceVersion", "value": self.object.version});
         let write = self.write(kind, kinds, Effect::JsonPatch { patch: json!([guard, change]) })?;
         self.writing = Some(Writing::Metadata);

@@ -187,7 +187,7 @@ impl Core {
         }
         for claim in decision.start {
             self.change_claim(name, &claim, |entry, kinds| {
-                entry.patch(CLAIM, kinds, json!({"op": "add", "path": "/spec/power", "value": "Running"}))
+                entry.patch(CLAIM, kinds, &json!({"op": "add", "path": "/spec/power", "value": "Running"}))
             });
         }
         for claim in decision.drain {

@@ -133,6 +133,7 @@ impl ApiServer {
     }
 
     /// Carries out a write.
+    #[expect(clippy::result_large_err, reason = "it is what a core is told")]
     pub(super) fn write(&mut self, write: &Write, uid_prefix: &str, now: Timestamp) -> Result<Written, WriteError> {
         let id = id_of(&write.key);
         let stale = || Err(WriteError::Stale(write.key.clone()));

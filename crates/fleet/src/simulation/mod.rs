@@ -3,6 +3,7 @@
 mod api_server;
 mod hypervisor;
 mod random;
+mod scale;
 mod world;
 
 use world::{Faults, World};
@@ -22,7 +23,7 @@ fn run(seed: u64, faults: Faults) -> (Vec<String>, u64) {
 
 fn end(seed: u64, faults: Faults) -> World {
     let mut world = World::new(seed, faults);
-    world.run_for(8 * 60);
+    world.run_for(5 * 60);
     world.calm_down();
     world.run_for(60 * 60);
     world
@@ -43,7 +44,7 @@ fn check(seeds: std::ops::Range<u64>, faults: Faults) -> u64 {
 #[test]
 fn a_seeded_simulation_loses_no_machine_and_touches_none_of_others() {
     let ready = check(0..200, Faults { is_on: true, sweeps: false });
-    assert!(ready > 800, "only {ready} claims were ever ready");
+    assert!(ready > 600, "only {ready} claims were ever ready");
 }
 
 /// With requests that are repeated on their way, which only the sweep can repair.
@@ -57,6 +58,6 @@ fn without_faults_every_claim_becomes_ready_and_ends() {
     for seed in 0..10 {
         let (broken, ready) = run(seed, Faults { is_on: false, sweeps: false });
         assert!(broken.is_empty(), "seed {seed}:\n{}", broken.join("\n"));
-        assert!(ready >= 12, "seed {seed}: {ready}");
+        assert!(ready >= 8, "seed {seed}: {ready}");
     }
 }

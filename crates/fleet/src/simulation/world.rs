@@ -36,7 +36,7 @@ struct Site {
 }
 
 enum Action {
-    Deliver(usize, u64, Event<HypervisorAnswer>),
+    Deliver(usize, u64, Box<Event<HypervisorAnswer>>),
     Write(usize, u64, Box<Write>),
     /// A request arrives at the hypervisor; its answer is sent, or lost, or nobody waits for it.
     Operate {
@@ -186,7 +186,7 @@ impl World {
         match action {
             Action::Deliver(site, epoch, event) => {
                 if self.sites[site].epoch == epoch {
-                    self.handle(site, vec![event]);
+                    self.handle(site, vec![*event]);
                 }
             }
             Action::Wake(site, epoch) => {
@@ -209,9 +209,9 @@ impl World {
                 let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
                 if self.fails(3) {
                     let again = Event::Elsewhere(number, answer.clone());
-                    self.after(5, 20_000, Action::Deliver(site, epoch, again));
+                    self.after(5, 20_000, Action::Deliver(site, epoch, again.into()));
                 }
-                self.after(5, 500, Action::Deliver(site, epoch, Event::Elsewhere(number, answer)));
+                self.after(5, 500, Action::Deliver(site, epoch, Event::Elsewhere(number, answer).into()));
             }
             Action::Follow(site, epoch, target) => self.follow(site, epoch, &target),
             Action::People => self.people(),
@@ -246,12 +246,12 @@ impl World {
             }
             Command::Discover { .. } => {
                 let event = Event::Discovered(Ok(Discovered::All(kinds())));
-                self.after(1, 100, Action::Deliver(site, epoch, event));
+                self.after(1, 100, Action::Deliver(site, epoch, event.into()));
             }
             Command::Write(write) => self.after(1, 300, Action::Write(site, epoch, write)),
             Command::Elsewhere(number, request) => self.send(site, epoch, number, request),
             Command::Notify(Notice::Claim { phase: Some(ClaimPhase::Ready), ready_after: Some(_), .. }) => {
-                self.ready += 1
+                self.ready += 1;
             }
             Command::Notify(_) | Command::Readiness(_) => {}
             other => panic!("{other:?}"),
@@ -269,11 +269,11 @@ impl World {
         let lost = || Event::Elsewhere(number, Err(Failure::Transient("connection reset".into())));
         if self.fails(8) {
             // It never arrives.
-            return self.after(10, 5_000, Action::Deliver(site, epoch, lost()));
+            return self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
         }
         if self.fails(8) {
             // Nobody waits any more when it arrives.
-            self.after(10, 5_000, Action::Deliver(site, epoch, lost()));
+            self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
             let operate = Action::Operate { site, epoch: u64::MAX, number, request, is_answered: false };
             return self.after(5_000, 40_000, operate);
         }
@@ -299,7 +299,7 @@ impl World {
             self.history.push(format!("{} site {site}: {key} {} -> {result:?}", self.now, written(&write.effect)));
             if self.fails(5) { lost } else { answer }
         };
-        self.after(1, 200, Action::Deliver(site, epoch, Event::Written(key, answer)));
+        self.after(1, 200, Action::Deliver(site, epoch, Event::Written(key, answer).into()));
     }
 
     /// A claim that is gone has no machine any more.
@@ -351,7 +351,7 @@ impl World {
         }
         for site in 0..self.sites.len() {
             let name = format!("c-{}", self.claims);
-            if self.random.chance(2) && self.claims < 24 {
+            if self.random.chance(2) && self.claims < 16 {
                 self.claims += 1;
                 let claim = json!({
                     "apiVersion": "hyperfleet.io/v1alpha1", "kind": "MachineClaim", "metadata": {"name": name},
