@@ -3,6 +3,7 @@
 pub mod advisor;
 pub mod annotation;
 pub mod environment;
+pub mod fleet;
 pub mod hco;
 pub mod metric;
 pub mod reference;

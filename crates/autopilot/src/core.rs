@@ -38,7 +38,7 @@ use objects::Objects;
 use observe::{Discovery, Queries, Surroundings, Timers, Watches};
 use orphans::Orphans;
 use platform::Platform;
-use protocol::{Command, Event, WatchEvent};
+use protocol::{Command, Event, Never, WatchEvent};
 use publishing::Publishing;
 use reads::Reads;
 use records::Records;
@@ -245,6 +245,8 @@ fn is_large(event: &Event) -> bool {
 
 impl protocol::Core for Core {
     type Notice = Notice;
+    type Request = Never;
+    type Answer = Never;
 
     fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<Notice>> {
         self.now = now;

@@ -2,7 +2,7 @@
 
 use crate::attempts::Attempts;
 use crate::read::live::Object;
-use crate::read::pages::Pages;
+use crate::read::pages::{Pages, field_selector};
 use crate::request::{Failure, METADATA, METADATA_LIST, Request, WHOLE};
 use crate::server::Server;
 use catalog::Part;
@@ -138,7 +138,8 @@ impl Watch {
     /// Reports every object; `version` is the one from which to watch then.
     async fn list(&self, version: &mut String, verifies: bool) -> Result<(), Failure> {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
-        let mut pages = Pages::new(&self.server, &self.served, &self.target.namespace, "", accept);
+        let mut pages =
+            Pages::new(&self.server, &self.served, &self.target.namespace, "", accept).only(&self.target.name);
         let mut all = BTreeSet::new();
         // A list that is not only made to verify comes after a time without a watch, and before a core decides about what it reports.
         let mut was_unwatched = !verifies && !version.is_empty();
@@ -174,8 +175,9 @@ impl Watch {
         let mut unwatched_since = Instant::now();
         loop {
             let url = format!(
-                "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}",
-                self.served.url(&self.target.namespace, "")
+                "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}{}",
+                self.served.url(&self.target.namespace, ""),
+                field_selector(&self.target.name)
             );
             let Ok(request) = Request::get(&self.served.kind().kind, &url, accept).into_http() else {
                 return Ended::ListNeeded;

@@ -1,3 +1,26 @@
 //! The fleet: one machine for each claim, on a hypervisor outside of the cluster, never lost and never someone else's.
 
+pub mod backoff;
+pub mod blueprint;
+pub mod cloud_init;
+pub mod cluster;
+pub mod conditions;
+pub mod core;
 pub mod hypervisor;
+pub mod identity;
+pub mod ids;
+pub mod machine;
+mod notice;
+pub mod object;
+pub mod orphans;
+pub mod placement;
+pub mod pool;
+pub mod record;
+#[cfg(test)]
+mod simulation;
+pub mod tags;
+pub mod template;
+
+pub use core::{Config, Core};
+pub use identity::IDENTITY;
+pub use notice::Notice;

@@ -69,6 +69,11 @@ impl Discovery {
         Discovery { groups, ..Discovery::default() }
     }
 
+    /// For kinds of these groups; nothing is known yet.
+    pub fn of_groups<'a>(groups: impl IntoIterator<Item = &'a str>) -> Discovery {
+        Discovery { groups: groups.into_iter().map(str::to_owned).collect(), ..Discovery::default() }
+    }
+
     /// Adds the group of a kind that something needs; whether an absent kind is certainly not served.
     pub fn is_sure_of(&mut self, kind: &Kind) -> bool {
         let is_asking = self.planned.is_some() || self.in_flight;

@@ -67,7 +67,7 @@ impl Queries {
 pub fn target_of(query: &Query) -> WatchTarget {
     match query {
         Query::Object { api_version, kind, namespace, .. } => {
-            WatchTarget { kind: Kind::new(api_version, kind), namespace: namespace.clone() }
+            WatchTarget { kind: Kind::new(api_version, kind), namespace: namespace.clone(), name: String::new() }
         }
         Query::Crd { .. } => WatchTarget::crds(),
         Query::List { api_version, kind } => WatchTarget::all(api_version, kind),

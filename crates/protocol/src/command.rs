@@ -1,5 +1,6 @@
 //! What a core asks for.
 
+use crate::core::Never;
 use crate::kinds::Served;
 use crate::watch::{Content, WatchTarget};
 use crate::write::Write;
@@ -7,8 +8,10 @@ use catalog::Query;
 use change::{Effect, Key, Kind};
 
 /// One command. Each is carried out at once; a core that wants to wait asks to be woken and sends it later.
+///
+/// `N` is what a core reports, `R` what it asks for elsewhere than at the API server.
 #[derive(Debug)]
-pub enum Command<N> {
+pub enum Command<N, R = Never> {
     /// List and watch a target until it is closed.
     Watch {
         /// What to watch.
@@ -62,6 +65,8 @@ pub enum Command<N> {
         /// The apply.
         effect: Effect,
     },
+    /// Ask elsewhere than at the API server. The number is repeated in the answer.
+    Elsewhere(u64, R),
     /// Make one write.
     Write(Box<Write>),
     /// Report something.

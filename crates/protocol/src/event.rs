@@ -1,6 +1,7 @@
 //! What a core is told.
 
 use crate::command::Search;
+use crate::core::Never;
 use crate::kinds::{Groups, Kinds};
 use crate::watch::{WatchEvent, WatchTarget};
 use crate::write::{WriteError, Written};
@@ -9,8 +10,10 @@ use change::{Key, Live};
 use serde_json::Value;
 
 /// One event. Errors are text: a core decides when to try again, not why it failed.
+///
+/// `A` is the answer to what is asked elsewhere than at the API server.
 #[derive(Debug)]
-pub enum Event {
+pub enum Event<A = Never> {
     /// The process has started, or a timer has expired.
     Tick,
     /// An open watch reports something.
@@ -27,6 +30,8 @@ pub enum Event {
     Found(Search, Result<Vec<Key>, String>),
     /// The answer to [`Command::Preview`](crate::Command::Preview): the whole object as the server would make it.
     Previewed(Key, Result<Value, WriteError>),
+    /// The answer to the [`Command::Elsewhere`](crate::Command::Elsewhere) with this number.
+    Elsewhere(u64, A),
     /// The answer to [`Command::Write`](crate::Command::Write).
     Written(Key, Result<Written, WriteError>),
 }

@@ -9,7 +9,7 @@ pub mod watch;
 pub mod write;
 
 pub use command::{Command, Search};
-pub use core::Core;
+pub use core::{Core, Never};
 pub use event::{Discovered, Event};
 pub use kinds::{Groups, Kinds, Served};
 pub use watch::{Body, Content, WatchEvent, WatchTarget};

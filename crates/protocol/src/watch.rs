@@ -5,24 +5,31 @@ use change::{Key, Kind, Live};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A kind in one namespace, or in the whole cluster.
+/// A kind in one namespace or in the whole cluster, or one object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchTarget {
     /// The kind.
     pub kind: Kind,
     /// Empty for cluster-scoped kinds and for all namespaces.
     pub namespace: String,
+    /// The only object that is watched; empty for all.
+    pub name: String,
 }
 
 impl WatchTarget {
     /// The target that reports an object.
     pub fn of(key: &Key) -> WatchTarget {
-        WatchTarget { kind: key.kind.clone(), namespace: key.namespace.clone() }
+        WatchTarget { kind: key.kind.clone(), namespace: key.namespace.clone(), name: String::new() }
+    }
+
+    /// The target that reports this object and no other.
+    pub fn only(key: &Key) -> WatchTarget {
+        WatchTarget { name: key.name.clone(), ..WatchTarget::of(key) }
     }
 
     /// A kind in the whole cluster.
     pub fn all(api_version: &str, kind: &str) -> WatchTarget {
-        WatchTarget { kind: Kind::new(api_version, kind), namespace: String::new() }
+        WatchTarget { kind: Kind::new(api_version, kind), namespace: String::new(), name: String::new() }
     }
 
     /// CustomResourceDefinitions.

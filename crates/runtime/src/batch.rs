@@ -3,7 +3,7 @@
 use crate::traces::{LOG_TARGET, TraceId};
 use change::Key;
 use cluster::trace::TARGET;
-use protocol::{Event, WatchEvent};
+use protocol::{Event, Never, WatchEvent};
 use tracing::Span;
 use tracing::span::EnteredSpan;
 
@@ -29,28 +29,33 @@ impl Trace {
 }
 
 /// Events that are handled together.
-#[derive(Default)]
-pub(crate) struct Batch {
-    pub(crate) events: Vec<Event>,
+pub(crate) struct Batch<A = Never> {
+    pub(crate) events: Vec<Event<A>>,
     /// How many of them answer a request.
     answers: usize,
     /// The traces of these requests, each once; nothing if no traces are collected.
     traces: Vec<Trace>,
 }
 
-impl Batch {
+impl<A> Default for Batch<A> {
+    fn default() -> Batch<A> {
+        Batch { events: Vec::new(), answers: 0, traces: Vec::new() }
+    }
+}
+
+impl<A> Batch<A> {
     /// One event that answers nothing.
-    pub(crate) fn of(event: Event) -> Batch {
+    pub(crate) fn of(event: Event<A>) -> Batch<A> {
         Batch { events: vec![event], ..Batch::default() }
     }
 
     /// Adds an event that answers nothing.
-    pub(crate) fn add(&mut self, event: Event) {
+    pub(crate) fn add(&mut self, event: Event<A>) {
         self.events.push(event);
     }
 
     /// Adds the answer to a request of a trace.
-    pub(crate) fn answer(&mut self, (event, trace): (Event, Trace)) {
+    pub(crate) fn answer(&mut self, (event, trace): (Event<A>, Trace)) {
         self.events.push(event);
         self.answers += 1;
         if !trace.span.is_disabled() && !self.traces.contains(&trace) {
@@ -129,7 +134,7 @@ struct Object<'a> {
 mod tests {
     use super::{Batch, Object};
     use crate::test_server::key;
-    use protocol::{Event, WatchEvent, WatchTarget, Written};
+    use protocol::{Event, Never, WatchEvent, WatchTarget, Written};
     use tracing_subscriber::Layer;
     use tracing_subscriber::filter::Targets;
     use tracing_subscriber::layer::SubscriberExt;
@@ -157,9 +162,9 @@ mod tests {
     fn answers_continue_a_trace_and_news_about_another_object_begin_one() {
         let registry = tracing_subscriber::registry();
         tracing::subscriber::with_default(registry, || {
-            let (first, second) = (Batch::of(Event::Tick).trace(), Batch::of(Event::Tick).trace());
+            let (first, second) = (Batch::<Never>::of(Event::Tick).trace(), Batch::<Never>::of(Event::Tick).trace());
             assert_ne!(first, second);
-            let mut batch = Batch::default();
+            let mut batch = Batch::<Never>::default();
             for trace in [&first, &second, &first] {
                 batch.answer((Event::Tick, trace.clone()));
             }
@@ -179,7 +184,7 @@ mod tests {
     fn without_a_collector_there_are_no_traces() {
         let off = tracing_subscriber::fmt::layer().with_filter(Targets::new());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(off), || {
-            let mut batch = Batch::of(Event::Tick);
+            let mut batch = Batch::<Never>::of(Event::Tick);
             batch.answer((Event::Tick, batch.trace()));
             assert!(batch.trace().span.is_disabled() && batch.traces.is_empty());
         });

@@ -6,6 +6,7 @@
 pub mod access;
 mod batch;
 pub mod clock;
+pub mod elsewhere;
 pub mod health;
 mod http_server;
 pub mod journal;
@@ -23,9 +24,10 @@ mod watches;
 mod workers;
 
 pub use clock::Clock;
+pub use elsewhere::{Elsewhere, Nowhere};
 pub use journal::{Discard, Journal};
 pub use lead::{Probes, lead};
-pub use once::{Unlisted, evaluate};
+pub use once::{Unlisted, evaluate, evaluate_with};
 pub use publisher::EventPublisher;
-pub use run::{Hands, Question, run};
+pub use run::{Hands, Question, run, run_with};
 pub use stop::Stop;

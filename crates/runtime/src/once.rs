@@ -2,12 +2,13 @@
 
 use crate::batch::Trace;
 use crate::clock::Clock;
+use crate::elsewhere::{Elsewhere, Nowhere};
 use crate::journal::Journal;
 use crate::watches::AfterList;
 use crate::workers::{Announcement, Workers};
 use anyhow::bail;
 use cluster::Server;
-use protocol::{Core, Event, WatchEvent, WatchTarget};
+use protocol::{Core, Event, Never, WatchEvent, WatchTarget};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,10 +29,20 @@ pub struct Unlisted {
 /// Runs a core until it asks for nothing more; returns the targets that could not be listed.
 ///
 /// The core must be configured not to write: a write is an error.
-pub async fn evaluate<C: Core>(
+pub async fn evaluate<C: Core<Request = Never, Answer = Never>>(
     server: &Server,
     core: &mut C,
     journal: &impl Journal<C::Notice>,
+) -> anyhow::Result<Vec<Unlisted>> {
+    evaluate_with(server, core, journal, &Nowhere).await
+}
+
+/// As [`evaluate`], for a core that also asks elsewhere.
+pub async fn evaluate_with<C: Core<Answer: Send + 'static>>(
+    server: &Server,
+    core: &mut C,
+    journal: &impl Journal<C::Notice>,
+    elsewhere: &impl Elsewhere<C::Request, C::Answer>,
 ) -> anyhow::Result<Vec<Unlisted>> {
     let (clock, mut ticks) = (Clock::start(), 0);
     let mut workers = Workers::new(server.clone(), None, AfterList::End);
@@ -41,7 +52,7 @@ pub async fn evaluate<C: Core>(
         events.iter().for_each(|event| problems.note(event));
         if !events.is_empty() {
             for command in core.handle(std::mem::take(&mut events), clock.now()) {
-                if let Some(Announcement::Notice(notice)) = workers.start(command, &Trace::none())? {
+                if let Some(Announcement::Notice(notice)) = workers.start(command, elsewhere, &Trace::none())? {
                     // Kubernetes events are writes, so none is published.
                     let _ = journal.record(notice);
                 }
@@ -71,7 +82,7 @@ struct Problems {
 }
 
 impl Problems {
-    fn note(&mut self, event: &Event) {
+    fn note<A>(&mut self, event: &Event<A>) {
         match event {
             Event::Discovered(discovered) => self.discovery = discovered.as_ref().err().cloned(),
             Event::Watched(target, WatchEvent::Lost { why, .. }) => {
@@ -87,11 +98,12 @@ impl Problems {
 
 #[cfg(test)]
 mod tests {
-    use super::evaluate;
+    use super::{evaluate, evaluate_with};
+    use crate::elsewhere::Elsewhere;
     use crate::journal::Discard;
     use crate::test_server::{self, Answer, config_maps, key};
     use change::{Effect, Moment, Now};
-    use protocol::{Command, Content, Core, Event, WatchEvent, WatchTarget, Write};
+    use protocol::{Command, Content, Core, Event, Never, WatchEvent, WatchTarget, Write};
     use std::time::Duration;
 
     /// Lists ConfigMaps in two namespaces on the second tick, and remembers what it was told.
@@ -103,6 +115,8 @@ mod tests {
 
     impl Core for Lister {
         type Notice = ();
+        type Request = Never;
+        type Answer = Never;
 
         fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<()>> {
             let mut commands = Vec::new();
@@ -164,11 +178,73 @@ mod tests {
         assert_eq!((unlisted[0].target.namespace.as_str(), unlisted[0].why.as_str()), ("closed", missing));
     }
 
+    /// Asks for the doubles of two numbers, and remembers the answers.
+    #[derive(Default)]
+    struct Asker {
+        is_started: bool,
+        answers: Vec<(u64, u32)>,
+    }
+
+    impl Core for Asker {
+        type Notice = ();
+        type Request = u32;
+        type Answer = u32;
+
+        fn handle(&mut self, events: Vec<Event<u32>>, _: Now) -> Vec<Command<(), u32>> {
+            for event in events {
+                if let Event::Elsewhere(number, answer) = event {
+                    self.answers.push((number, answer));
+                }
+            }
+            if std::mem::replace(&mut self.is_started, true) {
+                return Vec::new();
+            }
+            vec![Command::Elsewhere(1, 10), Command::Elsewhere(2, 20)]
+        }
+
+        fn wake_at(&self) -> Option<Moment> {
+            None
+        }
+
+        fn backlog(&self) -> usize {
+            0
+        }
+    }
+
+    struct Doubling;
+
+    impl Elsewhere<u32, u32> for Doubling {
+        fn carry_out(&self, request: u32) -> impl Future<Output = u32> + Send + 'static {
+            std::future::ready(request * 2)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_elsewhere_is_answered_with_its_number() {
+        let mut core = Asker::default();
+        evaluate_with(&test_server::silent(), &mut core, &Discard, &Doubling).await.unwrap();
+        core.answers.sort_unstable();
+        assert_eq!(core.answers, [(1, 20), (2, 40)]);
+    }
+
+    #[tokio::test]
+    async fn a_target_with_a_name_lists_that_object_only() {
+        let server = test_server::answering(|_, url, _| {
+            assert!(url.contains("fieldSelector=metadata.name%3Dx"), "{url}");
+            Answer::now(200, r#"{"metadata":{"resourceVersion":"9"},"items":[]}"#)
+        });
+        let watch =
+            Command::Watch { target: WatchTarget::only(&key("x")), served: config_maps(), content: Content::Names };
+        assert_eq!(evaluate(&server, &mut One(Some(watch)), &Discard).await.unwrap(), []);
+    }
+
     /// Asks for one command and nothing else.
     struct One(Option<Command<()>>);
 
     impl Core for One {
         type Notice = ();
+        type Request = Never;
+        type Answer = Never;
 
         fn handle(&mut self, _: Vec<Event>, _: Now) -> Vec<Command<()>> {
             self.0.take().into_iter().collect()

@@ -6,7 +6,7 @@ use cluster::{Server, discovery, list, live, preview};
 use protocol::{Discovered, Event, Search, Served};
 
 /// Asks what the server serves: everything, or what has changed since the answer with this tag.
-pub(crate) async fn discover(server: Server, tag: Option<String>) -> Event {
+pub(crate) async fn discover<A>(server: Server, tag: Option<String>) -> Event<A> {
     let discovered = match tag {
         None => discovery::discover(&server).await.map(Discovered::All),
         Some(tag) => {
@@ -18,31 +18,31 @@ pub(crate) async fn discover(server: Server, tag: Option<String>) -> Event {
 }
 
 /// Answers a template's query.
-pub(crate) async fn query(server: Server, query: Query, served: Served) -> Event {
+pub(crate) async fn query<A>(server: Server, query: Query, served: Served) -> Event<A> {
     let answer = cluster::query::answer(&server, &served, &query).await;
     Event::Answered(query, answer)
 }
 
 /// Reads the metadata of one object.
-pub(crate) async fn refetch(server: Server, key: Key, served: Served) -> Event {
+pub(crate) async fn refetch<A>(server: Server, key: Key, served: Served) -> Event<A> {
     let live = live::read(&server, &served, &key).await.map_err(|failure| failure.to_string());
     Event::Refetched(key, live)
 }
 
 /// Reads one whole object.
-pub(crate) async fn inspect(server: Server, key: Key, served: Served) -> Event {
+pub(crate) async fn inspect<A>(server: Server, key: Key, served: Served) -> Event<A> {
     let object = live::inspect(&server, &served, &key).await.map_err(|failure| failure.to_string());
     Event::Inspected(key, object)
 }
 
 /// Finds out what the server would make of an apply.
-pub(crate) async fn preview(server: Server, key: Key, served: Served, effect: Effect) -> Event {
+pub(crate) async fn preview<A>(server: Server, key: Key, served: Served, effect: Effect) -> Event<A> {
     let object = preview::effect(&server, &served, &key, effect).await;
     Event::Previewed(key, object)
 }
 
 /// Looks for objects that may have to be removed.
-pub(crate) async fn search(server: Server, search: Search, served: Served) -> Event {
+pub(crate) async fn search<A>(server: Server, search: Search, served: Served) -> Event<A> {
     let found = match &search {
         Search::Label(target) => {
             let selector = server.identity.selector();

@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::clock::Clock;
+use crate::elsewhere::{Elsewhere, Nowhere};
 use crate::journal::Journal;
 use crate::publisher::EventPublisher;
 use crate::watches::AfterList;
@@ -9,7 +10,7 @@ use crate::workers::{Announcement, Workers};
 use anyhow::Context;
 use change::Moment;
 use cluster::{Permit, Server};
-use protocol::{Command, Core, Event};
+use protocol::{Command, Core, Event, Never};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -34,16 +35,32 @@ pub struct Hands {
 /// A question about the state of a running core; it is answered between two batches of events.
 pub type Question<C> = Box<dyn FnOnce(&C) + Send>;
 
-/// Runs a core until `stop` resolves. Writes in flight are then finished; a task that panics ends the run with an error.
+/// Runs a core that asks nobody but the API server, as [`run_with`] does.
 pub async fn run<C>(
+    hands: Hands,
+    core: C,
+    journal: &impl Journal<C::Notice>,
+    questions: mpsc::Receiver<Question<C>>,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()>
+where
+    C: Core<Notice: Send, Request = Never, Answer = Never> + Send + 'static,
+{
+    run_with(hands, core, journal, &Nowhere, questions, stop).await
+}
+
+/// Runs a core until `stop` resolves. Writes in flight are then finished, what is asked elsewhere is not waited for; a task that panics ends
+/// the run with an error.
+pub async fn run_with<C>(
     hands: Hands,
     mut core: C,
     journal: &impl Journal<C::Notice>,
+    elsewhere: &impl Elsewhere<C::Request, C::Answer>,
     mut questions: mpsc::Receiver<Question<C>>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()>
 where
-    C: Core<Notice: Send> + Send + 'static,
+    C: Core<Notice: Send, Request: Send, Answer: Send> + Send + 'static,
 {
     let Hands { server, permit, clock, instance, readiness } = hands;
     let mut stop = pin!(stop);
@@ -65,7 +82,7 @@ where
             drop(evaluation);
             let _entered = trace.enter();
             for command in commands {
-                match workers.start(command, &trace)? {
+                match workers.start(command, elsewhere, &trace)? {
                     Some(Announcement::Notice(notice)) => record(notice),
                     Some(Announcement::Readiness(missing)) => {
                         readiness.send_replace(missing);
@@ -107,10 +124,13 @@ where
     finished
 }
 
+/// What a core asks for.
+type Commands<C> = Vec<Command<<C as Core>::Notice, <C as Core>::Request>>;
+
 /// Lets the core handle events, in a thread of its own if that may take long.
-async fn handle<C>(mut core: C, events: Vec<Event>, clock: Clock) -> anyhow::Result<(C, Vec<Command<C::Notice>>)>
+async fn handle<C>(mut core: C, events: Vec<Event<C::Answer>>, clock: Clock) -> anyhow::Result<(C, Commands<C>)>
 where
-    C: Core<Notice: Send> + Send + 'static,
+    C: Core<Notice: Send, Request: Send, Answer: Send> + Send + 'static,
 {
     let is_heavy = core.is_heavy(&events);
     let work = move || {
@@ -140,7 +160,7 @@ mod tests {
     use crate::test_server::{self, Answer, config_maps, key};
     use change::{Effect, Moment, Now, Precondition};
     use cluster::{Server, lease};
-    use protocol::{Command, Core, Event, Write};
+    use protocol::{Command, Core, Event, Never, Write};
     use serde_json::json;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -162,6 +182,8 @@ mod tests {
 
     impl Core for Writer {
         type Notice = String;
+        type Request = Never;
+        type Answer = Never;
 
         fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<String>> {
             let mut commands = Vec::new();
@@ -241,6 +263,8 @@ mod tests {
 
     impl Core for Thinker {
         type Notice = String;
+        type Request = Never;
+        type Answer = Never;
 
         fn handle(&mut self, _: Vec<Event>, _: Now) -> Vec<Command<String>> {
             self.end.recv().unwrap();

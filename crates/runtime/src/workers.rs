@@ -1,6 +1,7 @@
 //! The tasks that carry out commands, and the events they answer with.
 
 use crate::batch::{Batch, Trace};
+use crate::elsewhere::Elsewhere;
 use crate::reads;
 use crate::watches::{AfterList, Watches};
 use anyhow::{Context, bail};
@@ -14,14 +15,14 @@ use tracing::Instrument;
 const LARGEST_BATCH: usize = 1_024;
 
 /// All tasks of one core.
-pub(crate) struct Workers {
+pub(crate) struct Workers<A> {
     server: Server,
     /// Nothing if the core must not write.
     permit: Option<Permit>,
     watches: Watches,
     reports: mpsc::Receiver<Report>,
-    reads: JoinSet<(Event, Trace)>,
-    writes: JoinSet<(Event, Trace)>,
+    reads: JoinSet<(Event<A>, Trace)>,
+    writes: JoinSet<(Event<A>, Trace)>,
 }
 
 /// A command that starts no task: it is the caller's.
@@ -32,14 +33,19 @@ pub(crate) enum Announcement<N> {
     Readiness(Vec<String>),
 }
 
-impl Workers {
-    pub(crate) fn new(server: Server, permit: Option<Permit>, after_list: AfterList) -> Workers {
+impl<A: Send + 'static> Workers<A> {
+    pub(crate) fn new(server: Server, permit: Option<Permit>, after_list: AfterList) -> Workers<A> {
         let (watches, reports) = Watches::new(server.clone(), after_list);
         Workers { server, permit, watches, reports, reads: JoinSet::new(), writes: JoinSet::new() }
     }
 
     /// Starts what a command asks for, as a part of the trace, or returns what is to be announced.
-    pub(crate) fn start<N>(&mut self, command: Command<N>, trace: &Trace) -> anyhow::Result<Option<Announcement<N>>> {
+    pub(crate) fn start<N, R>(
+        &mut self,
+        command: Command<N, R>,
+        elsewhere: &impl Elsewhere<R, A>,
+        trace: &Trace,
+    ) -> anyhow::Result<Option<Announcement<N>>> {
         let server = self.server.clone();
         match command {
             Command::Watch { target, served, content } => self.watches.open(target, served, content),
@@ -50,6 +56,10 @@ impl Workers {
             Command::Inspect { key, served } => self.read(trace, reads::inspect(server, key, served)),
             Command::Search { search, served } => self.read(trace, reads::search(server, search, served)),
             Command::Preview { key, served, effect } => self.read(trace, reads::preview(server, key, served, effect)),
+            Command::Elsewhere(number, request) => {
+                let answer = elsewhere.carry_out(request);
+                self.read(trace, async move { Event::Elsewhere(number, answer.await) });
+            }
             Command::Write(asked) => {
                 let Some(permit) = self.permit.clone() else {
                     bail!("a core that must not write asked to write {}", asked.key);
@@ -66,13 +76,13 @@ impl Workers {
         Ok(None)
     }
 
-    fn read(&mut self, trace: &Trace, task: impl Future<Output = Event> + Send + 'static) {
+    fn read(&mut self, trace: &Trace, task: impl Future<Output = Event<A>> + Send + 'static) {
         self.reads.spawn(traced(trace, task));
     }
 
     /// Waits for an event and returns it with all others that are ready; nothing if only reports of closed watches came, or the last
     /// watch has ended.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Batch> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Batch<A>> {
         let mut batch = Batch::default();
         tokio::select! {
             Some(report) = self.reports.recv() => self.watched(report, &mut batch),
@@ -85,7 +95,7 @@ impl Workers {
     }
 
     /// Adds all events that are ready.
-    pub(crate) fn add_ready(&mut self, batch: &mut Batch) -> anyhow::Result<()> {
+    pub(crate) fn add_ready(&mut self, batch: &mut Batch<A>) -> anyhow::Result<()> {
         while let Some(read) = self.reads.try_join_next() {
             batch.answer(read.context("a read ended unexpectedly")?);
         }
@@ -101,7 +111,7 @@ impl Workers {
     }
 
     /// Adds a report, unless its watch is closed.
-    fn watched(&self, report: Report, batch: &mut Batch) {
+    fn watched(&self, report: Report, batch: &mut Batch<A>) {
         if self.watches.is_current(&report) {
             batch.add(Event::Watched(report.target, report.event));
         }
@@ -124,14 +134,17 @@ impl Workers {
     }
 
     /// Waits for the answer to a write; nothing if none is in flight.
-    pub(crate) async fn next_written(&mut self) -> anyhow::Result<Option<Event>> {
+    pub(crate) async fn next_written(&mut self) -> anyhow::Result<Option<Event<A>>> {
         let written = self.writes.join_next().await.transpose().context("a write ended unexpectedly")?;
         Ok(written.map(|(event, _)| event))
     }
 }
 
 /// A task that is a part of a trace, as its answer is.
-fn traced<T: Future<Output = Event>>(trace: &Trace, task: T) -> impl Future<Output = (Event, Trace)> + use<T> {
+fn traced<A, T: Future<Output = Event<A>>>(
+    trace: &Trace,
+    task: T,
+) -> impl Future<Output = (Event<A>, Trace)> + use<A, T> {
     let trace = trace.clone();
     async { (task.instrument(trace.span.clone()).await, trace) }
 }

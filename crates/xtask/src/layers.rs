@@ -110,7 +110,7 @@ pub(crate) const LAYERS: [Layer; 20] = [
     Layer {
         name: "fleet",
         role: Role::Think,
-        may_use: &["change", "api"],
+        may_use: &["observe", "protocol", "change", "api"],
         what: "the fleet's decisions: pools, machines, placement",
     },
     Layer {

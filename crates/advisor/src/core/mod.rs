@@ -17,7 +17,7 @@ use catalog::{Catalog, Facts, Query};
 use change::{Key, Kind, Moment, Now};
 use managed::Managed;
 use observe::{Discovery, Queries, Surroundings, Timers, Watches};
-use protocol::{Command, Event};
+use protocol::{Command, Event, Never};
 use std::collections::{BTreeMap, BTreeSet};
 use targets::Targets;
 
@@ -140,6 +140,8 @@ impl Core {
 
 impl protocol::Core for Core {
     type Notice = Notice;
+    type Request = Never;
+    type Answer = Never;
 
     fn handle(&mut self, events: Vec<Event>, now: Now) -> Vec<Command<Notice>> {
         self.now = now;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// The target of what the advisor is asked with.
 pub(super) fn requests() -> WatchTarget {
-    WatchTarget { kind: kind(), namespace: String::new() }
+    WatchTarget { kind: kind(), namespace: String::new(), name: String::new() }
 }
 
 impl Core {

@@ -495,7 +495,7 @@ fn many_deletions_that_wait_for_a_list_say_which() {
     bed.advance(SECOND);
     let (kind, namespace) = (bed.server.kind_called("Service"), "virt".to_owned());
     let lost = WatchEvent::Lost { why: "forbidden".into(), is_unserved: false };
-    bed.handle(vec![Event::Watched(WatchTarget { kind, namespace }, lost)]);
+    bed.handle(vec![Event::Watched(WatchTarget { kind, namespace, name: String::new() }, lost)]);
     let lines = bed.advance(HOUR);
     let held = "notice ListIncomplete ConfigMap virt/x0: to be deleted, but it waits until Service can be listed";
     assert_eq!((left(&bed), lines.matches(held).count()), (7, 1), "{lines}");

@@ -255,7 +255,8 @@ fn an_object_that_is_missing_after_a_restore_was_deleted_by_nobody() {
 fn a_watch_that_is_lost_because_its_kind_is_not_served_asks_what_is_served() {
     let discoveries = |is_unserved: bool| {
         let mut bed = started(&["plain"]);
-        let target = WatchTarget { kind: bed.server.kind_called("ConfigMap"), namespace: "virt".into() };
+        let target =
+            WatchTarget { kind: bed.server.kind_called("ConfigMap"), namespace: "virt".into(), name: String::new() };
         bed.handle(vec![Event::Watched(target, WatchEvent::Lost { why: "not found".into(), is_unserved })]);
         bed.advance_verbosely(HOUR).matches("discover").count()
     };

@@ -36,7 +36,7 @@ pub(crate) fn error(error: &WriteError) -> String {
 }
 
 fn target(target: &WatchTarget) -> String {
-    let WatchTarget { kind, namespace } = target;
+    let WatchTarget { kind, namespace, .. } = target;
     format!("{} {} {namespace}", kind.api_version(), kind.kind).trim_end().to_owned()
 }
 
@@ -45,6 +45,7 @@ pub(crate) fn command(command: &Command<Notice>) -> String {
     match command {
         Command::Watch { target: of, content, .. } => format!("watch {} ({content:?})", target(of)),
         Command::Unwatch(of) => format!("unwatch {}", target(of)),
+        Command::Elsewhere(_, never) => match *never {},
         Command::Discover { tag: None } => "discover".into(),
         Command::Discover { tag: Some(_) } => "discover again".into(),
         Command::Query { query, .. } => format!("query {query}"),

@@ -38,6 +38,13 @@ impl Pages<'_> {
         Pages { server, kind: &served.kind().kind, url, accept, next: Some(String::new()), version: String::new() }
     }
 
+    /// Restricts the list to one object; an empty name restricts nothing.
+    #[must_use]
+    pub(crate) fn only(mut self, name: &str) -> Self {
+        self.url.push_str(&field_selector(name));
+        self
+    }
+
     /// Requests the next page; nothing after the last one.
     pub(crate) async fn fetch(&mut self) -> Result<Option<String>, Failure> {
         let url = match self.next.take() {
@@ -56,6 +63,11 @@ impl Pages<'_> {
         self.next = Some(page.metadata.token).filter(|token| !token.is_empty());
         Ok(page.items.unwrap_or_default())
     }
+}
+
+/// The part of a query that selects one object by its name, which consists of letters, digits, - and . only; nothing without a name.
+pub(crate) fn field_selector(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("&fieldSelector=metadata.name%3D{name}") }
 }
 
 #[derive(Deserialize)]

@@ -77,7 +77,7 @@ async fn reports(lists: &[Answer], watches: &[Answer], count: usize) -> (Vec<Str
     let (sender, mut receiver) = mpsc::channel(64);
     let kind = Kind::new("v1", "Service");
     let served = Kinds::read(CORE, Groups::default()).unwrap().find(&kind).unwrap();
-    let target = WatchTarget { kind, namespace: "n".into() };
+    let target = WatchTarget { kind, namespace: "n".into(), name: String::new() };
     let content = Content::Metadata;
     let task = tokio::spawn(Watch { server, served, target, content, number: 0, epoch: 1, sender }.follow());
     let mut reports = Vec::new();

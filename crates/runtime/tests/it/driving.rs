@@ -4,7 +4,7 @@ use super::{config_map, desired, start};
 use change::{Effect, Moment, Now, Precondition};
 use cluster::event::Event as KubernetesEvent;
 use cluster::lease;
-use protocol::{Command, Content, Core, Discovered, Event, Kinds, Search, WatchEvent, WatchTarget, Write};
+use protocol::{Command, Content, Core, Discovered, Event, Kinds, Never, Search, WatchEvent, WatchTarget, Write};
 use runtime::{Clock, Discard, Hands, Journal};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -73,6 +73,8 @@ impl Keeper {
 
 impl Core for Keeper {
     type Notice = String;
+    type Request = Never;
+    type Answer = Never;
 
     fn handle(&mut self, events: Vec<Event>, _: Now) -> Vec<Command<String>> {
         let mut commands = Vec::new();

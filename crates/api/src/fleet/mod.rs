@@ -1,0 +1,36 @@
+//! The API of the fleet: machines on hypervisors outside of the cluster, as objects of the group `hyperfleet.io/v1alpha1`.
+
+mod claim;
+mod cluster;
+mod measure;
+mod names;
+mod pool;
+mod reference;
+mod template;
+
+pub use crate::advisor::{Condition, Time, Truth};
+pub use claim::{
+    ClaimPhase, ClaimPower, FailureClass, LastFailure, MachineClaim, MachineClaimSpec, MachineClaimStatus, NetworkInfo,
+    VmRef,
+};
+pub use cluster::{
+    AvailableResources, Credentials, HypervisorCluster, HypervisorClusterSpec, HypervisorClusterStatus, Limits,
+    OrphanPolicy, Orphans, Overcommit, Provider, Tls, VmIds,
+};
+pub use measure::{Quantity, Span};
+pub use names::{
+    BUSY, CLEANUP_FINALIZER, DRAIN, FIELD_MANAGER, FORCE_DELETE, GROUP, IN_USE_FINALIZER, LEASE, MANAGED_BY, PREFIX,
+    VERSION,
+};
+pub use pool::{
+    Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Spares, Weekday, Workload,
+};
+pub use reference::{LocalRef, Ref, SecretKeyRef};
+pub use template::{
+    Attestation, Bootstrap, CloudInit, HypervisorMachineTemplate, HypervisorMachineTemplateSpec,
+    HypervisorMachineTemplateStatus, KubevirtTemplate, Network, NetworkMode, ProxmoxTemplate, Readiness,
+    ReadinessSignal, Resources, StaticNetwork, TemplateSource,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! The seed of a machine: the user's cloud-config merged with what the fleet adds, checked before it is used.
+
+use crate::hypervisor::Seed;
+use api::fleet::{CloudInit, Network, NetworkMode};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Keys that the fleet sets itself.
+const OURS: [&str; 2] = ["hostname", "preserve_hostname"];
+/// The folder of the guest in which the fleet writes files.
+const FOLDER: &str = "/etc/hyperfleet";
+
+/// The seed of a machine; the error says what is wrong in the template.
+pub fn seed(
+    settings: Option<&CloudInit>,
+    network: &Network,
+    host_name: &str,
+    uid: &str,
+) -> Result<Option<Seed>, String> {
+    if settings.is_none() && network.mode == NetworkMode::Dhcp {
+        return Ok(None);
+    }
+    let settings =
+        settings.cloned().unwrap_or(CloudInit { storage: "local".into(), bus: "ide2".into(), ..CloudInit::default() });
+    let mut files = BTreeMap::from([
+        ("user-data".to_owned(), user_data(settings.user_data.as_deref(), host_name, uid)?),
+        ("meta-data".to_owned(), meta_data(settings.meta_data.as_deref(), host_name, uid)?),
+    ]);
+    if let Some(config) = network_config(settings.network_data.as_deref(), network)? {
+        files.insert("network-config".to_owned(), config);
+    }
+    Ok(Some(Seed { storage: settings.storage, bus: settings.bus, files }))
+}
+
+fn user_data(user: Option<&str>, host_name: &str, uid: &str) -> Result<String, String> {
+    let text = user.unwrap_or_default();
+    let is_config = text.trim().is_empty() || text.trim_start().starts_with("#cloud-config");
+    if !is_config {
+        return match text.starts_with("#!") || text.starts_with("Content-Type: multipart") {
+            // The machine still has its name from the meta-data.
+            true => Ok(text.to_owned()),
+            false => Err("cloudInit.userData must begin with #cloud-config or #!".to_owned()),
+        };
+    }
+    let mut config = mapping(text, "cloudInit.userData")?;
+    for key in OURS {
+        if config.contains_key(key) {
+            return Err(format!(
+                "cloudInit.userData sets {key}, which the fleet sets to the name of the claim: remove it"
+            ));
+        }
+    }
+    config.insert("hostname".into(), json!(host_name));
+    config.insert("preserve_hostname".into(), json!(false));
+    let file = json!({
+        "path": format!("{FOLDER}/machine.json"),
+        "permissions": "0644",
+        "content": json!({"claim": host_name, "uid": uid}).to_string(),
+    });
+    let files = config.entry("write_files").or_insert_with(|| json!([]));
+    let Some(files) = files.as_array_mut() else {
+        return Err("cloudInit.userData: write_files must be a list".to_owned());
+    };
+    let is_ours = |file: &Value| file["path"].as_str().is_some_and(|path| path.starts_with(FOLDER));
+    if files.iter().any(is_ours) {
+        return Err(format!("cloudInit.userData writes below {FOLDER}, which is the fleet's: use another folder"));
+    }
+    files.push(file);
+    Ok(format!("#cloud-config\n{}", yaml(config)))
+}
+
+fn meta_data(user: Option<&str>, host_name: &str, uid: &str) -> Result<String, String> {
+    let mut data = mapping(user.unwrap_or_default(), "cloudInit.metaData")?;
+    for (key, value) in [("instance-id", uid), ("local-hostname", host_name)] {
+        if data.insert(key.into(), json!(value)).is_some() {
+            return Err(format!("cloudInit.metaData sets {key}, which is the fleet's: remove it"));
+        }
+    }
+    Ok(yaml(data))
+}
+
+fn network_config(user: Option<&str>, network: &Network) -> Result<Option<String>, String> {
+    match (network.mode, user, &network.static_config) {
+        (NetworkMode::CloudInit, None, _) => {
+            Err("network.mode is cloud-init, so that cloudInit.networkData is needed".to_owned())
+        }
+        (NetworkMode::CloudInit, Some(text), _) => {
+            let data = mapping(text, "cloudInit.networkData")?;
+            let is_known = matches!(data.get("version").and_then(Value::as_u64), Some(1 | 2));
+            match is_known || data.contains_key("network") {
+                true => Ok(Some(text.to_owned())),
+                false => Err("cloudInit.networkData needs version: 1 or version: 2".to_owned()),
+            }
+        }
+        (_, Some(_), _) => Err("cloudInit.networkData has an effect only with network.mode cloud-init".to_owned()),
+        (NetworkMode::Static, None, Some(fixed)) => {
+            let config = json!({
+                "version": 2,
+                "ethernets": {"primary": {
+                    "match": {"name": "e*"},
+                    "addresses": [fixed.ip],
+                    "routes": [{"to": "default", "via": fixed.gateway}],
+                    "nameservers": {"addresses": fixed.dns},
+                }},
+            });
+            Ok(Some(config.to_string()))
+        }
+        (NetworkMode::Static, None, None) => {
+            Err("network.mode is static, so that network.staticConfig is needed".into())
+        }
+        (NetworkMode::Dhcp, None, _) => Ok(None),
+    }
+}
+
+/// A text as a mapping; an empty one has no keys.
+fn mapping(text: &str, place: &str) -> Result<Map<String, Value>, String> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Map::new());
+    }
+    match serde_saphyr::from_str::<Value>(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(format!("{place} must be a mapping of keys to values")),
+        Err(error) => Err(format!("{place} is no YAML: {}", error.to_string().lines().next().unwrap_or_default())),
+    }
+}
+
+/// JSON is YAML, and needs no quoting rules of its own.
+fn yaml(map: Map<String, Value>) -> String {
+    format!("{:#}\n", Value::Object(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seed;
+    use api::fleet::{CloudInit, Network, NetworkMode, StaticNetwork};
+    use serde_json::Value;
+
+    fn settings(user_data: &str) -> CloudInit {
+        let (storage, bus) = ("iso".into(), "ide2".into());
+        CloudInit { user_data: Some(user_data.into()), storage, bus, ..CloudInit::default() }
+    }
+
+    fn merged(user_data: &str) -> Result<Value, String> {
+        let seed = seed(Some(&settings(user_data)), &Network::default(), "one", "u-1")?.unwrap();
+        assert!(seed.files["user-data"].starts_with("#cloud-config\n"));
+        Ok(serde_saphyr::from_str(&seed.files["user-data"]).unwrap())
+    }
+
+    /// P5.
+    #[test]
+    fn user_data_and_ours_merge_without_conflict() {
+        let users =
+            "#cloud-config\npackages: [git]\nwrite_files:\n- {path: /etc/motd, content: 'a: b'}\nruncmd: [[ls]]\n";
+        let all = merged(users).unwrap();
+        assert_eq!((&all["packages"][0], &all["runcmd"][0][0]), (&"git".into(), &"ls".into()));
+        assert_eq!(all["hostname"], "one");
+        let paths: Vec<&str> =
+            all["write_files"].as_array().unwrap().iter().filter_map(|f| f["path"].as_str()).collect();
+        assert_eq!(paths, ["/etc/motd", "/etc/hyperfleet/machine.json"]);
+        assert_eq!(merged("").unwrap()["hostname"], "one");
+        assert_eq!(merged("#cloud-config\n# nothing\n").unwrap()["hostname"], "one");
+    }
+
+    #[test]
+    fn a_conflict_or_a_mistake_is_named_with_its_place() {
+        for (text, part) in [
+            ("#cloud-config\nhostname: mine\n", "sets hostname"),
+            ("#cloud-config\nwrite_files: [{path: /etc/hyperfleet/x}]\n", "use another folder"),
+            ("#cloud-config\nwrite_files: {}\n", "must be a list"),
+            ("#cloud-config\n- a\n", "must be a mapping"),
+            ("#cloud-config\na: [\n", "is no YAML"),
+            ("echo hello", "must begin with"),
+        ] {
+            let error = merged(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_script_stays_as_it_is_and_nothing_is_seeded_without_need() {
+        let script = seed(Some(&settings("#!/bin/sh\nls\n")), &Network::default(), "one", "u").unwrap().unwrap();
+        assert_eq!(script.files["user-data"], "#!/bin/sh\nls\n");
+        assert_eq!(seed(None, &Network::default(), "one", "u"), Ok(None));
+    }
+
+    #[test]
+    fn addresses_come_from_where_the_mode_says() {
+        let fixed = StaticNetwork { ip: "192.0.2.7/24".into(), gateway: "192.0.2.1".into(), dns: vec![] };
+        let network = Network { mode: NetworkMode::Static, static_config: Some(fixed), ..Network::default() };
+        let config: Value =
+            serde_json::from_str(&seed(None, &network, "one", "u").unwrap().unwrap().files["network-config"]).unwrap();
+        assert_eq!(config["ethernets"]["primary"]["addresses"][0], "192.0.2.7/24");
+        let network = Network { mode: NetworkMode::CloudInit, ..Network::default() };
+        assert!(seed(None, &network, "one", "u").unwrap_err().contains("networkData is needed"));
+        let data = CloudInit { network_data: Some("version: 2\n".into()), ..settings("") };
+        assert!(seed(Some(&data), &network, "one", "u").is_ok());
+        assert!(seed(Some(&data), &Network::default(), "one", "u").unwrap_err().contains("only with"));
+    }
+}

@@ -1,0 +1,279 @@
+//! The life of a `HypervisorCluster`: whether it can be used, and whether its object may go.
+
+use crate::conditions::{merge, read, shown, wanted};
+use crate::hypervisor::{Checked, Listed};
+use crate::object::{Name, Object};
+use crate::placement::Load;
+use api::fleet::{
+    AvailableResources, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER, OrphanPolicy,
+    Quantity,
+};
+use change::Now;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A hypervisor.
+pub type Cluster = Object<HypervisorClusterSpec, HypervisorClusterStatus>;
+
+/// Numbers that change all the time are published this often; everything else at once.
+const REFRESH: Duration = Duration::from_secs(300);
+/// A clock that is so far off makes tickets and times useless.
+const CLOCK_SKEW: i64 = 300;
+
+/// What is done to the finalizer of an object that others use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    AsIs,
+    /// It is added, before the object is used.
+    Add,
+    /// It is removed: nobody uses the object any more.
+    Remove,
+}
+
+/// All that a decision about a hypervisor depends on.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    /// The object.
+    pub cluster: &'a Cluster,
+    /// The answer to the last check; nothing before the first.
+    pub checked: Option<&'a Result<Checked, (FailureClass, String)>>,
+    /// How often in a row the list has failed, and why.
+    pub list_failures: (u32, Option<&'a str>),
+    /// The last list.
+    pub listed: Option<&'a Listed>,
+    /// What is promised on each node.
+    pub loads: &'a BTreeMap<String, Load>,
+    /// The claims that have a machine on it, or will.
+    pub users: &'a BTreeSet<Name>,
+    /// Machines of this installation that no claim refers to.
+    pub orphans: Vec<String>,
+    /// The present moment.
+    pub now: Now,
+}
+
+/// A decision about a hypervisor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// Whether machines may be created on it.
+    pub is_ready: bool,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+    /// What is done to its finalizer.
+    pub keep: Keep,
+    /// The status.
+    pub status: HypervisorClusterStatus,
+}
+
+/// Decides about a hypervisor.
+pub fn decide(observed: &Observed<'_>) -> Decision {
+    let Observed { cluster, users, now, .. } = observed;
+    let (is_ready, reason, message) = health(observed);
+    // Orphans that are to be destroyed need it as well.
+    let is_sweeping = cluster.spec.orphans.policy == OrphanPolicy::Delete && !observed.orphans.is_empty();
+    let is_unused = users.is_empty() && !is_sweeping;
+    let keep = keep(cluster.deleting.is_some(), cluster.has_finalizer(IN_USE_FINALIZER), is_unused);
+    let mut conditions = vec![wanted("Ready", is_ready, reason, message.clone())];
+    if cluster.deleting.is_some() {
+        let held = match is_sweeping && users.is_empty() {
+            true => format!("it is deleted when these orphans are destroyed: {}", observed.orphans.join(", ")),
+            false => held_by(users),
+        };
+        conditions.push(wanted("InUse", !is_unused, if is_unused { "Unused" } else { "InUse" }, held));
+    }
+    let before = &cluster.status;
+    let mut status = HypervisorClusterStatus {
+        observed_generation: Some(cluster.generation),
+        version: match observed.checked {
+            Some(Ok(checked)) => Some(checked.version.clone()),
+            _ => before.version.clone(),
+        },
+        conditions: merge(conditions, &before.conditions, cluster.generation, now.wall),
+        orphans: observed.orphans.clone(),
+        ..before.clone()
+    };
+    if let Some(listed) = observed.listed {
+        let online = listed.nodes.values().filter(|node| node.is_online).count();
+        status.connected_nodes = i32::try_from(online).ok();
+        let last = before.last_sync_time.as_ref().and_then(read);
+        let is_old = last.is_none_or(|last| change::now::later(last, REFRESH) <= now.wall);
+        if is_old || status != *before {
+            status.machines = i32::try_from(users.len()).ok();
+            status.available_resources = Some(available(observed, listed));
+            status.last_sync_time = Some(shown(now.wall));
+        }
+    }
+    Decision { is_ready: is_ready && cluster.deleting.is_none(), reason, message, keep, status }
+}
+
+fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
+    match (observed.checked, observed.list_failures) {
+        (None, _) => (false, "Connecting", "the hypervisor was not asked yet".to_owned()),
+        (Some(Err((FailureClass::Configuration, message))), _) => (false, "ConfigurationError", message.clone()),
+        (Some(Err((_, message))), _) => (false, "ConnectionFailed", message.clone()),
+        (Some(Ok(_)), (failures, Some(why))) if failures > 1 => (false, "ConnectionFailed", why.to_owned()),
+        (Some(Ok(checked)), _) if !checked.missing.is_empty() => {
+            let missing = checked.missing.join(", ");
+            (
+                false,
+                "MissingPrivileges",
+                format!("the credentials lack {missing}; grant them to the user or the API token"),
+            )
+        }
+        (Some(Ok(checked)), _) if !checked.unknown.is_empty() => {
+            let unknown = checked.unknown.join(", ");
+            (false, "ConfigurationError", format!("the hypervisor has no {unknown}; correct the HypervisorCluster"))
+        }
+        (Some(Ok(checked)), _) if !checked.is_quorate => {
+            let message = "the hypervisor has no quorum, so that nothing can be changed; bring its nodes back";
+            (false, "NoQuorum", message.to_owned())
+        }
+        (Some(Ok(checked)), _) if checked.clock_ahead.abs() > CLOCK_SKEW => {
+            let message = format!("the clocks differ by {} s; synchronise them with NTP", checked.clock_ahead);
+            (false, "ClockSkew", message)
+        }
+        (Some(Ok(checked)), _) => (true, "ConnectionSuccessful", format!("version {}", checked.version)),
+    }
+}
+
+fn available(observed: &Observed<'_>, listed: &Listed) -> AvailableResources {
+    let overcommit = observed.cluster.spec.overcommit;
+    let (mut cpu, mut memory, mut storage) = (0_i64, 0_u64, 0_u64);
+    let is_used = |name: &String| observed.cluster.spec.nodes.is_empty() || observed.cluster.spec.nodes.contains(name);
+    for (name, node) in listed.nodes.iter().filter(|(name, node)| node.is_online && is_used(name)) {
+        let load = observed.loads.get(name).copied().unwrap_or_default();
+        cpu += i64::from(node.cpus) * i64::from(overcommit.cpu_percent) / 100 - i64::from(load.cpus);
+        let promised = node.memory / 100 * u64::from(overcommit.memory_percent);
+        memory = memory.saturating_add(promised.saturating_sub(load.memory));
+    }
+    let mut counted = BTreeSet::new();
+    for ((node, name), state) in &listed.storages {
+        let of = if state.is_shared { String::new() } else { node.clone() };
+        if counted.insert((of, name)) {
+            storage = storage.saturating_add(state.bytes.saturating_sub(state.used));
+        }
+    }
+    let gib = |bytes: u64| Quantity(format!("{}Gi", bytes >> 30));
+    AvailableResources { cpu: cpu.max(0), memory: gib(memory), storage: gib(storage) }
+}
+
+/// What to do about the finalizer of an object that others use.
+pub fn keep(is_deleting: bool, has_finalizer: bool, is_unused: bool) -> Keep {
+    match (is_deleting, has_finalizer) {
+        (false, false) => Keep::Add,
+        (true, true) if is_unused => Keep::Remove,
+        _ => Keep::AsIs,
+    }
+}
+
+/// Which claims keep an object.
+pub fn held_by(users: &BTreeSet<Name>) -> String {
+    if users.is_empty() {
+        return "no claim uses it".to_owned();
+    }
+    let first: Vec<String> = users.iter().take(5).map(ToString::to_string).collect();
+    let more = users.len().saturating_sub(first.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("it is deleted when these claims are gone: {}{more}", first.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cluster, Decision, Keep, Observed, decide};
+    use crate::hypervisor::{Checked, Listed, NodeState};
+    use crate::object::{Name, Object};
+    use api::fleet::{FailureClass, HypervisorClusterStatus};
+    use change::{Moment, Now};
+    use jiff::Timestamp;
+    use serde_json::json;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    pub(crate) fn cluster() -> Cluster {
+        let spec = json!({"provider": "proxmox", "endpoint": "https://pve:8006"});
+        Object {
+            name: Name::new("ci", "pve"),
+            uid: "c".into(),
+            version: "1".into(),
+            generation: 1,
+            created: Timestamp::UNIX_EPOCH,
+            deleting: None,
+            finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
+            switches: Vec::new(),
+            spec: serde_json::from_value(spec).unwrap(),
+            status: HypervisorClusterStatus::default(),
+        }
+    }
+
+    fn good() -> Checked {
+        Checked { version: "9.2".into(), is_quorate: true, ..Checked::default() }
+    }
+
+    fn decided(
+        cluster: &Cluster,
+        checked: Result<Checked, (FailureClass, String)>,
+        failures: u32,
+        users: &[&str],
+        second: i64,
+    ) -> Decision {
+        let mut listed = Listed::default();
+        let node = NodeState { is_online: true, cpus: 8, memory: 64 << 30, memory_used: 0 };
+        listed.nodes.insert("a".into(), node);
+        decide(&Observed {
+            cluster,
+            checked: Some(&checked),
+            list_failures: (failures, Some("connection refused")),
+            listed: Some(&listed),
+            loads: &BTreeMap::new(),
+            users: &users.iter().map(|user| Name::new("ci", user)).collect::<BTreeSet<_>>(),
+            orphans: Vec::new(),
+            now: Now { wall: Timestamp::from_second(second).unwrap(), monotonic: Moment::default() },
+        })
+    }
+
+    /// P1: each trouble is one condition with its remedy, and blocks provisioning.
+    #[test]
+    fn every_trouble_has_its_reason_and_its_remedy() {
+        let wrong = |text: &str| Err((FailureClass::Configuration, text.to_owned()));
+        for (checked, failures, reason, part) in [
+            (Ok(good()), 0, "ConnectionSuccessful", "9.2"),
+            (Ok(good()), 1, "ConnectionSuccessful", "9.2"),
+            (Ok(good()), 2, "ConnectionFailed", "connection refused"),
+            (wrong("wrong token; create another"), 0, "ConfigurationError", "create another"),
+            (Err((FailureClass::Transient, "no route".into())), 0, "ConnectionFailed", "no route"),
+            (Ok(Checked { missing: vec!["VM.Clone on /vms".into()], ..good() }), 0, "MissingPrivileges", "grant"),
+            (Ok(Checked { unknown: vec!["node c".into()], ..good() }), 0, "ConfigurationError", "node c; correct"),
+            (Ok(Checked { is_quorate: false, ..good() }), 0, "NoQuorum", "bring its nodes back"),
+            (Ok(Checked { clock_ahead: -400, ..good() }), 0, "ClockSkew", "NTP"),
+        ] {
+            let decision = decided(&cluster(), checked, failures, &[], 1_000);
+            assert_eq!(decision.is_ready, reason == "ConnectionSuccessful", "{reason}");
+            assert_eq!(decision.reason, reason);
+            assert!(decision.message.contains(part), "{}", decision.message);
+            let condition = &decision.status.conditions[0];
+            assert_eq!((condition.r#type.as_str(), condition.reason.as_str()), ("Ready", reason));
+        }
+    }
+
+    #[test]
+    fn a_cluster_in_use_is_kept_and_says_by_whom() {
+        let mut cluster = cluster();
+        cluster.deleting = Some(Timestamp::UNIX_EPOCH);
+        let used = decided(&cluster, Ok(good()), 0, &["one", "two"], 1_000);
+        let condition = &used.status.conditions[1];
+        assert_eq!((used.keep, used.is_ready, condition.r#type.as_str()), (Keep::AsIs, false, "InUse"));
+        assert!(condition.message.contains("ci/one, ci/two"), "{}", condition.message);
+        assert_eq!(decided(&cluster, Ok(good()), 0, &[], 1_000).keep, Keep::Remove);
+    }
+
+    #[test]
+    fn a_status_is_written_again_only_when_something_changes_or_after_minutes() {
+        let mut cluster = cluster();
+        cluster.status = decided(&cluster, Ok(good()), 0, &[], 1_000).status;
+        assert_eq!(cluster.status.connected_nodes, Some(1));
+        assert_eq!(decided(&cluster, Ok(good()), 0, &["one"], 1_200).status, cluster.status);
+        let later = decided(&cluster, Ok(good()), 0, &["one"], 1_300).status;
+        assert_eq!((later.machines, later == cluster.status), (Some(1), false));
+    }
+}

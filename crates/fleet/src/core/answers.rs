@@ -1,0 +1,134 @@
+//! What hypervisors answered.
+
+use super::asking::{Asked, What};
+use super::{Core, HypervisorAnswer, Timer};
+use crate::backoff;
+use crate::hypervisor::{Answer, Failure, Power};
+use crate::machine::{self, Failed, REQUESTS_LAST, Sight, Step};
+use crate::notice::Notice;
+use crate::object::Name;
+use api::fleet::FailureClass;
+use change::Moment;
+use std::time::Duration;
+
+/// A list so long after an operation that has failed, or that has made room.
+const LIST_AFTER: Duration = Duration::from_secs(5);
+
+impl Core {
+    /// Takes an answer. One to a request of nobody is ignored.
+    pub(super) fn answered(&mut self, number: u64, answer: HypervisorAnswer) {
+        let Some(Asked { cluster, what, sent, clone }) = self.asked.remove(&number) else { return };
+        if let Some((storage, node)) = clone {
+            self.clone_ended(&cluster, &storage, &node);
+        }
+        let failure = answer.as_ref().err().map(|failure| (backoff::class(failure), backoff::message(failure)));
+        let claim = match &what {
+            What::Claim { name, .. } => Some(name.clone()),
+            _ => None,
+        };
+        let took = self.now.monotonic.elapsed().saturating_sub(sent.elapsed());
+        let (operation, failed) = (what.word(), failure.clone());
+        self.notify(Notice::Operation { cluster: cluster.clone(), claim, operation, took, failure: failed });
+        let unexpected = (FailureClass::Transient, "the hypervisor answered something else".to_owned());
+        match (what, answer) {
+            (What::Check, Ok(Answer::Checked(checked))) => self.checked(&cluster, Ok(*checked)),
+            (What::Check, _) => self.checked(&cluster, Err(failure.unwrap_or(unexpected))),
+            (What::List, Ok(Answer::Listed(listed))) => self.listed(&cluster, sent, Ok(listed)),
+            (What::List, _) => self.listed(&cluster, sent, Err(failure.unwrap_or(unexpected).1)),
+            (What::LookUp(reference), Ok(Answer::Templates(found))) => self.looked_up(&cluster, &reference, Ok(found)),
+            (What::LookUp(reference), _) => self.looked_up(&cluster, &reference, Err(failure.unwrap_or(unexpected))),
+            (What::Survey(id), Ok(Answer::Inspected(found))) => self.surveyed(&cluster, &id, Some(found)),
+            (What::Survey(id), _) => self.surveyed(&cluster, &id, None),
+            (What::Orphan(id), result) => {
+                let is_over = !matches!(
+                    result,
+                    Err(Failure::Transient(_)
+                        | Failure::Resource(_)
+                        | Failure::Configuration { .. }
+                        | Failure::Permanent(_))
+                );
+                self.orphan_ended(&cluster, &id, is_over);
+            }
+            (What::Claim { name, uid, step }, answer) => {
+                let is_it =
+                    |managed: &super::Managed| managed.entry.object.uid == uid && managed.operation == Some(number);
+                if self.claims.get(&name).is_some_and(is_it) {
+                    self.step_ended(&cluster, &name, step, sent, answer);
+                }
+            }
+        }
+    }
+
+    /// A step of a claim has ended.
+    fn step_ended(&mut self, cluster: &Name, name: &Name, step: Step, sent: Moment, answer: HypervisorAnswer) {
+        let now = self.now.monotonic;
+        let Some(managed) = self.claims.get_mut(name) else { return };
+        let owner = machine::owner(&managed.entry.object, &self.config.operator);
+        (managed.operation, managed.touched) = (None, now);
+        let node = || {
+            let vm_ref = managed.entry.object.status.vm_ref.as_ref();
+            vm_ref.and_then(|vm_ref| vm_ref.node.clone()).unwrap_or_default()
+        };
+        let mut failure = None;
+        match (step, answer) {
+            (Step::Inspect, Ok(Answer::Inspected(Some(found)))) if found.owner.as_ref() == Some(&owner) => {
+                let (power, node) = (found.seen.power, found.seen.node);
+                managed.sight = Sight::Ours { power, is_configured: found.is_configured, node };
+                managed.failed = None;
+            }
+            (Step::Inspect, Ok(Answer::Inspected(found))) => {
+                managed.sight = if found.is_some() { Sight::Foreign(sent) } else { Sight::Absent(sent) };
+                // What has failed before is tried again, and only that tells whether it still fails.
+            }
+            (Step::Create, Ok(_)) => {
+                managed.sight = Sight::Ours { power: Power::Stopped, is_configured: false, node: node() };
+                managed.failed = None;
+            }
+            (Step::Configure, Ok(_)) => {
+                if let Sight::Ours { is_configured, .. } = &mut managed.sight {
+                    *is_configured = true;
+                }
+                managed.failed = None;
+            }
+            (Step::Start, Ok(_)) => {
+                if let Sight::Ours { power, .. } = &mut managed.sight {
+                    *power = Power::Running;
+                }
+                managed.failed = None;
+            }
+            (Step::Destroy, Ok(_)) => {
+                managed.sight = Sight::Absent(now);
+                managed.failed = None;
+                self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
+            }
+            (Step::AskGuest, Ok(Answer::Addresses(Some(addresses)))) => managed.addresses = addresses,
+            (Step::AskGuest, Ok(_) | Err(Failure::Transient(_) | Failure::Resource(_))) => {}
+            (Step::Create, Err(Failure::Exists(_))) => managed.sight = Sight::Unknown,
+            (Step::Create, Err(Failure::Transient(message))) => {
+                managed.sight = Sight::Unknown;
+                managed.unresolved_until = managed.unresolved_until.max(now.after(REQUESTS_LAST));
+                failure = Some((FailureClass::Transient, message));
+            }
+            (Step::Create, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
+            (_, Err(Failure::Absent(_))) => managed.sight = Sight::Absent(sent),
+            (_, Err(Failure::NotOurs { .. })) => managed.sight = Sight::Foreign(sent),
+            (Step::Inspect | Step::Destroy, Err(error)) => {
+                // Neither of them says anything about the claim.
+                let class = match backoff::class(&error) {
+                    FailureClass::Permanent => FailureClass::Transient,
+                    class => class,
+                };
+                failure = Some((class, backoff::message(&error)));
+            }
+            (_, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
+            (_, Ok(_)) => failure = Some((FailureClass::Transient, "the hypervisor answered something else".into())),
+        }
+        if let Some((class, message)) = failure {
+            let count = managed.failed.as_ref().map_or(0, |failed| failed.count);
+            let retry_at = now.after(backoff::pause(class, count, &managed.entry.object.uid));
+            managed.failed = Some(Failed { class, message, retry_at, count: count.saturating_add(1) });
+            self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
+        }
+        self.claim_changed(name);
+    }
+}

@@ -1,0 +1,112 @@
+//! What is asked of hypervisors: one operation for each machine at a time, and not more clones at once than a storage can do.
+
+use super::{Core, Due};
+use crate::hypervisor::{MachineId, Operation, Request, TemplateRef};
+use crate::machine::Step;
+use crate::object::Name;
+use change::Moment;
+use protocol::Command;
+
+/// A request without an answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) cluster: Name,
+    pub(super) what: What,
+    pub(super) sent: Moment,
+    /// The clone that it is, as storage and node.
+    pub(super) clone: Option<(String, String)>,
+}
+
+/// What was asked.
+#[derive(Debug)]
+pub(super) enum What {
+    Check,
+    List,
+    LookUp(TemplateRef),
+    /// A step of a claim with this uid.
+    Claim {
+        name: Name,
+        uid: String,
+        step: Step,
+    },
+    /// Whose a machine is that no claim refers to.
+    Survey(MachineId),
+    /// The end of a machine that no claim refers to.
+    Orphan(MachineId),
+}
+
+impl What {
+    /// In one word, for people.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            What::Check => "check",
+            What::List => "list",
+            What::LookUp(_) => "find-template",
+            What::Survey(_) => "inspect",
+            What::Orphan(_) => "destroy",
+            What::Claim { step, .. } => match step {
+                Step::Inspect => "inspect",
+                Step::Create => "create",
+                Step::Configure => "configure",
+                Step::Start => "start",
+                Step::AskGuest => "addresses",
+                Step::Destroy => "destroy",
+                Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_) => "none",
+            },
+        }
+    }
+}
+
+impl Core {
+    /// Asks a hypervisor; the number of the request.
+    pub(super) fn ask(&mut self, cluster: &Name, operation: Operation, what: What) -> u64 {
+        self.last_number += 1;
+        let number = self.last_number;
+        let clone = match &operation {
+            Operation::Create(blueprint) => {
+                let template = &blueprint.template;
+                let of = if template.is_shared { String::new() } else { format!("{}:", blueprint.node) };
+                Some((format!("{of}{}", template.storage), blueprint.node.clone()))
+            }
+            _ => None,
+        };
+        if let (Some((storage, node)), Some(hypervisor)) = (&clone, self.clusters.get_mut(cluster)) {
+            *hypervisor.clones.entry(storage.clone()).or_default() += 1;
+            *hypervisor.clones_on.entry(node.clone()).or_default() += 1;
+        }
+        let asked = Asked { cluster: cluster.clone(), what, sent: self.now.monotonic, clone };
+        self.asked.insert(number, asked);
+        let request = Request { cluster: cluster.into(), operation };
+        self.commands.push(Command::Elsewhere(number, request));
+        number
+    }
+
+    /// Whether another clone may begin; otherwise the claim waits for one to end.
+    pub(super) fn may_clone(&mut self, cluster: &Name, claim: &Name, storage: &str, node: &str) -> bool {
+        let Some(hypervisor) = self.clusters.get_mut(cluster) else { return false };
+        let limits = hypervisor.entry.object.spec.limits;
+        let is_free = hypervisor.clones.get(storage).is_none_or(|count| *count < limits.clones_per_storage)
+            && hypervisor.clones_on.get(node).is_none_or(|count| *count < limits.clones_per_node);
+        if !is_free {
+            hypervisor.waiting_to_clone.insert(claim.clone());
+        }
+        is_free
+    }
+
+    /// A clone has ended: as many claims as there is room for now go on.
+    pub(super) fn clone_ended(&mut self, cluster: &Name, storage: &str, node: &str) {
+        let Some(hypervisor) = self.clusters.get_mut(cluster) else { return };
+        for (counts, of) in [(&mut hypervisor.clones, storage), (&mut hypervisor.clones_on, node)] {
+            if let Some(count) = counts.get_mut(of) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    counts.remove(of);
+                }
+            }
+        }
+        // Those that find no room wait again.
+        for claim in std::mem::take(&mut hypervisor.waiting_to_clone) {
+            self.due.insert(Due::Claim(claim));
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Claims: what is known of each, and carrying out what was decided.
+
+use super::asking::What;
+use super::entry::Entry;
+use super::{Core, Due};
+use crate::blueprint::{self, host_name};
+use crate::conditions;
+use crate::hypervisor::{Blueprint, MachineId, Operation};
+use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_LAST, Sight, Step};
+use crate::notice::Notice;
+use crate::object::Name;
+use crate::placement;
+use api::fleet::{CLEANUP_FINALIZER, ClaimPhase, MachineClaimSpec, MachineClaimStatus, ReadinessSignal, Span, VmRef};
+use change::Moment;
+use protocol::Command;
+use std::time::Duration;
+
+pub(super) const KIND: &str = "MachineClaim";
+
+/// A claim and what is known of its machine.
+#[derive(Debug)]
+pub(super) struct Managed {
+    pub(super) entry: Entry<MachineClaimSpec, MachineClaimStatus>,
+    pub(super) sight: Sight,
+    /// The request in flight about its machine.
+    pub(super) operation: Option<u64>,
+    pub(super) failed: Option<Failed>,
+    pub(super) unresolved_until: Moment,
+    /// The machine that is about to be recorded.
+    pub(super) intended: Option<VmRef>,
+    /// Under which hypervisor and id it is enrolled.
+    pub(super) enrolled: Option<(Name, MachineId)>,
+    /// The node, CPUs and memory that it takes.
+    pub(super) load: Option<(String, u32, u64)>,
+    pub(super) addresses: Vec<String>,
+    pub(super) asked_guest: Option<Moment>,
+    /// When the last operation on its machine ended: an older list says nothing.
+    pub(super) touched: Moment,
+    pub(super) host_name: Box<str>,
+    /// What was reported last.
+    reported: Option<(ClaimPhase, u64)>,
+}
+
+impl Managed {
+    /// The id of its machine, if it is recorded.
+    pub(super) fn machine_id(&self) -> Option<MachineId> {
+        self.entry.object.status.vm_ref.as_ref().map(|vm_ref| MachineId(vm_ref.vm_id.clone()))
+    }
+
+    /// The hypervisor of its machine, if it is recorded.
+    pub(super) fn cluster(&self) -> Option<Name> {
+        self.entry.object.status.vm_ref.as_ref().and_then(|vm_ref| Name::read(&vm_ref.hypervisor_cluster))
+    }
+}
+
+impl Core {
+    /// Takes a claim as the watch reports it.
+    pub(super) fn claim_seen(&mut self, claim: Claim) {
+        let name = claim.name.clone();
+        let now = self.now.monotonic;
+        match self.claims.get_mut(&name) {
+            Some(managed) if managed.entry.object.uid == claim.uid => {
+                let id = |claim: &Claim| claim.status.vm_ref.as_ref().map(|vm_ref| vm_ref.vm_id.clone());
+                let (before, after) = (id(&managed.entry.object), id(&claim));
+                let intended = managed.intended.as_ref().map(|vm_ref| vm_ref.vm_id.clone());
+                if !managed.entry.observe(claim) {
+                    return;
+                }
+                if before != after && after != intended {
+                    // Somebody else has written the status: nothing is known of that machine.
+                    managed.sight = Sight::Unknown;
+                    managed.unresolved_until = managed.unresolved_until.max(now.after(REQUESTS_LAST));
+                }
+            }
+            _ => {
+                self.forget_claim(&name);
+                self.add_claim(claim);
+            }
+        }
+        self.enroll(&name);
+        self.claim_changed(&name);
+    }
+
+    fn add_claim(&mut self, claim: Claim) {
+        let (name, now) = (claim.name.clone(), self.now);
+        let created = claim.status.created_time.as_ref().and_then(conditions::read);
+        let (sight, unresolved_until) = match (&claim.status.vm_ref, created) {
+            (None, _) => (Sight::Absent(now.monotonic), Moment::default()),
+            // Another process may have asked to create it right before it ended.
+            (Some(_), None) => (Sight::Unknown, self.started.after(REQUESTS_LAST)),
+            (Some(_), Some(at)) => (Sight::Unknown, now.moment_of(change::now::later(at, REQUESTS_LAST))),
+        };
+        self.uids.insert(claim.uid.clone(), name.clone());
+        if let Some(pool) = &claim.spec.runner_pool_ref {
+            self.of_pool.entry(name.beside(None, &pool.name)).or_default().insert(name.clone());
+        }
+        let template = name.beside(None, &claim.spec.template_ref.name);
+        self.of_template.entry(template.clone()).or_default().insert(name.clone());
+        self.due.insert(Due::Template(template));
+        let attempts = claim.status.attempts;
+        let last = claim.status.last_failure.as_ref().filter(|_| attempts > 0);
+        let failed = last.map(|last| Failed {
+            class: last.class,
+            message: last.message.clone(),
+            retry_at: now.monotonic,
+            count: attempts,
+        });
+        let addresses = claim.status.network_info.as_ref().map(|info| info.addresses.clone()).unwrap_or_default();
+        let managed = Managed {
+            host_name: host_name(&name.name).into_boxed_str(),
+            entry: Entry::new(claim),
+            sight,
+            operation: None,
+            failed,
+            unresolved_until,
+            intended: None,
+            enrolled: None,
+            load: None,
+            addresses,
+            asked_guest: None,
+            touched: Moment::default(),
+            reported: None,
+        };
+        self.claims.insert(name, managed);
+    }
+
+    /// Forgets a claim that is gone.
+    pub(super) fn forget_claim(&mut self, name: &Name) {
+        let Some(managed) = self.claims.remove(name) else { return };
+        let claim = &managed.entry.object;
+        self.uids.remove(&claim.uid);
+        let template = name.beside(None, &claim.spec.template_ref.name);
+        if let Some(of) = self.of_template.get_mut(&template) {
+            of.remove(name);
+        }
+        self.due.insert(Due::Template(template));
+        if let Some(pool) = &claim.spec.runner_pool_ref {
+            let pool = name.beside(None, &pool.name);
+            if let Some(of) = self.of_pool.get_mut(&pool) {
+                of.remove(name);
+            }
+            self.due.insert(Due::Pool(pool));
+        }
+        if let Some((cluster, id)) = &managed.enrolled {
+            self.dismiss(name, cluster, id, managed.load.as_ref());
+        }
+        let uid = claim.uid.clone();
+        let machine = managed.machine_id();
+        let (reason, message) = ("Gone".to_owned(), String::new());
+        let notice =
+            Notice::Claim { name: name.clone(), uid, phase: None, reason, message, machine, ready_after: None };
+        self.notify(notice);
+    }
+
+    /// Makes the id of a claim known to its hypervisor, so that nobody else gets it.
+    pub(super) fn enroll(&mut self, name: &Name) {
+        let Some(managed) = self.claims.get_mut(name) else { return };
+        if managed.intended.is_some() && managed.intended == managed.entry.object.status.vm_ref {
+            managed.intended = None;
+        }
+        let vm_ref = managed.intended.as_ref().or(managed.entry.object.status.vm_ref.as_ref());
+        let wanted = vm_ref.and_then(|vm_ref| {
+            let cluster = Name::read(&vm_ref.hypervisor_cluster)?;
+            Some((cluster, MachineId(vm_ref.vm_id.clone())))
+        });
+        let load = managed.load.clone();
+        let before = std::mem::replace(&mut managed.enrolled, wanted.clone());
+        if before == wanted {
+            // The object of the hypervisor may have come later.
+            let known = wanted.as_ref().and_then(|(cluster, id)| self.clusters.get(cluster).map(|found| (found, id)));
+            if known.is_none_or(|(found, id)| found.reserved.contains_key(id)) {
+                return;
+            }
+        } else if let Some((cluster, id)) = &before {
+            self.dismiss(name, cluster, id, load.as_ref());
+        }
+        let Some((cluster, id)) = wanted else { return };
+        if let Some(hypervisor) = self.clusters.get_mut(&cluster) {
+            hypervisor.reserved.insert(id.clone(), name.clone());
+            hypervisor.members.insert(name.clone());
+            hypervisor.surveyed.remove(&id);
+            hypervisor.marks.remove(&id);
+            self.due.insert(Due::Cluster(cluster));
+        }
+    }
+
+    /// Takes a claim off a hypervisor.
+    fn dismiss(&mut self, name: &Name, cluster: &Name, id: &MachineId, load: Option<&(String, u32, u64)>) {
+        let Some(hypervisor) = self.clusters.get_mut(cluster) else { return };
+        if hypervisor.reserved.get(id) == Some(name) {
+            hypervisor.reserved.remove(id);
+        }
+        hypervisor.members.remove(name);
+        if let Some((node, cpus, memory)) = load
+            && let Some(load) = hypervisor.loads.get_mut(node)
+        {
+            load.remove(*cpus, *memory);
+        }
+        let waiting = std::mem::take(&mut hypervisor.waiting);
+        self.due.extend(waiting.into_iter().map(Due::Claim));
+        self.due.insert(Due::Cluster(cluster.clone()));
+    }
+
+    /// Reconciles a claim.
+    pub(super) fn reconcile_claim(&mut self, name: &Name) {
+        let ground = self.ground(name);
+        let Some(managed) = self.claims.get(name) else { return };
+        let claim = &managed.entry.object;
+        let template = self.templates.get(&name.beside(None, &claim.spec.template_ref.name));
+        let readiness = template.map(|template| {
+            let readiness = &template.entry.object.spec.readiness;
+            let timeout = Span::duration(&readiness.timeout).unwrap_or(Duration::MAX);
+            (readiness.signal, timeout) as (ReadinessSignal, Duration)
+        });
+        let decision = machine::decide(&Observed {
+            claim,
+            sight: &managed.sight,
+            is_working: managed.operation.is_some(),
+            failed: managed.failed.as_ref(),
+            unresolved_until: managed.unresolved_until,
+            ground: &ground,
+            readiness,
+            addresses: &managed.addresses,
+            asked_guest: managed.asked_guest,
+            now: self.now,
+        });
+        if let Some(wake) = decision.wake {
+            self.wake(Due::Claim(name.clone()), wake);
+        }
+        self.report_claim(name, &decision);
+        if self.config.acts {
+            self.carry_out(name, decision);
+        }
+    }
+
+    fn carry_out(&mut self, name: &Name, decision: Decision) {
+        let now = self.now.monotonic;
+        if self.is_being_created(name) {
+            return;
+        }
+        let Some(managed) = self.claims.get_mut(name) else { return };
+        let (entry, kinds) = (&mut managed.entry, &self.discovery.kinds);
+        let is_write = matches!(decision.step, Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_));
+        let is_changed = decision.status != entry.object.status;
+        if (is_write || is_changed) && !entry.is_writable(now) {
+            if let Some(until) = entry.blocked_until.filter(|until| *until > now) {
+                self.wake(Due::Claim(name.clone()), until);
+            }
+            // What does not depend on the write goes on.
+            if !is_write {
+                self.operate(name, decision.step);
+            }
+            return;
+        }
+        let uid = entry.object.uid.clone();
+        let (write, notice) = match decision.step {
+            Step::AddFinalizer => (entry.finalizer(KIND, kinds, CLEANUP_FINALIZER, true), None),
+            Step::RemoveFinalizer => {
+                let is_forced = decision.status.conditions.iter().any(|condition| condition.reason == "Forced");
+                let machine = entry.object.status.vm_ref.as_ref().map(|vm_ref| MachineId(vm_ref.vm_id.clone()));
+                let notice = is_forced.then(|| Notice::Forced { name: name.clone(), uid, machine });
+                (entry.finalizer(KIND, kinds, CLEANUP_FINALIZER, false), notice)
+            }
+            Step::Delete(end) => (entry.delete(KIND, kinds), Some(Notice::Ended { name: name.clone(), uid, end })),
+            _ if is_changed => (entry.status(KIND, kinds, decision.status), None),
+            _ => (None, None),
+        };
+        self.commands.extend(write.map(|write| Command::Write(Box::new(write))));
+        self.commands.extend(notice.map(Command::Notify));
+        if !is_write {
+            self.operate(name, decision.step);
+        }
+    }
+
+    /// Asks the hypervisor for a step.
+    fn operate(&mut self, name: &Name, step: Step) {
+        let Some(managed) = self.claims.get(name).filter(|managed| managed.operation.is_none()) else { return };
+        let Some(cluster) = managed.cluster() else { return };
+        let (uid, operator) = (managed.entry.object.uid.clone(), &self.config.operator);
+        let Some(target) = machine::target(&managed.entry.object, operator) else { return };
+        let Some(hypervisor) = self.clusters.get(&cluster) else { return self.cluster_missing(name, &cluster) };
+        let is_started = managed.entry.object.status.started_time.is_some();
+        if step == Step::Inspect && is_started && hypervisor.listed.is_none() {
+            // The first list tells about all machines at once.
+            return;
+        }
+        let operation = match step {
+            Step::Inspect => Operation::Inspect(target.id),
+            Step::Start => Operation::Start(target),
+            Step::Destroy => Operation::Destroy(target),
+            Step::AskGuest => Operation::Addresses(target),
+            Step::Create | Step::Configure => {
+                let Ok(blueprint) = self.blueprint(name, &cluster) else { return };
+                if step == Step::Create {
+                    let of = if blueprint.template.is_shared { String::new() } else { format!("{}:", blueprint.node) };
+                    let (storage, node) = (format!("{of}{}", blueprint.template.storage), blueprint.node.clone());
+                    if !self.may_clone(&cluster, name, &storage, &node) {
+                        return;
+                    }
+                    Operation::Create(Box::new(blueprint))
+                } else {
+                    Operation::Configure(Box::new(blueprint))
+                }
+            }
+            Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_) => return,
+        };
+        let number = self.ask(&cluster, operation, What::Claim { name: name.clone(), uid, step });
+        let now = self.now.monotonic;
+        if let Some(managed) = self.claims.get_mut(name) {
+            managed.operation = Some(number);
+            if step == Step::AskGuest {
+                managed.asked_guest = Some(now);
+            }
+        }
+    }
+
+    /// The object of the hypervisor is gone, so that nothing can be asked.
+    fn cluster_missing(&mut self, name: &Name, cluster: &Name) {
+        let now = self.now.monotonic;
+        let Some(managed) = self.claims.get_mut(name) else { return };
+        let message = format!("there is no HypervisorCluster {cluster}; create it again");
+        let (class, retry_at) = (api::fleet::FailureClass::Configuration, now.after(Duration::from_secs(60)));
+        let is_known = managed.failed.as_ref().is_some_and(|failed| failed.message == message);
+        managed.failed = Some(Failed { class, message, retry_at, count: 1 });
+        if !is_known {
+            self.due.insert(Due::Claim(name.clone()));
+        }
+        self.wake(Due::Claim(name.clone()), retry_at);
+    }
+
+    /// What the machine of a claim is to be.
+    fn blueprint(&self, name: &Name, cluster: &Name) -> Result<Blueprint, String> {
+        let missing = || "it cannot be created now".to_owned();
+        let managed = self.claims.get(name).ok_or_else(missing)?;
+        let claim = &managed.entry.object;
+        let template = self.templates.get(&name.beside(None, &claim.spec.template_ref.name)).ok_or_else(missing)?;
+        let hypervisor = self.clusters.get(cluster).ok_or_else(missing)?;
+        let listed = hypervisor.listed.as_ref().ok_or_else(missing)?;
+        let spec = &template.entry.object.spec;
+        let reference = crate::template::reference(spec).ok_or_else(missing)?;
+        let Some(Ok(found)) = hypervisor.found.get(&reference) else { return Err(missing()) };
+        let node = claim.status.vm_ref.as_ref().and_then(|vm_ref| vm_ref.node.as_deref()).unwrap_or_default();
+        let source = placement::template_for(node, found, listed).or(found.first()).ok_or_else(missing)?;
+        blueprint::blueprint(claim, &self.config.operator, spec, &hypervisor.entry.object.spec, source)
+    }
+
+    fn report_claim(&mut self, name: &Name, decision: &Decision) {
+        let Some(managed) = self.claims.get_mut(name) else { return };
+        let Some(condition) = decision.status.conditions.iter().find(|condition| condition.r#type == "Ready") else {
+            return;
+        };
+        let Some(phase) = decision.status.phase else { return };
+        let said = (phase, crate::backoff::hash(&condition.reason, 0));
+        if managed.reported.replace(said) == Some(said) {
+            return;
+        }
+        let claim = &managed.entry.object;
+        let ready = decision.status.ready_time.as_ref().and_then(conditions::read);
+        let is_new = phase == ClaimPhase::Ready && claim.status.ready_time.is_none();
+        let ready_after =
+            ready.filter(|_| is_new).and_then(|ready| Duration::try_from(ready.duration_since(claim.created)).ok());
+        let notice = Notice::Claim {
+            name: name.clone(),
+            uid: claim.uid.clone(),
+            phase: Some(phase),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            machine: managed.machine_id(),
+            ready_after,
+        };
+        self.notify(notice);
+    }
+
+    /// Whether a ground is needed to decide about a claim; asking for one reserves an id.
+    pub(super) fn needs_ground(managed: &Managed) -> bool {
+        let claim = &managed.entry.object;
+        let is_wanted = claim.deleting.is_none()
+            && claim.status.phase != Some(ClaimPhase::Failed)
+            && claim.has_finalizer(CLEANUP_FINALIZER)
+            && !claim.is_switched(api::fleet::DRAIN);
+        is_wanted
+            && match (&claim.status.vm_ref, &managed.sight) {
+                (None, _) | (Some(_), Sight::Ours { is_configured: false, .. }) => true,
+                (Some(_), Sight::Absent(_) | Sight::Foreign(_)) => claim.status.created_time.is_none(),
+                (Some(_), _) => false,
+            }
+    }
+
+    /// Nothing can be said.
+    pub(super) fn no_ground() -> Ground {
+        Ground::Waiting { reason: "Waiting", message: String::new() }
+    }
+}

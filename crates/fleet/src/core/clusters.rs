@@ -1,0 +1,319 @@
+//! Hypervisors: checked, listed every 30 seconds with one request, and watched for other credentials.
+
+use super::asking::What;
+use super::entry::Entry;
+use super::{Core, Due, Timer};
+use crate::backoff;
+use crate::cluster::{self, Keep, Observed};
+use crate::hypervisor::{Checked, Listed, MachineId, Operation, Owner, Power, TemplateRef};
+use crate::machine::Sight;
+use crate::notice::Notice;
+use crate::object::Name;
+use crate::orphans::Marks;
+use crate::placement::{self, Load};
+use crate::template::LookedUp;
+use api::fleet::{FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER};
+use change::{Key, Kind, Moment};
+use protocol::{Command, WatchTarget};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A stopped machine is noticed within this.
+const LIST_EVERY: Duration = Duration::from_secs(30);
+/// Privileges and versions change seldom.
+const CHECK_EVERY: Duration = Duration::from_secs(300);
+const KIND: &str = "HypervisorCluster";
+
+/// A hypervisor and what is known of it.
+#[derive(Debug)]
+pub(super) struct Hypervisor {
+    pub(super) entry: Entry<HypervisorClusterSpec, HypervisorClusterStatus>,
+    pub(super) is_ready: bool,
+    checked: Option<Result<Checked, (FailureClass, String)>>,
+    check_failures: u32,
+    is_checking: bool,
+    is_listing: bool,
+    list_failures: u32,
+    list_failure: Option<String>,
+    pub(super) listed: Option<Box<Listed>>,
+    pub(super) loads: BTreeMap<String, Load>,
+    /// Templates that were looked up.
+    pub(super) found: BTreeMap<TemplateRef, LookedUp>,
+    /// Look-ups in flight.
+    pub(super) looking_up: BTreeSet<TemplateRef>,
+    /// The ids of claims, recorded or about to be.
+    pub(super) reserved: BTreeMap<MachineId, Name>,
+    /// The claims with such an id.
+    pub(super) members: BTreeSet<Name>,
+    /// Where to look for the next id.
+    pub(super) next_id: Option<u32>,
+    /// Clones in flight by storage and by node.
+    pub(super) clones: BTreeMap<String, u32>,
+    pub(super) clones_on: BTreeMap<String, u32>,
+    pub(super) waiting_to_clone: BTreeSet<Name>,
+    /// Claims that wait for room, or for the hypervisor.
+    pub(super) waiting: BTreeSet<Name>,
+    /// Machines that no claim refers to: their names and owners, once they were inspected.
+    pub(super) surveyed: BTreeMap<MachineId, (String, Option<Owner>)>,
+    pub(super) to_survey: BTreeSet<MachineId>,
+    pub(super) surveying: BTreeSet<MachineId>,
+    pub(super) marks: Marks,
+    pub(super) destroying: BTreeSet<MachineId>,
+    /// The versions of its Secrets.
+    secrets: BTreeMap<String, String>,
+    reported: Option<(bool, &'static str)>,
+}
+
+impl Hypervisor {
+    pub(super) fn new(entry: Entry<HypervisorClusterSpec, HypervisorClusterStatus>) -> Hypervisor {
+        Hypervisor {
+            entry,
+            is_ready: false,
+            checked: None,
+            check_failures: 0,
+            is_checking: false,
+            is_listing: false,
+            list_failures: 0,
+            list_failure: None,
+            listed: None,
+            loads: BTreeMap::new(),
+            found: BTreeMap::new(),
+            looking_up: BTreeSet::new(),
+            reserved: BTreeMap::new(),
+            members: BTreeSet::new(),
+            next_id: None,
+            clones: BTreeMap::new(),
+            clones_on: BTreeMap::new(),
+            waiting_to_clone: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            surveyed: BTreeMap::new(),
+            to_survey: BTreeSet::new(),
+            surveying: BTreeSet::new(),
+            marks: Marks::default(),
+            destroying: BTreeSet::new(),
+            secrets: BTreeMap::new(),
+            reported: None,
+        }
+    }
+
+    /// The Secrets that it names.
+    pub(super) fn secret_targets(&self) -> BTreeSet<WatchTarget> {
+        let spec = &self.entry.object.spec;
+        let refs = spec.credentials.iter().flat_map(api::fleet::Credentials::refs).chain(&spec.tls.ca_certificate);
+        let namespace = &self.entry.object.name.namespace;
+        let key =
+            |name: &String| Key { kind: Kind::new("v1", "Secret"), namespace: namespace.clone(), name: name.clone() };
+        refs.map(|secret| WatchTarget::only(&key(&secret.name))).collect()
+    }
+
+    /// Takes the version of a Secret; whether it is another one than before.
+    pub(super) fn secret_seen(&mut self, name: &str, version: &str) -> bool {
+        let before = self.secrets.insert(name.to_owned(), version.to_owned());
+        before.is_some_and(|before| before != version)
+    }
+}
+
+impl Core {
+    /// Takes a `HypervisorCluster` that is new or has another spec.
+    pub(super) fn cluster_changed(&mut self, name: &Name) {
+        if let Some(hypervisor) = self.clusters.get_mut(name) {
+            (hypervisor.check_failures, hypervisor.list_failures) = (0, 0);
+        }
+        self.check(name);
+        self.list(name);
+        self.due.insert(Due::Cluster(name.clone()));
+        let of_it: Vec<Name> = self
+            .templates
+            .iter()
+            .filter(|(_, managed)| managed.cluster() == *name)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for template in of_it {
+            self.look_up(&template);
+            self.due.insert(Due::Template(template));
+        }
+    }
+
+    /// Checks a hypervisor now.
+    pub(super) fn check(&mut self, name: &Name) {
+        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        if hypervisor.is_checking || !self.config.acts {
+            return;
+        }
+        hypervisor.is_checking = true;
+        self.ask(name, Operation::Check, What::Check);
+    }
+
+    /// Lists the machines of a hypervisor now.
+    pub(super) fn list(&mut self, name: &Name) {
+        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        if hypervisor.is_listing || !self.config.acts {
+            return;
+        }
+        hypervisor.is_listing = true;
+        self.ask(name, Operation::List, What::List);
+    }
+
+    /// Takes the answer to a check.
+    pub(super) fn checked(&mut self, name: &Name, result: Result<Checked, (FailureClass, String)>) {
+        let now = self.now.monotonic;
+        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        hypervisor.is_checking = false;
+        let wait = match &result {
+            Ok(_) => {
+                hypervisor.check_failures = 0;
+                CHECK_EVERY
+            }
+            Err((class, _)) => {
+                let pause = backoff::pause(*class, hypervisor.check_failures, &hypervisor.entry.object.uid);
+                hypervisor.check_failures = hypervisor.check_failures.saturating_add(1);
+                pause.min(CHECK_EVERY)
+            }
+        };
+        hypervisor.checked = Some(result);
+        self.timers.set(Timer::Check(name.clone()), now.after(wait));
+        self.due.insert(Due::Cluster(name.clone()));
+    }
+
+    /// Takes a list, or why there is none.
+    pub(super) fn listed(&mut self, name: &Name, sent: Moment, result: Result<Box<Listed>, String>) {
+        let now = self.now.monotonic;
+        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        hypervisor.is_listing = false;
+        match result {
+            Err(why) => {
+                hypervisor.list_failures = hypervisor.list_failures.saturating_add(1);
+                hypervisor.list_failure = Some(why);
+                let pause = Duration::from_secs(5).saturating_mul(hypervisor.list_failures).min(LIST_EVERY);
+                self.timers.set(Timer::List(name.clone()), now.after(pause));
+            }
+            Ok(listed) => {
+                let had_failed = hypervisor.list_failures > 1;
+                (hypervisor.list_failures, hypervisor.list_failure) = (0, None);
+                hypervisor.loads = placement::loads(&listed);
+                hypervisor.listed = Some(listed);
+                self.timers.set(Timer::List(name.clone()), now.after(LIST_EVERY));
+                self.compare_members(name, sent);
+                self.survey(name);
+                if had_failed {
+                    self.check(name);
+                }
+                let waiting = self.clusters.get_mut(name).map(|found| std::mem::take(&mut found.waiting));
+                self.due.extend(waiting.into_iter().flatten().map(Due::Claim));
+            }
+        }
+        self.due.insert(Due::Cluster(name.clone()));
+    }
+
+    /// Compares the claims of a hypervisor with its list: which machines have stopped, moved, or are not there.
+    fn compare_members(&mut self, name: &Name, sent: Moment) {
+        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        let Some(listed) = &hypervisor.listed else { return };
+        for member in &hypervisor.members {
+            let Some(managed) = self.claims.get_mut(member) else { continue };
+            let Some(id) = managed.machine_id() else { continue };
+            let seen = listed.machines.get(&id);
+            // A machine that does not run yet needs room as well.
+            if let Some((node, cpus, memory)) = &managed.load
+                && seen.is_none_or(|seen| seen.power == Power::Stopped && seen.lock.is_none())
+            {
+                hypervisor.loads.entry(node.clone()).or_default().add(*cpus, *memory);
+            }
+            if managed.operation.is_some() || managed.touched >= sent {
+                continue;
+            }
+            if managed.sight == Sight::Unknown {
+                // After a restart: what was started was configured, and whose it is is read again before it is destroyed.
+                let is_started = managed.entry.object.status.started_time.is_some();
+                if let Some(seen) = seen.filter(|seen| *seen.name == *managed.host_name && is_started)
+                    && seen.power != Power::Unknown
+                {
+                    managed.sight = Sight::Ours { power: seen.power, is_configured: true, node: seen.node.clone() };
+                    managed.failed = None;
+                }
+                self.due.insert(Due::Claim(member.clone()));
+                continue;
+            }
+            let Sight::Ours { power, node, .. } = &mut managed.sight else { continue };
+            let is_changed = match seen {
+                Some(seen) if *seen.name != *managed.host_name => {
+                    managed.sight = Sight::Unknown;
+                    true
+                }
+                Some(seen) => {
+                    // A node that does not answer says nothing about its machines.
+                    let is_changed = seen.power != Power::Unknown && (seen.power != *power || seen.node != *node);
+                    if is_changed {
+                        (*power, *node) = (seen.power, seen.node.clone());
+                    }
+                    is_changed
+                }
+                None if listed.nodes.get(node.as_str()).is_none_or(|node| node.is_online) => {
+                    managed.sight = Sight::Unknown;
+                    true
+                }
+                None => false,
+            };
+            if is_changed {
+                self.due.insert(Due::Claim(member.clone()));
+            }
+        }
+    }
+
+    /// Reconciles a `HypervisorCluster`.
+    pub(super) fn reconcile_cluster(&mut self, name: &Name) {
+        let Some(hypervisor) = self.clusters.get(name) else { return };
+        let orphans = hypervisor.marks.all().map(|(id, owner)| format!("{} ({})", id.0, owner.claim)).collect();
+        let decision = cluster::decide(&Observed {
+            cluster: &hypervisor.entry.object,
+            checked: hypervisor.checked.as_ref(),
+            list_failures: (hypervisor.list_failures, hypervisor.list_failure.as_deref()),
+            listed: hypervisor.listed.as_deref(),
+            loads: &hypervisor.loads,
+            users: &hypervisor.members,
+            orphans,
+            now: self.now,
+        });
+        let now = self.now.monotonic;
+        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        let was_ready = std::mem::replace(&mut hypervisor.is_ready, decision.is_ready);
+        let uid = hypervisor.entry.object.uid.clone();
+        let said = (decision.is_ready, decision.reason);
+        let is_news = hypervisor.reported.replace(said) != Some(said);
+        if hypervisor.entry.is_writable(now) && self.config.acts {
+            let (entry, kinds) = (&mut hypervisor.entry, &self.discovery.kinds);
+            let write = match decision.keep {
+                Keep::Add => entry.finalizer(KIND, kinds, IN_USE_FINALIZER, true),
+                Keep::Remove => entry.finalizer(KIND, kinds, IN_USE_FINALIZER, false),
+                Keep::AsIs if decision.status != entry.object.status => entry.status(KIND, kinds, decision.status),
+                Keep::AsIs => None,
+            };
+            self.commands.extend(write.map(|write| Command::Write(Box::new(write))));
+        }
+        if is_news {
+            let (is_ready, reason, message) = (decision.is_ready, decision.reason, decision.message);
+            self.notify(Notice::Cluster { name: name.clone(), uid, is_ready, reason, message });
+        }
+        if decision.is_ready != was_ready {
+            self.cluster_turned(name, decision.is_ready);
+        }
+    }
+
+    /// A hypervisor can be used now, or not any more.
+    fn cluster_turned(&mut self, name: &Name, is_ready: bool) {
+        let of_it: Vec<Name> = self
+            .templates
+            .iter()
+            .filter(|(_, managed)| managed.cluster() == *name)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for template in of_it {
+            if is_ready {
+                self.look_up(&template);
+            }
+            let claims = self.of_template.get(&template).into_iter().flatten().cloned();
+            self.due.extend(claims.map(Due::Claim));
+            self.due.insert(Due::Template(template));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The fleet as one state machine: events in, commands out. Each part does one thing; this file only connects them.
+
+mod answers;
+mod asking;
+mod claims;
+mod clusters;
+mod entry;
+mod ground;
+mod observing;
+mod pools;
+mod survey;
+mod templates;
+mod written;
+
+use crate::hypervisor::{Answer, Failure, Request};
+use crate::notice::Notice;
+use crate::object::Name;
+use asking::Asked;
+use change::{Moment, Now};
+use claims::Managed;
+use clusters::Hypervisor;
+use observe::{Discovery, Timers, Watches};
+use pools::ManagedPool;
+use protocol::{Command, Event};
+use std::collections::{BTreeMap, BTreeSet};
+use templates::ManagedTemplate;
+
+/// How the fleet is to run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Which installation this is: it is in the record of every machine, and never changes. The uid of the namespace of the operator.
+    pub operator: String,
+    /// Whether anything is asked of hypervisors and written.
+    pub acts: bool,
+}
+
+/// One object that has to be reconciled, in the order in which that is done.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Cluster(Name),
+    Template(Name),
+    Claim(Name),
+    Pool(Name),
+}
+
+/// What happens without an event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// Ask the server what it serves.
+    Discover,
+    /// Reconcile an object.
+    Reconcile(Due),
+    /// Ask a hypervisor what it is and what the credentials allow.
+    Check(Name),
+    /// List its machines.
+    List(Name),
+    /// Look up a template.
+    LookUp(Name),
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Core {
+    config: Config,
+    discovery: Discovery,
+    watches: Watches,
+    clusters: BTreeMap<Name, Hypervisor>,
+    templates: BTreeMap<Name, ManagedTemplate>,
+    pools: BTreeMap<Name, ManagedPool>,
+    claims: BTreeMap<Name, Managed>,
+    /// The names of claims by their uids.
+    uids: BTreeMap<String, Name>,
+    /// The claims of every pool, whether it exists or not.
+    of_pool: BTreeMap<Name, BTreeSet<Name>>,
+    /// The claims of every template, whether it exists or not.
+    of_template: BTreeMap<Name, BTreeSet<Name>>,
+    /// What was asked of hypervisors, by number.
+    asked: BTreeMap<u64, Asked>,
+    last_number: u64,
+    due: BTreeSet<Due>,
+    timers: Timers<Timer>,
+    started: Moment,
+    /// Whether every kind of the fleet was listed once.
+    is_informed: bool,
+    now: Now,
+    commands: Vec<Command<Notice, Request>>,
+}
+
+/// What a hypervisor answers.
+pub type HypervisorAnswer = Result<Answer, Failure>;
+
+impl Core {
+    /// A core that knows nothing yet.
+    pub fn new(config: Config, now: Now) -> Core {
+        let mut timers = Timers::default();
+        timers.set(Timer::Discover, now.monotonic);
+        Core {
+            config,
+            discovery: Discovery::of_groups([api::fleet::GROUP]),
+            watches: Watches::default(),
+            clusters: BTreeMap::new(),
+            templates: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            uids: BTreeMap::new(),
+            of_pool: BTreeMap::new(),
+            of_template: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            last_number: 0,
+            due: BTreeSet::new(),
+            timers,
+            started: now.monotonic,
+            is_informed: false,
+            now,
+            commands: Vec::new(),
+        }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.commands.push(Command::Notify(notice));
+    }
+
+    fn expire(&mut self, timer: Timer) {
+        match timer {
+            Timer::Discover => self.discover(),
+            Timer::Reconcile(due) => {
+                self.due.insert(due);
+            }
+            Timer::Check(name) => self.check(&name),
+            Timer::List(name) => self.list(&name),
+            Timer::LookUp(name) => self.look_up(&name),
+        }
+    }
+
+    fn reconcile(&mut self, due: Due) {
+        match due {
+            Due::Cluster(name) => self.reconcile_cluster(&name),
+            Due::Template(name) => self.reconcile_template(&name),
+            Due::Claim(name) => self.reconcile_claim(&name),
+            Due::Pool(name) => self.reconcile_pool(&name),
+        }
+    }
+
+    fn wake(&mut self, due: Due, at: Moment) {
+        self.timers.set(Timer::Reconcile(due), at);
+    }
+
+    /// Everything about a claim that others depend on has changed.
+    fn claim_changed(&mut self, name: &Name) {
+        let Some(managed) = self.claims.get(name) else { return };
+        let claim = &managed.entry.object;
+        let pool = claim.spec.runner_pool_ref.as_ref().map(|pool| name.beside(None, &pool.name));
+        if let Some(pool) = pool.filter(|pool| self.pools.contains_key(pool)) {
+            self.due.insert(Due::Pool(pool));
+        }
+        self.due.insert(Due::Claim(name.clone()));
+    }
+}
+
+impl protocol::Core for Core {
+    type Notice = Notice;
+    type Request = Request;
+    type Answer = HypervisorAnswer;
+
+    fn handle(&mut self, events: Vec<Event<HypervisorAnswer>>, now: Now) -> Vec<Command<Notice, Request>> {
+        self.now = now;
+        for timer in self.timers.expired(now.monotonic) {
+            self.expire(timer);
+        }
+        for event in events {
+            match event {
+                Event::Watched(target, event) => self.watched(&target, event),
+                Event::Discovered(answer) => self.discovered(answer),
+                Event::Written(key, result) => self.written(&key, &result),
+                Event::Elsewhere(number, answer) => self.answered(number, answer),
+                Event::Tick
+                | Event::Answered(..)
+                | Event::Refetched(..)
+                | Event::Inspected(..)
+                | Event::Found(..)
+                | Event::Previewed(..) => {}
+            }
+        }
+        // Before every kind was listed once, nothing is absent.
+        if self.is_informed {
+            // Reconciling one object may make another one due, but only with news.
+            while let Some(due) = self.due.pop_first() {
+                self.reconcile(due);
+            }
+        }
+        std::mem::take(&mut self.commands)
+    }
+
+    fn wake_at(&self) -> Option<Moment> {
+        self.timers.next(|_| true)
+    }
+
+    fn backlog(&self) -> usize {
+        // Kubernetes events wait only for writes to the API server: an operation on a hypervisor may take minutes.
+        self.claims.values().filter(|managed| managed.entry.is_writing()).count()
+    }
+}

@@ -1,0 +1,353 @@
+//! Pools: their claims are created, started, drained and deleted as was decided.
+
+use super::claims::{KIND as CLAIM, Managed};
+use super::entry::Entry;
+use super::{Core, Due};
+use crate::backoff::hash;
+use crate::cluster::Keep;
+use crate::conditions;
+use crate::notice::Notice;
+use crate::object::{Name, fleet_kind};
+use crate::pool::{self, Decision, Member, Observed, POOL_LABEL, State};
+use api::fleet::{
+    BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, IN_USE_FINALIZER, MANAGED_BY, RunnerPoolSpec,
+    RunnerPoolStatus,
+};
+use change::{Effect, Moment};
+use protocol::{Command, Write, WriteError, Written};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const KIND: &str = "RunnerPool";
+/// So many claims of a pool may fail within [`WITHIN`] before the next are created slowly.
+const MANY_FAILURES: usize = 5;
+const WITHIN: Duration = Duration::from_secs(600);
+const SLOWLY: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// A pool and what is known of it.
+#[derive(Debug)]
+pub(super) struct ManagedPool {
+    pub(super) entry: Entry<RunnerPoolSpec, RunnerPoolStatus>,
+    /// Claims that were sent to the server and that the watch has not reported yet.
+    creating: BTreeMap<Name, Creating>,
+    /// Claims that have failed lately.
+    failures: BTreeMap<String, Moment>,
+    hold_until: Moment,
+    counter: u32,
+    reported: Option<(i32, i32, i32)>,
+}
+
+#[derive(Debug)]
+struct Creating {
+    power: ClaimPower,
+    state: Sent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    InFlight,
+    /// Perhaps it exists: the same name is sent again.
+    Unknown(Moment),
+    Exists,
+}
+
+impl ManagedPool {
+    pub(super) fn new(entry: Entry<RunnerPoolSpec, RunnerPoolStatus>) -> ManagedPool {
+        let (creating, failures) = (BTreeMap::new(), BTreeMap::new());
+        ManagedPool { entry, creating, failures, hold_until: Moment::default(), counter: 0, reported: None }
+    }
+}
+
+impl Core {
+    /// The watch has reported a claim. While its creation is not answered it stays here: an answer names only the object.
+    pub(super) fn pool_claim_seen(&mut self, pool: &Name, claim: &Name) {
+        if let Some(managed) = self.pools.get_mut(pool)
+            && managed.creating.get(claim).is_some_and(|creating| creating.state != Sent::InFlight)
+        {
+            managed.creating.remove(claim);
+        }
+    }
+
+    /// Whether the answer to the creation of a claim is on its way, so that no other write of it may begin.
+    pub(super) fn is_being_created(&self, claim: &Name) -> bool {
+        let spec = self.claims.get(claim).map(|managed| &managed.entry.object.spec);
+        let Some(pool) = spec.and_then(|spec| spec.runner_pool_ref.as_ref()) else { return false };
+        let managed = self.pools.get(&claim.beside(None, &pool.name));
+        let creating = managed.and_then(|managed| managed.creating.get(claim));
+        creating.is_some_and(|creating| creating.state == Sent::InFlight)
+    }
+
+    /// All claims were listed: those that exist were reported.
+    pub(super) fn pool_claims_listed(&mut self) {
+        for managed in self.pools.values_mut() {
+            managed.creating.retain(|_, creating| creating.state != Sent::Exists);
+        }
+    }
+
+    /// Takes the answer to the creation of a claim; false if it is not that.
+    pub(super) fn claim_created(&mut self, claim: &Name, result: &Result<Written, WriteError>) -> bool {
+        let now = self.now.monotonic;
+        let found = self.pools.iter_mut().find_map(|(name, managed)| {
+            let creating = managed.creating.get_mut(claim).filter(|creating| creating.state == Sent::InFlight)?;
+            match result {
+                _ if self.claims.contains_key(claim) => {
+                    managed.creating.remove(claim);
+                }
+                Ok(_) => creating.state = Sent::Exists,
+                Err(WriteError::Transient { .. }) => creating.state = Sent::Unknown(now.after(AGAIN)),
+                Err(_) => {
+                    managed.creating.remove(claim);
+                    managed.hold_until = now.after(SLOWLY);
+                }
+            }
+            Some(name.clone())
+        });
+        let Some(pool) = found else { return false };
+        if let Err(error) = result {
+            self.wake(Due::Pool(pool.clone()), now.after(AGAIN));
+            self.notify(Notice::WriteFailed { key: claim.key(CLAIM), why: error.to_string() });
+        }
+        self.due.insert(Due::Pool(pool));
+        self.due.insert(Due::Claim(claim.clone()));
+        true
+    }
+
+    /// Reconciles a pool.
+    pub(super) fn reconcile_pool(&mut self, name: &Name) {
+        // Before all claims are known, none is missing.
+        if !self.watches.is_listed(&super::observing::target(CLAIM)) {
+            return;
+        }
+        let members = self.members(name);
+        self.note_failures(name, &members);
+        let Some(managed) = self.pools.get(name) else { return };
+        let template = name.beside(None, &managed.entry.object.spec.template_ref.name);
+        let size = self.templates.get(&template).and_then(|template| {
+            let resources = &template.entry.object.spec.resources;
+            Some((resources.cpu, resources.memory.bytes()?))
+        });
+        let observed = Observed {
+            pool: &managed.entry.object,
+            members: &members,
+            size,
+            hold_until: managed.hold_until,
+            now: self.now,
+        };
+        let decision = pool::decide(&observed);
+        if let Some(wake) = decision.wake {
+            self.wake(Due::Pool(name.clone()), wake);
+        }
+        self.report_pool(name, &decision);
+        if self.config.acts {
+            self.carry_out_pool(name, decision);
+        }
+    }
+
+    fn members(&self, name: &Name) -> Vec<Member> {
+        let claims = self.of_pool.get(name).into_iter().flatten();
+        let known = claims.filter_map(|claim| {
+            let managed = self.claims.get(claim)?;
+            Some(Member { name: claim.clone(), created: managed.entry.object.created, state: state(managed) })
+        });
+        let mut members: Vec<Member> = known.collect();
+        let creating = self.pools.get(name).into_iter().flat_map(|managed| &managed.creating);
+        for (claim, creating) in creating.filter(|(claim, _)| !self.claims.contains_key(*claim)) {
+            let state = match creating.power {
+                ClaimPower::Running => State::Starting,
+                ClaimPower::Stopped => State::Standby,
+            };
+            members.push(Member { name: claim.clone(), created: self.now.wall, state });
+        }
+        members
+    }
+
+    /// A pool whose claims keep failing creates them slowly.
+    fn note_failures(&mut self, name: &Name, members: &[Member]) {
+        let now = self.now.monotonic;
+        let Some(managed) = self.pools.get_mut(name) else { return };
+        managed.failures.retain(|_, at| at.after(WITHIN) > now);
+        for member in members.iter().filter(|member| member.state == State::Failed) {
+            let is_new = !managed.failures.contains_key(&member.name.name);
+            managed.failures.entry(member.name.name.clone()).or_insert(now);
+            if is_new && managed.failures.len() >= MANY_FAILURES {
+                managed.hold_until = now.after(SLOWLY);
+            }
+        }
+    }
+
+    fn carry_out_pool(&mut self, name: &Name, decision: Decision) {
+        let now = self.now.monotonic;
+        self.create_again(name);
+        for (count, power) in [(decision.create, ClaimPower::Running), (decision.create_standby, ClaimPower::Stopped)] {
+            for _ in 0..count {
+                self.create_claim(name, power);
+            }
+        }
+        for claim in decision.start {
+            self.change_claim(name, &claim, |entry, kinds| {
+                entry.patch(CLAIM, kinds, &json!({"op": "add", "path": "/spec/power", "value": "Running"}))
+            });
+        }
+        for claim in decision.drain {
+            self.change_claim(name, &claim, |entry, kinds| entry.annotate(CLAIM, kinds, DRAIN, "true"));
+        }
+        for claim in decision.delete {
+            self.change_claim(name, &claim, |entry, kinds| entry.delete(CLAIM, kinds));
+        }
+        let Some(managed) = self.pools.get_mut(name) else { return };
+        if !managed.entry.is_writable(now) {
+            if let Some(until) = managed.entry.blocked_until.filter(|until| *until > now) {
+                self.wake(Due::Pool(name.clone()), until);
+            }
+            return;
+        }
+        let (entry, kinds) = (&mut managed.entry, &self.discovery.kinds);
+        let write = match decision.keep {
+            Keep::Add => entry.finalizer(KIND, kinds, IN_USE_FINALIZER, true),
+            Keep::Remove => entry.finalizer(KIND, kinds, IN_USE_FINALIZER, false),
+            Keep::AsIs if decision.status != entry.object.status => entry.status(KIND, kinds, decision.status),
+            Keep::AsIs => None,
+        };
+        self.commands.extend(write.map(|write| Command::Write(Box::new(write))));
+    }
+
+    /// Writes a claim of a pool, unless a write of it is in flight: then the pool is looked at again when that has ended.
+    fn change_claim(
+        &mut self,
+        pool: &Name,
+        claim: &Name,
+        change: impl FnOnce(
+            &mut Entry<api::fleet::MachineClaimSpec, api::fleet::MachineClaimStatus>,
+            &protocol::Kinds,
+        ) -> Option<Write>,
+    ) {
+        let now = self.now.monotonic;
+        if self.is_being_created(claim) {
+            return;
+        }
+        let Some(managed) = self.claims.get_mut(claim) else { return };
+        if managed.entry.object.deleting.is_some() {
+            return;
+        }
+        if !managed.entry.is_writable(now) {
+            if let Some(until) = managed.entry.blocked_until.filter(|until| *until > now) {
+                self.wake(Due::Pool(pool.clone()), until);
+            }
+            return;
+        }
+        let write = change(&mut managed.entry, &self.discovery.kinds);
+        self.commands.extend(write.map(|write| Command::Write(Box::new(write))));
+    }
+
+    /// Sends claims again of which nobody knows whether they exist.
+    fn create_again(&mut self, name: &Name) {
+        let now = self.now.monotonic;
+        let Some(managed) = self.pools.get_mut(name) else { return };
+        let mut again = Vec::new();
+        for (claim, creating) in &mut managed.creating {
+            if matches!(creating.state, Sent::Unknown(at) if at <= now) {
+                creating.state = Sent::InFlight;
+                again.push((claim.clone(), creating.power));
+            }
+        }
+        for (claim, power) in again {
+            self.send_claim(name, &claim, power);
+        }
+    }
+
+    fn create_claim(&mut self, pool: &Name, power: ClaimPower) {
+        let wall = self.now.wall.as_nanosecond();
+        let Some(managed) = self.pools.get_mut(pool) else { return };
+        let claim = loop {
+            managed.counter = managed.counter.wrapping_add(1);
+            let suffix = suffix(hash(&format!("{}{wall}", managed.entry.object.uid), managed.counter));
+            let claim = pool.beside(None, &format!("{}-{suffix}", pool.name));
+            if !self.claims.contains_key(&claim) && !managed.creating.contains_key(&claim) {
+                break claim;
+            }
+        };
+        managed.creating.insert(claim.clone(), Creating { power, state: Sent::InFlight });
+        self.send_claim(pool, &claim, power);
+    }
+
+    fn send_claim(&mut self, pool: &Name, claim: &Name, power: ClaimPower) {
+        let (Some(managed), key) = (self.pools.get(pool), claim.key(CLAIM)) else { return };
+        let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
+        let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, power) };
+        self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
+    }
+
+    fn report_pool(&mut self, name: &Name, decision: &Decision) {
+        let Some(managed) = self.pools.get_mut(name) else { return };
+        let status = &decision.status;
+        let desired = status.desired_replicas.unwrap_or_default();
+        let (replicas, ready) = (status.replicas, status.ready_replicas.unwrap_or_default());
+        if managed.reported.replace((desired, replicas, ready)) == Some((desired, replicas, ready)) {
+            return;
+        }
+        let uid = managed.entry.object.uid.clone();
+        let message = status.conditions.first().map(|condition| condition.message.clone()).unwrap_or_default();
+        self.notify(Notice::Pool { name: name.clone(), uid, desired, replicas, ready, message });
+    }
+}
+
+/// What a claim is to its pool.
+fn state(managed: &Managed) -> State {
+    let claim = &managed.entry.object;
+    let condition = claim.status.conditions.iter().find(|condition| condition.r#type == "Ready");
+    let since = condition.and_then(|condition| conditions::read(&condition.last_transition_time));
+    match claim.status.phase {
+        _ if claim.deleting.is_some() => State::Ending,
+        Some(ClaimPhase::Failed) => State::Failed,
+        _ if claim.is_switched(DRAIN) => State::Draining(since.unwrap_or(claim.created)),
+        _ if claim.spec.power == ClaimPower::Stopped => State::Standby,
+        Some(ClaimPhase::Ready) if claim.is_switched(BUSY) => State::Busy,
+        Some(ClaimPhase::Ready) => State::Idle(since.unwrap_or(claim.created)),
+        _ => State::Starting,
+    }
+}
+
+/// A claim of a pool. It has its finalizer from the first moment.
+fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
+    let kind = fleet_kind(CLAIM);
+    let mut spec = json!({
+        "templateRef": pool.spec.template_ref,
+        "runnerPoolRef": {"name": pool.name.name},
+        "power": power,
+    });
+    if let Some(most) = &pool.spec.lifecycle.max_lifetime {
+        spec["maxLifetime"] = json!(most);
+    }
+    if let Some(workload) = &pool.spec.workload {
+        spec["workloadConfig"] = json!(workload);
+    }
+    json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.kind,
+        "metadata": {
+            "name": claim.name,
+            "namespace": claim.namespace,
+            "labels": {POOL_LABEL: pool.name.name, MANAGED_BY.0: MANAGED_BY.1},
+            "finalizers": [CLEANUP_FINALIZER],
+            "ownerReferences": [{
+                "apiVersion": kind.api_version(), "kind": KIND, "name": pool.name.name, "uid": pool.uid, "controller": true,
+            }],
+        },
+        "spec": spec,
+    })
+}
+
+/// Five letters and digits.
+fn suffix(number: u64) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut number = number;
+    let mut text = String::new();
+    for _ in 0..5 {
+        let letter = usize::try_from(number % 27).unwrap_or_default();
+        text.push(char::from(LETTERS[letter]));
+        number /= 27;
+    }
+    text
+}

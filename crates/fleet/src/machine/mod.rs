@@ -1,0 +1,369 @@
+//! The life of one claim: what is known of it and of its machine in, the next step and its status out.
+
+mod ending;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use crate::conditions;
+use crate::hypervisor::{MachineId, Owner, Power, Target};
+use crate::object::Object;
+use api::fleet::{
+    BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, FailureClass, MachineClaimSpec, MachineClaimStatus,
+    ReadinessSignal, VmRef,
+};
+use change::{Moment, Now};
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// A claim.
+pub type Claim = Object<MachineClaimSpec, MachineClaimStatus>;
+
+/// So long a request that was sent may still be carried out although nobody waits for its answer any more. The hands give up earlier.
+pub const REQUESTS_LAST: Duration = Duration::from_secs(60);
+/// A machine that is not gone so long after its claim was deleted needs a person.
+pub const CLEANUP_DEADLINE: Duration = Duration::from_secs(15 * 60);
+/// The guest is asked for its addresses so often.
+const ASK_GUEST: Duration = Duration::from_secs(3);
+
+/// What is known of a claim's machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sight {
+    /// Nothing: it has to be inspected.
+    Unknown,
+    /// It was not there at this moment.
+    Absent(Moment),
+    /// The id belonged to somebody else at this moment.
+    Foreign(Moment),
+    /// It is there, and it is this claim's.
+    Ours {
+        /// Whether it runs.
+        power: Power,
+        /// Whether it is as the template wants it.
+        is_configured: bool,
+        /// The node it is on.
+        node: String,
+    },
+}
+
+/// Whether a machine can be created now, and which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// This one.
+    At(VmRef),
+    /// Not now.
+    Waiting {
+        /// Why, in one word.
+        reason: &'static str,
+        /// Why, in a sentence.
+        message: String,
+    },
+}
+
+/// The last failure of an operation on the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// Its class.
+    pub class: FailureClass,
+    /// What happened.
+    pub message: String,
+    /// When it is tried again.
+    pub retry_at: Moment,
+    /// How many there were in a row.
+    pub count: u32,
+}
+
+/// All that a decision about a claim depends on.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    /// The claim as the server has it.
+    pub claim: &'a Claim,
+    /// What is known of its machine.
+    pub sight: &'a Sight,
+    /// Whether an operation on the machine is in flight.
+    pub is_working: bool,
+    /// The last failure, if nothing has succeeded since.
+    pub failed: Option<&'a Failed>,
+    /// Until when a request to create the machine may still be carried out.
+    pub unresolved_until: Moment,
+    /// Whether a machine can be created or configured now.
+    pub ground: &'a Ground,
+    /// What the template says about readiness; nothing if there is no template any more.
+    pub readiness: Option<(ReadinessSignal, Duration)>,
+    /// The addresses that the guest has reported.
+    pub addresses: &'a [String],
+    /// When the guest was asked last.
+    pub asked_guest: Option<Moment>,
+    /// The present moment.
+    pub now: Now,
+}
+
+/// What to do next. There is at most one such step at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Wait,
+    /// Add the finalizer, before anything else.
+    AddFinalizer,
+    /// Remove the finalizer: there is no machine, or a person takes the responsibility.
+    RemoveFinalizer,
+    /// Delete the claim; its machine is destroyed because of that.
+    Delete(End),
+    /// Find out whether the machine exists, and whose it is.
+    Inspect,
+    /// Create it under the recorded id.
+    Create,
+    /// Configure it.
+    Configure,
+    /// Start it.
+    Start,
+    /// Ask the guest for its addresses.
+    AskGuest,
+    /// Destroy it.
+    Destroy,
+}
+
+/// Why a claim ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The machine has switched itself off, or was switched off.
+    Stopped,
+    /// The time to live of the claim is over.
+    Expired,
+    /// The maximum lifetime of the machine is over.
+    TooOld,
+    /// It was drained.
+    Drained,
+}
+
+/// A decision about one claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// What to do.
+    pub step: Step,
+    /// The status.
+    pub status: MachineClaimStatus,
+    /// When to decide again if nothing happens before.
+    pub wake: Option<Moment>,
+}
+
+/// What a decision says, before it becomes a status.
+pub(crate) struct Draft {
+    pub(crate) step: Step,
+    pub(crate) phase: ClaimPhase,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) vm_ref: Option<VmRef>,
+    pub(crate) wake: Option<Moment>,
+}
+
+impl Draft {
+    pub(crate) fn new(step: Step, phase: ClaimPhase, reason: &str, message: impl Into<String>) -> Draft {
+        let reason = reason.to_owned();
+        Draft { step, phase, reason, message: message.into(), vm_ref: None, wake: None }
+    }
+
+    pub(crate) fn wake_at(mut self, wake: Moment) -> Draft {
+        self.wake = Some(self.wake.map_or(wake, |before| before.min(wake)));
+        self
+    }
+}
+
+/// Whose the machine of a claim is.
+pub fn owner(claim: &Claim, operator: &str) -> Owner {
+    Owner { operator: operator.to_owned(), claim: claim.name.to_string(), uid: claim.uid.clone() }
+}
+
+/// The machine of a claim as the target of an operation.
+pub fn target(claim: &Claim, operator: &str) -> Option<Target> {
+    let vm_ref = claim.status.vm_ref.as_ref()?;
+    let (id, node) = (MachineId(vm_ref.vm_id.clone()), vm_ref.node.clone());
+    Some(Target { id, node, owner: owner(claim, operator) })
+}
+
+/// Decides about a claim.
+pub fn decide(observed: &Observed<'_>) -> Decision {
+    let draft = match observed.claim.deleting {
+        Some(since) => ending::decide(observed, since),
+        None => live(observed),
+    };
+    let (step, wake) = (draft.step, draft.wake);
+    Decision { step, status: status::status(observed, draft), wake }
+}
+
+/// A claim that is not being deleted.
+fn live(observed: &Observed<'_>) -> Draft {
+    let Observed { claim, now, .. } = observed;
+    let ends = [
+        (claim.spec.ttl.as_ref(), Some(claim.created), End::Expired),
+        (claim.spec.max_lifetime.as_ref(), time_of(claim.status.started_time.as_ref()), End::TooOld),
+    ];
+    let mut wake = None::<Moment>;
+    for (span, since, end) in ends {
+        let Some((span, since)) = span.and_then(api::fleet::Span::duration).zip(since) else { continue };
+        let at = change::now::later(since, span);
+        if at <= now.wall {
+            return deletion(end);
+        }
+        let at = now.moment_of(at);
+        wake = Some(wake.map_or(at, |before| before.min(at)));
+    }
+    let mut draft = if claim.is_switched(DRAIN) { drain(observed) } else { progress(observed) };
+    if let Some(at) = wake {
+        draft = draft.wake_at(at);
+    }
+    draft
+}
+
+fn deletion(end: End) -> Draft {
+    let (reason, message) = match end {
+        End::Stopped => ("VMShutdownDetected", "the machine has stopped, so that it is destroyed with its claim"),
+        End::Expired => ("Expired", "the ttl of the claim is over"),
+        End::TooOld => ("MaxLifetimeReached", "the maximum lifetime of the machine is over"),
+        End::Drained => ("Drained", "the machine is drained and not busy"),
+    };
+    Draft::new(Step::Delete(end), ClaimPhase::Terminating, reason, message)
+}
+
+fn drain(observed: &Observed<'_>) -> Draft {
+    if observed.claim.is_switched(BUSY) {
+        let message = "the machine takes no more work, and ends when it is not busy any more";
+        return Draft::new(Step::Wait, ClaimPhase::Draining, "Busy", message);
+    }
+    deletion(End::Drained)
+}
+
+/// A claim on its way to a machine that is ready.
+fn progress(observed: &Observed<'_>) -> Draft {
+    let Observed { claim, sight, now, .. } = observed;
+    if claim.status.phase == Some(ClaimPhase::Failed) {
+        return still_failed(claim);
+    }
+    if !claim.has_finalizer(CLEANUP_FINALIZER) {
+        return Draft::new(Step::AddFinalizer, ClaimPhase::Pending, "Accepted", "the claim is accepted");
+    }
+    if let Some(failed) = observed.failed.filter(|failed| failed.class == FailureClass::Permanent) {
+        return Draft::new(Step::Wait, ClaimPhase::Failed, "ProvisioningFailed", failed.message.clone());
+    }
+    let Some(vm_ref) = &claim.status.vm_ref else { return place(observed) };
+    let was_created = claim.status.created_time.is_some();
+    match sight {
+        Sight::Unknown => {
+            let inspecting = format!("looking for machine {}", vm_ref.vm_id);
+            let draft = working(observed, Step::Inspect, "Inspecting", inspecting);
+            as_before(claim, draft)
+        }
+        Sight::Absent(_) | Sight::Foreign(_) if was_created => {
+            let message = format!("machine {} was deleted by somebody else", vm_ref.vm_id);
+            Draft::new(Step::Wait, ClaimPhase::Failed, "MachineVanished", message)
+        }
+        // The id was taken before the machine was created: another one is recorded first.
+        Sight::Foreign(_) => place(observed),
+        Sight::Absent(_) => match observed.ground {
+            Ground::At(ground) if ground.vm_id == vm_ref.vm_id && ground.node != vm_ref.node => place(observed),
+            Ground::At(_) => working(observed, Step::Create, "Cloning", format!("creating machine {}", vm_ref.vm_id)),
+            Ground::Waiting { .. } => place(observed),
+        },
+        Sight::Ours { is_configured: false, .. } => match observed.ground {
+            Ground::At(_) => {
+                working(observed, Step::Configure, "Configuring", "setting hardware, network and cloud-init")
+            }
+            Ground::Waiting { .. } => place(observed),
+        },
+        Sight::Ours { power: Power::Unknown, .. } => {
+            let message = "the hypervisor does not say whether the machine runs";
+            as_before(claim, Draft::new(Step::Wait, ClaimPhase::Provisioning, "PowerUnknown", message))
+        }
+        Sight::Ours { power: Power::Stopped, .. } if claim.status.started_time.is_some() => deletion(End::Stopped),
+        Sight::Ours { power: Power::Stopped, .. } if claim.spec.power == ClaimPower::Stopped => {
+            let message = "the machine is configured, and is started once spec.power is Running";
+            Draft::new(Step::Wait, ClaimPhase::Provisioning, "Standby", message)
+        }
+        Sight::Ours { power: Power::Stopped, .. } => working(observed, Step::Start, "Starting", "starting the machine"),
+        Sight::Ours { power: Power::Running, .. } => ready(observed, *now),
+    }
+}
+
+fn still_failed(claim: &Claim) -> Draft {
+    as_before(claim, Draft::new(Step::Wait, ClaimPhase::Failed, "ProvisioningFailed", ""))
+}
+
+/// What nobody knows holds the last state: a machine that was ready is not less ready because it is looked at.
+fn as_before(claim: &Claim, draft: Draft) -> Draft {
+    let known = claim.status.conditions.iter().find(|condition| condition.r#type == "Ready");
+    let is_settled =
+        matches!(claim.status.phase, Some(ClaimPhase::Ready | ClaimPhase::Bootstrapping | ClaimPhase::Failed));
+    match (claim.status.phase, known) {
+        (Some(phase), Some(known)) if is_settled => {
+            Draft { phase, reason: known.reason.clone(), message: known.message.clone(), ..draft }
+        }
+        _ => draft,
+    }
+}
+
+/// Records which machine it will be, or waits.
+fn place(observed: &Observed<'_>) -> Draft {
+    match observed.ground {
+        Ground::At(vm_ref) => {
+            let message = format!("machine {} on {}", vm_ref.vm_id, vm_ref.node.as_deref().unwrap_or("any node"));
+            let draft = Draft::new(Step::Wait, ClaimPhase::Provisioning, "Placed", message);
+            Draft { vm_ref: Some(vm_ref.clone()), ..draft }
+        }
+        Ground::Waiting { reason, message } => {
+            let phase = match observed.claim.status.created_time {
+                Some(_) => ClaimPhase::Provisioning,
+                None => ClaimPhase::Pending,
+            };
+            Draft::new(Step::Wait, phase, reason, message.clone())
+        }
+    }
+}
+
+/// An operation, unless one is in flight or has just failed.
+fn working(observed: &Observed<'_>, step: Step, reason: &'static str, message: impl Into<String>) -> Draft {
+    let draft = Draft::new(Step::Wait, ClaimPhase::Provisioning, reason, message);
+    match observed.failed {
+        Some(failed) => {
+            let is_due = failed.retry_at <= observed.now.monotonic;
+            let step = if is_due && !observed.is_working { step } else { Step::Wait };
+            let reason = match failed.class {
+                FailureClass::Transient => "Retrying",
+                FailureClass::Permanent => "ProvisioningFailed",
+                FailureClass::Configuration => "ConfigurationError",
+                FailureClass::Resource => "InsufficientResources",
+            };
+            let draft = Draft { step, reason: reason.to_owned(), message: failed.message.clone(), ..draft };
+            if is_due { draft } else { draft.wake_at(failed.retry_at) }
+        }
+        None if observed.is_working => draft,
+        None => Draft { step, ..draft },
+    }
+}
+
+/// A machine that runs.
+fn ready(observed: &Observed<'_>, now: Now) -> Draft {
+    let Observed { claim, readiness, .. } = observed;
+    let is_ready = claim.status.ready_time.is_some();
+    let (signal, timeout) = readiness.unwrap_or((ReadinessSignal::Running, Duration::MAX));
+    if is_ready || signal == ReadinessSignal::Running || !observed.addresses.is_empty() {
+        return Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
+    }
+    let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
+    let deadline = change::now::later(started, timeout);
+    if deadline <= now.wall {
+        let message = format!("the guest agent reported no address within {} s", timeout.as_secs());
+        return Draft::new(Step::Wait, ClaimPhase::Failed, "BootTimeout", message);
+    }
+    let message = "the machine runs, and its guest agent has reported no address yet";
+    let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, "WaitingForGuest", message);
+    let again = observed.asked_guest.map_or(now.monotonic, |asked| asked.after(ASK_GUEST));
+    match again <= now.monotonic && !observed.is_working {
+        true => Draft { step: Step::AskGuest, ..draft }.wake_at(now.moment_of(deadline)),
+        false => draft.wake_at(again).wake_at(now.moment_of(deadline)),
+    }
+}
+
+/// The time that a status shows.
+pub(crate) fn time_of(time: Option<&api::fleet::Time>) -> Option<Timestamp> {
+    time.and_then(conditions::read)
+}

@@ -1,0 +1,254 @@
+//! The life of one claim, as tables.
+
+use super::{Claim, Decision, End, Failed, Ground, Observed, Sight, Step, decide};
+use crate::hypervisor::Power;
+use crate::object::{Name, Object};
+use api::fleet::{
+    CLEANUP_FINALIZER, ClaimPhase, ClaimPower, FailureClass, LocalRef, MachineClaimSpec, MachineClaimStatus,
+    ReadinessSignal, Span, Time, VmRef,
+};
+use change::{Moment, Now};
+use jiff::Timestamp;
+use std::time::Duration;
+
+fn at(second: u64) -> Now {
+    let wall = Timestamp::from_second(1_000_000 + i64::try_from(second).unwrap()).unwrap();
+    Now { wall, monotonic: Moment::since_start(Duration::from_secs(second)) }
+}
+
+fn time(second: u64) -> Time {
+    Time(at(second).wall.to_string())
+}
+
+fn claim() -> Claim {
+    Object {
+        name: Name::new("ci", "one"),
+        uid: "u-1".into(),
+        version: "1".into(),
+        generation: 1,
+        created: at(0).wall,
+        deleting: None,
+        finalizers: vec![CLEANUP_FINALIZER.into()],
+        switches: Vec::new(),
+        spec: MachineClaimSpec {
+            template_ref: LocalRef { name: "small".into() },
+            runner_pool_ref: None,
+            power: ClaimPower::Running,
+            ttl: None,
+            max_lifetime: None,
+            workload_config: None,
+        },
+        status: MachineClaimStatus::default(),
+    }
+}
+
+fn vm(id: &str, node: &str) -> VmRef {
+    VmRef { hypervisor_cluster: "ci/pve".into(), vm_id: id.into(), node: Some(node.into()) }
+}
+
+fn placed() -> Claim {
+    let status = MachineClaimStatus { vm_ref: Some(vm("200", "a")), ..MachineClaimStatus::default() };
+    Claim { status, ..claim() }
+}
+
+fn started() -> Claim {
+    let mut claim = placed();
+    (claim.status.created_time, claim.status.started_time) = (Some(time(1)), Some(time(2)));
+    claim
+}
+
+fn ours(power: Power, is_configured: bool) -> Sight {
+    Sight::Ours { power, is_configured, node: "a".into() }
+}
+
+/// What a decision depends on beside the claim and its machine.
+#[derive(Default)]
+struct More {
+    is_working: bool,
+    failed: Option<Failed>,
+    unresolved: u64,
+    ground: Option<Ground>,
+    addresses: Vec<String>,
+}
+
+/// A decision with nothing in flight, on good ground.
+fn decided(claim: &Claim, sight: &Sight, now: u64) -> Decision {
+    decided_with(claim, sight, now, &More::default())
+}
+
+fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision {
+    let ground = Ground::At(claim.status.vm_ref.clone().unwrap_or_else(|| vm("200", "a")));
+    decide(&Observed {
+        claim,
+        sight,
+        is_working: more.is_working,
+        failed: more.failed.as_ref(),
+        unresolved_until: Moment::since_start(Duration::from_secs(more.unresolved)),
+        ground: more.ground.as_ref().unwrap_or(&ground),
+        readiness: Some((ReadinessSignal::AgentAddress, Duration::from_secs(600))),
+        addresses: &more.addresses,
+        asked_guest: None,
+        now: at(now),
+    })
+}
+
+fn absent(second: u64) -> Sight {
+    Sight::Absent(at(second).monotonic)
+}
+
+/// P6: the way of a claim, step by step.
+#[test]
+fn a_claim_walks_from_its_finalizer_to_a_machine_that_is_ready() {
+    let bare = Claim { finalizers: Vec::new(), ..claim() };
+    assert_eq!(decided(&bare, &absent(0), 1).step, Step::AddFinalizer);
+    let placed_now = decided(&claim(), &absent(0), 1);
+    assert_eq!((placed_now.step, placed_now.status.vm_ref), (Step::Wait, Some(vm("200", "a"))), "recorded first");
+    let steps = [
+        (placed(), Sight::Unknown, Step::Inspect),
+        (placed(), absent(0), Step::Create),
+        (placed(), ours(Power::Stopped, false), Step::Configure),
+        (placed(), ours(Power::Stopped, true), Step::Start),
+        (placed(), ours(Power::Running, true), Step::AskGuest),
+    ];
+    for (claim, sight, step) in steps {
+        assert_eq!(decided(&claim, &sight, 1).step, step, "{sight:?}");
+    }
+    let more = More { addresses: vec!["192.0.2.7".to_owned()], ..More::default() };
+    let ready = decided_with(&started(), &ours(Power::Running, true), 9, &more);
+    assert_eq!((ready.step, ready.status.phase), (Step::Wait, Some(ClaimPhase::Ready)));
+    assert_eq!(ready.status.network_info.unwrap().ip_address.as_deref(), Some("192.0.2.7"));
+}
+
+/// One clone for each claim: what was created once is never created again.
+#[test]
+fn a_machine_that_was_seen_is_never_created_again() {
+    let decision = decided(&started(), &absent(5), 9);
+    assert_eq!((decision.step, decision.status.phase), (Step::Wait, Some(ClaimPhase::Failed)));
+    let foreign = Sight::Foreign(at(5).monotonic);
+    assert_eq!(decided(&started(), &foreign, 9).status.phase, Some(ClaimPhase::Failed));
+    let more = More { ground: Some(Ground::At(vm("201", "a"))), ..More::default() };
+    let moved = decided_with(&placed(), &foreign, 9, &more);
+    assert_eq!(moved.step, Step::Wait, "another id is recorded before anything is created");
+    assert_eq!(moved.status.vm_ref, Some(vm("201", "a")));
+}
+
+/// P7: the finalizer goes after the machine.
+#[test]
+fn the_finalizer_goes_only_when_the_machine_is_surely_gone() {
+    let deleting = |claim: Claim| Claim { deleting: Some(at(10).wall), ..claim };
+    let step = |sight: &Sight, now: u64, unresolved: u64| {
+        decided_with(&deleting(started()), sight, now, &More { unresolved, ..More::default() }).step
+    };
+    assert_eq!(decided(&deleting(claim()), &absent(0), 11).step, Step::RemoveFinalizer, "never created");
+    assert_eq!(step(&Sight::Unknown, 11, 0), Step::Inspect);
+    assert_eq!(step(&ours(Power::Running, true), 11, 0), Step::Destroy);
+    assert_eq!(step(&absent(11), 11, 0), Step::RemoveFinalizer);
+    assert_eq!(step(&absent(11), 12, 60), Step::Wait, "a request may still be carried out");
+    assert_eq!(step(&absent(11), 61, 60), Step::Inspect, "it was looked at too early");
+    assert_eq!(step(&absent(61), 62, 60), Step::RemoveFinalizer);
+    let busy = More { is_working: true, ..More::default() };
+    let busy = decided_with(&deleting(started()), &absent(11), 11, &busy);
+    assert_eq!(busy.step, Step::Wait, "an answer may still come");
+}
+
+#[test]
+fn a_cleanup_that_is_stuck_says_how_to_force_it_and_force_works() {
+    let mut claim = Claim { deleting: Some(at(10).wall), ..started() };
+    let failed =
+        Failed { class: FailureClass::Transient, message: "no route".into(), retry_at: at(5_000).monotonic, count: 9 };
+    let more = More { failed: Some(failed), ..More::default() };
+    let stuck = decided_with(&claim, &ours(Power::Running, true), 4_000, &more);
+    let condition = stuck.status.conditions.iter().find(|condition| condition.r#type == "VMCleanedUp").unwrap();
+    assert_eq!((stuck.step, condition.reason.as_str()), (Step::Wait, "CleanupStuck"));
+    assert!(condition.message.contains("hyperfleet.io/force-delete"), "{}", condition.message);
+    claim.switches = vec![api::fleet::FORCE_DELETE.into()];
+    assert_eq!(decided(&claim, &ours(Power::Running, true), 20).step, Step::RemoveFinalizer);
+}
+
+/// P27, the pure part: a machine that has stopped ends with its claim.
+#[test]
+fn a_machine_that_has_stopped_ends_and_one_that_never_ran_is_started() {
+    assert_eq!(decided(&started(), &ours(Power::Stopped, true), 9).step, Step::Delete(End::Stopped));
+    assert_eq!(decided(&placed(), &ours(Power::Stopped, true), 9).step, Step::Start);
+    let unknown = decided(&started(), &ours(Power::Unknown, true), 9);
+    assert_eq!(unknown.step, Step::Wait, "a node that does not answer has not stopped its machines");
+}
+
+/// P10.
+#[test]
+fn a_machine_that_is_too_old_ends() {
+    let mut claim = started();
+    claim.spec.max_lifetime = Some(Span("10m".into()));
+    let decision = decided(&claim, &ours(Power::Running, true), 601);
+    assert_eq!(decision.wake.map(|wake| wake.elapsed().as_secs()), Some(602), "it is looked at again in time");
+    assert_eq!(decided(&claim, &ours(Power::Running, true), 602).step, Step::Delete(End::TooOld));
+    claim.spec = MachineClaimSpec { ttl: Some(Span("5m".into())), max_lifetime: None, ..claim.spec };
+    assert_eq!(decided(&claim, &ours(Power::Running, true), 300).step, Step::Delete(End::Expired));
+}
+
+/// P8: a failure is retried later, and its condition says why.
+#[test]
+fn a_failure_is_retried_after_its_pause_and_shown() {
+    let failed = |class| Failed { class, message: "the storage is full".into(), retry_at: at(50).monotonic, count: 2 };
+    let decision = |class, now| {
+        let more = More { failed: Some(failed(class)), ..More::default() };
+        let decision = decided_with(&placed(), &absent(0), now, &more);
+        (decision.step, decision.status)
+    };
+    let (step, status) = decision(FailureClass::Resource, 40);
+    let ready = status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
+    assert_eq!((step, ready.reason.as_str()), (Step::Wait, "InsufficientResources"));
+    assert_eq!((ready.message.as_str(), status.attempts), ("the storage is full", 2));
+    assert_eq!(decision(FailureClass::Resource, 50).0, Step::Create);
+    let (step, status) = decision(FailureClass::Permanent, 50);
+    assert_eq!((step, status.phase), (Step::Wait, Some(ClaimPhase::Failed)));
+}
+
+/// P1, the part of claims: a hypervisor that is not ready blocks what is new and nothing else.
+#[test]
+fn without_ground_nothing_is_created_and_a_ready_machine_stays_ready() {
+    let ground = Ground::Waiting { reason: "ClusterNotReady", message: "not ready".into() };
+    let more = More { ground: Some(ground), ..More::default() };
+    let on = |claim: &Claim, sight: &Sight| decided_with(claim, sight, 9, &more);
+    assert_eq!(on(&claim(), &absent(0)).status.phase, Some(ClaimPhase::Pending));
+    assert_eq!(on(&placed(), &absent(0)).step, Step::Wait);
+    let mut ready = started();
+    ready.status.ready_time = Some(time(5));
+    assert_eq!(on(&ready, &ours(Power::Running, true)).status.phase, Some(ClaimPhase::Ready));
+}
+
+#[test]
+fn a_ready_machine_stays_ready_while_it_is_looked_at_after_a_restart() {
+    let mut ready = started();
+    ready.status.ready_time = Some(time(5));
+    ready.status = decided(&ready, &ours(Power::Running, true), 9).status;
+    let decision = decided(&ready, &Sight::Unknown, 20);
+    assert_eq!((decision.step, &decision.status), (Step::Inspect, &ready.status));
+}
+
+/// Settling: the status that a decision leads to leads to itself.
+#[test]
+fn a_status_settles() {
+    for sight in [Sight::Unknown, absent(0), ours(Power::Stopped, false), ours(Power::Running, true)] {
+        let mut claim = placed();
+        claim.status = decided(&claim, &sight, 9).status;
+        assert_eq!(decided(&claim, &sight, 10).status, claim.status, "{sight:?}");
+    }
+}
+
+#[test]
+fn a_busy_machine_is_drained_only_when_it_is_idle() {
+    let mut claim = started();
+    claim.switches = vec![api::fleet::DRAIN.into(), api::fleet::BUSY.into()];
+    let busy = decided(&claim, &ours(Power::Running, true), 9);
+    assert_eq!((busy.step, busy.status.phase), (Step::Wait, Some(ClaimPhase::Draining)));
+    claim.switches.pop();
+    assert_eq!(decided(&claim, &ours(Power::Running, true), 9).step, Step::Delete(End::Drained));
+}
+
+#[test]
+fn a_machine_that_does_not_boot_has_failed_after_its_timeout() {
+    let decision = decided(&started(), &ours(Power::Running, true), 602);
+    assert_eq!(decision.status.phase, Some(ClaimPhase::Failed));
+    assert_eq!(decided(&started(), &ours(Power::Running, true), 601).status.phase, Some(ClaimPhase::Bootstrapping));
+}

@@ -1,0 +1,137 @@
+//! What the fleet reports: a journal makes log lines, events and metrics of it.
+
+use crate::hypervisor::{MachineId, Owner};
+use crate::machine::End;
+use crate::object::Name;
+use api::fleet::{ClaimPhase, FailureClass};
+use std::time::Duration;
+
+/// One report.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// A claim is in another phase, or for another reason.
+    Claim {
+        /// The claim.
+        name: Name,
+        /// Its uid.
+        uid: String,
+        /// The phase; nothing if the claim is gone.
+        phase: Option<ClaimPhase>,
+        /// Why, in one word.
+        reason: String,
+        /// Why, in a sentence.
+        message: String,
+        /// Its machine.
+        machine: Option<MachineId>,
+        /// How long it took from the creation of the claim until it was ready, once it is.
+        ready_after: Option<Duration>,
+    },
+    /// A claim is deleted by the fleet.
+    Ended {
+        /// The claim.
+        name: Name,
+        /// Its uid.
+        uid: String,
+        /// Why.
+        end: End,
+    },
+    /// An operation on a hypervisor has ended.
+    Operation {
+        /// The hypervisor.
+        cluster: Name,
+        /// The claim that it is for.
+        claim: Option<Name>,
+        /// What was done, in one word.
+        operation: &'static str,
+        /// How long it took.
+        took: Duration,
+        /// Why it failed, if it did.
+        failure: Option<(FailureClass, String)>,
+    },
+    /// A hypervisor answers, or not any more.
+    Cluster {
+        /// The hypervisor.
+        name: Name,
+        /// The uid of its object.
+        uid: String,
+        /// Whether it can be used.
+        is_ready: bool,
+        /// Why, in one word.
+        reason: &'static str,
+        /// Why, in a sentence.
+        message: String,
+    },
+    /// A template can be used, or not any more.
+    Template {
+        /// The template.
+        name: Name,
+        /// Its uid.
+        uid: String,
+        /// Whether machines can be made from it.
+        is_valid: bool,
+        /// Why, in one word.
+        reason: &'static str,
+        /// Why, in a sentence.
+        message: String,
+    },
+    /// A pool wants another number of machines, or has another one.
+    Pool {
+        /// The pool.
+        name: Name,
+        /// Its uid.
+        uid: String,
+        /// How many are wanted.
+        desired: i32,
+        /// How many there are.
+        replicas: i32,
+        /// How many are ready.
+        ready: i32,
+        /// Why, in a sentence.
+        message: String,
+    },
+    /// A machine of this installation that no claim refers to.
+    Orphan {
+        /// The hypervisor.
+        cluster: Name,
+        /// The machine.
+        machine: MachineId,
+        /// What its record says.
+        owner: Owner,
+        /// Whether it is destroyed now.
+        is_destroyed: bool,
+    },
+    /// A claim is deleted although its machine was not seen to be gone, because a person asked for it.
+    Forced {
+        /// The claim.
+        name: Name,
+        /// Its uid.
+        uid: String,
+        /// Its machine.
+        machine: Option<MachineId>,
+    },
+    /// An object cannot be read.
+    Unreadable {
+        /// Its kind.
+        kind: String,
+        /// The object.
+        name: Name,
+        /// Why.
+        why: String,
+    },
+    /// An object could not be written.
+    WriteFailed {
+        /// The object.
+        key: change::Key,
+        /// Why.
+        why: String,
+    },
+    /// It could not be found out what the server serves.
+    DiscoveryFailed(String),
+    /// A kind cannot be watched now.
+    WatchLost {
+        /// The kind.
+        kind: String,
+        /// Why.
+        why: String,
+    },
+}

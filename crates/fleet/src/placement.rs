@@ -1,0 +1,226 @@
+//! On which node a machine is created: where its template is, and where there is room with the stated overcommit.
+
+use crate::hypervisor::{Listed, Power, StorageState, Template};
+use api::fleet::Overcommit;
+use std::collections::BTreeMap;
+
+/// A linked clone needs little space at first, but not none.
+const ROOM_OF_LINKED_CLONE: u64 = 1 << 30;
+
+/// What is promised to machines on one node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// CPUs of machines that run or are about to.
+    pub cpus: u32,
+    /// Their memory in bytes.
+    pub memory: u64,
+}
+
+impl Load {
+    /// With another machine.
+    pub fn add(&mut self, cpus: u32, memory: u64) {
+        (self.cpus, self.memory) = (self.cpus.saturating_add(cpus), self.memory.saturating_add(memory));
+    }
+
+    /// Without a machine.
+    pub fn remove(&mut self, cpus: u32, memory: u64) {
+        (self.cpus, self.memory) = (self.cpus.saturating_sub(cpus), self.memory.saturating_sub(memory));
+    }
+}
+
+/// What a machine needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// CPUs.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory: u64,
+    /// The size of its disk in bytes.
+    pub disk: u64,
+    /// The storage of a full clone; nothing for a linked one.
+    pub storage: Option<String>,
+    /// Whether it has to be a linked clone.
+    pub must_link: bool,
+}
+
+/// What the machines of a list promise of every node.
+pub fn loads(listed: &Listed) -> BTreeMap<String, Load> {
+    let mut loads: BTreeMap<String, Load> = BTreeMap::new();
+    for seen in listed.machines.values().filter(|seen| !seen.is_template) {
+        // A stopped machine of somebody else may never run again; one that is being cloned will.
+        if seen.power != Power::Stopped || seen.lock.is_some() {
+            loads.entry(seen.node.clone()).or_default().add(seen.cpus, seen.memory);
+        }
+    }
+    loads
+}
+
+/// The node with the most free memory on which the machine fits, and the template to clone there; or what is missing on each node.
+pub fn choose<'a>(
+    need: &Need,
+    templates: &'a [Template],
+    nodes: &[String],
+    listed: &Listed,
+    loads: &BTreeMap<String, Load>,
+    overcommit: Overcommit,
+) -> Result<(String, &'a Template), String> {
+    let mut best: Option<(u64, String, &Template)> = None;
+    let mut missing = Vec::new();
+    for (name, node) in &listed.nodes {
+        if !nodes.is_empty() && !nodes.contains(name) {
+            continue;
+        }
+        if !node.is_online {
+            missing.push(format!("{name} is offline"));
+            continue;
+        }
+        let Some(template) = template_for(name, templates, listed) else {
+            missing.push(format!("{name} has neither the template nor its storage"));
+            continue;
+        };
+        if need.must_link && !template.can_link {
+            missing.push(format!("{name}: the storage {} of the template makes no linked clones", template.storage));
+            continue;
+        }
+        let load = loads.get(name).copied().unwrap_or_default();
+        let cpus = u64::from(node.cpus) * u64::from(overcommit.cpu_percent) / 100;
+        let free_cpus = cpus.saturating_sub(u64::from(load.cpus));
+        if free_cpus < u64::from(need.cpus) {
+            missing.push(format!("{name} has {free_cpus} of {} CPUs left", need.cpus));
+            continue;
+        }
+        let memory = percent(node.memory, overcommit.memory_percent);
+        // Without overcommit, what the node itself uses counts as well.
+        let used = if overcommit.memory_percent > 100 { load.memory } else { load.memory.max(node.memory_used) };
+        let free = memory.saturating_sub(used);
+        if free < need.memory {
+            missing.push(format!("{name} has {} of {} memory left", shown(free), shown(need.memory)));
+            continue;
+        }
+        if let Some(why) = lacks_space(need, name, template, listed, overcommit) {
+            missing.push(why);
+            continue;
+        }
+        if best.as_ref().is_none_or(|(most, _, _)| free > *most) {
+            best = Some((free, name.clone(), template));
+        }
+    }
+    match best {
+        Some((_, node, template)) => Ok((node, template)),
+        None if missing.is_empty() => Err("no node of the hypervisor may be used; check spec.nodes".to_owned()),
+        None => Err(missing.join("; ")),
+    }
+}
+
+/// The template to clone on a node: the one that is there, or one on a storage that the node shares.
+pub fn template_for<'a>(node: &str, templates: &'a [Template], listed: &Listed) -> Option<&'a Template> {
+    let reaches = |template: &&Template| {
+        template.is_shared && listed.storages.contains_key(&(node.to_owned(), template.storage.clone()))
+    };
+    templates.iter().find(|template| template.node == node).or_else(|| templates.iter().find(reaches))
+}
+
+fn lacks_space(
+    need: &Need,
+    node: &str,
+    template: &Template,
+    listed: &Listed,
+    overcommit: Overcommit,
+) -> Option<String> {
+    let storage = need.storage.as_ref().unwrap_or(&template.storage);
+    let Some(StorageState { bytes, used, .. }) = listed.storages.get(&(node.to_owned(), storage.clone())) else {
+        return Some(format!("{node} has no storage {storage}"));
+    };
+    let wanted = match &need.storage {
+        Some(_) => need.disk,
+        None => ROOM_OF_LINKED_CLONE.min(need.disk),
+    };
+    let free = percent(*bytes, overcommit.storage_percent).saturating_sub(*used);
+    (free < wanted).then(|| format!("{storage} on {node} has {} of {} left", shown(free), shown(wanted)))
+}
+
+fn percent(amount: u64, percent: u32) -> u64 {
+    u64::try_from(u128::from(amount) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+}
+
+/// An amount of bytes for people.
+pub fn shown(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 10 << 30 => format!("{} GiB", bytes >> 30),
+        bytes => format!("{} MiB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Load, Need, choose, loads};
+    use crate::hypervisor::{Listed, MachineId, NodeState, StorageState, Template};
+    use api::fleet::Overcommit;
+    use std::collections::BTreeMap;
+
+    const GIB: u64 = 1 << 30;
+
+    fn template(node: &str, storage: &str, is_shared: bool) -> Template {
+        Template {
+            id: MachineId("900".into()),
+            name: "base".into(),
+            node: node.into(),
+            storage: storage.into(),
+            is_shared,
+            can_link: true,
+            disk: "scsi0".into(),
+            disk_bytes: 10 * GIB,
+            has_agent: true,
+        }
+    }
+
+    fn listed(nodes: &[(&str, bool, u64)]) -> Listed {
+        let mut listed = Listed::default();
+        for (name, is_online, used) in nodes {
+            let node = NodeState { is_online: *is_online, cpus: 8, memory: 64 * GIB, memory_used: used * GIB };
+            listed.nodes.insert((*name).into(), node);
+            let storage = StorageState { bytes: 100 * GIB, used: 50 * GIB, is_shared: true };
+            listed.storages.insert(((*name).into(), "ceph".into()), storage);
+        }
+        listed
+    }
+
+    fn need() -> Need {
+        Need { cpus: 4, memory: 8 * GIB, disk: 20 * GIB, storage: None, must_link: false }
+    }
+
+    fn place(need: &Need, listed: &Listed, loads: &BTreeMap<String, Load>, nodes: &[&str]) -> Result<String, String> {
+        let nodes: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
+        let templates = [template("a", "ceph", true)];
+        choose(need, &templates, &nodes, listed, loads, Overcommit::default()).map(|(node, _)| node)
+    }
+
+    #[test]
+    fn the_node_with_the_most_free_memory_is_taken() {
+        let listed = listed(&[("a", true, 40), ("b", true, 10), ("c", false, 0)]);
+        assert_eq!(place(&need(), &listed, &loads(&listed), &[]).unwrap(), "b");
+        assert_eq!(place(&need(), &listed, &loads(&listed), &["a", "c"]).unwrap(), "a", "only these are allowed");
+        let busy = BTreeMap::from([("b".to_owned(), Load { cpus: 30, memory: 0 })]);
+        assert_eq!(place(&need(), &listed, &busy, &[]).unwrap(), "a", "CPUs are promised 4 times and not more");
+    }
+
+    #[test]
+    fn what_is_missing_is_said_for_each_node() {
+        let listed = listed(&[("a", true, 60), ("c", false, 0)]);
+        let missing = place(&need(), &listed, &loads(&listed), &[]).unwrap_err();
+        assert_eq!(missing, "a has 4096 MiB of 8192 MiB memory left; c is offline");
+        let large = Need { storage: Some("ceph".into()), disk: 60 * GIB, memory: GIB, ..need() };
+        let missing = place(&large, &listed, &loads(&listed), &["a"]).unwrap_err();
+        assert_eq!(missing, "ceph on a has 50 GiB of 60 GiB left");
+    }
+
+    /// P21 for placement: a local template keeps a machine on its node.
+    #[test]
+    fn a_template_on_local_storage_is_cloned_on_its_node_only() {
+        let listed = listed(&[("a", true, 60), ("b", true, 0)]);
+        let templates = [template("a", "local-lvm", false)];
+        let found = choose(&need(), &templates, &[], &listed, &loads(&listed), Overcommit::default());
+        let missing = found.unwrap_err();
+        assert!(missing.contains("b has neither the template nor its storage"), "{missing}");
+    }
+}

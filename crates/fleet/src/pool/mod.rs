@@ -1,0 +1,266 @@
+//! The life of a `RunnerPool`: how many machines are wanted, which claims are created, started, drained and deleted for that.
+
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use crate::cluster::{Keep, keep};
+use crate::conditions::{merge, read, shown, wanted};
+use crate::object::{Name, Object};
+use api::fleet::{IN_USE_FINALIZER, RunnerPoolSpec, RunnerPoolStatus, Span};
+use change::{Moment, Now};
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// A pool.
+pub type Pool = Object<RunnerPoolSpec, RunnerPoolStatus>;
+
+/// A claim of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The claim.
+    pub name: Name,
+    /// When it was created.
+    pub created: Timestamp,
+    /// What it is to its pool.
+    pub state: State,
+}
+
+/// What a claim is to its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is on its way to be ready.
+    Starting,
+    /// It is ready since then, and does nothing.
+    Idle(Timestamp),
+    /// It is ready, and works.
+    Busy,
+    /// Its machine is created and waits to be started.
+    Standby,
+    /// It takes no more work since then, and still works.
+    Draining(Timestamp),
+    /// It has failed, and is kept.
+    Failed,
+    /// It is being deleted.
+    Ending,
+}
+
+/// All that a decision about a pool depends on.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    /// The object.
+    pub pool: &'a Pool,
+    /// Its claims.
+    pub members: &'a [Member],
+    /// CPUs and memory of one machine, if its template is known.
+    pub size: Option<(u32, u64)>,
+    /// Before this moment no claim is created, because too many have failed.
+    pub hold_until: Moment,
+    /// The present moment.
+    pub now: Now,
+}
+
+/// A decision about a pool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// How many claims to create whose machines run.
+    pub create: usize,
+    /// How many claims to create whose machines wait.
+    pub create_standby: usize,
+    /// Claims whose machines are started now.
+    pub start: Vec<Name>,
+    /// Claims that take no more work.
+    pub drain: Vec<Name>,
+    /// Claims that are deleted at once.
+    pub delete: Vec<Name>,
+    /// What is done to its finalizer.
+    pub keep: Keep,
+    /// The status.
+    pub status: RunnerPoolStatus,
+    /// When to decide again if nothing happens before.
+    pub wake: Option<Moment>,
+}
+
+/// How many machines are to run, in how many steps of reasons: wanted, at least, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    desired: i32,
+    min: i32,
+    max: i32,
+}
+
+/// Decides about a pool.
+pub fn decide(observed: &Observed<'_>) -> Decision {
+    let Observed { pool, members, now, .. } = observed;
+    let is_deleting = pool.deleting.is_some();
+    let of = |wanted: fn(&State) -> bool| members.iter().filter(move |member| wanted(&member.state));
+    let names = |members: &[&Member]| members.iter().map(|member| member.name.clone()).collect::<Vec<Name>>();
+    let active: Vec<&Member> = of(|state| matches!(state, State::Starting | State::Idle(_) | State::Busy)).collect();
+    let standby: Vec<&Member> = of(|state| matches!(state, State::Standby)).collect();
+    let ready = of(|state| matches!(state, State::Idle(_) | State::Busy)).count();
+    let (size, schedule_wake) = size(observed);
+    let mut decision = Decision {
+        create: 0,
+        create_standby: 0,
+        start: Vec::new(),
+        drain: Vec::new(),
+        delete: Vec::new(),
+        keep: keep(is_deleting, pool.has_finalizer(IN_USE_FINALIZER), members.is_empty()),
+        status: pool.status.clone(),
+        wake: schedule_wake,
+    };
+    let mut failed: Vec<&Member> = of(|state| matches!(state, State::Failed)).collect();
+    failed.sort_by_key(|member| (std::cmp::Reverse(member.created), member.name.clone()));
+    let kept = if is_deleting { 0 } else { usize::try_from(pool.spec.keep_failed).unwrap_or_default() };
+    decision.delete.extend(names(failed.get(kept..).unwrap_or_default()));
+    let count = i32::try_from(active.len()).unwrap_or(i32::MAX);
+    let mut surplus_since = None;
+    if is_deleting {
+        decision.delete.extend(names(&standby));
+        decision.drain.extend(names(&active));
+    } else if count < size.desired {
+        let missing = usize::try_from(size.desired - count).unwrap_or_default();
+        decision.start = names(&standby[..missing.min(standby.len())]);
+        let more = missing - decision.start.len();
+        match observed.hold_until <= now.monotonic {
+            true => decision.create = more,
+            false => decision.wake = earliest(decision.wake, Some(observed.hold_until)),
+        }
+    } else {
+        let delay = duration(Some(&pool.spec.scaling.scale_down_delay)).unwrap_or_default();
+        let surplus = usize::try_from(count - size.desired).unwrap_or_default();
+        let since = (surplus > 0).then(|| pool.status.surplus_since.as_ref().and_then(read).unwrap_or(now.wall));
+        surplus_since = since;
+        let is_over = since.is_some_and(|since| change::now::later(since, delay) <= now.wall);
+        let mut idle: Vec<&Member> = active.iter().filter(|member| member.state != State::Busy).copied().collect();
+        // Those that are not ready yet first, then the oldest.
+        idle.sort_by_key(|member| (matches!(member.state, State::Idle(_)), member.created, member.name.clone()));
+        if is_over {
+            decision.drain = names(&idle[..surplus.min(idle.len())]);
+        } else if let Some(since) = since {
+            decision.wake = earliest(decision.wake, Some(now.moment_of(change::now::later(since, delay))));
+        }
+        let at_least = usize::try_from(size.min).unwrap_or_default();
+        let spare = active.len().saturating_sub(decision.drain.len()).saturating_sub(at_least);
+        expire_idle(observed, &idle, spare, &mut decision);
+    }
+    if !is_deleting {
+        size_standby(observed, &standby, size, active.len(), &mut decision);
+    }
+    time_out_jobs(observed, &mut decision);
+    let total = i32::try_from(active.len() + standby.len()).unwrap_or(i32::MAX);
+    decision.status = status(observed, size, total, ready, failed.len().min(kept), surplus_since);
+    decision
+}
+
+/// Machines beyond the minimum that were idle for too long.
+fn expire_idle(observed: &Observed<'_>, idle: &[&Member], spare: usize, decision: &mut Decision) {
+    let Some(timeout) = duration(observed.pool.spec.lifecycle.idle_timeout.as_ref()) else { return };
+    let mut left = spare;
+    for member in idle.iter().filter(|member| !decision.drain.contains(&member.name)).copied().collect::<Vec<_>>() {
+        let State::Idle(since) = member.state else { continue };
+        let at = change::now::later(since, timeout);
+        if at > observed.now.wall {
+            decision.wake = earliest(decision.wake, Some(observed.now.moment_of(at)));
+        } else if left > 0 {
+            left -= 1;
+            decision.drain.push(member.name.clone());
+        }
+    }
+}
+
+/// Claims whose machines wait: as many as are wanted, and together with those that run not more than the maximum.
+fn size_standby(observed: &Observed<'_>, standby: &[&Member], size: Size, active: usize, decision: &mut Decision) {
+    let running = active + decision.start.len() + decision.create;
+    let room = usize::try_from(size.max).unwrap_or_default().saturating_sub(running);
+    let wanted = usize::try_from(observed.pool.spec.scaling.spares.stopped).unwrap_or_default().min(room);
+    let there = standby.len().saturating_sub(decision.start.len());
+    if there < wanted && observed.hold_until <= observed.now.monotonic {
+        decision.create_standby = wanted - there;
+    }
+    let surplus = there.saturating_sub(wanted);
+    decision.delete.extend(standby.iter().rev().take(surplus).map(|member| member.name.clone()));
+}
+
+/// Drained machines that are busy for too long.
+fn time_out_jobs(observed: &Observed<'_>, decision: &mut Decision) {
+    let Some(timeout) = duration(observed.pool.spec.lifecycle.job_timeout.as_ref()) else { return };
+    for member in observed.members {
+        let State::Draining(since) = member.state else { continue };
+        let at = change::now::later(since, timeout);
+        match at <= observed.now.wall {
+            true => decision.delete.push(member.name.clone()),
+            false => decision.wake = earliest(decision.wake, Some(observed.now.moment_of(at))),
+        }
+    }
+}
+
+/// How many machines are to run: demand and spares, at least the minimum of the hour, at most the maximum and the quota.
+fn size(observed: &Observed<'_>) -> (Size, Option<Moment>) {
+    let spec = &observed.pool.spec;
+    let (scheduled, wake) = schedule::minimum(&spec.scaling.schedules, observed.now);
+    let mut max = spec.scaling.max_replicas.max(0);
+    if let (Some(quota), Some((cpus, memory))) = (&spec.quota, observed.size) {
+        let by_cpu = quota.cpu.map(|allowed| u64::from(allowed) / u64::from(cpus.max(1)));
+        let by_memory = quota.memory.as_ref().and_then(api::fleet::Quantity::bytes).map(|all| all / memory.max(1));
+        for allowed in [by_cpu, by_memory].into_iter().flatten() {
+            max = max.min(i32::try_from(allowed).unwrap_or(i32::MAX));
+        }
+    }
+    let min = spec.scaling.min_replicas.max(scheduled).clamp(0, max);
+    let busy = observed.members.iter().filter(|member| member.state == State::Busy).count();
+    let demand = spec.replicas.unwrap_or_default().max(i32::try_from(busy).unwrap_or(i32::MAX));
+    let desired = demand.saturating_add(spec.scaling.spares.booted).clamp(min, max);
+    (Size { desired, min, max }, wake)
+}
+
+fn status(
+    observed: &Observed<'_>,
+    size: Size,
+    total: i32,
+    ready: usize,
+    failed: usize,
+    surplus_since: Option<Timestamp>,
+) -> RunnerPoolStatus {
+    let Observed { pool, members, now, .. } = observed;
+    let ready = i32::try_from(ready).unwrap_or(i32::MAX);
+    let is_ready = ready >= size.min;
+    let message = format!("{ready} of {} machines are ready", size.desired);
+    let scaling = match total.cmp(&size.desired) {
+        std::cmp::Ordering::Less => ("DemandIncreased", true),
+        std::cmp::Ordering::Equal => ("AsWanted", false),
+        std::cmp::Ordering::Greater => ("Surplus", surplus_since.is_some()),
+    };
+    let mut conditions = vec![
+        wanted("Ready", is_ready, if is_ready { "MinimumReady" } else { "Starting" }, message),
+        wanted("Scaling", scaling.1, scaling.0, format!("{} machines are wanted", size.desired)),
+    ];
+    if pool.deleting.is_some() {
+        let held = format!("{} claims of the pool are not gone yet", members.len());
+        conditions.push(wanted("InUse", !members.is_empty(), "Draining", held));
+    }
+    RunnerPoolStatus {
+        observed_generation: Some(pool.generation),
+        desired_replicas: Some(size.desired),
+        replicas: total,
+        ready_replicas: Some(ready),
+        failed_replicas: i32::try_from(failed).ok(),
+        selector: Some(format!("{POOL_LABEL}={}", pool.name.name)),
+        surplus_since: surplus_since.map(shown),
+        conditions: merge(conditions, &pool.status.conditions, pool.generation, now.wall),
+    }
+}
+
+/// The label of a pool's claims; its value is the name of the pool.
+pub const POOL_LABEL: &str = "hyperfleet.io/pool";
+
+fn duration(span: Option<&Span>) -> Option<Duration> {
+    span.and_then(Span::duration)
+}
+
+fn earliest(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,149 @@
+//! The life of a pool, as tables.
+
+use super::{Decision, Member, Observed, Pool, State, decide};
+use crate::object::{Name, Object};
+use api::fleet::{Lifecycle, LocalRef, Quantity, Quota, RunnerPoolSpec, RunnerPoolStatus, Scaling, Span, Spares};
+use change::{Moment, Now};
+use jiff::Timestamp;
+use std::time::Duration;
+
+fn at(second: u64) -> Now {
+    let wall = Timestamp::from_second(1_000_000 + i64::try_from(second).unwrap()).unwrap();
+    Now { wall, monotonic: Moment::since_start(Duration::from_secs(second)) }
+}
+
+fn pool(min_replicas: i32, max_replicas: i32) -> Pool {
+    let scale_down_delay = Span("60s".into());
+    Object {
+        name: Name::new("ci", "pool"),
+        uid: "p".into(),
+        version: "1".into(),
+        generation: 1,
+        created: at(0).wall,
+        deleting: None,
+        finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
+        switches: Vec::new(),
+        spec: RunnerPoolSpec {
+            template_ref: LocalRef { name: "small".into() },
+            replicas: None,
+            scaling: Scaling { min_replicas, max_replicas, scale_down_delay, ..Scaling::default() },
+            lifecycle: Lifecycle::default(),
+            keep_failed: 2,
+            quota: None,
+            workload: None,
+        },
+        status: RunnerPoolStatus::default(),
+    }
+}
+
+/// Members from letters: s starting, i idle, b busy, w standby, d draining, f failed, e ending.
+fn members(states: &str) -> Vec<Member> {
+    let member = |(number, letter): (usize, char)| Member {
+        name: Name::new("ci", &format!("{letter}{number}")),
+        created: at(number as u64).wall,
+        state: match letter {
+            's' => State::Starting,
+            'i' => State::Idle(at(10).wall),
+            'b' => State::Busy,
+            'w' => State::Standby,
+            'd' => State::Draining(at(10).wall),
+            'f' => State::Failed,
+            _ => State::Ending,
+        },
+    };
+    states.chars().enumerate().map(member).collect()
+}
+
+fn decided(pool: &Pool, states: &str, now: u64) -> Decision {
+    let members = members(states);
+    let hold_until = Moment::default();
+    decide(&Observed { pool, members: &members, size: Some((2, 4 << 30)), hold_until, now: at(now) })
+}
+
+fn names(names: &[Name]) -> Vec<&str> {
+    names.iter().map(|name| name.name.as_str()).collect()
+}
+
+/// P9, over all small pools: the size follows what is wanted and stays between the minimum and the maximum.
+#[test]
+fn the_size_stays_between_minimum_and_maximum() {
+    for min in 0..4 {
+        for max in min..5 {
+            for wish in [None, Some(0), Some(2), Some(9)] {
+                for there in 0..6_usize {
+                    let mut pool = pool(min, max);
+                    pool.spec.replicas = wish;
+                    pool.status.surplus_since = Some(crate::conditions::shown(at(0).wall));
+                    let decision = decided(&pool, &"i".repeat(there), 1_000);
+                    let after = there + decision.create - decision.drain.len();
+                    let wanted = wish.unwrap_or(0).clamp(min, max);
+                    assert_eq!(after, usize::try_from(wanted).unwrap(), "min {min} max {max} {wish:?} {there}");
+                    assert_eq!(decision.status.desired_replicas, Some(wanted));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_claim_is_replaced_at_once_and_only_the_newest_are_kept() {
+    let decision = decided(&pool(2, 5), "fffi", 100);
+    assert_eq!((decision.create, names(&decision.delete)), (1, vec!["f0"]));
+    assert_eq!(decision.status.failed_replicas, Some(2));
+}
+
+/// A part of P9: scaling down drains, never what is busy, and only after the delay.
+#[test]
+fn scaling_down_waits_then_drains_what_is_not_busy() {
+    let mut pool = pool(0, 5);
+    let early = decided(&pool, "biis", 100);
+    assert!(early.drain.is_empty() && early.delete.is_empty());
+    assert!(early.status.surplus_since.is_some() && early.wake.is_some());
+    pool.status = early.status;
+    assert_eq!(names(&decided(&pool, "biis", 160).drain), ["s3", "i1", "i2"], "what is not ready first");
+}
+
+#[test]
+fn spares_are_started_before_others_are_created() {
+    let mut pool = pool(2, 5);
+    pool.spec.scaling.spares = Spares { booted: 1, stopped: 1 };
+    let decision = decided(&pool, "bbw", 100);
+    assert_eq!((names(&decision.start), decision.create, decision.create_standby), (vec!["w2"], 0, 1));
+    pool.spec.scaling.max_replicas = 3;
+    assert_eq!(decided(&pool, "bbw", 100).create_standby, 0, "spares count for the maximum");
+}
+
+#[test]
+fn a_quota_is_a_maximum() {
+    let mut pool = pool(0, 10);
+    pool.spec.replicas = Some(10);
+    pool.spec.quota = Some(Quota { cpu: Some(9), memory: Some(Quantity("12Gi".into())) });
+    assert_eq!(decided(&pool, "", 1).create, 3, "memory allows 3, CPUs would allow 4");
+}
+
+#[test]
+fn idle_machines_beyond_the_minimum_end_after_the_idle_time() {
+    let mut pool = pool(1, 5);
+    pool.spec.replicas = Some(3);
+    pool.spec.lifecycle.idle_timeout = Some(Span("60s".into()));
+    assert_eq!(decided(&pool, "iii", 69).drain.len(), 0);
+    assert_eq!(decided(&pool, "iii", 70).drain.len(), 2, "the minimum stays");
+}
+
+#[test]
+fn a_deleted_pool_drains_its_claims_and_goes_last() {
+    let mut pool = pool(2, 5);
+    pool.deleting = Some(at(5).wall);
+    let decision = decided(&pool, "iwf", 10);
+    assert_eq!((names(&decision.drain), names(&decision.delete)), (vec!["i0"], vec!["f2", "w1"]));
+    assert_eq!((decision.create, decision.keep), (0, crate::cluster::Keep::AsIs));
+    assert_eq!(decided(&pool, "", 10).keep, crate::cluster::Keep::Remove);
+}
+
+#[test]
+fn a_drained_machine_that_stays_busy_ends_after_the_job_timeout() {
+    let mut pool = pool(0, 5);
+    pool.spec.lifecycle.job_timeout = Some(Span("30m".into()));
+    assert!(decided(&pool, "d", 1_809).delete.is_empty());
+    assert_eq!(names(&decided(&pool, "d", 1_810).delete), ["d0"]);
+}

@@ -1,0 +1,203 @@
+//! A small hypervisor that several operators and people share: ids are used again, clones take time and run into locks, nodes go offline.
+
+use super::random::Random;
+use crate::hypervisor::{
+    Answer, Checked, Failure, Inspected, Listed, MachineId, NodeState, Operation, Owner, Power, Seen, StorageState,
+    Template,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub(super) struct Vm {
+    pub(super) name: String,
+    pub(super) node: String,
+    pub(super) owner: Option<Owner>,
+    pub(super) power: Power,
+    pub(super) is_configured: bool,
+    /// When its guest answers, and when it switches itself off.
+    pub(super) boots_at: u64,
+    pub(super) ends_at: u64,
+    /// Tells it from another machine with the same id.
+    pub(super) serial: u64,
+    memory: u64,
+}
+
+#[derive(Default)]
+pub(super) struct FakeHypervisor {
+    pub(super) vms: BTreeMap<String, Vm>,
+    pub(super) offline: BTreeSet<String>,
+    pub(super) is_down: bool,
+    serial: u64,
+    /// Foreign machines that are to be there, by id, with their serials.
+    pub(super) foreign: BTreeMap<String, u64>,
+    /// Every promise that was broken.
+    pub(super) broken: Vec<String>,
+    pub(super) clones: u64,
+}
+
+const GIB: u64 = 1 << 30;
+
+impl FakeHypervisor {
+    /// Somebody else creates a machine.
+    pub(super) fn foreigner_creates(&mut self, id: String, owner: Option<Owner>) {
+        if !self.vms.contains_key(&id) {
+            self.serial += 1;
+            self.foreign.insert(id.clone(), self.serial);
+            let vm = self.vm("database", "b", owner);
+            self.vms.insert(id, vm);
+        }
+    }
+
+    fn vm(&self, name: &str, node: &str, owner: Option<Owner>) -> Vm {
+        Vm {
+            name: name.into(),
+            node: node.into(),
+            owner,
+            power: Power::Stopped,
+            is_configured: false,
+            boots_at: 0,
+            ends_at: u64::MAX,
+            serial: self.serial,
+            memory: GIB,
+        }
+    }
+
+    fn seen(vm: &Vm) -> Seen {
+        Seen {
+            name: vm.name.clone(),
+            node: vm.node.clone(),
+            power: vm.power,
+            is_template: false,
+            lock: None,
+            tags: BTreeSet::new(),
+            pool: None,
+            cpus: 1,
+            memory: vm.memory,
+        }
+    }
+
+    /// Guests switch themselves off.
+    pub(super) fn pass_time(&mut self, now: u64) {
+        for vm in self.vms.values_mut().filter(|vm| vm.ends_at <= now && vm.power == Power::Running) {
+            vm.power = Power::Stopped;
+        }
+    }
+
+    /// Carries out an operation at this moment.
+    pub(super) fn carry_out(
+        &mut self,
+        operation: &Operation,
+        now: u64,
+        random: &mut Random,
+    ) -> Result<Answer, Failure> {
+        self.pass_time(now);
+        let transient = |why: &str| Err(Failure::Transient(why.into()));
+        if self.is_down {
+            return transient("connection refused");
+        }
+        match operation {
+            Operation::Check => Ok(Answer::Checked(Box::new(Checked { is_quorate: true, ..Checked::default() }))),
+            Operation::List => Ok(Answer::Listed(Box::new(self.list(random)))),
+            Operation::FindTemplate(_) => Ok(Answer::Templates(vec![Template {
+                id: MachineId("100".into()),
+                name: "base".into(),
+                node: "a".into(),
+                storage: "ceph".into(),
+                is_shared: true,
+                can_link: true,
+                disk: "scsi0".into(),
+                disk_bytes: GIB,
+                has_agent: true,
+            }])),
+            Operation::Inspect(id) => match self.vms.get(&id.0) {
+                Some(vm) if self.offline.contains(&vm.node) => transient("no route to node"),
+                Some(vm) => Ok(Answer::Inspected(Some(Box::new(Inspected {
+                    seen: FakeHypervisor::seen(vm),
+                    owner: vm.owner.clone(),
+                    is_configured: vm.is_configured,
+                })))),
+                None => Ok(Answer::Inspected(None)),
+            },
+            Operation::Create(blueprint) => {
+                let id = blueprint.id.0.clone();
+                if self.vms.contains_key(&id) {
+                    return Err(Failure::Exists(blueprint.id.clone()));
+                }
+                if self.offline.contains(&blueprint.node) {
+                    return transient("no route to node");
+                }
+                let same = self.vms.values().filter(|vm| vm.owner.as_ref() == Some(&blueprint.owner)).count();
+                if same > 0 {
+                    self.broken.push(format!("a second machine {id} was created for {:?}", blueprint.owner));
+                }
+                self.serial += 1;
+                self.clones += 1;
+                let vm = self.vm(&blueprint.name, &blueprint.node, Some(blueprint.owner.clone()));
+                self.vms.insert(id, Vm { memory: blueprint.memory, ..vm });
+                Ok(Answer::Done)
+            }
+            Operation::Configure(blueprint) => self.owned(&blueprint.id, &blueprint.owner).map(|vm| {
+                vm.is_configured = true;
+                Answer::Done
+            }),
+            Operation::Start(target) => {
+                let (boot, work) = (random.between(2_000, 60_000), random.between(20_000, 400_000));
+                self.owned(&target.id, &target.owner).map(|vm| {
+                    vm.power = Power::Running;
+                    (vm.boots_at, vm.ends_at) = (now + boot, now + boot + work);
+                    Answer::Done
+                })
+            }
+            Operation::Stop(target) => self.owned(&target.id, &target.owner).map(|vm| {
+                vm.power = Power::Stopped;
+                Answer::Done
+            }),
+            Operation::Destroy(target) => {
+                self.owned(&target.id, &target.owner)?;
+                self.vms.remove(&target.id.0);
+                Ok(Answer::Done)
+            }
+            Operation::Addresses(target) => self.owned(&target.id, &target.owner).map(|vm| {
+                let is_up = vm.power == Power::Running && vm.boots_at <= now;
+                Answer::Addresses(is_up.then(|| vec!["192.0.2.7".to_owned()]))
+            }),
+        }
+    }
+
+    /// A machine, if it belongs to whom it is said to.
+    fn owned(&mut self, id: &MachineId, owner: &Owner) -> Result<&mut Vm, Failure> {
+        let offline = &self.offline;
+        match self.vms.get_mut(&id.0) {
+            None => Err(Failure::Absent(id.clone())),
+            Some(vm) if offline.contains(&vm.node) => Err(Failure::Transient("no route to node".into())),
+            Some(vm) if vm.owner.as_ref() != Some(owner) => {
+                Err(Failure::NotOurs { id: id.clone(), found: vm.owner.clone() })
+            }
+            Some(vm) => Ok(vm),
+        }
+    }
+
+    fn list(&self, random: &mut Random) -> Listed {
+        let mut listed = Listed::default();
+        for node in ["a", "b"] {
+            let is_online = !self.offline.contains(node);
+            let state = NodeState { is_online, cpus: 16, memory: 64 * GIB, memory_used: GIB };
+            listed.nodes.insert(node.into(), state);
+            let storage = StorageState { bytes: 1_000 * GIB, used: GIB, is_shared: true };
+            listed.storages.insert((node.into(), "ceph".into()), storage);
+        }
+        let hides = random.chance(50);
+        for (id, vm) in &self.vms {
+            let mut seen = FakeHypervisor::seen(vm);
+            if self.offline.contains(&vm.node) {
+                if hides {
+                    continue;
+                }
+                seen.power = Power::Unknown;
+            }
+            listed.machines.insert(MachineId(id.clone()), seen);
+        }
+        listed
+    }
+}

@@ -1,0 +1,523 @@
+//! Two clusters with an operator each, the hypervisor that they share, the people, and the faults.
+
+use super::api_server::{ApiServer, id, kinds, report};
+use super::hypervisor::FakeHypervisor;
+use super::random::Random;
+use crate::core::{Config, Core, HypervisorAnswer};
+use crate::hypervisor::{Failure, Operation, Owner, Power, Request};
+use crate::notice::Notice;
+use api::fleet::ClaimPhase;
+use change::{Moment, Now};
+use jiff::Timestamp;
+use protocol::{Command, Core as _, Discovered, Event, WatchEvent, WatchTarget, Write, WriteError};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Which faults there are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Faults {
+    /// Whether anything fails at all.
+    pub(super) is_on: bool,
+    /// Whether orphans are destroyed; otherwise there must not be any.
+    pub(super) sweeps: bool,
+}
+
+struct Site {
+    api: ApiServer,
+    core: Core,
+    operator: String,
+    started: u64,
+    /// Counts the processes: answers to an earlier one are lost.
+    epoch: u64,
+    /// How far each open watch has read the log.
+    watches: BTreeMap<WatchTarget, usize>,
+    next_wake: Option<u64>,
+}
+
+enum Action {
+    Deliver(usize, u64, Box<Event<HypervisorAnswer>>),
+    Write(usize, u64, Box<Write>),
+    /// A request arrives at the hypervisor; its answer is sent, or lost, or nobody waits for it.
+    Operate {
+        site: usize,
+        epoch: u64,
+        number: u64,
+        request: Box<Request>,
+        is_answered: bool,
+    },
+    Follow(usize, u64, WatchTarget),
+    Wake(usize, u64),
+    People,
+}
+
+pub(super) struct World {
+    random: Random,
+    faults: Faults,
+    now: u64,
+    sequence: u64,
+    actions: BTreeMap<(u64, u64), Action>,
+    sites: Vec<Site>,
+    hypervisor: FakeHypervisor,
+    is_calm: bool,
+    claims: u64,
+    pub(super) ready: u64,
+    broken: Vec<String>,
+    steps: u64,
+    /// What happened, for people who look into a broken promise.
+    history: Vec<String>,
+}
+
+const EPOCH_SECOND: i64 = 1_800_000_000;
+/// Both operators use the same few ids.
+const IDS: (u64, u64) = (200, 239);
+
+impl World {
+    pub(super) fn new(seed: u64, faults: Faults) -> World {
+        let mut world = World {
+            random: Random(seed.wrapping_mul(7_919)),
+            faults,
+            now: 0,
+            sequence: 0,
+            actions: BTreeMap::new(),
+            sites: Vec::new(),
+            hypervisor: FakeHypervisor::default(),
+            is_calm: false,
+            claims: 0,
+            ready: 0,
+            broken: Vec::new(),
+            steps: 0,
+            history: Vec::new(),
+        };
+        for number in 0..2 {
+            let operator = format!("operator-{number}");
+            let config = Config { operator: operator.clone(), acts: true };
+            let core = Core::new(config, world.time(0));
+            let (api, watches) = (ApiServer::default(), BTreeMap::new());
+            world.sites.push(Site { api, core, operator, started: 0, epoch: 0, watches, next_wake: None });
+            world.set_up(number);
+            world.handle(number, vec![Event::Tick]);
+        }
+        world.at(1_000, Action::People);
+        world
+    }
+
+    fn set_up(&mut self, site: usize) {
+        let policy = if self.faults.sweeps { "Delete" } else { "Report" };
+        let cluster = json!({
+            "apiVersion": "hyperfleet.io/v1alpha1", "kind": "HypervisorCluster", "metadata": {"name": "pve"},
+            "spec": {
+                "provider": "proxmox", "endpoint": "https://pve:8006", "vmIds": {"from": IDS.0, "to": IDS.1},
+                "credentials": {"tokenId": {"name": "pve", "key": "id"}, "tokenSecret": {"name": "pve", "key": "s"}},
+                "orphans": {"policy": policy, "gracePeriod": "2m"},
+            },
+        });
+        let template = json!({
+            "apiVersion": "hyperfleet.io/v1alpha1", "kind": "HypervisorMachineTemplate", "metadata": {"name": "small"},
+            "spec": {
+                "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": {"tag": "base"}},
+                "resources": {"cpu": 1, "memory": "1Gi"},
+            },
+        });
+        let pool = json!({
+            "apiVersion": "hyperfleet.io/v1alpha1", "kind": "RunnerPool", "metadata": {"name": "pool"},
+            "spec": {
+                "templateRef": {"name": "small"},
+                "scaling": {"minReplicas": 1, "maxReplicas": 3, "scaleDownDelay": "30s", "spares": {"stopped": 1}},
+                "lifecycle": {"maxLifetime": "5m"},
+            },
+        });
+        let now = self.wall();
+        for object in [cluster, template, pool] {
+            self.sites[site].api.create(object, &format!("s{site}"), now);
+        }
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millisecond(EPOCH_SECOND * 1_000 + i64::try_from(self.now).unwrap()).unwrap()
+    }
+
+    fn time(&self, started: u64) -> Now {
+        Now { wall: self.wall(), monotonic: Moment::since_start(Duration::from_millis(self.now - started)) }
+    }
+
+    fn at(&mut self, time: u64, action: Action) {
+        self.sequence += 1;
+        self.actions.insert((time, self.sequence), action);
+    }
+
+    fn after(&mut self, from: u64, to: u64, action: Action) {
+        let time = self.now + self.random.between(from, to);
+        self.at(time, action);
+    }
+
+    fn fails(&mut self, percent: u64) -> bool {
+        self.faults.is_on && !self.is_calm && self.random.chance(percent)
+    }
+
+    pub(super) fn run_for(&mut self, seconds: u64) {
+        let end = self.now + seconds * 1_000;
+        while self.broken.is_empty() && !(self.is_calm && self.is_empty()) {
+            if self.actions.first_key_value().is_none_or(|((time, _), _)| *time > end) {
+                break;
+            }
+            let Some(((time, _), action)) = self.actions.pop_first() else { break };
+            self.now = self.now.max(time);
+            self.steps += 1;
+            if self.steps > 400_000 {
+                self.broken.push("it does not come to rest".into());
+            }
+            self.act(action);
+        }
+        self.now = end;
+    }
+
+    /// Whether nothing is left that could change.
+    fn is_empty(&self) -> bool {
+        let has_claims = |site: &Site| site.api.objects.keys().any(|(kind, _, _)| !kind.starts_with("Hypervisor"));
+        let is_on_its_way = |action: &Action| matches!(action, Action::Operate { .. });
+        self.hypervisor.vms.len() == self.hypervisor.foreign.len()
+            && !self.sites.iter().any(has_claims)
+            && !self.actions.values().any(is_on_its_way)
+            && (!self.faults.is_on || self.sites.iter().all(|site| site.api.objects.is_empty()))
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Deliver(site, epoch, event) => {
+                if self.sites[site].epoch == epoch {
+                    self.handle(site, vec![*event]);
+                }
+            }
+            Action::Wake(site, epoch) => {
+                if self.sites[site].epoch == epoch {
+                    self.sites[site].next_wake = None;
+                    self.handle(site, vec![Event::Tick]);
+                }
+            }
+            Action::Write(site, epoch, write) => self.write(site, epoch, &write),
+            Action::Operate { site, epoch, number, request, is_answered } => {
+                let answer = self.hypervisor.carry_out(&request.operation, self.now, &mut self.random);
+                if request.operation.machine().is_some() {
+                    let line = format!(
+                        "{} site {site}: {} -> {answer:?}, answered: {is_answered}",
+                        self.now,
+                        shown(&request.operation)
+                    );
+                    self.history.push(line);
+                }
+                let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
+                if self.fails(3) {
+                    let again = Event::Elsewhere(number, answer.clone());
+                    self.after(5, 20_000, Action::Deliver(site, epoch, again.into()));
+                }
+                self.after(5, 500, Action::Deliver(site, epoch, Event::Elsewhere(number, answer).into()));
+            }
+            Action::Follow(site, epoch, target) => self.follow(site, epoch, &target),
+            Action::People => self.people(),
+        }
+    }
+
+    fn handle(&mut self, site: usize, events: Vec<Event<HypervisorAnswer>>) {
+        let now = self.time(self.sites[site].started);
+        let epoch = self.sites[site].epoch;
+        let commands = self.sites[site].core.handle(events, now);
+        for command in commands {
+            self.carry_out(site, epoch, command);
+        }
+        let Site { core, started, next_wake, .. } = &self.sites[site];
+        if let Some(wake) = core.wake_at() {
+            let at = (started + u64::try_from(wake.elapsed().as_millis()).unwrap()).max(self.now + 1);
+            if next_wake.is_none_or(|next| at < next) {
+                self.sites[site].next_wake = Some(at);
+                self.at(at, Action::Wake(site, epoch));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, site: usize, epoch: u64, command: Command<Notice, Request>) {
+        match command {
+            Command::Watch { target, .. } => {
+                self.sites[site].watches.insert(target.clone(), usize::MAX);
+                self.after(1, 200, Action::Follow(site, epoch, target));
+            }
+            Command::Unwatch(target) => {
+                self.sites[site].watches.remove(&target);
+            }
+            Command::Discover { .. } => {
+                let event = Event::Discovered(Ok(Discovered::All(kinds())));
+                self.after(1, 100, Action::Deliver(site, epoch, event.into()));
+            }
+            Command::Write(write) => self.after(1, 300, Action::Write(site, epoch, write)),
+            Command::Elsewhere(number, request) => self.send(site, epoch, number, request),
+            Command::Notify(Notice::Claim { phase: Some(ClaimPhase::Ready), ready_after: Some(_), .. }) => {
+                self.ready += 1;
+            }
+            Command::Notify(_) | Command::Readiness(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sends a request to the hypervisor: it may be lost, late, repeated, or its answer may be lost.
+    fn send(&mut self, site: usize, epoch: u64, number: u64, request: Request) {
+        let request = Box::new(request);
+        let slow = match request.operation {
+            Operation::Create(_) => 15_000,
+            Operation::Destroy(_) | Operation::Start(_) | Operation::Configure(_) => 3_000,
+            _ => 500,
+        };
+        let lost = || Event::Elsewhere(number, Err(Failure::Transient("connection reset".into())));
+        if self.fails(8) {
+            // It never arrives.
+            return self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
+        }
+        if self.fails(8) {
+            // Nobody waits any more when it arrives.
+            self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
+            let operate = Action::Operate { site, epoch: u64::MAX, number, request, is_answered: false };
+            return self.after(5_000, 40_000, operate);
+        }
+        let is_answered = !self.fails(8);
+        // A second machine of a request that was repeated on its way is left to the sweep.
+        if (self.faults.sweeps || !matches!(request.operation, Operation::Create(_))) && self.fails(4) {
+            let again = Action::Operate { site, epoch: u64::MAX, number, request: request.clone(), is_answered: false };
+            self.after(10, slow, again);
+        }
+        self.after(10, slow, Action::Operate { site, epoch, number, request, is_answered });
+    }
+
+    fn write(&mut self, site: usize, epoch: u64, write: &Write) {
+        let (key, now) = (write.key.clone(), self.wall());
+        let lost = Err(WriteError::Transient { key: key.clone(), message: "no answer".into() });
+        let answer = if self.fails(5) {
+            lost
+        } else {
+            let gone = self.sites[site].api.gone.len();
+            let answer = self.sites[site].api.write(write, &format!("s{site}"), now);
+            self.check_gone(site, gone);
+            let result = answer.as_ref().map(|written| written.live.as_ref().map(|live| live.resource_version.clone()));
+            self.history.push(format!("{} site {site}: {key} {} -> {result:?}", self.now, written(&write.effect)));
+            if self.fails(5) { lost } else { answer }
+        };
+        self.after(1, 200, Action::Deliver(site, epoch, Event::Written(key, answer).into()));
+    }
+
+    /// A claim that is gone has no machine any more.
+    fn check_gone(&mut self, site: usize, before: usize) {
+        for uid in &self.sites[site].api.gone[before..] {
+            for (id, vm) in &self.hypervisor.vms {
+                let operator = &self.sites[site].operator;
+                if vm.owner.as_ref().is_some_and(|owner| owner.uid == *uid && owner.operator == *operator) {
+                    self.broken.push(format!("claim {uid} went before its machine {id}"));
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, site: usize, epoch: u64, target: &WatchTarget) {
+        if self.sites[site].epoch != epoch {
+            return;
+        }
+        let must_list = self.fails(1);
+        let Site { api, watches, .. } = &mut self.sites[site];
+        let Some(position) = watches.get_mut(target) else { return };
+        let kind = &target.kind.kind;
+        let mut events = Vec::new();
+        if *position == usize::MAX || must_list {
+            for (id, object) in api.objects.iter().filter(|(id, _)| id.0 == *kind) {
+                events.push(report(&(0, id.clone(), Some(object.clone()))));
+            }
+            let version = api.log.len().to_string();
+            events.push(WatchEvent::Listed { all: api.all(kind), version, verifies: false });
+        } else {
+            events.extend(api.log[*position..].iter().filter(|(_, id, _)| id.0 == *kind).map(report));
+        }
+        *position = api.log.len();
+        if !events.is_empty() {
+            let events = events.into_iter().map(|event| Event::Watched(target.clone(), event)).collect();
+            self.handle(site, events);
+        }
+        let slowest = if self.is_calm { 6_000 } else { 3_000 };
+        self.after(10, slowest, Action::Follow(site, epoch, target.clone()));
+    }
+
+    /// What people, guests and the world do, once a second.
+    fn people(&mut self) {
+        let now = self.wall();
+        self.hypervisor.pass_time(self.now);
+        self.after(1_000, 1_000, Action::People);
+        if self.is_calm {
+            return;
+        }
+        for site in 0..self.sites.len() {
+            let name = format!("c-{}", self.claims);
+            if self.random.chance(2) && self.claims < 16 {
+                self.claims += 1;
+                let claim = json!({
+                    "apiVersion": "hyperfleet.io/v1alpha1", "kind": "MachineClaim", "metadata": {"name": name},
+                    "spec": {"templateRef": {"name": "small"}},
+                });
+                self.sites[site].api.create(claim, &format!("s{site}"), now);
+            }
+            let claims: Vec<_> = self.sites[site].api.all("MachineClaim").into_iter().collect();
+            if claims.is_empty() {
+                continue;
+            }
+            let (_, name) = &claims[usize::try_from(self.random.below(claims.len() as u64)).unwrap()];
+            let claim = id("MachineClaim", name);
+            if self.fails(2) {
+                self.sites[site].api.touch(&claim);
+            }
+            if self.random.chance(1) && self.faults.is_on {
+                self.sites[site].api.delete(&claim, now);
+            }
+            if self.fails(1) && self.random.chance(60) {
+                self.crash(site);
+            }
+        }
+        self.trouble();
+        self.check_now();
+    }
+
+    fn trouble(&mut self) {
+        if self.fails(3) {
+            let id = self.random.between(IDS.0, IDS.1).to_string();
+            let other = Owner { operator: "somebody".into(), claim: "x/y".into(), uid: "s0-4".into() };
+            let owner = self.random.chance(40).then_some(other);
+            self.hypervisor.foreigner_creates(id, owner);
+        }
+        if self.fails(3)
+            && let Some(id) = self.hypervisor.foreign.keys().next().cloned()
+        {
+            self.hypervisor.foreign.remove(&id);
+            self.hypervisor.vms.remove(&id);
+        }
+        if self.fails(1) && self.random.chance(20) {
+            // Somebody deletes a machine of ours by hand.
+            let ours = self.hypervisor.vms.iter().find(|(id, _)| !self.hypervisor.foreign.contains_key(*id));
+            if let Some(id) = ours.map(|(id, _)| id.clone()) {
+                self.hypervisor.vms.remove(&id);
+            }
+        }
+        if self.fails(1) {
+            let vm = self.hypervisor.vms.iter_mut().find(|(id, _)| !self.hypervisor.foreign.contains_key(*id));
+            if let Some((_, vm)) = vm {
+                vm.power = Power::Stopped;
+            }
+        }
+        if self.fails(1) {
+            self.hypervisor.is_down = !self.hypervisor.is_down;
+        } else if self.hypervisor.is_down && self.random.chance(10) {
+            self.hypervisor.is_down = false;
+        }
+        if self.fails(1) {
+            self.hypervisor.offline.insert("b".into());
+        } else if self.random.chance(5) {
+            self.hypervisor.offline.clear();
+        }
+    }
+
+    /// What happened to a claim or a machine.
+    pub(super) fn history_of(&self, word: &str) -> String {
+        let lines = self.history.iter().filter(|line| line.contains(word) || line.contains("crash"));
+        lines.map(|line| line.chars().take(300).collect::<String>()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The process ends at any moment and another one starts; requests on their way arrive all the same.
+    fn crash(&mut self, site: usize) {
+        self.history.push(format!("{} site {site}: crash", self.now));
+        let config = Config { operator: self.sites[site].operator.clone(), acts: true };
+        let core = Core::new(config, self.time(self.now));
+        let found = &mut self.sites[site];
+        (found.core, found.started, found.next_wake) = (core, self.now, None);
+        found.epoch += 1;
+        found.watches.clear();
+        self.handle(site, vec![Event::Tick]);
+    }
+
+    /// Faults end, and everybody deletes what they have.
+    pub(super) fn calm_down(&mut self) {
+        self.is_calm = true;
+        self.hypervisor.is_down = false;
+        self.hypervisor.offline.clear();
+        let now = self.wall();
+        for site in &mut self.sites {
+            for kind in ["RunnerPool", "MachineClaim", "HypervisorMachineTemplate", "HypervisorCluster"] {
+                for (_, name) in site.api.all(kind) {
+                    if kind == "MachineClaim" || self.faults.is_on {
+                        site.api.delete(&id(kind, &name), now);
+                    }
+                }
+            }
+            if !self.faults.is_on {
+                site.api.delete(&id("RunnerPool", "pool"), now);
+            }
+        }
+    }
+
+    fn check_now(&mut self) {
+        let mut owners: BTreeMap<&Owner, u32> = BTreeMap::new();
+        for (id, vm) in self.hypervisor.vms.iter().filter(|(id, _)| !self.hypervisor.foreign.contains_key(*id)) {
+            let Some(owner) = &vm.owner else { continue };
+            *owners.entry(owner).or_default() += 1;
+            if owners[owner] > 1 {
+                self.broken.push(format!("{owner:?} has two machines, the second is {id}"));
+            }
+        }
+        self.check_foreign();
+    }
+
+    fn check_foreign(&mut self) {
+        for (id, serial) in &self.hypervisor.foreign {
+            if self.hypervisor.vms.get(id).is_none_or(|vm| vm.serial != *serial || vm.power != Power::Stopped) {
+                self.broken.push(format!("the foreign machine {id} was touched"));
+            }
+        }
+    }
+
+    /// Every promise that was broken.
+    pub(super) fn broken(&mut self) -> Vec<String> {
+        self.check_now();
+        self.broken.append(&mut self.hypervisor.broken);
+        for (id, vm) in self.hypervisor.vms.iter().filter(|(id, _)| !self.hypervisor.foreign.contains_key(*id)) {
+            self.broken.push(format!("machine {id} of {:?} is left", vm.owner));
+        }
+        for site in &self.sites {
+            let kinds = ["RunnerPool", "MachineClaim", "HypervisorMachineTemplate", "HypervisorCluster"];
+            for (kind, _, name) in site.api.objects.keys().filter(|(kind, _, _)| kinds.contains(&kind.as_str())) {
+                let is_kept = !self.faults.is_on && kind.starts_with("Hypervisor");
+                if !is_kept {
+                    let object = &site.api.objects[&id(kind, name)];
+                    self.broken.push(format!(
+                        "{kind} {name} of {} is left: {:.300}",
+                        site.operator,
+                        object["status"].to_string()
+                    ));
+                }
+            }
+        }
+        std::mem::take(&mut self.broken)
+    }
+}
+
+fn written(effect: &change::Effect) -> String {
+    match effect {
+        change::Effect::ApplyStatus { object } => {
+            let status = &object["status"];
+            let reason = status["conditions"].as_array().and_then(|all| all.last()).map(|last| last["reason"].clone());
+            format!("status {} {} {reason:?}", status["phase"], status["vmRef"]["vmId"])
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn shown(operation: &Operation) -> String {
+    match operation {
+        Operation::Create(blueprint) => format!("create {} {}", blueprint.id.0, blueprint.owner.claim),
+        Operation::Configure(blueprint) => format!("configure {} {}", blueprint.id.0, blueprint.owner.claim),
+        Operation::Destroy(target) => format!("destroy {} {}", target.id.0, target.owner.claim),
+        Operation::Start(target) => format!("start {} {}", target.id.0, target.owner.claim),
+        Operation::Addresses(target) => format!("addresses {} {}", target.id.0, target.owner.claim),
+        other => format!("{other:?}"),
+    }
+}

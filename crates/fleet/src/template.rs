@@ -1,0 +1,239 @@
+//! The life of a `HypervisorMachineTemplate`: whether machines can be made from it, and whether its object may go.
+
+use crate::blueprint;
+use crate::cloud_init;
+use crate::cluster::{Cluster, Keep, held_by, keep};
+use crate::conditions::{merge, shown, wanted};
+use crate::hypervisor::{Listed, MachineId, Template as Found, TemplateRef};
+use crate::object::{Name, Object};
+use crate::placement;
+use api::fleet::{
+    FailureClass, HypervisorMachineTemplateSpec, HypervisorMachineTemplateStatus, IN_USE_FINALIZER, Provider,
+};
+use change::Now;
+use std::collections::BTreeSet;
+
+/// A template.
+pub type Template = Object<HypervisorMachineTemplateSpec, HypervisorMachineTemplateStatus>;
+
+/// The answer to the last look-up; a failure that may pass does not replace one.
+pub type LookedUp = Result<Vec<Found>, (FailureClass, String)>;
+
+/// All that a decision about a template depends on.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    /// The object.
+    pub template: &'a Template,
+    /// Its hypervisor and whether that can be used; nothing if there is none.
+    pub cluster: Option<(&'a Cluster, bool)>,
+    /// What the hypervisor has.
+    pub found: Option<&'a LookedUp>,
+    /// The last list of the hypervisor.
+    pub listed: Option<&'a Listed>,
+    /// The claims that use it.
+    pub users: &'a BTreeSet<Name>,
+    /// The present moment.
+    pub now: Now,
+}
+
+/// A decision about a template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// Whether machines can be made from it.
+    pub is_valid: bool,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+    /// What is done to its finalizer.
+    pub keep: Keep,
+    /// The status.
+    pub status: HypervisorMachineTemplateStatus,
+}
+
+/// How the template is named on the hypervisor.
+pub fn reference(spec: &HypervisorMachineTemplateSpec) -> Option<TemplateRef> {
+    if let Some(kubevirt) = &spec.template.kubevirt {
+        return Some(TemplateRef::Name(kubevirt.name.clone()));
+    }
+    let proxmox = spec.template.proxmox.as_ref()?;
+    let id = proxmox.template_id.map(|id| TemplateRef::Id(MachineId(id.to_string())));
+    let name = proxmox.name.clone().map(TemplateRef::Name);
+    id.or(name).or_else(|| proxmox.tag.clone().map(TemplateRef::Tag))
+}
+
+/// Decides about a template.
+pub fn decide(observed: &Observed<'_>) -> Decision {
+    let Observed { template, users, now, .. } = observed;
+    let before = &template.status;
+    let keep = keep(template.deleting.is_some(), template.has_finalizer(IN_USE_FINALIZER), users.is_empty());
+    let (is_valid, reason, message) = validate(observed);
+    let mut conditions = vec![wanted("TemplateValid", is_valid, reason, message.clone())];
+    if template.deleting.is_some() {
+        let word = if users.is_empty() { "Unused" } else { "InUse" };
+        conditions.push(wanted("InUse", !users.is_empty(), word, held_by(users)));
+    }
+    let resolved = match observed.found {
+        Some(Ok(found)) => found.first().map(|found| format!("{} ({})", found.name, found.id.0)),
+        _ => before.resolved_template.clone(),
+    };
+    let mut status = HypervisorMachineTemplateStatus {
+        observed_generation: Some(template.generation),
+        template_available: Some(is_valid),
+        resolved_template: resolved,
+        validation_status: Some(message.clone()),
+        conditions: merge(conditions, &before.conditions, template.generation, now.wall),
+        ..before.clone()
+    };
+    if status != *before {
+        status.last_validated = Some(shown(now.wall));
+    }
+    Decision { is_valid: is_valid && template.deleting.is_none(), reason, message, keep, status }
+}
+
+fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
+    let spec = &observed.template.spec;
+    let Some((cluster, is_ready)) = observed.cluster else {
+        let message = format!("there is no HypervisorCluster {}", spec.hypervisor_cluster_ref.name);
+        return (false, "ClusterNotFound", message);
+    };
+    let failed = |message: String| (false, "ValidationFailed", message);
+    if spec.template.kubevirt.is_some() != (cluster.spec.provider == Provider::Kubevirt) {
+        return failed(format!("spec.template is not for the provider of {}", cluster.name.name));
+    }
+    if let Err(why) = cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, "name", "uid") {
+        return failed(why);
+    }
+    let found = match observed.found {
+        Some(Ok(found)) => found,
+        Some(Err((FailureClass::Configuration | FailureClass::Permanent, message))) => {
+            return (false, "TemplateNotFound", message.clone());
+        }
+        Some(Err(_)) | None if is_ready => {
+            return (false, "Validating", "the hypervisor is asked for the template".into());
+        }
+        Some(Err(_)) | None => {
+            let message = format!("the HypervisorCluster {} is not ready", cluster.name.name);
+            return (false, "ClusterNotReady", message);
+        }
+    };
+    let Some(first) = found.first() else {
+        return (false, "TemplateNotFound", "the hypervisor has no such template".into());
+    };
+    let need = match blueprint::need(spec, &cluster.spec, first) {
+        Ok(need) => need,
+        Err(why) => return failed(why),
+    };
+    if need.must_link && !first.can_link {
+        let storage = &first.storage;
+        return failed(format!(
+            "the storage {storage} makes no linked clones; remove linkedClone, or move the template"
+        ));
+    }
+    if let Some(listed) = observed.listed {
+        let largest = listed.nodes.values().map(|node| node.memory).max().unwrap_or_default();
+        let allowed = largest / 100 * u64::from(cluster.spec.overcommit.memory_percent);
+        if need.memory > allowed && !listed.nodes.is_empty() {
+            let (wanted, there) = (placement::shown(need.memory), placement::shown(allowed));
+            return failed(format!("resources.memory is {wanted}, and the largest node gives {there}"));
+        }
+    }
+    let nodes: Vec<&str> = found.iter().map(|found| found.node.as_str()).collect();
+    (true, "ValidationSucceeded", format!("template {} on {}", first.name, nodes.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Observed, Template, decide, reference};
+    use crate::cluster::{Cluster, Keep};
+    use crate::hypervisor::{Listed, MachineId, Template as Found, TemplateRef};
+    use crate::object::{Name, Object};
+    use api::fleet::FailureClass;
+    use change::{Moment, Now};
+    use jiff::Timestamp;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+
+    fn object<S: DeserializeOwned, T: Default>(name: &str, spec: Value) -> Object<S, T> {
+        Object {
+            name: Name::new("ci", name),
+            uid: name.into(),
+            version: "1".into(),
+            generation: 1,
+            created: Timestamp::UNIX_EPOCH,
+            deleting: None,
+            finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
+            switches: Vec::new(),
+            spec: serde_json::from_value(spec).unwrap(),
+            status: T::default(),
+        }
+    }
+
+    fn template(source: Value, disk: &str) -> Template {
+        let spec = json!({
+            "hypervisorClusterRef": {"name": "pve"},
+            "template": source,
+            "resources": {"cpu": 2, "memory": "4Gi", "disk": disk},
+        });
+        object("small", spec)
+    }
+
+    fn found() -> Found {
+        Found {
+            id: MachineId("900".into()),
+            name: "base".into(),
+            node: "a".into(),
+            storage: "ceph".into(),
+            is_shared: true,
+            can_link: false,
+            disk: "scsi0".into(),
+            disk_bytes: 20 << 30,
+            has_agent: true,
+        }
+    }
+
+    /// P4.
+    #[test]
+    fn an_id_a_name_and_a_tag_name_a_template() {
+        let of = |source: Value| reference(&template(json!({"proxmox": source}), "20Gi").spec);
+        assert_eq!(of(json!({"templateId": 900})), Some(TemplateRef::Id(MachineId("900".into()))));
+        assert_eq!(of(json!({"name": "base"})), Some(TemplateRef::Name("base".into())));
+        assert_eq!(of(json!({"tag": "base"})), Some(TemplateRef::Tag("base".into())));
+    }
+
+    /// P3 and P25: a template is checked against its hypervisor, and follows what that has.
+    #[test]
+    fn a_template_is_valid_only_while_its_hypervisor_has_it() {
+        let cluster: Cluster = object("pve", json!({"provider": "proxmox", "endpoint": "https://pve:8006"}));
+        let tag = || json!({"proxmox": {"tag": "base"}});
+        let missing = || Some(Err((FailureClass::Configuration, "no template has the tag base".to_owned())));
+        let cases = [
+            (template(tag(), "20Gi"), true, Some(Ok(vec![found()])), "ValidationSucceeded"),
+            (template(tag(), "20Gi"), false, Some(Ok(vec![found()])), "ClusterNotFound"),
+            (template(tag(), "20Gi"), true, missing(), "TemplateNotFound"),
+            (template(tag(), "20Gi"), true, None, "Validating"),
+            (template(tag(), "10Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
+            (template(json!({"kubevirt": {"name": "x"}}), "20Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
+            (
+                template(json!({"proxmox": {"tag": "b", "linkedClone": true}}), "20Gi"),
+                true,
+                Some(Ok(vec![found()])),
+                "ValidationFailed",
+            ),
+        ];
+        for (template, has_cluster, found, reason) in cases {
+            let now = Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() };
+            let decision = decide(&Observed {
+                template: &template,
+                cluster: has_cluster.then_some((&cluster, true)),
+                found: found.as_ref(),
+                listed: Some(&Listed::default()),
+                users: &BTreeSet::new(),
+                now,
+            });
+            assert_eq!((decision.reason, decision.keep), (reason, Keep::AsIs), "{}", decision.message);
+            assert_eq!(decision.status.template_available, Some(reason == "ValidationSucceeded"));
+        }
+    }
+}
