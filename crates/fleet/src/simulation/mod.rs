@@ -10,19 +10,22 @@ use world::{Faults, World};
 
 /// Runs one seed to its end and checks every promise; what was broken, and how many claims were ready.
 fn run(seed: u64, faults: Faults) -> (Vec<String>, u64) {
-    let mut world = end(seed, faults);
+    let mut world = end(seed, faults, false);
     let mut broken = world.broken();
     if let Some(first) = broken.iter().find(|line| !line.starts_with("Hyper")) {
         // The first machine or claim that is named.
         let is_named = |word: &&str| word.chars().any(|letter| letter.is_ascii_digit());
         let word = first.split([' ', '/', '"', ',']).find(is_named).unwrap_or_default();
-        broken.push(world.history_of(word));
+        broken.push(end(seed, faults, true).history_of(word));
     }
     (broken, world.ready)
 }
 
-fn end(seed: u64, faults: Faults) -> World {
+fn end(seed: u64, faults: Faults, remembers: bool) -> World {
     let mut world = World::new(seed, faults);
+    if remembers {
+        world.remember();
+    }
     world.run_for(5 * 60);
     world.calm_down();
     world.run_for(60 * 60);

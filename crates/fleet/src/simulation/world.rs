@@ -65,7 +65,7 @@ pub(super) struct World {
     broken: Vec<String>,
     steps: u64,
     /// What happened, for people who look into a broken promise.
-    history: Vec<String>,
+    history: Option<Vec<String>>,
 }
 
 const EPOCH_SECOND: i64 = 1_800_000_000;
@@ -87,7 +87,7 @@ impl World {
             ready: 0,
             broken: Vec::new(),
             steps: 0,
-            history: Vec::new(),
+            history: None,
         };
         for number in 0..2 {
             let operator = format!("operator-{number}");
@@ -198,13 +198,13 @@ impl World {
             Action::Write(site, epoch, write) => self.write(site, epoch, &write),
             Action::Operate { site, epoch, number, request, is_answered } => {
                 let answer = self.hypervisor.carry_out(&request.operation, self.now, &mut self.random);
-                if request.operation.machine().is_some() {
+                if request.operation.machine().is_some() && self.history.is_some() {
                     let line = format!(
                         "{} site {site}: {} -> {answer:?}, answered: {is_answered}",
                         self.now,
                         shown(&request.operation)
                     );
-                    self.history.push(line);
+                    self.note(line);
                 }
                 let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
                 if self.fails(3) {
@@ -295,8 +295,11 @@ impl World {
             let gone = self.sites[site].api.gone.len();
             let answer = self.sites[site].api.write(write, &format!("s{site}"), now);
             self.check_gone(site, gone);
-            let result = answer.as_ref().map(|written| written.live.as_ref().map(|live| live.resource_version.clone()));
-            self.history.push(format!("{} site {site}: {key} {} -> {result:?}", self.now, written(&write.effect)));
+            if self.history.is_some() {
+                let result =
+                    answer.as_ref().map(|written| written.live.as_ref().map(|live| live.resource_version.clone()));
+                self.note(format!("{} site {site}: {key} {} -> {result:?}", self.now, written(&write.effect)));
+            }
             if self.fails(5) { lost } else { answer }
         };
         self.after(1, 200, Action::Deliver(site, epoch, Event::Written(key, answer).into()));
@@ -417,15 +420,26 @@ impl World {
         }
     }
 
+    /// Remembers what happens from now on.
+    pub(super) fn remember(&mut self) {
+        self.history = Some(Vec::new());
+    }
+
+    fn note(&mut self, line: String) {
+        if let Some(history) = &mut self.history {
+            history.push(line);
+        }
+    }
+
     /// What happened to a claim or a machine.
     pub(super) fn history_of(&self, word: &str) -> String {
-        let lines = self.history.iter().filter(|line| line.contains(word) || line.contains("crash"));
+        let lines = self.history.iter().flatten().filter(|line| line.contains(word) || line.contains("crash"));
         lines.map(|line| line.chars().take(300).collect::<String>()).collect::<Vec<_>>().join("\n")
     }
 
     /// The process ends at any moment and another one starts; requests on their way arrive all the same.
     fn crash(&mut self, site: usize) {
-        self.history.push(format!("{} site {site}: crash", self.now));
+        self.note(format!("{} site {site}: crash", self.now));
         let config = Config { operator: self.sites[site].operator.clone(), acts: true };
         let core = Core::new(config, self.time(self.now));
         let found = &mut self.sites[site];
