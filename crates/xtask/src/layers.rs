@@ -41,8 +41,14 @@ pub(crate) struct Layer {
     pub(crate) what: &'static str,
 }
 
-/// Which crates may use which DEMO crates in tests: every crate a real control plane, and a simulation the stand-in without I/O.
-const IN_TESTS: [(Option<&str>, &str); 2] = [(None, "playground"), (Some("autopilot"), "mco-stand-in")];
+/// Which crates may use which DEMO crates in tests: every crate a real control plane, and simulations what has no I/O.
+const IN_TESTS: [(Option<&str>, &str); 5] = [
+    (None, "playground"),
+    (Some("autopilot"), "mco-stand-in"),
+    (Some("autopilot"), "server-model"),
+    (Some("advisor"), "mco-stand-in"),
+    (Some("advisor"), "server-model"),
+];
 
 impl Layer {
     /// Whether it may depend on another workspace crate, for tests or always.
@@ -51,14 +57,14 @@ impl Layer {
         self.may_use.contains(&other) || (for_tests && in_tests)
     }
 
-    /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs the stand-in to be like that, too.
+    /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs its surroundings to be like that, too.
     pub(crate) fn is_pure(&self) -> bool {
-        self.role.is_pure() || self.name == "mco-stand-in"
+        self.role.is_pure() || ["mco-stand-in", "server-model"].contains(&self.name)
     }
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 19] = [
+pub(crate) const LAYERS: [Layer; 20] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -164,6 +170,12 @@ pub(crate) const LAYERS: [Layer; 19] = [
         role: Role::Demo,
         may_use: &[],
         what: "a stand-in of the machine-config operator without I/O: `step(snapshot, now) -> writes`",
+    },
+    Layer {
+        name: "server-model",
+        role: Role::Demo,
+        may_use: &["protocol", "catalog", "change", "api"],
+        what: "a model of the API server without I/O, for simulations",
     },
     Layer {
         name: "playground",

@@ -89,14 +89,14 @@ impl Managed {
         status: VirtPlatformConfigStatus,
     ) {
         (self.generation, self.spec) = (generation, spec);
-        // The watch may be faster than the answer, or the answer may be lost.
-        let is_committed = [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status));
-        if is_committed {
-            (self.publishing, self.unanswered) = (None, None);
+        // The watch may be faster than the answer, or the answer may be lost. Nothing else is sent before the answer is there: it would be
+        // mistaken for the answer to what was sent later.
+        if [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status)) {
+            self.unanswered = None;
             self.memory = Memory::of(&status);
         }
         // An older report says nothing about a status that we have written since.
-        if self.publishing.is_none() && version >= self.version {
+        if version >= self.version {
             (self.published, self.version) = (status, version);
         }
     }

@@ -7,7 +7,7 @@ use crate::judge::{Judgement, judge};
 use crate::memory::{options_digest, whole_second};
 use crate::notice::Notice;
 use crate::plan::{Outcome, Plan};
-use crate::situation::{Draft, Memory, Request, RequestedAction, Situation};
+use crate::situation::{Approved, Draft, Memory, Request, RequestedAction, Situation};
 use crate::status::{Parts, status};
 use api::advisor::{Phase, VirtPlatformConfigStatus};
 use change::{Backoff, Effect, Key, Precondition};
@@ -40,15 +40,24 @@ impl Core {
         if is_ignored(request) {
             managed.work.clear();
         }
-        let (draft, plan) = match drafted {
-            Drafted::Not(draft) => (draft, None),
-            Drafted::Made(plan) => {
-                let applied = managed.memory.applied.as_ref().map(|applied| &applied.digest);
-                (Draft::Made(plan.candidate(applied, &managed.outcomes)), Some(plan))
-            }
+        let mut memory = managed.memory.clone();
+        let draft_of = |drafted: &Drafted, memory: &Memory| match drafted {
+            Drafted::Not(draft) => draft.clone(),
+            Drafted::Made(plan) => Draft::Made(plan.candidate(memory.last_plan(), &managed.outcomes)),
         };
-        let situation = Situation { request, draft: &draft, memory: &managed.memory, now: whole_second(now.wall) };
-        let judgement = judge(&situation);
+        let mut draft = draft_of(&drafted, &memory);
+        let now_seconds = whole_second(now.wall);
+        let mut judgement = judge(&Situation { request, draft: &draft, memory: &memory, now: now_seconds });
+        // The plan after an approval that is spent has another digest, and this one is shown.
+        if judgement.approved.as_ref().is_some_and(Approved::is_spent) && judgement.approved != memory.approved {
+            memory.approved.clone_from(&judgement.approved);
+            draft = draft_of(&drafted, &memory);
+            judgement = judge(&Situation { request, draft: &draft, memory: &memory, now: now_seconds });
+        }
+        let plan = match drafted {
+            Drafted::Not(_) => None,
+            Drafted::Made(plan) => Some(plan),
+        };
         match judgement.phase {
             Phase::Pending | Phase::Drafting => {
                 let since = *managed.drafting_since.get_or_insert(now.monotonic);
@@ -59,7 +68,7 @@ impl Core {
             _ => managed.drafting_since = None,
         }
         // Another approval starts anew.
-        let approval = judgement.approved.as_ref().filter(|approved| !approved.items.is_empty());
+        let approval = judgement.approved.as_ref().filter(|approved| !approved.is_void());
         let approval = approval.map(|approved| (approved.digest, approved.generation));
         if approval != managed.approval {
             managed.approval = approval;

@@ -186,7 +186,7 @@ impl World {
             .collect();
         let digests: Vec<&Digest> = items.iter().map(|item| &item.digest).collect();
         let is_done = items.iter().all(|item| item.is_done);
-        let after = self.memory.applied.as_ref().map(|applied| applied.digest).filter(|_| !is_done);
+        let after = self.memory.last_plan().filter(|_| !is_done);
         Candidate {
             digest: Digest::of(&json!([digests, self.input, after])),
             content: Digest::of(&json!(wanted)),

@@ -3,7 +3,7 @@
 use crate::core::explain::gate_of;
 use crate::evaluate::gates::GateRow;
 use crate::fuzz::people;
-use crate::fuzz::random::Random;
+use server_model::random::Random;
 use crate::fuzz::simulation::failure;
 use crate::fuzz::states::states;
 use crate::notice::{Notice, ObjectNotice};

@@ -1,6 +1,6 @@
 //! What users, nodes and other controllers do at random.
 
-use crate::fuzz::random::Random;
+use server_model::random::Random;
 use crate::testing::bed::{CONFIGS, DESCHEDULERS, HCO, HCOS, MACHINE_CONFIGS, TestBed};
 use crate::testing::fields::merge;
 use api::FIELD_MANAGER;
