@@ -93,6 +93,12 @@ impl ApiServer {
         }
     }
 
+    /// A copy for a dry run: without what was logged.
+    pub fn copy(&self) -> ApiServer {
+        let (objects, kinds) = (self.objects.clone(), self.kinds.clone());
+        ApiServer { objects, kinds, log: Vec::new(), deletions: Vec::new(), ..*self }
+    }
+
     /// An object, if it exists and its kind is served.
     pub fn get(&self, key: &Key) -> Option<&Rc<Stored>> {
         self.objects.get(&id(key)).filter(|_| self.serves(&key.kind))

@@ -40,6 +40,7 @@ impl Core {
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
         if self.advertising.told.is_none() && !self.advertising.is_reading {
             self.advertising.is_reading = true;
+            *self.asked.entry(key.clone()).or_default() += 1;
             self.commands.push(Command::Inspect { key, served });
         }
     }
@@ -114,6 +115,11 @@ impl Core {
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
 
+    /// Whether the object of a profile is being created.
+    pub(super) fn is_creating(&self, name: &str) -> bool {
+        self.advertising.creating.contains(name)
+    }
+
     /// Takes the answer to a write, if it is one of these.
     pub(super) fn advertised_written(&mut self, key: &Key, result: &Result<Written, WriteError>) -> bool {
         let is_state = self.advertising.is_saving && *key == self.state_key();
@@ -121,6 +127,9 @@ impl Core {
             self.advertising.is_saving = false;
         } else if !(key.kind == super::kind() && self.advertising.creating.remove(&key.name)) {
             return false;
+        }
+        if !is_state {
+            self.due.insert(key.name.clone());
         }
         match result {
             Ok(_) if is_state => {}

@@ -6,6 +6,7 @@ use crate::situation::Memory;
 use api::advisor::{Phase, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use catalog::profile::ProfileWants;
 use change::{Digest, Key, Moment};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// One `VirtPlatformConfig`.
@@ -26,8 +27,8 @@ pub(super) struct Managed {
     pub(super) work: BTreeMap<String, Work>,
     /// What became of the last write of each item.
     pub(super) outcomes: BTreeMap<String, Outcome>,
-    /// The approval under which they were made.
-    pub(super) approval: Option<(Digest, i64)>,
+    /// The approval under which they were made: its plan, the generation of its spec, and the last correction of drift.
+    pub(super) approval: Option<(Digest, i64, Option<Timestamp>)>,
     /// How often writes and plans have failed in a row.
     pub(super) failures: u32,
     /// Whether it is time to try again what has failed.

@@ -67,10 +67,15 @@ impl Core {
             }
             _ => managed.drafting_since = None,
         }
-        // Another approval starts anew.
+        // Another approval starts anew, and so does a correction of drift. What was written under one that is void is remembered until that is
+        // recorded.
         let approval = judgement.approved.as_ref().filter(|approved| !approved.is_void());
-        let approval = approval.map(|approved| (approved.digest, approved.generation));
-        if approval != managed.approval {
+        let corrected = judgement.applied.as_ref().and_then(|applied| applied.corrections.last().copied());
+        let approval = approval.map(|approved| (approved.digest, approved.generation, corrected));
+        if approval.is_none() {
+            let is_unrecorded = judgement.approved.is_some() && judgement.approved != managed.memory.approved;
+            managed.outcomes.retain(|_, outcome| is_unrecorded && *outcome == Outcome::Written);
+        } else if approval != managed.approval {
             managed.approval = approval;
             if !managed.outcomes.is_empty() {
                 managed.outcomes.clear();
@@ -166,8 +171,10 @@ impl Core {
     fn publish(&mut self, name: &str, status: VirtPlatformConfigStatus) {
         let key = key(name);
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
+        // Its answer would be mistaken for that of the creation.
+        let is_creating = self.is_creating(name);
         let Some(managed) = self.profiles.get_mut(name) else { return };
-        if managed.is_writing() {
+        if managed.is_writing() || is_creating {
             return;
         }
         let object = json!({

@@ -108,13 +108,15 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
         Approval::Given(approved) => approved,
         Approval::Void(recorded, why) => return unapproved(situation, plan, recorded, Some(&why)),
     };
-    let mut memory = situation.memory.clone();
+    // What was written under an earlier approval is not drift under this one.
+    let (mut plan, mut memory) = (plan.clone(), situation.memory.clone());
     if is_new(&approved, memory.approved.as_ref()) {
-        for item in plan.items.iter().filter(|item| !item.is_done) {
+        for item in plan.items.iter_mut().filter(|item| !item.is_done) {
             memory.items.remove(&item.name);
+            item.is_written = false;
         }
     }
-    let situation = &Situation { memory: &memory, ..*situation };
+    let (plan, situation) = (&plan, &Situation { memory: &memory, ..*situation });
     let mut found = walk(situation, plan, Some(&approved));
     let is_stopped = !found.moved.is_empty() || !found.drifted.is_empty();
     let mut applied = situation.memory.applied.clone();

@@ -367,9 +367,10 @@ impl TestBed {
                 Event::Previewed(key.clone(), Err(WriteError::Transient { key, message: why() }))
             }
             Command::Preview { key, effect, .. } => {
-                let before = self.server.clone();
+                let copy = self.server.copy();
+                let server = std::mem::replace(&mut self.server, copy);
                 let outcome = self.perform(&key, &effect);
-                self.server = before;
+                self.server = server;
                 let whole = |stored: Option<Rc<Stored>>| stored.map(|stored| stored.whole(&key.kind.api_version()));
                 Event::Previewed(key.clone(), outcome.map(|stored| whole(stored).unwrap_or_default()).map_err(|why| error(&key, why)))
             }
@@ -393,7 +394,13 @@ impl TestBed {
         let what = match &write.effect {
             Effect::ApplyStatus { object } => {
                 let status = &object["status"];
-                format!("{} {} approved {}", status["phase"], status["planDigest"], status["approved"]["digest"])
+                let items = status["items"].as_array().into_iter().flatten();
+                let items: Vec<String> = items
+                    .map(|item| format!("{} {} {}", item["operation"], item["state"], item["appliedTime"]))
+                    .collect();
+                let digest = |value: &Value| value.as_str().unwrap_or("none").chars().skip(7).take(4).collect::<String>();
+                let (plan, approved) = (digest(&status["planDigest"]), digest(&status["approved"]["digest"]));
+                format!("{} plan {plan} approved {approved} {items:?}", status["phase"])
             }
             Effect::Apply { object, .. } => object.text().to_owned(),
             other => format!("{other:?}"),
