@@ -114,7 +114,8 @@ pub fn content(object: &Value) -> Value {
     if let Some(fields) = content.as_object_mut() {
         fields.remove("status");
         if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-            metadata.retain(|key, _| ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str()));
+            metadata
+                .retain(|key, _| ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str()));
         }
     }
     content

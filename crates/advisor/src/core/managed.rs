@@ -31,7 +31,9 @@ pub(super) struct Managed {
     pub(super) approval: Option<(Digest, i64, Option<Timestamp>)>,
     /// How often writes and plans have failed in a row.
     pub(super) failures: u32,
-    /// Whether it is time to try again what has failed.
+    /// When to try again what has failed.
+    pub(super) retry_at: Option<Moment>,
+    /// Whether it is time for that.
     pub(super) retries: bool,
     /// Since when there is no plan.
     pub(super) drafting_since: Option<Moment>,
@@ -66,6 +68,7 @@ impl Managed {
             outcomes: BTreeMap::new(),
             approval: None,
             failures: 0,
+            retry_at: None,
             retries: false,
             drafting_since: None,
             plan: None,

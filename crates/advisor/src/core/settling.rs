@@ -107,7 +107,7 @@ impl Core {
         let has_failed = managed.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)));
         match matches!(draft, Draft::Failed(_)) || has_failed {
             true => self.try_again(name),
-            false => managed.failures = 0,
+            false => (managed.failures, managed.retry_at) = (0, None),
         }
         if let Some(wake) = judgement.wake {
             self.timers.set(Timer::Reconcile(name.to_owned()), now.moment_of(wake));
@@ -122,16 +122,19 @@ impl Core {
         }
     }
 
-    /// Reconciles a profile because time has passed: what has failed is tried again.
+    /// Reconciles a profile because time has passed. What has failed is tried again when it is time for that, and not with every other timer.
     pub(super) fn reconcile_again(&mut self, name: String) {
-        if let Some(managed) = self.profiles.get_mut(&name) {
+        let now = self.now.monotonic;
+        if let Some(managed) =
+            self.profiles.get_mut(&name).filter(|managed| managed.retry_at.is_some_and(|at| at <= now))
+        {
             let mut has_failed = false;
             for work in managed.work.values_mut().filter(|work| work.failure.is_some()) {
                 work.restart();
                 has_failed = true;
             }
             managed.failures = managed.failures.saturating_add(u32::from(has_failed));
-            managed.retries = true;
+            (managed.retries, managed.retry_at) = (true, None);
         }
         self.due.insert(name);
     }
@@ -139,8 +142,8 @@ impl Core {
     /// Reconciles a profile again after a while, because something has failed.
     pub(super) fn try_again(&mut self, name: &str) {
         let Some(managed) = self.profiles.get_mut(name) else { return };
-        let pause = AGAIN.pause(managed.failures);
-        self.timers.set(Timer::Reconcile(name.to_owned()), self.now.monotonic.after(pause));
+        let at = *managed.retry_at.get_or_insert(self.now.monotonic.after(AGAIN.pause(managed.failures)));
+        self.timers.set(Timer::Reconcile(name.to_owned()), at);
     }
 
     /// Reports a phase, or another reason for it.

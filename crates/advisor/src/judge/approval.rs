@@ -1,6 +1,6 @@
 //! Whether a person has approved the plan as it is now.
 
-use crate::situation::{Applied, Approved, Candidate, RequestedAction, Situation};
+use crate::situation::{Approved, Candidate, RequestedAction, Situation};
 use change::Digest;
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
                 Approval::Given(Approved { generation: request.generation, ..approved.clone() })
             }
             _ if named == Some(plan.digest) => Approval::Given(plan.approved(request.generation)),
-            _ if bypasses(situation, plan) && named.is_some() && named == shown(situation) => {
+            _ if bypasses(situation) && named.is_some() && named == shown(situation) => {
                 Approval::Given(plan.approved(request.generation))
             }
             _ => Approval::Void(None, Why::AnotherPlan(text.clone())),
@@ -66,7 +66,7 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
             Approval::Given(Approved { generation: request.generation, ..approved.clone() })
         }
         _ => match shown(situation) {
-            Some(shown) if shown != plan.digest && !bypasses(situation, plan) => {
+            Some(shown) if shown != plan.digest && !bypasses(situation) => {
                 let void =
                     Approved { digest: shown, generation: request.generation, content: None, items: BTreeMap::new() };
                 Approval::Void(Some(void), Why::Moved)
@@ -76,12 +76,11 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
     }
 }
 
-/// Whether a plan is applied although the cluster has changed since it was shown. What was applied before is corrected; what changes with an input
-/// or with another release of the operator needs a review.
-fn bypasses(situation: &Situation<'_>, plan: &Candidate) -> bool {
-    let applied = situation.memory.applied.as_ref().filter(|applied| applied.options == situation.request.options);
-    let is_same = |applied: &Applied| (applied.content, &applied.inputs) == (plan.content, &plan.inputs);
-    situation.request.bypasses && applied.is_none_or(is_same)
+/// Whether a plan is applied although the cluster has changed since it was shown. Once it was applied, drift is corrected, a limited number of times, and
+/// what changes with an input or with another release of the operator needs a review.
+fn bypasses(situation: &Situation<'_>) -> bool {
+    let applied = situation.memory.applied.as_ref();
+    situation.request.bypasses && applied.is_none_or(|applied| applied.options != situation.request.options)
 }
 
 /// Whether an approval was given anew: what was written under an earlier one does not count for it.

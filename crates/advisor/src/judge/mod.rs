@@ -7,7 +7,9 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use crate::situation::{Applied, Approved, Candidate, CandidateItem, Draft, Progress, RequestedAction, Shown, Situation};
+use crate::situation::{
+    Applied, Approved, Candidate, CandidateItem, Draft, Progress, RequestedAction, Shown, Situation,
+};
 use api::advisor::Phase;
 use approval::{Approval, Why, approval, is_new};
 use change::now::later;
@@ -74,11 +76,10 @@ pub fn judge(situation: &Situation<'_>) -> Judgement {
             format!("the plan cannot be made: {why}; it is tried again"),
         ),
         Draft::Made(plan) => {
-            let approval =
-                match plan.is_done() && memory.approved.as_ref().is_none_or(Approved::is_void) {
-                    true => Approval::None,
-                    false => approval(situation, plan),
-                };
+            let approval = match plan.is_done() && memory.approved.as_ref().is_none_or(Approved::is_void) {
+                true => Approval::None,
+                false => approval(situation, plan),
+            };
             judge_plan(situation, plan, approval)
         }
     }

@@ -20,7 +20,8 @@ fn edit_target(bed: &mut TestBed, random: &mut Random) {
     match random.below(6) {
         0 => bed.delete(object),
         _ if object == OBJECTS[0] => {
-            let labels = json!({"machineconfiguration.openshift.io/role": random.pick(&["worker", "worker", "master"])});
+            let labels =
+                json!({"machineconfiguration.openshift.io/role": random.pick(&["worker", "worker", "master"])});
             let arguments = json!([format!("psi={number}")]);
             bed.edit(object, &json!({"metadata": {"labels": labels}, "spec": {"kernelArguments": arguments}}));
         }
@@ -164,7 +165,6 @@ fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleav
         }
         checked += bed.promises.checked;
         *phases.entry(bed.phase()).or_default() += 1;
-        if bed.phase() == "InProgress" { println!("{seed} {}", bed.condition("InProgress")); }
     }
     println!("{SEEDS} interleavings, {checked} writes checked; they end in {phases:?}");
     assert!(checked > 1_000 || only.is_some(), "{checked} writes prove little");

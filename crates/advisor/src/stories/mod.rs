@@ -1,5 +1,7 @@
 //! What people see of the advisor, one story after the other, against a model of the API server.
 
+mod crashes;
+mod faults_of_the_predecessor;
 mod interleavings;
 
 use crate::testing::bed::TestBed;

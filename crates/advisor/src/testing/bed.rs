@@ -73,6 +73,8 @@ pub(crate) struct TestBed {
     pub(crate) faults: VecDeque<Option<Fault>>,
     /// Writes to these objects are refused, and so are their dry runs.
     pub(crate) refused: Vec<Key>,
+    /// Writes to these objects are refused, and their dry runs are not.
+    pub(crate) refused_writes: Vec<Key>,
     /// How many of the next reads fail.
     pub(crate) failing_reads: usize,
     /// How many writes were sent, of a status and of other objects.
@@ -109,6 +111,7 @@ impl TestBed {
             answers: Vec::new(),
             faults: VecDeque::new(),
             refused: Vec::new(),
+            refused_writes: Vec::new(),
             failing_reads: 0,
             sent: (0, 0),
             asked: 0,
@@ -161,7 +164,8 @@ impl TestBed {
         let key = self.key(key);
         self.line(&format!("somebody changes {key}: {change}"));
         if self.server.get(&key).is_none() {
-            let mut object = json!({"apiVersion": key.kind.api_version(), "kind": key.kind.kind, "metadata": {"name": key.name}});
+            let mut object =
+                json!({"apiVersion": key.kind.api_version(), "kind": key.kind.kind, "metadata": {"name": key.name}});
             if !key.namespace.is_empty() {
                 object["metadata"]["namespace"] = json!(key.namespace);
             }
@@ -241,8 +245,7 @@ impl TestBed {
         let (kind, name) = text.split_once(' ').unwrap_or_else(|| panic!("{text:?} is not `Kind namespace/name`"));
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let known = CRDS.iter().chain([&MACHINE_CONFIGS]).find(|crd| crd.kind == kind);
-        let kind =
-            known.map_or_else(|| self.server.kind_called(kind), |crd| Kind::new(crd.api_version, crd.kind));
+        let kind = known.map_or_else(|| self.server.kind_called(kind), |crd| Kind::new(crd.api_version, crd.kind));
         Key { kind, namespace: namespace.into(), name: name.into() }
     }
 
@@ -282,7 +285,9 @@ impl TestBed {
         let end = self.now().monotonic.after(time);
         self.run();
         let mut rounds = 0;
-        while let Some(at) = [self.core.wake_at(), self.nodes_wake_at()].into_iter().flatten().min().filter(|at| *at <= end) {
+        while let Some(at) =
+            [self.core.wake_at(), self.nodes_wake_at()].into_iter().flatten().min().filter(|at| *at <= end)
+        {
             self.set_clock(at);
             self.run();
             rounds += 1;
@@ -372,7 +377,10 @@ impl TestBed {
                 let outcome = self.perform(&key, &effect);
                 self.server = server;
                 let whole = |stored: Option<Rc<Stored>>| stored.map(|stored| stored.whole(&key.kind.api_version()));
-                Event::Previewed(key.clone(), outcome.map(|stored| whole(stored).unwrap_or_default()).map_err(|why| error(&key, why)))
+                Event::Previewed(
+                    key.clone(),
+                    outcome.map(|stored| whole(stored).unwrap_or_default()).map_err(|why| error(&key, why)),
+                )
             }
             Command::Write(write) => match self.write(&write) {
                 Some(result) => Event::Written(write.key.clone(), result),
@@ -398,7 +406,8 @@ impl TestBed {
                 let items: Vec<String> = items
                     .map(|item| format!("{} {} {}", item["operation"], item["state"], item["appliedTime"]))
                     .collect();
-                let digest = |value: &Value| value.as_str().unwrap_or("none").chars().skip(7).take(4).collect::<String>();
+                let digest =
+                    |value: &Value| value.as_str().unwrap_or("none").chars().skip(7).take(4).collect::<String>();
                 let (plan, approved) = (digest(&status["planDigest"]), digest(&status["approved"]["digest"]));
                 format!("{} plan {plan} approved {approved} {items:?}", status["phase"])
             }
@@ -418,6 +427,13 @@ impl TestBed {
             }
             None | Some(Fault::Unanswered | Fault::KilledAfter) => {}
         }
+        if self.refused_writes.contains(key) {
+            return Some(Err(WriteError::Refused {
+                key: key.clone(),
+                code: 403,
+                message: "denied by a policy".into(),
+            }));
+        }
         let before = self.server.get(key).cloned();
         let outcome = self.perform(key, &write.effect);
         let after = self.server.get(key).cloned();
@@ -430,7 +446,11 @@ impl TestBed {
                 None
             }
             Some(Fault::Unanswered) => Some(lost("timeout")),
-            _ => Some(outcome.map(|stored| Written { live: stored.map(|stored| stored.live()), before: None }).map_err(|why| error(key, why))),
+            _ => Some(
+                outcome
+                    .map(|stored| Written { live: stored.map(|stored| stored.live()), before: None })
+                    .map_err(|why| error(key, why)),
+            ),
         }
     }
 
@@ -471,11 +491,7 @@ fn start_of(wall: Timestamp) -> Now {
 }
 
 fn core(catalog: Catalog, now: Now) -> Core {
-    let config = Config {
-        namespace: NAMESPACE.into(),
-        version: "v1".into(),
-        images: BTreeMap::new(),
-        secure_metrics: false,
-    };
+    let config =
+        Config { namespace: NAMESPACE.into(), version: "v1".into(), images: BTreeMap::new(), secure_metrics: false };
     Core::new(config, catalog, now)
 }

@@ -64,7 +64,9 @@ impl Promises {
         let Some((profile, status)) = self.profile_of(write) else { return };
         let spec = &self.known[&profile];
         assert_eq!(spec.action, api::advisor::Action::Apply, "only Apply writes: {write:?}");
-        let Some(approved) = status.approved.as_ref() else { panic!("an approval is recorded before a write: {write:?}\n{status:#?}") };
+        let Some(approved) = status.approved.as_ref() else {
+            panic!("an approval is recorded before a write: {write:?}\n{status:#?}")
+        };
         if let Some(digest) = &spec.approved_plan
             && !spec.bypass_optimistic_lock
             && spec.remediation.is_none()
@@ -80,7 +82,12 @@ impl Promises {
     }
 
     /// The server has made a write.
-    pub(crate) fn made(&mut self, write: &Write, before: Option<&Stored>, after: Option<&Stored>) -> Result<(), String> {
+    pub(crate) fn made(
+        &mut self,
+        write: &Write,
+        before: Option<&Stored>,
+        after: Option<&Stored>,
+    ) -> Result<(), String> {
         if write.key.kind.kind == "VirtPlatformConfig" {
             self.published(write, after);
             return Ok(());
