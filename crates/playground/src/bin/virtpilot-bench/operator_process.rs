@@ -41,6 +41,20 @@ async fn output(mut command: tokio::process::Command) -> Result<Value, UserError
 impl OperatorProcess {
     /// Starts the operator.
     pub(crate) fn start(account: &Account, pack: Option<&Path>, log: &Path) -> Result<OperatorProcess, UserError> {
+        OperatorProcess::start_with(account, pack, None, log)
+    }
+
+    /// Starts only these products.
+    pub(crate) fn start_products(account: &Account, products: &str, log: &Path) -> Result<OperatorProcess, UserError> {
+        OperatorProcess::start_with(account, None, Some(products), log)
+    }
+
+    fn start_with(
+        account: &Account,
+        pack: Option<&Path>,
+        products: Option<&str>,
+        log: &Path,
+    ) -> Result<OperatorProcess, UserError> {
         let log = std::fs::File::create(log).map_err(|error| user_error::io("write", log, error))?;
         let mut command = Command::new(deployment::binary()?);
         command
@@ -55,6 +69,9 @@ impl OperatorProcess {
             .stderr(log);
         if let Some(pack) = pack {
             command.arg("--assets-dir").arg(pack);
+        }
+        if let Some(products) = products {
+            command.arg("--products").arg(products);
         }
         let child = command.spawn();
         Ok(OperatorProcess(child.map_err(|error| {
