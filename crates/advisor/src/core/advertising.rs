@@ -11,8 +11,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The ConfigMap that remembers which profiles were advertised.
-pub const STATE: &str = "virt-advisor-state";
 const FIELD: &str = "advertised";
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -31,7 +29,11 @@ pub(super) struct Advertising {
 
 impl Core {
     fn state_key(&self) -> Key {
-        Key { kind: Kind::new("v1", "ConfigMap"), namespace: self.config.namespace.clone(), name: STATE.to_owned() }
+        Key {
+            kind: Kind::new("v1", "ConfigMap"),
+            namespace: self.config.namespace.clone(),
+            name: api::advisor::STATE.to_owned(),
+        }
     }
 
     /// Reads which profiles were advertised before.
@@ -58,7 +60,11 @@ impl Core {
                     Some(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect());
                 self.advertise();
             }
-            Err(_) => self.timers.set(Timer::Advertise, self.now.monotonic.after(AGAIN)),
+            Err(why) => {
+                let why = format!("it could not be read, so no profile is advertised: {why}");
+                self.notify(Notice::PublishFailed { key: key.clone(), why });
+                self.timers.set(Timer::Advertise, self.now.monotonic.after(AGAIN));
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use super::measure::{Measure, count};
-use super::operator_process::OperatorProcess;
+use super::operator_process::{self, OperatorProcess};
 use super::pack::poll_until;
 use futures::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
@@ -15,8 +15,6 @@ use playground::{Options, Playground, Progress, Scene, UserError};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What installs the advisor alone, with its account and its rights.
-const INSTALLATION: &str = include_str!("../../../../../deploy/kustomize/advisor-alone/advisor.yaml");
 const ACCOUNT: &str = "virt-advisor-operator";
 /// Its user in the audit log.
 const USER: &str = "openshift-cnv/virt-advisor-operator";
@@ -26,7 +24,7 @@ const ROUNDS: usize = 30;
 pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Measure>, UserError> {
     let options = Options::for_bench(Some(Scene::preset("small")?));
     let playground = Playground::start(&options, Progress::Silent).await?;
-    deployment::grant_for(&playground, INSTALLATION).await?;
+    deployment::grant_for(&playground, &operator_process::manifests("advisor").await?).await?;
     let account = playground.account(deployment::NAMESPACE, ACCOUNT).await?;
     // The server is still busy right after its start.
     tokio::time::sleep(Duration::from_secs(5)).await;

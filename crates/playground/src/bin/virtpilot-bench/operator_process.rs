@@ -29,6 +29,20 @@ pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Resu
     output(command).await
 }
 
+/// What installs these products, as YAML.
+pub(crate) async fn manifests(products: &str) -> Result<String, UserError> {
+    let mut command = tokio::process::Command::new(deployment::binary()?);
+    command.args(["manifests", "--products", products]);
+    let failed = |message: String| {
+        UserError::new("the installation cannot be printed", "run `virtpilot manifests`").with_detail(message)
+    };
+    let output = command.output().await.map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
+}
+
 /// What a command prints, as JSON.
 async fn output(mut command: tokio::process::Command) -> Result<Value, UserError> {
     let failed = |message: String| {
