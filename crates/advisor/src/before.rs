@@ -108,6 +108,19 @@ pub fn unmarked(object: &Value) -> Value {
     object
 }
 
+/// What people put into an object: not its status, not what the server adds, and not our marks.
+pub fn content(object: &Value) -> Value {
+    let mut content = unmarked(object);
+    if let Some(fields) = content.as_object_mut() {
+        fields.remove("status");
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            metadata
+                .retain(|key, _| ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str()));
+        }
+    }
+    content
+}
+
 /// The object that restores recorded values; what we added is in it no more, so the server removes it.
 pub fn restoring(object: &Value, recorded: &Value) -> Value {
     let mut restored = json!({

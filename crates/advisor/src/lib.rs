@@ -12,6 +12,10 @@ mod notice;
 pub mod plan;
 pub mod situation;
 pub mod status;
+#[cfg(test)]
+mod stories;
+#[cfg(test)]
+mod testing;
 
 pub use core::{Config, Core};
 pub use identity::IDENTITY;

@@ -78,21 +78,35 @@ pub enum Removal {
     Restore(Value),
 }
 
-/// The item that deletes an object.
+/// The item that deletes an object. All of its content is lost, whoever wrote it, so all of it is shown and approved.
 pub fn deletion(key: &Key, live: &Value) -> Compared {
-    let after = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
+    let content = before::content(live);
+    let uid = Digest::of(&live["metadata"]["uid"]);
     Compared {
         precondition: precondition(Some(live)),
         is_removal: true,
         operation: Operation::Delete,
         wanted: None,
         applied: None,
-        diff: difference(Some(live), &after),
-        replaces: vec![("uid".to_owned(), Digest::of(&live["metadata"]["uid"]))],
+        diff: diff::of_wanted(None, &content, &[]).into_iter().map(removed_instead).collect(),
+        replaces: vec![("uid".to_owned(), uid), ("content".to_owned(), Digest::of(&content))],
         takes_from: Vec::new(),
         health: Health::Healthy,
         contributions: [Some(Contribution::of(&key.kind, live)), None],
     }
+}
+
+/// The difference of a deletion, from that of a creation.
+fn removed_instead(Difference { path, edit }: Difference) -> Difference {
+    let edit = match edit {
+        Edit::Added { after } => Edit::Removed { before: after },
+        Edit::Lines { lines } => {
+            let removed = |line: String| line.strip_prefix('+').map(|rest| format!("-{rest}")).unwrap_or(line);
+            Edit::Lines { lines: lines.into_iter().map(removed).collect() }
+        }
+        other => other,
+    };
+    Difference { path, edit }
 }
 
 /// An item whose object is deleted or restored already; nodes may still follow.
@@ -219,8 +233,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan as it is judged. `applied` is the digest of the plan that was applied last: the same plan, once more, is another one.
-    pub fn candidate(&self, applied: Option<&Digest>, outcomes: &BTreeMap<String, Outcome>) -> situation::Candidate {
+    /// The plan as it is judged. `last` is the digest of the plan before it: the same plan, once more, is another one.
+    pub fn candidate(&self, last: Option<&Digest>, outcomes: &BTreeMap<String, Outcome>) -> situation::Candidate {
         let items: Vec<situation::CandidateItem> = self
             .items
             .iter()
@@ -237,8 +251,8 @@ impl Plan {
             })
             .collect();
         let digests: Vec<&Digest> = items.iter().map(|item| &item.digest).collect();
-        let applied = applied.filter(|_| items.iter().any(|item| !item.is_done));
-        let digest = Digest::of(&json!({"items": digests, "inputs": self.inputs, "after": applied}));
+        let last = last.filter(|_| items.iter().any(|item| !item.is_done));
+        let digest = Digest::of(&json!({"items": digests, "inputs": self.inputs, "after": last}));
         let contents: Vec<Value> = self
             .items
             .iter()

@@ -151,10 +151,30 @@ pub struct Approved {
     pub digest: Digest,
     /// The generation of the spec that approved it.
     pub generation: i64,
-    /// What it makes of all objects; nothing if no item of it may be applied.
+    /// What it makes of all objects; nothing if the cluster had changed before anything of it was applied.
     pub content: Option<Digest>,
-    /// The digests of its items by name; none if the cluster had changed before it was approved.
+    /// The digests of its items by name; none if nothing of it may be applied.
     pub items: BTreeMap<String, Digest>,
+}
+
+impl Approved {
+    /// Whether nothing of it may be applied.
+    pub fn is_void(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Whether a part of it was applied, and the rest may not be: then it counts no more, even if everything is again as it was.
+    pub fn is_spent(&self) -> bool {
+        self.is_void() && self.content.is_some()
+    }
+}
+
+impl Memory {
+    /// The plan before the next one: the same plan after it is another one, and needs another approval.
+    pub fn last_plan(&self) -> Option<&Digest> {
+        let spent = self.approved.as_ref().filter(|approved| approved.is_spent());
+        spent.map(|spent| &spent.digest).or(self.applied.as_ref().map(|applied| &applied.digest))
+    }
 }
 
 /// A plan that was applied.

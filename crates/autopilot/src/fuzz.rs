@@ -2,7 +2,6 @@
 
 mod agreement;
 mod people;
-mod random;
 mod simulation;
 mod states;
 

@@ -2,13 +2,12 @@
 
 pub(crate) mod acts;
 pub(crate) mod bed;
-pub(crate) mod fields;
 pub(crate) mod machine_configs;
 pub(crate) mod pack;
 pub(crate) mod print;
 pub(crate) mod promises;
 pub(crate) mod requests;
-pub(crate) mod server;
-pub(crate) mod serving;
-pub(crate) mod stored;
+mod server_tests;
 pub(crate) mod watching;
+
+pub(crate) use server_model::{fields, server, serving, stored};

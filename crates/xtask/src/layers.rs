@@ -41,10 +41,13 @@ pub(crate) struct Layer {
     pub(crate) what: &'static str,
 }
 
-/// Which crates may use which DEMO crates in tests: every crate a real control plane, and simulations the stand-ins without I/O.
-const IN_TESTS: [(Option<&str>, &str); 4] = [
+/// Which crates may use which DEMO crates in tests: every crate a real control plane, and simulations what has no I/O.
+const IN_TESTS: [(Option<&str>, &str); 7] = [
     (None, "playground"),
     (Some("autopilot"), "mco-stand-in"),
+    (Some("autopilot"), "server-model"),
+    (Some("advisor"), "mco-stand-in"),
+    (Some("advisor"), "server-model"),
     (Some("fleet"), "pve-stand-in"),
     (Some("hypervisor"), "pve-stand-in"),
 ];
@@ -56,14 +59,14 @@ impl Layer {
         self.may_use.contains(&other) || (for_tests && in_tests)
     }
 
-    /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs the stand-ins to be like that, too.
+    /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs its surroundings to be like that, too.
     pub(crate) fn is_pure(&self) -> bool {
-        self.role.is_pure() || matches!(self.name, "mco-stand-in" | "pve-stand-in")
+        self.role.is_pure() || ["mco-stand-in", "pve-stand-in", "server-model"].contains(&self.name)
     }
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 20] = [
+pub(crate) const LAYERS: [Layer; 21] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -129,7 +132,7 @@ pub(crate) const LAYERS: [Layer; 20] = [
         name: "hypervisor",
         role: Role::Do,
         may_use: &["fleet", "change", "api"],
-        what: "clients for machines outside Kubernetes: Proxmox VE, QEMU",
+        what: "machines of hypervisors: Proxmox VE by its API, KubeVirt",
     },
     Layer {
         name: "forge",
@@ -175,6 +178,12 @@ pub(crate) const LAYERS: [Layer; 20] = [
         role: Role::Demo,
         may_use: &[],
         what: "a stand-in of the API of a Proxmox VE cluster without I/O: `handle(request, now) -> reply`",
+    },
+    Layer {
+        name: "server-model",
+        role: Role::Demo,
+        may_use: &["protocol", "catalog", "change", "api"],
+        what: "a model of the API server without I/O, for simulations",
     },
     Layer {
         name: "playground",

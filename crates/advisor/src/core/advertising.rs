@@ -11,8 +11,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The ConfigMap that remembers which profiles were advertised.
-pub const STATE: &str = "virt-advisor-state";
 const FIELD: &str = "advertised";
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -31,7 +29,11 @@ pub(super) struct Advertising {
 
 impl Core {
     fn state_key(&self) -> Key {
-        Key { kind: Kind::new("v1", "ConfigMap"), namespace: self.config.namespace.clone(), name: STATE.to_owned() }
+        Key {
+            kind: Kind::new("v1", "ConfigMap"),
+            namespace: self.config.namespace.clone(),
+            name: api::advisor::STATE.to_owned(),
+        }
     }
 
     /// Reads which profiles were advertised before.
@@ -40,6 +42,7 @@ impl Core {
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
         if self.advertising.told.is_none() && !self.advertising.is_reading {
             self.advertising.is_reading = true;
+            *self.asked.entry(key.clone()).or_default() += 1;
             self.commands.push(Command::Inspect { key, served });
         }
     }
@@ -57,7 +60,11 @@ impl Core {
                     Some(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect());
                 self.advertise();
             }
-            Err(_) => self.timers.set(Timer::Advertise, self.now.monotonic.after(AGAIN)),
+            Err(why) => {
+                let why = format!("it could not be read, so no profile is advertised: {why}");
+                self.notify(Notice::PublishFailed { key: key.clone(), why });
+                self.timers.set(Timer::Advertise, self.now.monotonic.after(AGAIN));
+            }
         }
     }
 
@@ -114,6 +121,11 @@ impl Core {
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
 
+    /// Whether the object of a profile is being created.
+    pub(super) fn is_creating(&self, name: &str) -> bool {
+        self.advertising.creating.contains(name)
+    }
+
     /// Takes the answer to a write, if it is one of these.
     pub(super) fn advertised_written(&mut self, key: &Key, result: &Result<Written, WriteError>) -> bool {
         let is_state = self.advertising.is_saving && *key == self.state_key();
@@ -121,6 +133,9 @@ impl Core {
             self.advertising.is_saving = false;
         } else if !(key.kind == super::kind() && self.advertising.creating.remove(&key.name)) {
             return false;
+        }
+        if !is_state {
+            self.due.insert(key.name.clone());
         }
         match result {
             Ok(_) if is_state => {}

@@ -153,16 +153,23 @@ impl Core {
         if work.failure.is_some() {
             return false;
         }
+        if self.asked.contains_key(&work.key) {
+            return false;
+        }
         let Some(served) = self.watches.served(&target) else { return false };
         (work.content, work.is_asking, work.is_outdated) = (seen, true, false);
         let key = work.key.clone();
         match seen {
-            Some(_) => self.commands.push(Command::Inspect { key: key.clone(), served: served.clone() }),
+            Some(_) => {
+                *self.asked.entry(key.clone()).or_default() += 1;
+                self.commands.push(Command::Inspect { key: key.clone(), served: served.clone() });
+            }
             None => work.live = Some(None),
         }
         match (&work.aim, seen) {
             (Aim::Content(wanted), _) => {
                 let effect = Effect::apply(wanted.clone(), Precondition::None, true);
+                *self.asked.entry(key.clone()).or_default() += 1;
                 self.commands.push(Command::Preview { key, served, effect });
                 false
             }
@@ -180,6 +187,7 @@ impl Core {
         let content = found.as_ref().map(|found| found.as_ref().map(|(_, content)| content));
         self.configuration_read(key, content.map_err(String::as_str));
         self.advertised_read(key, found);
+        self.answered_about(key);
         let mut commands = Vec::new();
         for (name, managed) in &mut self.profiles {
             for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
@@ -199,6 +207,7 @@ impl Core {
                     && let Some(served) = self.watches.served(&WatchTarget::of(key))
                 {
                     let effect = Effect::apply(restoring, Precondition::None, true);
+                    *self.asked.entry(key.clone()).or_default() += 1;
                     commands.push(Command::Preview { key: key.clone(), served, effect });
                     continue;
                 }
@@ -209,8 +218,19 @@ impl Core {
         self.commands.extend(commands);
     }
 
+    /// One of the reads and dry runs of an object is answered.
+    fn answered_about(&mut self, key: &Key) {
+        if let Some(left) = self.asked.get_mut(key) {
+            *left -= 1;
+            if *left == 0 {
+                self.asked.remove(key);
+            }
+        }
+    }
+
     /// Takes what the server would make of an object.
     pub(super) fn previewed(&mut self, key: &Key, result: &Result<Value, WriteError>) {
+        self.answered_about(key);
         for (name, managed) in &mut self.profiles {
             for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
                 match result {

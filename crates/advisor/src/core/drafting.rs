@@ -135,7 +135,8 @@ impl Core {
         }
     }
 
-    /// Another profile that wants the same object differently: neither is applied before a person has decided.
+    /// Another profile that wants the same object differently: neither is applied before a person has decided. Both write as the same field
+    /// manager, so that the fields of one would be removed by an apply of the other.
     fn conflict(&self, name: &str, aims: &[Aimed]) -> Option<String> {
         let others = self.profiles.iter().filter(|(other, managed)| {
             *other != name && managed.spec.action != api::advisor::Action::Ignore && managed.spec.rollback != Some(true)
@@ -146,7 +147,7 @@ impl Core {
                 let WantedResult::Object { key, object } = &theirs.result else { continue };
                 let ours = aims.iter().find(|aimed| aimed.key.is_same_object(key));
                 if let Some(Aimed { aim: Aim::Content(wanted), .. }) = ours
-                    && contradict(wanted, object)
+                    && wanted != object
                 {
                     return Some(format!(
                         "{key} is wanted differently by the profile {other}; set the action of one of both to Ignore"
@@ -263,15 +264,5 @@ impl Core {
         };
         item.restarts = Some(restarts);
         true
-    }
-}
-
-/// Whether two contents of one object cannot both be.
-fn contradict(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Object(one), Value::Object(other)) => {
-            one.iter().any(|(key, value)| other.get(key).is_some_and(|theirs| contradict(value, theirs)))
-        }
-        (one, other) => one != other,
     }
 }

@@ -6,6 +6,7 @@ use crate::situation::Memory;
 use api::advisor::{Phase, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use catalog::profile::ProfileWants;
 use change::{Digest, Key, Moment};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// One `VirtPlatformConfig`.
@@ -26,11 +27,13 @@ pub(super) struct Managed {
     pub(super) work: BTreeMap<String, Work>,
     /// What became of the last write of each item.
     pub(super) outcomes: BTreeMap<String, Outcome>,
-    /// The approval under which they were made.
-    pub(super) approval: Option<(Digest, i64)>,
+    /// The approval under which they were made: its plan, the generation of its spec, and the last correction of drift.
+    pub(super) approval: Option<(Digest, i64, Option<Timestamp>)>,
     /// How often writes and plans have failed in a row.
     pub(super) failures: u32,
-    /// Whether it is time to try again what has failed.
+    /// When to try again what has failed.
+    pub(super) retry_at: Option<Moment>,
+    /// Whether it is time for that.
     pub(super) retries: bool,
     /// Since when there is no plan.
     pub(super) drafting_since: Option<Moment>,
@@ -65,6 +68,7 @@ impl Managed {
             outcomes: BTreeMap::new(),
             approval: None,
             failures: 0,
+            retry_at: None,
             retries: false,
             drafting_since: None,
             plan: None,
@@ -89,14 +93,14 @@ impl Managed {
         status: VirtPlatformConfigStatus,
     ) {
         (self.generation, self.spec) = (generation, spec);
-        // The watch may be faster than the answer, or the answer may be lost.
-        let is_committed = [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status));
-        if is_committed {
-            (self.publishing, self.unanswered) = (None, None);
+        // The watch may be faster than the answer, or the answer may be lost. Nothing else is sent before the answer is there: it would be
+        // mistaken for the answer to what was sent later.
+        if [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status)) {
+            self.unanswered = None;
             self.memory = Memory::of(&status);
         }
         // An older report says nothing about a status that we have written since.
-        if self.publishing.is_none() && version >= self.version {
+        if version >= self.version {
             (self.published, self.version) = (status, version);
         }
     }

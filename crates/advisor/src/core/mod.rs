@@ -67,6 +67,9 @@ pub struct Core {
     /// Reads of pools' configurations in flight.
     reading: BTreeSet<Key>,
     targets: Targets,
+    /// How many reads and dry runs of each object are on their way. Their answers name only the object, so that a comparison begins when there is
+    /// none: it would take the answer to an earlier question for its own.
+    asked: BTreeMap<Key, usize>,
     /// The `VirtPlatformConfig`s by name.
     profiles: BTreeMap<String, Managed>,
     /// The profiles to reconcile.
@@ -103,6 +106,7 @@ impl Core {
             readings: Readings::default(),
             reading: BTreeSet::new(),
             targets: Targets::default(),
+            asked: BTreeMap::new(),
             profiles: BTreeMap::new(),
             due: BTreeSet::new(),
             advertising: Advertising::default(),

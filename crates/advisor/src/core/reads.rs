@@ -91,6 +91,7 @@ impl Core {
         let key = Key { kind: Kind::new(GROUP, "MachineConfig"), namespace: String::new(), name: name.to_owned() };
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
         if self.reading.insert(key.clone()) {
+            *self.asked.entry(key.clone()).or_default() += 1;
             self.commands.push(Command::Inspect { key, served });
         }
     }

@@ -7,7 +7,7 @@ use crate::judge::{Judgement, judge};
 use crate::memory::{options_digest, whole_second};
 use crate::notice::Notice;
 use crate::plan::{Outcome, Plan};
-use crate::situation::{Draft, Memory, Request, RequestedAction, Situation};
+use crate::situation::{Approved, Draft, Memory, Request, RequestedAction, Situation};
 use crate::status::{Parts, status};
 use api::advisor::{Phase, VirtPlatformConfigStatus};
 use change::{Backoff, Effect, Key, Precondition};
@@ -40,15 +40,24 @@ impl Core {
         if is_ignored(request) {
             managed.work.clear();
         }
-        let (draft, plan) = match drafted {
-            Drafted::Not(draft) => (draft, None),
-            Drafted::Made(plan) => {
-                let applied = managed.memory.applied.as_ref().map(|applied| &applied.digest);
-                (Draft::Made(plan.candidate(applied, &managed.outcomes)), Some(plan))
-            }
+        let mut memory = managed.memory.clone();
+        let draft_of = |drafted: &Drafted, memory: &Memory| match drafted {
+            Drafted::Not(draft) => draft.clone(),
+            Drafted::Made(plan) => Draft::Made(plan.candidate(memory.last_plan(), &managed.outcomes)),
         };
-        let situation = Situation { request, draft: &draft, memory: &managed.memory, now: whole_second(now.wall) };
-        let judgement = judge(&situation);
+        let mut draft = draft_of(&drafted, &memory);
+        let now_seconds = whole_second(now.wall);
+        let mut judgement = judge(&Situation { request, draft: &draft, memory: &memory, now: now_seconds });
+        // The plan after an approval that is spent has another digest, and this one is shown.
+        if judgement.approved.as_ref().is_some_and(Approved::is_spent) && judgement.approved != memory.approved {
+            memory.approved.clone_from(&judgement.approved);
+            draft = draft_of(&drafted, &memory);
+            judgement = judge(&Situation { request, draft: &draft, memory: &memory, now: now_seconds });
+        }
+        let plan = match drafted {
+            Drafted::Not(_) => None,
+            Drafted::Made(plan) => Some(plan),
+        };
         match judgement.phase {
             Phase::Pending | Phase::Drafting => {
                 let since = *managed.drafting_since.get_or_insert(now.monotonic);
@@ -58,10 +67,15 @@ impl Core {
             }
             _ => managed.drafting_since = None,
         }
-        // Another approval starts anew.
-        let approval = judgement.approved.as_ref().filter(|approved| !approved.items.is_empty());
-        let approval = approval.map(|approved| (approved.digest, approved.generation));
-        if approval != managed.approval {
+        // Another approval starts anew, and so does a correction of drift. What was written under one that is void is remembered until that is
+        // recorded.
+        let approval = judgement.approved.as_ref().filter(|approved| !approved.is_void());
+        let corrected = judgement.applied.as_ref().and_then(|applied| applied.corrections.last().copied());
+        let approval = approval.map(|approved| (approved.digest, approved.generation, corrected));
+        if approval.is_none() {
+            let is_unrecorded = judgement.approved.is_some() && judgement.approved != managed.memory.approved;
+            managed.outcomes.retain(|_, outcome| is_unrecorded && *outcome == Outcome::Written);
+        } else if approval != managed.approval {
             managed.approval = approval;
             if !managed.outcomes.is_empty() {
                 managed.outcomes.clear();
@@ -93,7 +107,7 @@ impl Core {
         let has_failed = managed.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)));
         match matches!(draft, Draft::Failed(_)) || has_failed {
             true => self.try_again(name),
-            false => managed.failures = 0,
+            false => (managed.failures, managed.retry_at) = (0, None),
         }
         if let Some(wake) = judgement.wake {
             self.timers.set(Timer::Reconcile(name.to_owned()), now.moment_of(wake));
@@ -108,16 +122,19 @@ impl Core {
         }
     }
 
-    /// Reconciles a profile because time has passed: what has failed is tried again.
+    /// Reconciles a profile because time has passed. What has failed is tried again when it is time for that, and not with every other timer.
     pub(super) fn reconcile_again(&mut self, name: String) {
-        if let Some(managed) = self.profiles.get_mut(&name) {
+        let now = self.now.monotonic;
+        if let Some(managed) =
+            self.profiles.get_mut(&name).filter(|managed| managed.retry_at.is_some_and(|at| at <= now))
+        {
             let mut has_failed = false;
             for work in managed.work.values_mut().filter(|work| work.failure.is_some()) {
                 work.restart();
                 has_failed = true;
             }
             managed.failures = managed.failures.saturating_add(u32::from(has_failed));
-            managed.retries = true;
+            (managed.retries, managed.retry_at) = (true, None);
         }
         self.due.insert(name);
     }
@@ -125,8 +142,8 @@ impl Core {
     /// Reconciles a profile again after a while, because something has failed.
     pub(super) fn try_again(&mut self, name: &str) {
         let Some(managed) = self.profiles.get_mut(name) else { return };
-        let pause = AGAIN.pause(managed.failures);
-        self.timers.set(Timer::Reconcile(name.to_owned()), self.now.monotonic.after(pause));
+        let at = *managed.retry_at.get_or_insert(self.now.monotonic.after(AGAIN.pause(managed.failures)));
+        self.timers.set(Timer::Reconcile(name.to_owned()), at);
     }
 
     /// Reports a phase, or another reason for it.
@@ -157,8 +174,10 @@ impl Core {
     fn publish(&mut self, name: &str, status: VirtPlatformConfigStatus) {
         let key = key(name);
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
+        // Its answer would be mistaken for that of the creation.
+        let is_creating = self.is_creating(name);
         let Some(managed) = self.profiles.get_mut(name) else { return };
-        if managed.is_writing() {
+        if managed.is_writing() || is_creating {
             return;
         }
         let object = json!({

@@ -69,8 +69,11 @@ impl Core {
             Ok(written) => {
                 managed.memory = Memory::of(&status);
                 managed.unanswered = None;
-                managed.published = *status;
-                managed.version = written.live.as_ref().and_then(change::Live::version).max(managed.version);
+                let version = written.live.as_ref().and_then(change::Live::version);
+                // The watch may have reported what somebody has written since.
+                if version >= managed.version {
+                    (managed.published, managed.version) = (*status, version);
+                }
                 self.due.insert(name.to_owned());
             }
             Err(error) => {

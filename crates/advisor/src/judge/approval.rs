@@ -20,8 +20,16 @@ pub enum Approval {
 pub enum Why {
     /// The cluster has changed since the plan was shown.
     Moved,
+    /// Somebody has changed what a part of the plan had applied.
+    Spent,
     /// The spec names another plan.
     AnotherPlan(String),
+}
+
+impl Why {
+    fn of(void: &Approved) -> Why {
+        if void.is_spent() { Why::Spent } else { Why::Moved }
+    }
 }
 
 /// Whether this plan is approved.
@@ -34,14 +42,14 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
     if let Some(text) = &request.approved_plan {
         let named = Digest::parse(text);
         return match recorded.filter(|approved| Some(approved.digest) == named) {
-            Some(void) if void.items.is_empty() && named != Some(plan.digest) => {
-                Approval::Void(Some(Approved { generation: request.generation, ..void.clone() }), Why::Moved)
+            Some(void) if void.is_spent() || (void.is_void() && named != Some(plan.digest)) => {
+                Approval::Void(Some(Approved { generation: request.generation, ..void.clone() }), Why::of(void))
             }
-            Some(approved) if !approved.items.is_empty() => {
+            Some(approved) if !approved.is_void() => {
                 Approval::Given(Approved { generation: request.generation, ..approved.clone() })
             }
             _ if named == Some(plan.digest) => Approval::Given(plan.approved(request.generation)),
-            _ if request.bypasses && named.is_some() && named == shown(situation) => {
+            _ if bypasses(situation) && named.is_some() && named == shown(situation) => {
                 Approval::Given(plan.approved(request.generation))
             }
             _ => Approval::Void(None, Why::AnotherPlan(text.clone())),
@@ -49,16 +57,16 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
     }
     // Apply alone approves the plan that was shown when it was written.
     match recorded {
-        Some(approved) if approved.generation == request.generation => match approved.items.is_empty() {
+        Some(approved) if approved.generation == request.generation => match approved.is_void() {
             false => Approval::Given(approved.clone()),
-            true => Approval::Void(Some(approved.clone()), Why::Moved),
+            true => Approval::Void(Some(approved.clone()), Why::of(approved)),
         },
-        Some(approved) if !approved.items.is_empty() && is_shown_for_options(situation) => {
+        Some(approved) if !approved.is_void() && is_shown_for_options(situation) => {
             // Something else of the spec has changed meanwhile.
             Approval::Given(Approved { generation: request.generation, ..approved.clone() })
         }
         _ => match shown(situation) {
-            Some(shown) if shown != plan.digest && !request.bypasses => {
+            Some(shown) if shown != plan.digest && !bypasses(situation) => {
                 let void =
                     Approved { digest: shown, generation: request.generation, content: None, items: BTreeMap::new() };
                 Approval::Void(Some(void), Why::Moved)
@@ -66,6 +74,18 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
             _ => Approval::Given(plan.approved(request.generation)),
         },
     }
+}
+
+/// Whether a plan is applied although the cluster has changed since it was shown. Once it was applied, drift is corrected, a limited number of times, and
+/// what changes with an input or with another release of the operator needs a review.
+fn bypasses(situation: &Situation<'_>) -> bool {
+    let applied = situation.memory.applied.as_ref();
+    situation.request.bypasses && applied.is_none_or(|applied| applied.options != situation.request.options)
+}
+
+/// Whether an approval was given anew: what was written under an earlier one does not count for it.
+pub fn is_new(given: &Approved, recorded: Option<&Approved>) -> bool {
+    recorded.is_none_or(|recorded| recorded.digest != given.digest)
 }
 
 /// The plan that was shown for these options.

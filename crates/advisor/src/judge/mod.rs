@@ -7,9 +7,11 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use crate::situation::{Applied, Approved, Candidate, Draft, Progress, RequestedAction, Shown, Situation};
+use crate::situation::{
+    Applied, Approved, Candidate, CandidateItem, Draft, Progress, RequestedAction, Shown, Situation,
+};
 use api::advisor::Phase;
-use approval::{Approval, Why, approval};
+use approval::{Approval, Why, approval, is_new};
 use change::now::later;
 use items::{ItemJudgement, Walk, walk};
 use jiff::Timestamp;
@@ -74,11 +76,10 @@ pub fn judge(situation: &Situation<'_>) -> Judgement {
             format!("the plan cannot be made: {why}; it is tried again"),
         ),
         Draft::Made(plan) => {
-            let approval =
-                match plan.is_done() && memory.approved.as_ref().is_none_or(|approved| approved.items.is_empty()) {
-                    true => Approval::None,
-                    false => approval(situation, plan),
-                };
+            let approval = match plan.is_done() && memory.approved.as_ref().is_none_or(Approved::is_void) {
+                true => Approval::None,
+                false => approval(situation, plan),
+            };
             judge_plan(situation, plan, approval)
         }
     }
@@ -108,6 +109,15 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
         Approval::Given(approved) => approved,
         Approval::Void(recorded, why) => return unapproved(situation, plan, recorded, Some(&why)),
     };
+    // What was written under an earlier approval is not drift under this one.
+    let (mut plan, mut memory) = (plan.clone(), situation.memory.clone());
+    if is_new(&approved, memory.approved.as_ref()) {
+        for item in plan.items.iter_mut().filter(|item| !item.is_done) {
+            memory.items.remove(&item.name);
+            item.is_written = false;
+        }
+    }
+    let (plan, situation) = (&plan, &Situation { memory: &memory, ..*situation });
     let mut found = walk(situation, plan, Some(&approved));
     let is_stopped = !found.moved.is_empty() || !found.drifted.is_empty();
     let mut applied = situation.memory.applied.clone();
@@ -199,7 +209,8 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
     let before = memory.applied.as_ref().filter(|applied| applied.options == request.options);
     let Some(before) = before else {
         let (reason, message) = review(why);
-        return Judgement { reason, message, ..base };
+        let phase = if why == Some(&Why::Spent) { Phase::Drifted } else { Phase::ReviewRequired };
+        return Judgement { phase, reason, message, ..base };
     };
     let changed_inputs = differing(&before.inputs, &plan.inputs);
     if !changed_inputs.is_empty() {
@@ -249,6 +260,11 @@ fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: &Approved, fou
         }
         true => (Phase::Drifted, "Drifted", format!("somebody changed what was applied: {}", found.drifted.join(", "))),
     };
+    // An item that is done now, and was not when the plan was approved, was written under this approval.
+    let is_written = |(item, judged): (&CandidateItem, &ItemJudgement)| {
+        item.is_done && judged.written.is_some() && approved.items.get(&item.name) != Some(&item.digest)
+    };
+    let is_spent = !found.drifted.is_empty() || plan.items.iter().zip(&found.items).any(is_written);
     Judgement {
         phase,
         reason,
@@ -258,7 +274,7 @@ fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: &Approved, fou
         approved: Some(Approved {
             digest: approved.digest,
             generation: situation.request.generation,
-            content: None,
+            content: approved.content.filter(|_| is_spent),
             items: BTreeMap::new(),
         }),
         applied: situation.memory.applied.clone(),
@@ -276,6 +292,10 @@ fn review(why: Option<&Why>) -> (&'static str, String) {
         Some(Why::Moved) => (
             "PlanChanged",
             "the cluster has changed since the plan was shown, so nothing is applied; read the new plan, then approve it".to_owned(),
+        ),
+        Some(Why::Spent) => (
+            "Drifted",
+            "somebody changed what was already applied, so the rest of the plan is not applied; read the new plan, then approve it".to_owned(),
         ),
         Some(Why::AnotherPlan(named)) => {
             ("AnotherPlanApproved", format!("spec.approvedPlan names another plan, {named}, so nothing is applied"))

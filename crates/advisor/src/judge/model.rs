@@ -38,7 +38,7 @@ struct World {
     memory: Memory,
     /// What became of writes, as far as this process knows.
     outcomes: [Outcome; 2],
-    approval: Option<(Digest, i64)>,
+    approval: Option<(Digest, i64, Option<Timestamp>)>,
     /// What people saw: the objects when a plan was shown, by its digest.
     seen: BTreeMap<Digest, [u8; 2]>,
     /// The plan that was on the screen when the spec was last changed, if it was made for the same options.
@@ -186,7 +186,7 @@ impl World {
             .collect();
         let digests: Vec<&Digest> = items.iter().map(|item| &item.digest).collect();
         let is_done = items.iter().all(|item| item.is_done);
-        let after = self.memory.applied.as_ref().map(|applied| applied.digest).filter(|_| !is_done);
+        let after = self.memory.last_plan().filter(|_| !is_done);
         Candidate {
             digest: Digest::of(&json!([digests, self.input, after])),
             content: Digest::of(&json!(wanted)),
@@ -238,9 +238,14 @@ impl World {
         let judgement = self.judge();
         self.check(&judgement);
         let mut next = self.clone();
-        let approval = judgement.approved.as_ref().filter(|approved| !approved.items.is_empty());
-        let approval = approval.map(|approved| (approved.digest, approved.generation));
-        if approval != self.approval {
+        let approval = judgement.approved.as_ref().filter(|approved| !approved.is_void());
+        let corrected = judgement.applied.as_ref().and_then(|applied| applied.corrections.last().copied());
+        let approval = approval.map(|approved| (approved.digest, approved.generation, corrected));
+        if approval.is_none() {
+            let is_unrecorded = judgement.approved.is_some() && judgement.approved != self.memory.approved;
+            let is_kept = |outcome| is_unrecorded && outcome == Outcome::Written;
+            next.outcomes = self.outcomes.map(|outcome| if is_kept(outcome) { outcome } else { Outcome::None });
+        } else if approval != self.approval {
             next.approval = approval;
             next.outcomes = [Outcome::None; 2];
             if next.outcomes != self.outcomes {
@@ -255,6 +260,9 @@ impl World {
             {
                 next.seen.entry(shown.digest).or_insert(self.objects);
             }
+            return Some(next);
+        }
+        if next.outcomes != self.outcomes {
             return Some(next);
         }
         let index = judgement.write?;

@@ -5,7 +5,7 @@ mod phase;
 mod spec;
 mod status;
 
-pub use names::FIELD_MANAGER;
+pub use names::{FIELD_MANAGER, STATE};
 pub use phase::Phase;
 pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{

@@ -2,3 +2,5 @@
 
 /// The field manager of the advisor.
 pub const FIELD_MANAGER: &str = "virt-advisor-operator";
+/// The ConfigMap in which the advisor remembers which profiles it has advertised.
+pub const STATE: &str = "virt-advisor-state";

@@ -3,7 +3,6 @@
 use crate::core::explain::gate_of;
 use crate::evaluate::gates::GateRow;
 use crate::fuzz::people;
-use crate::fuzz::random::Random;
 use crate::fuzz::simulation::failure;
 use crate::fuzz::states::states;
 use crate::notice::{Notice, ObjectNotice};
@@ -14,6 +13,7 @@ use crate::testing::bed::{HCO, TestBed};
 use change::{Effect, Key, Reason};
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 use serde_json::Value;
+use server_model::random::Random;
 use std::collections::BTreeMap;
 
 /// What a core does about an object.

@@ -1,11 +1,11 @@
 //! What users, nodes and other controllers do at random.
 
-use crate::fuzz::random::Random;
 use crate::testing::bed::{CONFIGS, DESCHEDULERS, HCO, HCOS, MACHINE_CONFIGS, TestBed};
 use crate::testing::fields::merge;
 use api::FIELD_MANAGER;
 use change::{Key, Kind};
 use serde_json::{Value, json};
+use server_model::random::Random;
 
 /// The objects of the standard pack, and the one that a template looks up.
 pub(super) const OBJECTS: [&str; 10] = [

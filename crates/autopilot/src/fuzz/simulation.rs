@@ -1,7 +1,6 @@
 //! A seeded simulation: people act, requests fail, events are late, repeated and out of order, and in the end all is as it should be.
 
 use crate::fuzz::people;
-use crate::fuzz::random::Random;
 use crate::fuzz::states::states;
 use crate::status::ObjectState;
 use crate::testing::bed::{HCO, TestBed};
@@ -9,6 +8,7 @@ use crate::testing::requests::Fault;
 use change::Key;
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 use protocol::{Command, Core as _, WatchTarget};
+use server_model::random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn disturb(bed: &mut TestBed, random: &mut Random) {
             bed.watches.get_mut(&target).expect("it is open").repeat();
         }
         _ => {
-            let time = Duration::from_millis(random.next() % 600_000);
+            let time = Duration::from_millis(random.number() % 600_000);
             bed.line(&format!("{time:?} pass"));
             bed.set_clock(bed.now().monotonic.after(time));
         }

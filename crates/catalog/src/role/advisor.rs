@@ -82,6 +82,8 @@ mod tests {
             "resources: [virtplatformconfigs]\n    verbs: [list, watch]\n",
             "resources: [virtplatformconfigs]\n    verbs: [create]\n",
             "resources: [virtplatformconfigs/status]\n    verbs: [patch]\n",
+            // Without it no profile is advertised.
+            "resources: [configmaps]\n    resourceNames: [\"virt-advisor-state\"]\n    verbs: [create, get, patch]\n",
             "resourceNames: [\"virt-advisor-operator.kubevirt.io\"]\n    verbs: [get, update]\n",
         ] {
             assert!(role.contains(rule), "{rule} is not in\n{role}");

@@ -49,7 +49,11 @@ pub(super) fn text_of_advisor(
     account_name: &str,
 ) -> String {
     let rules = cluster_rules(objects, reads) + OWN_OF_ADVISOR;
-    let roles = roles(ADVISOR, &Account { name: account_name, namespace }, &rules, ADVISOR_LEASE, "");
+    let own = format!(
+        "  - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [\"{}\"]\n    verbs: [create, get, patch]\n",
+        api::advisor::STATE
+    );
+    let roles = roles(ADVISOR, &Account { name: account_name, namespace }, &rules, ADVISOR_LEASE, &own);
     if account_name == ADVISOR { account(ADVISOR, namespace) + &roles } else { roles }
 }
 

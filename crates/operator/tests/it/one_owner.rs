@@ -44,6 +44,8 @@ impl Bed {
         std::fs::create_dir_all(pack.join("profiles")).unwrap();
         std::fs::write(pack.join(format!("profiles/{DENSITY}.yaml")), PROFILE).unwrap();
         let pack = pack.to_string_lossy().into_owned();
+        // The test plays the advisor.
+        running.add_argument("--products=autopilot");
         running.add_argument("--assets-dir");
         running.add_argument(&pack);
         let arguments = ["render", "--output=json", "--assets-dir", &pack];

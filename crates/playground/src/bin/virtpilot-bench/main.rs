@@ -1,5 +1,6 @@
 //! `make bench`: measures the operator and the playground, and prints a table and JSON.
 
+mod advisor;
 mod baseline;
 mod catalogue;
 mod churn;
@@ -60,6 +61,8 @@ enum Only {
     Kinds,
     /// Starting a new cluster
     Starts,
+    /// Plans of the advisor
+    Advisor,
 }
 
 #[tokio::main]
@@ -95,6 +98,9 @@ async fn run(arguments: &Arguments) -> Result<(), UserError> {
     }
     if is_wanted(Only::Starts) {
         measures.extend(cluster_start::measure(arguments).await?);
+    }
+    if is_wanted(Only::Advisor) {
+        measures.extend(advisor::measure(arguments).await?);
     }
     let json = serde_json::to_string_pretty(&measures).unwrap_or_default();
     files::write(&arguments.json, json)?;

@@ -29,6 +29,20 @@ pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Resu
     output(command).await
 }
 
+/// What installs these products, as YAML.
+pub(crate) async fn manifests(products: &str) -> Result<String, UserError> {
+    let mut command = tokio::process::Command::new(deployment::binary()?);
+    command.args(["manifests", "--products", products]);
+    let failed = |message: String| {
+        UserError::new("the installation cannot be printed", "run `virtpilot manifests`").with_detail(message)
+    };
+    let output = command.output().await.map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
+}
+
 /// What a command prints, as JSON.
 async fn output(mut command: tokio::process::Command) -> Result<Value, UserError> {
     let failed = |message: String| {
@@ -41,6 +55,20 @@ async fn output(mut command: tokio::process::Command) -> Result<Value, UserError
 impl OperatorProcess {
     /// Starts the operator.
     pub(crate) fn start(account: &Account, pack: Option<&Path>, log: &Path) -> Result<OperatorProcess, UserError> {
+        OperatorProcess::start_with(account, pack, None, log)
+    }
+
+    /// Starts only these products.
+    pub(crate) fn start_products(account: &Account, products: &str, log: &Path) -> Result<OperatorProcess, UserError> {
+        OperatorProcess::start_with(account, None, Some(products), log)
+    }
+
+    fn start_with(
+        account: &Account,
+        pack: Option<&Path>,
+        products: Option<&str>,
+        log: &Path,
+    ) -> Result<OperatorProcess, UserError> {
         let log = std::fs::File::create(log).map_err(|error| user_error::io("write", log, error))?;
         let mut command = Command::new(deployment::binary()?);
         command
@@ -55,6 +83,9 @@ impl OperatorProcess {
             .stderr(log);
         if let Some(pack) = pack {
             command.arg("--assets-dir").arg(pack);
+        }
+        if let Some(products) = products {
+            command.arg("--products").arg(products);
         }
         let child = command.spawn();
         Ok(OperatorProcess(child.map_err(|error| {

@@ -2,10 +2,11 @@
 
 /// The generator: splitmix64.
 #[derive(Debug, Clone)]
-pub(super) struct Random(pub(super) u64);
+pub struct Random(pub u64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u64 {
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,17 +15,17 @@ impl Random {
     }
 
     /// A number below another.
-    pub(super) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end.max(1) as u64).expect("it is small")
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.number() % end.max(1) as u64).expect("it is small")
     }
 
     /// True so many times out of a hundred.
-    pub(super) fn chance(&mut self, percent: usize) -> bool {
+    pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
     /// One of these.
-    pub(super) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }
 }

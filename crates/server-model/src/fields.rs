@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The steps to one field.
-pub(crate) type Path = Vec<String>;
+pub type Path = Vec<String>;
 
 /// The metadata that managers own; the rest is the server's.
 const OWNED_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
 /// The fields of an object that managers own, each with its value. A list or an empty map is one field.
-pub(crate) fn leaves(object: &Value) -> BTreeMap<Path, Value> {
+pub fn leaves(object: &Value) -> BTreeMap<Path, Value> {
     let mut found = BTreeMap::new();
     for (key, value) in object.as_object().into_iter().flatten() {
         match key.as_str() {
@@ -42,12 +42,12 @@ fn collect(value: &Value, path: &mut Path, found: &mut BTreeMap<Path, Value>) {
 }
 
 /// Whether one path leads to the other, or below it.
-pub(crate) fn overlap(one: &Path, other: &Path) -> bool {
+pub fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
 /// Sets a field; parents that are no maps become maps.
-pub(crate) fn set(object: &mut Value, path: &[String], value: Value) {
+pub fn set(object: &mut Value, path: &[String], value: Value) {
     let mut node = object;
     for step in path {
         if !node.is_object() {
@@ -59,7 +59,7 @@ pub(crate) fn set(object: &mut Value, path: &[String], value: Value) {
 }
 
 /// Removes a field, and every parent that becomes empty.
-pub(crate) fn remove(object: &mut Value, path: &[String]) {
+pub fn remove(object: &mut Value, path: &[String]) {
     let (Some(fields), Some((first, rest))) = (object.as_object_mut(), path.split_first()) else { return };
     if rest.is_empty() {
         fields.remove(first);
@@ -72,7 +72,7 @@ pub(crate) fn remove(object: &mut Value, path: &[String]) {
 }
 
 /// A set of fields as `fieldsV1`.
-pub(crate) fn to_fields_v1(fields: &BTreeSet<Path>) -> Value {
+pub fn to_fields_v1(fields: &BTreeSet<Path>) -> Value {
     let mut tree = json!({});
     for path in fields {
         let mut node = &mut tree;
@@ -85,7 +85,7 @@ pub(crate) fn to_fields_v1(fields: &BTreeSet<Path>) -> Value {
 }
 
 /// The set of fields that `fieldsV1` names.
-pub(crate) fn from_fields_v1(tree: &Value) -> BTreeSet<Path> {
+pub fn from_fields_v1(tree: &Value) -> BTreeSet<Path> {
     fn walk(node: &Value, path: &mut Path, found: &mut BTreeSet<Path>) {
         let children = node.as_object().into_iter().flatten();
         let mut is_leaf = true;
@@ -105,7 +105,7 @@ pub(crate) fn from_fields_v1(tree: &Value) -> BTreeSet<Path> {
 }
 
 /// Merges a JSON merge patch (RFC 7396) into a value.
-pub(crate) fn merge(value: &mut Value, patch: &Value) {
+pub fn merge(value: &mut Value, patch: &Value) {
     let Some(changes) = patch.as_object() else {
         *value = patch.clone();
         return;

@@ -1,7 +1,7 @@
 //! What the model serves, and its answers to reads: discovery, CRDs, lists, queries and searches.
 
-use crate::testing::server::{ApiServer, Change, ServedKind, is_of};
-use crate::testing::stored::{Stored, id};
+use crate::server::{ApiServer, Change, ServedKind, is_of};
+use crate::stored::{Stored, id};
 use catalog::{Answer, Part, Query};
 use change::{Key, Kind, Live};
 use protocol::{Body, Content, Discovered, Groups, Kinds, Search, WatchEvent, WatchTarget};
@@ -10,15 +10,20 @@ use std::collections::BTreeMap;
 
 /// A CustomResourceDefinition of the model.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Crd {
-    pub(crate) api_version: &'static str,
-    pub(crate) kind: &'static str,
-    pub(crate) plural: &'static str,
-    pub(crate) namespaced: bool,
+pub struct Crd {
+    /// The API version of its kind.
+    pub api_version: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+    /// The name of its kind in paths.
+    pub plural: &'static str,
+    /// Whether its objects have a namespace.
+    pub namespaced: bool,
 }
 
 impl Crd {
-    pub(crate) fn name(&self) -> String {
+    /// Its name.
+    pub fn name(&self) -> String {
         format!("{}.{}", self.plural, Kind::new(self.api_version, self.kind).group)
     }
 
@@ -29,19 +34,20 @@ impl Crd {
 }
 
 impl ApiServer {
-    pub(crate) fn serves(&self, kind: &Kind) -> bool {
+    /// Whether a kind is served.
+    pub fn serves(&self, kind: &Kind) -> bool {
         self.kinds.iter().any(|served| served.kind == *kind)
     }
 
     /// Serves a kind.
-    pub(crate) fn serve(&mut self, api_version: &str, kind: &str, plural: &str, namespaced: bool) {
+    pub fn serve(&mut self, api_version: &str, kind: &str, plural: &str, namespaced: bool) {
         let (kind, plural) = (Kind::new(api_version, kind), plural.to_owned());
         self.kinds.push(ServedKind { kind, plural, namespaced, crd: None });
         self.discoveries += 1;
     }
 
     /// Installs a CRD: its kind is served at once.
-    pub(crate) fn install_crd(&mut self, crd: &Crd) {
+    pub fn install_crd(&mut self, crd: &Crd) {
         let key = crd.key();
         if self.get(&key).is_some() {
             return;
@@ -55,7 +61,7 @@ impl ApiServer {
     }
 
     /// Removes a CRD: its objects are deleted before it.
-    pub(crate) fn remove_crd(&mut self, crd: &Crd) {
+    pub fn remove_crd(&mut self, crd: &Crd) {
         let key = crd.key();
         if self.get(&key).is_none() {
             return;
@@ -76,7 +82,7 @@ impl ApiServer {
     }
 
     /// Answers a discovery.
-    pub(crate) fn discover(&self, tag: Option<&str>) -> Discovered {
+    pub fn discover(&self, tag: Option<&str>) -> Discovered {
         let now = format!("discovery-{}", self.discoveries);
         if tag == Some(now.as_str()) {
             return Discovered::Unchanged;
@@ -90,13 +96,13 @@ impl ApiServer {
     }
 
     /// The name of the kind as it is served; a panic if it is not.
-    pub(crate) fn kind_called(&self, name: &str) -> Kind {
+    pub fn kind_called(&self, name: &str) -> Kind {
         let found = self.kinds.iter().find(|served| served.kind.kind == name);
         found.unwrap_or_else(|| panic!("the model does not serve {name}")).kind.clone()
     }
 
     /// Answers a query of a template.
-    pub(crate) fn answer(&self, query: &Query) -> Answer {
+    pub fn answer(&self, query: &Query) -> Answer {
         let object = |key: &Key| self.get(key).map(|stored| stored.whole(&key.kind.api_version()));
         let found = match query {
             Query::Object { namespace, name, .. } => {
@@ -116,7 +122,7 @@ impl ApiServer {
     }
 
     /// Answers a search.
-    pub(crate) fn search(&self, search: &Search) -> Vec<Key> {
+    pub fn search(&self, search: &Search) -> Vec<Key> {
         match search {
             Search::Name(key) => self.get(key).map(|_| key.clone()).into_iter().collect(),
             Search::Label(target) => {
@@ -128,7 +134,7 @@ impl ApiServer {
     }
 
     /// Reads one whole object.
-    pub(crate) fn inspect(&self, key: &Key) -> Option<(Live, Value)> {
+    pub fn inspect(&self, key: &Key) -> Option<(Live, Value)> {
         self.get(key).map(|stored| {
             let mut content = stored.whole(&key.kind.api_version());
             self.shown.iter().for_each(|show| show(&mut content));
@@ -137,7 +143,7 @@ impl ApiServer {
     }
 
     /// What a watch reports when it lists.
-    pub(crate) fn listing(&self, target: &WatchTarget, content: Content, verifies: bool) -> Vec<WatchEvent> {
+    pub fn listing(&self, target: &WatchTarget, content: Content, verifies: bool) -> Vec<WatchEvent> {
         let all = self.list(&target.kind, &target.namespace);
         let mut events: Vec<WatchEvent> =
             all.iter().map(|(key, stored)| present(target, key, stored, content)).collect();
@@ -148,7 +154,7 @@ impl ApiServer {
 }
 
 /// What a watch reports of one change; `None` if it is of another kind or namespace.
-pub(crate) fn report(target: &WatchTarget, content: Content, change: &Change) -> Option<WatchEvent> {
+pub fn report(target: &WatchTarget, content: Content, change: &Change) -> Option<WatchEvent> {
     if !is_of(&change.id, &target.kind, &target.namespace) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! An in-memory model of the Kubernetes API server: objects, versions, owners of fields, and a log of every change.
 
-use crate::testing::fields::{self, leaves, overlap};
-use crate::testing::stored::{Owner, Stored, id};
+use crate::fields::{self, leaves, overlap};
+use crate::stored::{Owner, Stored, id};
 use change::{Key, Kind};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,56 +9,65 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// An object with this value anywhere is refused as invalid.
-pub(crate) const INVALID: &str = "invalid";
+pub const INVALID: &str = "invalid";
 
 /// The server.
 #[derive(Debug, Clone)]
-pub(crate) struct ApiServer {
+pub struct ApiServer {
     objects: BTreeMap<Key, Rc<Stored>>,
-    pub(crate) kinds: Vec<ServedKind>,
+    /// The kinds that are served.
+    pub kinds: Vec<ServedKind>,
     /// How often what is served has changed: the tag of a discovery.
-    pub(crate) discoveries: u64,
+    pub discoveries: u64,
     /// The last resourceVersion.
-    pub(crate) version: u64,
+    pub version: u64,
     uids: u64,
-    pub(crate) now: Timestamp,
+    /// The present moment.
+    pub now: Timestamp,
     /// Every change, in order.
-    pub(crate) log: Vec<Change>,
-    pub(crate) deletions: Vec<Deletion>,
+    pub log: Vec<Change>,
+    /// Every request to delete an object that existed.
+    pub deletions: Vec<Deletion>,
     /// How the content of objects is shown, where a server normalizes it.
-    pub(crate) shown: Option<fn(&mut Value)>,
+    pub shown: Option<fn(&mut Value)>,
 }
 
 /// A kind that is served.
 #[derive(Debug, Clone)]
-pub(crate) struct ServedKind {
-    pub(crate) kind: Kind,
-    pub(crate) plural: String,
-    pub(crate) namespaced: bool,
+pub struct ServedKind {
+    /// The kind.
+    pub kind: Kind,
+    /// Its name in paths.
+    pub plural: String,
+    /// Whether its objects have a namespace.
+    pub namespaced: bool,
     /// Its CRD, if it has one.
-    pub(crate) crd: Option<String>,
+    pub crd: Option<String>,
 }
 
 /// One change that moved the resourceVersion.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
-    pub(crate) id: Key,
-    pub(crate) version: u64,
+pub struct Change {
+    /// The object.
+    pub id: Key,
+    /// The resourceVersion that it led to.
+    pub version: u64,
     /// The object after it; `None` if it was deleted.
-    pub(crate) after: Option<Rc<Stored>>,
+    pub after: Option<Rc<Stored>>,
 }
 
 /// One request to delete an object that existed.
 #[derive(Debug, Clone)]
-pub(crate) struct Deletion {
-    pub(crate) by: String,
+pub struct Deletion {
+    /// Who asked.
+    pub by: String,
     /// The object as it was: its uid, creator and origin.
-    pub(crate) before: Rc<Stored>,
+    pub before: Rc<Stored>,
 }
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// 409.
     Conflict(String),
     /// The server refuses it.
@@ -66,10 +75,11 @@ pub(crate) enum Failure {
 }
 
 /// The object after a write; `None` if it is gone.
-pub(crate) type Outcome = Result<Option<Rc<Stored>>, Failure>;
+pub type Outcome = Result<Option<Rc<Stored>>, Failure>;
 
 impl ApiServer {
-    pub(crate) fn new(now: Timestamp) -> ApiServer {
+    /// A server that serves nothing.
+    pub fn new(now: Timestamp) -> ApiServer {
         ApiServer {
             objects: BTreeMap::new(),
             kinds: Vec::new(),
@@ -83,23 +93,30 @@ impl ApiServer {
         }
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<&Rc<Stored>> {
+    /// A copy for a dry run: without what was logged.
+    pub fn copy(&self) -> ApiServer {
+        let (objects, kinds) = (self.objects.clone(), self.kinds.clone());
+        ApiServer { objects, kinds, log: Vec::new(), deletions: Vec::new(), ..*self }
+    }
+
+    /// An object, if it exists and its kind is served.
+    pub fn get(&self, key: &Key) -> Option<&Rc<Stored>> {
         self.objects.get(&id(key)).filter(|_| self.serves(&key.kind))
     }
 
     /// The objects of a kind, in all namespaces or in one.
-    pub(crate) fn list(&self, kind: &Kind, namespace: &str) -> Vec<(&Key, &Rc<Stored>)> {
+    pub fn list(&self, kind: &Kind, namespace: &str) -> Vec<(&Key, &Rc<Stored>)> {
         let matches = |key: &&Key| is_of(key, kind, namespace);
         self.objects.iter().filter(|(key, _)| matches(key)).collect()
     }
 
     /// All objects.
-    pub(crate) fn objects(&self) -> impl Iterator<Item = (&Key, &Rc<Stored>)> {
+    pub fn objects(&self) -> impl Iterator<Item = (&Key, &Rc<Stored>)> {
         self.objects.iter()
     }
 
     /// Server-side apply. Preconditions are uid and resourceVersion in the object's metadata.
-    pub(crate) fn apply(&mut self, manager: &str, key: &Key, object: &Value, force: bool) -> Outcome {
+    pub fn apply(&mut self, manager: &str, key: &Key, object: &Value, force: bool) -> Outcome {
         self.admit(key, object)?;
         let wanted = leaves(object);
         let metadata = &object["metadata"];
@@ -158,7 +175,7 @@ impl ApiServer {
     }
 
     /// Changes a whole object, managedFields included, as a plain update. A change of resourceVersion or uid is a precondition.
-    pub(crate) fn update(&mut self, manager: &str, key: &Key, change: impl FnOnce(&mut Value)) -> Outcome {
+    pub fn update(&mut self, manager: &str, key: &Key, change: impl FnOnce(&mut Value)) -> Outcome {
         let Some(before) = self.get(key).cloned() else {
             return Err(Failure::Refused(404, format!("{key} not found")));
         };
@@ -205,7 +222,7 @@ impl ApiServer {
     }
 
     /// Creates an object; `None` if it exists.
-    pub(crate) fn create(&mut self, manager: &str, key: &Key, object: &Value) -> Outcome {
+    pub fn create(&mut self, manager: &str, key: &Key, object: &Value) -> Outcome {
         self.admit(key, object)?;
         if self.get(key).is_some() {
             return Ok(None);
@@ -216,7 +233,7 @@ impl ApiServer {
     }
 
     /// Deletes an object, with uid and resourceVersion as preconditions if they are given.
-    pub(crate) fn delete(&mut self, manager: &str, key: &Key, precondition: Option<(&str, &str)>) -> Outcome {
+    pub fn delete(&mut self, manager: &str, key: &Key, precondition: Option<(&str, &str)>) -> Outcome {
         let Some(before) = self.get(key).cloned() else { return Ok(None) };
         if precondition.is_some_and(|(uid, version)| (uid, version) != (before.uid(), before.version())) {
             return Err(Failure::Conflict(format!("{key} has changed")));
@@ -290,22 +307,20 @@ impl ApiServer {
         stored
     }
 
-    pub(crate) fn remove(&mut self, id: &Key) {
+    /// Removes an object, whatever finalizers it has.
+    pub fn remove(&mut self, id: &Key) {
         self.version += 1;
         self.objects.remove(id);
         self.log.push(Change { id: id.clone(), version: self.version, after: None });
     }
 
     /// The time as managedFields have it: in seconds.
-    pub(crate) fn time(&self) -> String {
+    pub fn time(&self) -> String {
         Timestamp::from_second(self.now.as_second()).unwrap_or_default().to_string()
     }
 }
 
 /// Whether an object is of this kind, in this namespace or in any.
-pub(crate) fn is_of(id: &Key, kind: &Kind, namespace: &str) -> bool {
+pub fn is_of(id: &Key, kind: &Kind, namespace: &str) -> bool {
     (&id.kind.group, &id.kind.kind) == (&kind.group, &kind.kind) && (namespace.is_empty() || id.namespace == namespace)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! One object as the model stores it, and what a reader gets to see of it.
 
-use crate::testing::fields::{Path, from_fields_v1, to_fields_v1};
+use crate::fields::{Path, from_fields_v1, to_fields_v1};
 use change::{Key, Live, ManagedFields};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,21 +8,26 @@ use std::collections::BTreeSet;
 
 /// One object.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Stored {
+pub struct Stored {
     /// The object without its managedFields.
-    pub(crate) object: Value,
-    pub(crate) owners: Vec<Owner>,
+    pub object: Value,
+    /// Its managedFields.
+    pub owners: Vec<Owner>,
     /// Who created it.
-    pub(crate) creator: String,
+    pub creator: String,
 }
 
 /// One entry of managedFields.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Owner {
-    pub(crate) manager: String,
-    pub(crate) applies: bool,
-    pub(crate) time: String,
-    pub(crate) fields: BTreeSet<Path>,
+pub struct Owner {
+    /// The field manager.
+    pub manager: String,
+    /// Whether it applies; otherwise it updates.
+    pub applies: bool,
+    /// When it last wrote.
+    pub time: String,
+    /// What it owns.
+    pub fields: BTreeSet<Path>,
 }
 
 impl Owner {
@@ -33,7 +38,7 @@ impl Owner {
     }
 
     /// Reads one entry of managedFields.
-    pub(crate) fn read(entry: &Value) -> Owner {
+    pub fn read(entry: &Value) -> Owner {
         let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         let (applies, fields) = (entry["operation"] == "Apply", from_fields_v1(&entry["fieldsV1"]));
         Owner { manager: text("manager"), applies, time: text("time"), fields }
@@ -41,33 +46,39 @@ impl Owner {
 }
 
 impl Stored {
-    pub(crate) fn uid(&self) -> &str {
+    /// Its uid.
+    pub fn uid(&self) -> &str {
         self.object["metadata"]["uid"].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn version(&self) -> &str {
+    /// Its resourceVersion.
+    pub fn version(&self) -> &str {
         self.object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn generation(&self) -> i64 {
+    /// Its generation.
+    pub fn generation(&self) -> i64 {
         self.object["metadata"]["generation"].as_i64().unwrap_or_default()
     }
 
-    pub(crate) fn annotation(&self, key: &str) -> Option<&str> {
+    /// One of its annotations.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
         self.object["metadata"]["annotations"][key].as_str()
     }
 
-    pub(crate) fn is_deleting(&self) -> bool {
+    /// Whether it is being deleted.
+    pub fn is_deleting(&self) -> bool {
         self.object["metadata"]["deletionTimestamp"].is_string()
     }
 
-    pub(crate) fn finalizers(&self) -> Vec<String> {
+    /// Its finalizers.
+    pub fn finalizers(&self) -> Vec<String> {
         let finalizers = self.object["metadata"]["finalizers"].as_array();
         finalizers.into_iter().flatten().filter_map(|finalizer| Some(finalizer.as_str()?.to_owned())).collect()
     }
 
     /// The fields that a manager owns by its applies.
-    pub(crate) fn applied_by(&self, manager: &str) -> Option<&BTreeSet<Path>> {
+    pub fn applied_by(&self, manager: &str) -> Option<&BTreeSet<Path>> {
         self.owners.iter().find(|owner| owner.applies && owner.manager == manager).map(|owner| &owner.fields)
     }
 
@@ -76,7 +87,7 @@ impl Stored {
     }
 
     /// The whole object, in the version of a kind.
-    pub(crate) fn whole(&self, api_version: &str) -> Value {
+    pub fn whole(&self, api_version: &str) -> Value {
         let mut object = self.object.clone();
         object["apiVersion"] = json!(api_version);
         object["metadata"]["managedFields"] = self.managed_fields();
@@ -84,7 +95,7 @@ impl Stored {
     }
 
     /// Its metadata, as the operator keeps it.
-    pub(crate) fn live(&self) -> Live {
+    pub fn live(&self) -> Live {
         let metadata = &self.object["metadata"];
         let time = |key: &str| metadata[key].as_str().and_then(|time| time.parse::<Timestamp>().ok());
         let annotations = metadata["annotations"].as_object().into_iter().flatten();
@@ -102,14 +113,14 @@ impl Stored {
     }
 
     /// Its identity and version: all that a watch of names keeps.
-    pub(crate) fn name_and_version(&self) -> Live {
+    pub fn name_and_version(&self) -> Live {
         let Live { uid, resource_version, deleting, .. } = self.live();
         Live { uid, resource_version, deleting, ..Live::default() }
     }
 }
 
 /// Objects are stored whatever the version of their kind.
-pub(crate) fn id(key: &Key) -> Key {
+pub fn id(key: &Key) -> Key {
     let mut id = key.clone();
     id.kind.version.clear();
     id

@@ -1,0 +1,171 @@
+//! Seeded interleavings: people edit targets, inputs, options and approvals at any moment, requests fail, the process ends, events are late; what
+//! is written is what was approved, nobody's edit is overwritten, and in the end all rests.
+
+use crate::testing::bed::{Fault, HCO, TestBed};
+use crate::testing::pack::{OBJECTS, PROFILE};
+use protocol::{Command, Core as _};
+use serde_json::{Value, json};
+use server_model::random::Random;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+const SEEDS: u64 = 1_000;
+const ACTS: usize = 7;
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Somebody edits a target: the fields of the profile, a field of somebody else, or everything.
+fn edit_target(bed: &mut TestBed, random: &mut Random) {
+    let object = random.pick(&OBJECTS);
+    let number = random.below(3).to_string();
+    match random.below(6) {
+        0 => bed.delete(object),
+        _ if object == OBJECTS[0] => {
+            let labels =
+                json!({"machineconfiguration.openshift.io/role": random.pick(&["worker", "worker", "master"])});
+            let arguments = json!([format!("psi={number}")]);
+            bed.edit(object, &json!({"metadata": {"labels": labels}, "spec": {"kernelArguments": arguments}}));
+        }
+        1 => bed.edit(object, &json!({"data": {"theirs": number}})),
+        _ => {
+            let field = if object == OBJECTS[1] { "limit" } else { "size" };
+            bed.edit(object, &json!({"data": {field: number}}));
+        }
+    }
+}
+
+fn edit_spec(bed: &mut TestBed, random: &mut Random) {
+    let digest = bed.status()["planDigest"].clone();
+    match random.below(10) {
+        0..=3 => bed.ask(json!({"action": "Apply", "approvedPlan": digest})),
+        4 => bed.ask(json!({"action": "Apply", "approvedPlan": null})),
+        5 => bed.ask(json!({"action": random.pick(&["DryRun", "Ignore"])})),
+        6 => bed.ask(json!({"action": "DryRun", "rollback": random.chance(50)})),
+        7 => bed.ask(json!({"failurePolicy": random.pick(&["Abort", "Continue"])})),
+        8 => bed.ask(json!({"options": {"advice": {"size": random.below(3), "nodes": random.chance(60)}}})),
+        _ => bed.ask(json!({"action": "DryRun", "approvedPlan": null, "waitTimeout": "10m"})),
+    }
+}
+
+/// One step of the machinery: requests are carried out, answers and events are delivered in any order, or time passes.
+fn step(bed: &mut TestBed, random: &mut Random) {
+    let mut events = Vec::new();
+    for _ in 0..=random.below(4) {
+        let (requests, answers) = (bed.requests.len(), bed.answers.len());
+        match random.below(requests + answers + bed.watches.len()) {
+            index if index < requests => {
+                let request = bed.requests.remove(index);
+                disturb(bed, random, &request);
+                bed.carry_out(request);
+                bed.failing_reads = 0;
+            }
+            index if index < requests + answers => events.push(bed.answers.remove(index - requests)),
+            _ if bed.watches.is_empty() => {}
+            _ => {
+                let index = random.below(bed.watches.len());
+                let target = bed.watches.keys().nth(index).expect("there is one").clone();
+                let event = bed.watches.get_mut(&target).and_then(|watch| watch.next(&target, &bed.server));
+                events.extend(event.map(|event| protocol::Event::Watched(target, event)));
+            }
+        }
+    }
+    if random.chance(30) {
+        bed.run_nodes();
+    }
+    let soon = bed.now().monotonic.after(Duration::from_secs(20));
+    if let Some(at) = bed.core.wake_at().filter(|at| *at <= soon && random.chance(30)) {
+        bed.set_clock(at);
+    }
+    if !events.is_empty() || bed.core.wake_at().is_some_and(|at| at <= bed.now().monotonic) {
+        bed.handle(events);
+    }
+}
+
+fn disturb(bed: &mut TestBed, random: &mut Random, request: &Command<crate::Notice>) {
+    const FAULTS: [Fault; 6] =
+        [Fault::Lost, Fault::Unanswered, Fault::Refused, Fault::Stale, Fault::KilledBefore, Fault::KilledAfter];
+    match request {
+        Command::Write(_) => bed.faults = [random.chance(12).then(|| random.pick(&FAULTS))].into(),
+        _ => bed.failing_reads = usize::from(random.chance(4)),
+    }
+}
+
+/// Runs one simulation to its end; how many writes were checked.
+fn simulate(seed: u64, bed: &mut TestBed) {
+    let random = &mut Random(seed);
+    if random.chance(50) {
+        edit_target(bed, random);
+    }
+    bed.ask(json!({"action": random.pick(&["DryRun", "DryRun", "Apply"])}));
+    if random.chance(80) {
+        bed.run();
+    }
+    for _ in 0..ACTS {
+        match random.below(12) {
+            0..=3 => edit_target(bed, random),
+            4 => bed.edit(HCO, &json!({"spec": {"limit": random.below(3)}})),
+            5..=9 => edit_spec(bed, random),
+            10 => bed.edit("MachineConfigPool worker", &json!({"spec": {"paused": random.chance(50)}})),
+            _ if random.chance(30) => bed.upgrade(),
+            _ => bed.restart(),
+        }
+        for _ in 0..random.below(30) {
+            step(bed, random);
+        }
+        if random.chance(30) {
+            bed.faults.clear();
+            bed.run_for(Duration::from_secs(random.number() % 900));
+        }
+    }
+    bed.line("peace");
+    bed.faults.clear();
+    bed.edit("MachineConfigPool worker", &json!({"spec": {"paused": false}}));
+    bed.run_for(2 * HOUR);
+    bed.line("silence");
+    let asked = bed.asked;
+    bed.run_for(HOUR);
+    assert_eq!(bed.asked, asked, "it does not come to rest in phase {}", bed.phase());
+    // A new process finds nothing else to do.
+    let (before, phase) = (objects(bed), bed.phase());
+    bed.restart();
+    bed.run_for(HOUR);
+    assert_eq!((objects(bed), bed.phase()), (before, phase), "a new process comes to another end");
+    expect_end(bed);
+}
+
+fn objects(bed: &TestBed) -> Vec<Value> {
+    OBJECTS.iter().map(|object| bed.value(object, "")).collect()
+}
+
+/// The phase says what is.
+fn expect_end(bed: &TestBed) {
+    let spec = bed.value(&format!("VirtPlatformConfig {PROFILE}"), "/spec");
+    let is_rollback = spec["rollback"] == true;
+    let phase = bed.phase();
+    assert_eq!(phase == "Ignored", spec["action"] == "Ignore");
+    if phase == "Completed" && !is_rollback {
+        assert_eq!(bed.value(OBJECTS[1], "/data/release"), bed.release.to_string());
+        assert_eq!(bed.value(OBJECTS[1], "/data/limit").as_str().map(str::to_owned), {
+            let limit = bed.value(HCO, "/spec/limit");
+            Some(if limit.is_null() { "5".to_owned() } else { limit.to_string() })
+        });
+    }
+    assert!(!["Pending", "Drafting"].contains(&phase.as_str()), "{phase}");
+}
+
+#[test]
+fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleavings() {
+    let (mut checked, mut phases) = (0, std::collections::BTreeMap::<String, usize>::new());
+    let only = option_env!("VIRTPILOT_SEED").and_then(|seed| seed.parse::<u64>().ok());
+    for seed in only.map_or(0..SEEDS, |seed| seed..seed + 1) {
+        let mut bed = TestBed::new();
+        let result = catch_unwind(AssertUnwindSafe(|| simulate(seed, &mut bed)));
+        if let Err(why) = result {
+            let why = why.downcast_ref::<String>().cloned().unwrap_or_default();
+            panic!("seed {seed}: {why}\n{}", bed.lines.concat());
+        }
+        checked += bed.promises.checked;
+        *phases.entry(bed.phase()).or_default() += 1;
+    }
+    println!("{SEEDS} interleavings, {checked} writes checked; they end in {phases:?}");
+    assert!(checked > 1_000 || only.is_some(), "{checked} writes prove little");
+}

@@ -1,0 +1,15 @@
+//! What people see of the advisor, one story after the other, against a model of the API server.
+
+mod crashes;
+mod faults_of_the_predecessor;
+mod interleavings;
+
+use crate::testing::bed::TestBed;
+
+#[test]
+fn a_profile_is_planned_approved_and_applied() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    assert_eq!(bed.promises.checked, 3, "{}", bed.lines.concat());
+    assert_eq!((bed.restarts_of("w0"), bed.restarts_of("m0")), (1, 0));
+}

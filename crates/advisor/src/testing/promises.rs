@@ -1,0 +1,166 @@
+//! What holds of every write of the advisor, checked where the server makes it: a plan is written as it was shown, once, and after it was approved.
+
+use crate::before::unmarked;
+use crate::identity::FIELD_MANAGER;
+use crate::plan::{self, diff_text};
+use api::advisor::{VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use change::{Effect, diff};
+use protocol::{Body, Event, WatchEvent, Write};
+use serde_json::Value;
+use server_model::stored::Stored;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was shown, what people did, and what was written.
+#[derive(Debug, Default)]
+pub(crate) struct Promises {
+    /// The diff of each item of every plan that was ever shown, by the digest of the plan.
+    shown: BTreeMap<String, BTreeMap<String, String>>,
+    /// The plan that was on the screen when the spec of a profile was last changed, if it was made for the same options.
+    acted_on: BTreeMap<String, Option<String>>,
+    /// What the spec of a profile says of approval, and how often a person has changed that.
+    last_act: BTreeMap<String, (api::advisor::Action, Option<String>)>,
+    approvals: BTreeMap<String, usize>,
+    /// The specs as the core knows them.
+    known: BTreeMap<String, VirtPlatformConfigSpec>,
+    /// The profile, the plan and the item of each write that is on its way, by object.
+    sent: BTreeMap<String, (String, String)>,
+    /// The statuses on the server.
+    statuses: BTreeMap<String, VirtPlatformConfigStatus>,
+    /// The items that were written, with the plan that was approved.
+    written: BTreeSet<(String, String, String, usize)>,
+    /// How many writes of objects were checked.
+    pub(crate) checked: usize,
+}
+
+impl Promises {
+    /// A person has changed the spec of a profile.
+    pub(crate) fn acted(&mut self, profile: &str, object: &Value) {
+        let config: VirtPlatformConfig = serde_json::from_value(object.clone()).expect("it can be read");
+        let approval = (config.spec.action, config.spec.approved_plan.clone());
+        if self.last_act.get(profile) != Some(&approval) {
+            *self.approvals.entry(profile.to_owned()).or_default() += 1;
+            self.last_act.insert(profile.to_owned(), approval);
+        }
+        let status = config.status.unwrap_or_default();
+        let is_about = status.applied_options == config.spec.options
+            && status.rollback.unwrap_or_default() == config.spec.rollback.unwrap_or_default();
+        self.acted_on.insert(profile.to_owned(), status.plan_digest.filter(|_| is_about));
+    }
+
+    /// The core gets to know this.
+    pub(crate) fn delivered(&mut self, events: &[Event]) {
+        for event in events {
+            if let Event::Watched(target, WatchEvent::Present { name, body: Body::Whole(object), .. }) = event
+                && target.kind.kind == "VirtPlatformConfig"
+            {
+                let config: VirtPlatformConfig = serde_json::from_value(object.clone()).expect("it can be read");
+                self.known.insert(name.clone(), config.spec);
+            }
+        }
+    }
+
+    /// The core sends this.
+    pub(crate) fn sent(&mut self, write: &Write) {
+        let Some((profile, status)) = self.profile_of(write) else { return };
+        let spec = &self.known[&profile];
+        assert_eq!(spec.action, api::advisor::Action::Apply, "only Apply writes: {write:?}");
+        let Some(approved) = status.approved.as_ref() else {
+            panic!("an approval is recorded before a write: {write:?}\n{status:#?}")
+        };
+        if let Some(digest) = &spec.approved_plan
+            && !spec.bypass_optimistic_lock
+            && spec.remediation.is_none()
+        {
+            assert_eq!(approved.digest, *digest, "the plan that the spec names is written, and no other");
+        }
+        self.sent.insert(write.key.to_string(), (profile, approved.digest.clone()));
+    }
+
+    /// A new process knows nothing.
+    pub(crate) fn restart(&mut self) {
+        self.known.clear();
+    }
+
+    /// The server has made a write.
+    pub(crate) fn made(
+        &mut self,
+        write: &Write,
+        before: Option<&Stored>,
+        after: Option<&Stored>,
+    ) -> Result<(), String> {
+        if write.key.kind.kind == "VirtPlatformConfig" {
+            self.published(write, after);
+            return Ok(());
+        }
+        let Some((profile, digest)) = self.sent.get(&write.key.to_string()).cloned() else { return Ok(()) };
+        if before == after {
+            return Ok(());
+        }
+        let api_version = write.key.kind.api_version();
+        let whole = |stored: Option<&Stored>| stored.map(|stored| unmarked(&stored.whole(&api_version)));
+        let (before, after) = (whole(before), whole(after));
+        let made = match (&before, &after) {
+            (Some(before), None) => diff_text(&plan::deletion(&write.key, before).diff),
+            (_, after) => {
+                diff_text(&diff::of_answer(before.as_ref(), after.as_ref().unwrap_or(&Value::Null), FIELD_MANAGER))
+            }
+        };
+        let item = self.item_of(&profile, &write.key.name).ok_or(format!("{} is no item", write.key))?;
+        let spec = &self.known.get(&profile);
+        let corrects = spec.is_none_or(|spec| spec.bypass_optimistic_lock || spec.remediation.is_some());
+        // Drift that is corrected is shown by no plan.
+        if !corrects {
+            let shown = self.shown.get(&digest).and_then(|plan| plan.get(&item)).cloned().unwrap_or_default();
+            if shown != made {
+                return Err(format!("{item} of {digest} does\n{made}and was shown as\n{shown}"));
+            }
+            let approvals = self.approvals.get(&profile).copied().unwrap_or_default();
+            if !self.written.insert((profile.clone(), digest.clone(), item.clone(), approvals)) {
+                return Err(format!("{item} of {digest} is written twice"));
+            }
+        }
+        self.checked += 1;
+        Ok(())
+    }
+
+    fn published(&mut self, write: &Write, after: Option<&Stored>) {
+        let Some(after) = after.filter(|_| matches!(write.effect, Effect::ApplyStatus { .. })) else { return };
+        let config: VirtPlatformConfig = serde_json::from_value(after.object.clone()).expect("it can be read");
+        let status = config.status.unwrap_or_default();
+        if let Some(digest) = &status.plan_digest {
+            let diffs = status.items.iter().map(|item| (item.name.clone(), item.diff.clone().unwrap_or_default()));
+            // The first time it is shown it is what it was approved as; later its items are done one after the other.
+            self.shown.entry(digest.clone()).or_insert_with(|| diffs.collect());
+        }
+        self.statuses.insert(write.key.name.clone(), status);
+    }
+
+    /// The profile that writes an object, with its status.
+    fn profile_of(&self, write: &Write) -> Option<(String, &VirtPlatformConfigStatus)> {
+        if write.key.kind.kind == "VirtPlatformConfig" || write.key.name == "virt-advisor-state" {
+            return None;
+        }
+        let annotated = match &write.effect {
+            Effect::Apply { object, .. } => {
+                object.value()["metadata"]["annotations"][crate::identity::PROFILE].as_str().map(str::to_owned)
+            }
+            _ => None,
+        };
+        let is_of = |(_, status): &(&String, &VirtPlatformConfigStatus)| {
+            status.items.iter().any(|item| item.target_ref.name == write.key.name)
+        };
+        let profile = annotated.or_else(|| self.statuses.iter().find(is_of).map(|(name, _)| name.clone()))?;
+        let status = self.statuses.get(&profile)?;
+        Some((profile, status))
+    }
+
+    fn item_of(&self, profile: &str, object: &str) -> Option<String> {
+        let status = self.statuses.get(profile)?;
+        status.items.iter().find(|item| item.target_ref.name == object).map(|item| item.name.clone())
+    }
+
+    /// The plan that was on the screen when the spec was last changed.
+    pub(crate) fn acted_on(&self, profile: &str) -> Option<&String> {
+        self.acted_on.get(profile)?.as_ref()
+    }
+}

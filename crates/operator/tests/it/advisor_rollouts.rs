@@ -1,0 +1,136 @@
+//! The advisor and nodes, on a real API server with the stand-in of the machine-config operator: everything through the object of the profile,
+//! as with kubectl.
+
+use crate::advisor::{Advised, DENSITY, SWAP};
+use crate::operator::{edit, eventually};
+use kube::api::{Api, DynamicObject};
+use playground::deployment::objects;
+use playground::{Scene, control};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const WORKERS: [&str; 5] = ["worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
+
+fn nodes(advised: &Advised) -> Api<DynamicObject> {
+    objects(&advised.playground, "v1", "Node", None)
+}
+
+fn state<'a>(status: &'a Value, item: &str) -> &'a Value {
+    let mut items = status["items"].as_array().unwrap().iter();
+    items.find(|found| found["name"] == item).map_or(&Value::Null, |found| &found["state"])
+}
+
+async fn percentage(advised: &Advised) -> Option<Value> {
+    let hco = advised.hco().get("kubevirt-hyperconverged").await.unwrap();
+    hco.data.pointer("/spec/virtualization/higherWorkloadDensity/memoryOvercommitPercentage").cloned()
+}
+
+/// Asks for a plan and approves it by its digest.
+async fn approve(advised: &Advised, spec: Value) {
+    let mut asked = spec.clone();
+    asked["action"] = json!("DryRun");
+    advised.ask(DENSITY, asked).await;
+    let status = advised.phase(DENSITY, "ReviewRequired").await;
+    let mut approved = spec;
+    (approved["action"], approved["approvedPlan"]) = (json!("Apply"), status["planDigest"].clone());
+    advised.ask(DENSITY, approved).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_workers_are_rolled_out_one_after_the_other_and_rolled_back() {
+    let advised = Advised::start(5).await;
+    let stand_in = advised.machine_config_operator().await;
+    approve(&advised, json!({})).await;
+    // Never are two nodes away at a time, and each message of the item says how far it is.
+    let (api, mut messages) = (nodes(&advised), BTreeSet::new());
+    loop {
+        let all = api.list(&Default::default()).await.unwrap();
+        let away = all.iter().filter(|node| node.data["spec"]["unschedulable"] == true).count();
+        assert!(away <= 1, "{away} nodes are away at a time");
+        let status = advised.profiles().get(DENSITY).await.unwrap().data["status"].clone();
+        if let Some(message) = status["items"][0]["message"].as_str() {
+            messages.insert(message.to_owned());
+        }
+        match status["phase"].as_str() {
+            Some("Completed") => break,
+            Some("InProgress" | "ReviewRequired") => {}
+            other => panic!("{other:?}: {status:#}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(messages.iter().any(|message| message.contains("of 5 nodes are updated")), "{messages:?}");
+    assert_eq!(WORKERS.map(|node| stand_in.restarts(node)), [1; 5]);
+    assert_eq!(stand_in.restarts("master-0"), 0);
+    assert_eq!(percentage(&advised).await, Some(json!(150)));
+    approve(&advised, json!({"rollback": true})).await;
+    advised.phase(DENSITY, "Completed").await;
+    assert!(advised.machine_configs().get_opt(SWAP).await.unwrap().is_none());
+    assert_eq!(WORKERS.map(|node| stand_in.restarts(node)), [2; 5]);
+    assert_ne!(percentage(&advised).await, Some(json!(150)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_degrades_stops_the_rest_or_not_as_the_failure_policy_says() {
+    let advised = Advised::start(5).await;
+    let stand_in = advised.machine_config_operator().await;
+    let fails = |value: Value| json!({"metadata": {"annotations": {control::UPDATE_FAILS: value}}});
+    edit(&nodes(&advised), "worker-2", fails(json!("true"))).await;
+    approve(&advised, json!({"failurePolicy": "Abort"})).await;
+    let status = advised.phase(DENSITY, "Failed").await;
+    assert_eq!(state(&status, "enable-kubelet-swap"), "Failed", "{status:#}");
+    assert_eq!(state(&status, "configure-higher-density"), "Pending", "{status:#}");
+    assert!(status["items"][0]["message"].as_str().unwrap().contains("degraded"), "{status:#}");
+    assert_ne!(percentage(&advised).await, Some(json!(150)), "Abort leaves the rest");
+    // The same plan goes on under another policy: the digest says nothing of it.
+    let digest = advised.profiles().get(DENSITY).await.unwrap().data["spec"]["approvedPlan"].clone();
+    advised.ask(DENSITY, json!({"action": "Apply", "approvedPlan": digest, "failurePolicy": "Continue"})).await;
+    let status = advised.phase(DENSITY, "CompletedWithErrors").await;
+    assert_eq!(state(&status, "configure-higher-density"), "Completed", "{status:#}");
+    assert_eq!(percentage(&advised).await, Some(json!(150)), "Continue applies the rest");
+    // Somebody repairs the node, and that is all it takes.
+    edit(&nodes(&advised), "worker-2", fails(Value::Null)).await;
+    advised.phase(DENSITY, "Completed").await;
+    eventually("all nodes have followed", async || (stand_in.restarts("worker-2") == 1).then_some(())).await;
+    assert_eq!(WORKERS.map(|node| stand_in.restarts(node)), [1; 5]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compact_and_single_node_clusters_finish() {
+    for preset in ["compact", "single-node"] {
+        let advised = Advised::on(Scene::preset(preset).unwrap()).await;
+        let _stand_in = advised.machine_config_operator().await;
+        advised.ask(DENSITY, json!({"action": "Apply", "waitTimeout": "1m"})).await;
+        let status = advised.phase(DENSITY, "Completed").await;
+        assert!(state(&status, "enable-kubelet-swap").is_null(), "control plane nodes get no swap: {status:#}");
+        assert_eq!(percentage(&advised).await, Some(json!(120)), "{preset}: no swap, so less overcommit");
+        if preset == "compact" {
+            // Pressure stall information is for control plane nodes that run virtual machines, too.
+            advised.ask("load-aware-rebalancing", json!({"action": "Apply", "waitTimeout": "1m"})).await;
+            advised.phase("load-aware-rebalancing", "Completed").await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_the_go_advisor_become_plan_items_and_are_never_doubled() {
+    let advised = Advised::start(2).await;
+    let old = "90-worker-kubelet-swap";
+    let object = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": old, "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [{"name": "swap-provision.service", "enabled": true, "contents": "[Unit]\n"}]}}}});
+    let params = kube::api::PatchParams::apply(api::advisor::FIELD_MANAGER).force();
+    advised.machine_configs().patch(old, &params, &kube::api::Patch::Apply(&object)).await.unwrap();
+    let _stand_in = advised.machine_config_operator().await;
+    advised.ask(DENSITY, json!({"action": "DryRun"})).await;
+    let status = advised.phase(DENSITY, "ReviewRequired").await;
+    assert_eq!(status["items"][0]["targetRef"]["name"], old, "{status:#}");
+    assert_eq!(status["items"][0]["operation"], "Update");
+    assert!(
+        status["items"][0]["diff"].as_str().unwrap().contains("swap-provision.service"),
+        "what goes is shown: {status:#}"
+    );
+    approve(&advised, json!({})).await;
+    advised.phase(DENSITY, "Completed").await;
+    assert!(advised.machine_configs().get_opt(SWAP).await.unwrap().is_none(), "there is no second one");
+}

@@ -1,0 +1,176 @@
+//! Measures the advisor: the time from a change of a spec to the plan in its status, compared with the dry runs that it needs, and its requests.
+
+use super::Arguments;
+use super::measure::{Measure, count};
+use super::operator_process::{self, OperatorProcess};
+use super::pack::poll_until;
+use futures::future::try_join_all;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use playground::audit::{Kind, Mark, Requests};
+use playground::certificates::ADMIN_USER;
+use playground::deployment::{self, objects};
+use playground::user_error::refused;
+use playground::{Options, Playground, Progress, Scene, UserError};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const ACCOUNT: &str = "virt-advisor-operator";
+/// Its user in the audit log.
+const USER: &str = "openshift-cnv/virt-advisor-operator";
+const PROFILE: &str = "virt-higher-density";
+const ROUNDS: usize = 30;
+
+pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Measure>, UserError> {
+    let options = Options::for_bench(Some(Scene::preset("small")?));
+    let playground = Playground::start(&options, Progress::Silent).await?;
+    deployment::grant_for(&playground, &operator_process::manifests("advisor").await?).await?;
+    let account = playground.account(deployment::NAMESPACE, ACCOUNT).await?;
+    // The server is still busy right after its start.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let log = playground.folder().join("virt-advisor.log");
+    let operator = OperatorProcess::start_products(&account, "advisor", &log)?;
+    let bench = Bench {
+        profiles: objects(&playground, "advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig", None),
+        playground,
+    };
+    poll_until("the profile is advertised", Duration::from_millis(20), async || {
+        Ok(bench.profiles.get_opt(PROFILE).await.ok().flatten().map(|_| ()))
+    })
+    .await?;
+    let mut measures = Vec::new();
+    bench.plans(&mut measures).await?;
+    bench.idle(&operator, arguments.idle, &mut measures).await?;
+    measures.push(Measure::one("advisor: memory afterwards (Pss)", "MB", operator.pss()?));
+    Ok(measures)
+}
+
+struct Bench {
+    playground: Playground,
+    profiles: Api<DynamicObject>,
+}
+
+/// One change of a spec: milliseconds to the plan, writes of the status, other requests, and the status.
+struct Planned {
+    took: f64,
+    statuses: f64,
+    requests: f64,
+    status: Value,
+}
+
+impl Bench {
+    async fn plans(&self, measures: &mut Vec<Measure>) -> Result<(), UserError> {
+        let ([mut whole, mut edits], [mut bare_whole, mut bare_edits]) = ([vec![], vec![]], [vec![], vec![]]);
+        let (mut statuses, mut requests) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            eprint!("\radvisor: plan {} of {ROUNDS}   ", round + 1);
+            let ratio = 101 + 2 * round;
+            let options = |ratio: usize| json!({"virtHigherDensity": {"memoryToRequestRatio": ratio}});
+            self.change(json!({"action": "Ignore"})).await?;
+            let planned = self.change(json!({"action": "DryRun", "options": options(ratio)})).await?;
+            let wanted = manifests(&planned.status, |_| true);
+            whole.push(planned.took);
+            statuses.push(planned.statuses);
+            requests.push(planned.requests);
+            bare_whole.push(self.dry_runs(&wanted).await?);
+            let planned = self.change(json!({"options": options(ratio + 1)})).await?;
+            // Only the object that the option changes is compared again.
+            let wanted = manifests(&planned.status, |kind| kind == "HyperConverged");
+            edits.push(planned.took);
+            statuses.push(planned.statuses);
+            bare_edits.push(self.dry_runs(&wanted).await?);
+        }
+        eprintln!();
+        for (name, took, bare) in
+            [("Ignore to a plan", whole, bare_whole), ("an edited option to its plan", edits, bare_edits)]
+        {
+            let took = Measure::of(format!("advisor: {name} in the status"), "ms", took);
+            let bare = Measure::of("the dry runs that it needs, by the baseline client", "ms", bare);
+            let ratio = took.ratio_to(&bare, &format!("advisor: {name}"));
+            measures.extend([took, bare, ratio]);
+        }
+        measures.push(Measure::of("advisor: writes of the status per change", "count", statuses));
+        measures.push(Measure::of("advisor: other requests per plan", "count", requests));
+        Ok(())
+    }
+
+    /// Changes the spec and waits until the status is about it.
+    async fn change(&self, spec: Value) -> Result<Planned, UserError> {
+        let mark = self.playground.audit_log().mark()?;
+        let changed = self
+            .profiles
+            .patch(PROFILE, &PatchParams::default(), &Patch::Merge(json!({"spec": spec})))
+            .await
+            .map_err(|error| refused(&error))?;
+        let status = poll_until("the status is about the spec", Duration::from_millis(5), async || {
+            let object = self.profiles.get(PROFILE).await.map_err(|error| refused(&error))?;
+            let is_current = object.data["status"]["observedGeneration"].as_i64() == changed.metadata.generation;
+            Ok(is_current.then(|| object.data["status"].clone()))
+        })
+        .await?;
+        // What follows belongs to the same change.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let own = self.own(mark)?;
+        let statuses = own.filter(|request| request.resource.starts_with("virtplatformconfigs/status"));
+        let all = self.playground.audit_log().since(mark)?.by(ADMIN_USER).of(Kind::Write);
+        let ended = |requests: &Requests| requests.0.first().map(|request| request.ended).unwrap_or_default();
+        let others = own.count() - own.of(Kind::Watch).count() - statuses.count();
+        Ok(Planned {
+            took: milliseconds(ended(&all), ended(&statuses)),
+            statuses: count(statuses.count()),
+            requests: count(others),
+            status,
+        })
+    }
+
+    fn own(&self, since: Mark) -> Result<Requests, UserError> {
+        let all = self.playground.audit_log().since(since)?;
+        Ok(all.by(USER).filter(|request| ![Kind::Lease, Kind::Event].contains(&request.kind)))
+    }
+
+    /// Sends the dry runs of these objects at a time; the milliseconds that they take.
+    async fn dry_runs(&self, wanted: &[Value]) -> Result<f64, UserError> {
+        let begun = Instant::now();
+        let params = PatchParams { dry_run: true, ..PatchParams::apply("baseline").force() };
+        try_join_all(wanted.iter().map(async |object| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let namespace = object["metadata"]["namespace"].as_str();
+            let api = objects(&self.playground, &text(&object["apiVersion"]), &text(&object["kind"]), namespace);
+            let name = text(&object["metadata"]["name"]);
+            api.patch(&name, &params, &Patch::Apply(object)).await.map_err(|error| refused(&error))
+        }))
+        .await?;
+        Ok(begun.elapsed().as_secs_f64() * 1000.0)
+    }
+
+    async fn idle(
+        &self,
+        operator: &OperatorProcess,
+        seconds: u64,
+        measures: &mut Vec<Measure>,
+    ) -> Result<(), UserError> {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        eprintln!("advisor: idle for {seconds} s");
+        let (mark, cpu) = (self.playground.audit_log().mark()?, operator.cpu()?);
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let own = self.own(mark)?;
+        let requests = own.count() - own.of(Kind::Watch).count();
+        measures.push(Measure::count(
+            format!("advisor: requests without watches and its lease in {seconds} s idle"),
+            requests,
+        ));
+        let hours = Duration::from_secs(seconds.max(1)).as_secs_f64() / 3600.0;
+        measures.push(Measure::one("advisor: CPU time while idle", "ms per hour", (operator.cpu()? - cpu) / hours));
+        Ok(())
+    }
+}
+
+/// The objects of a plan, of these kinds.
+fn manifests(status: &Value, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
+    let items = status["items"].as_array().into_iter().flatten().map(|item| item["desiredState"].clone());
+    items.filter(|object| is_wanted(object["kind"].as_str().unwrap_or_default()) && object.is_object()).collect()
+}
+
+fn milliseconds(from: Timestamp, to: Timestamp) -> f64 {
+    SignedDuration::as_secs_f64(&to.duration_since(from)) * 1000.0
+}
