@@ -357,9 +357,12 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let message = "the machine runs, and its guest agent has reported no address yet";
     let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, "WaitingForGuest", message);
     let again = observed.asked_guest.map_or(now.monotonic, |asked| asked.after(ASK_GUEST));
-    match again <= now.monotonic && !observed.is_working {
-        true => Draft { step: Step::AskGuest, ..draft }.wake_at(now.moment_of(deadline)),
-        false => draft.wake_at(again).wake_at(now.moment_of(deadline)),
+    let draft = draft.wake_at(now.moment_of(deadline));
+    match again <= now.monotonic {
+        // The answer that is on its way wakes it.
+        true if observed.is_working => draft,
+        true => Draft { step: Step::AskGuest, ..draft },
+        false => draft.wake_at(again),
     }
 }
 

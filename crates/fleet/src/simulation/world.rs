@@ -227,6 +227,9 @@ impl World {
         }
         let Site { core, started, next_wake, .. } = &self.sites[site];
         if let Some(wake) = core.wake_at() {
+            if wake <= now.monotonic {
+                self.broken.push(format!("it wakes itself for nothing at {}", self.now));
+            }
             let at = (started + u64::try_from(wake.elapsed().as_millis()).unwrap()).max(self.now + 1);
             if next_wake.is_none_or(|next| at < next) {
                 self.sites[site].next_wake = Some(at);
