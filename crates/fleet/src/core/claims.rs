@@ -381,7 +381,8 @@ impl Core {
         is_wanted
             && match (&claim.status.vm_ref, &managed.sight) {
                 (None, _) | (Some(_), Sight::Ours { is_configured: false, .. }) => true,
-                (Some(_), Sight::Absent(_) | Sight::Foreign(_)) => claim.status.created_time.is_none(),
+                (Some(_), Sight::Foreign(at)) => claim.status.created_time.is_none() && *at >= managed.unresolved_until,
+                (Some(_), Sight::Absent(_)) => claim.status.created_time.is_none(),
                 (Some(_), _) => false,
             }
     }
