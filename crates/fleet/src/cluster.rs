@@ -212,7 +212,7 @@ mod tests {
 
     fn decided(
         cluster: &Cluster,
-        checked: Result<Checked, (FailureClass, String)>,
+        checked: &Result<Checked, (FailureClass, String)>,
         failures: u32,
         users: &[&str],
         second: i64,
@@ -222,7 +222,7 @@ mod tests {
         listed.nodes.insert("a".into(), node);
         decide(&Observed {
             cluster,
-            checked: Some(&checked),
+            checked: Some(checked),
             list_failures: (failures, Some("connection refused")),
             listed: Some(&listed),
             loads: &BTreeMap::new(),
@@ -247,7 +247,7 @@ mod tests {
             (Ok(Checked { is_quorate: false, ..good() }), 0, "NoQuorum", "bring its nodes back"),
             (Ok(Checked { clock_ahead: -400, ..good() }), 0, "ClockSkew", "NTP"),
         ] {
-            let decision = decided(&cluster(), checked, failures, &[], 1_000);
+            let decision = decided(&cluster(), &checked, failures, &[], 1_000);
             assert_eq!(decision.is_ready, reason == "ConnectionSuccessful", "{reason}");
             assert_eq!(decision.reason, reason);
             assert!(decision.message.contains(part), "{}", decision.message);
@@ -260,20 +260,20 @@ mod tests {
     fn a_cluster_in_use_is_kept_and_says_by_whom() {
         let mut cluster = cluster();
         cluster.deleting = Some(Timestamp::UNIX_EPOCH);
-        let used = decided(&cluster, Ok(good()), 0, &["one", "two"], 1_000);
+        let used = decided(&cluster, &Ok(good()), 0, &["one", "two"], 1_000);
         let condition = &used.status.conditions[1];
         assert_eq!((used.keep, used.is_ready, condition.r#type.as_str()), (Keep::AsIs, false, "InUse"));
         assert!(condition.message.contains("ci/one, ci/two"), "{}", condition.message);
-        assert_eq!(decided(&cluster, Ok(good()), 0, &[], 1_000).keep, Keep::Remove);
+        assert_eq!(decided(&cluster, &Ok(good()), 0, &[], 1_000).keep, Keep::Remove);
     }
 
     #[test]
     fn a_status_is_written_again_only_when_something_changes_or_after_minutes() {
         let mut cluster = cluster();
-        cluster.status = decided(&cluster, Ok(good()), 0, &[], 1_000).status;
+        cluster.status = decided(&cluster, &Ok(good()), 0, &[], 1_000).status;
         assert_eq!(cluster.status.connected_nodes, Some(1));
-        assert_eq!(decided(&cluster, Ok(good()), 0, &["one"], 1_200).status, cluster.status);
-        let later = decided(&cluster, Ok(good()), 0, &["one"], 1_300).status;
+        assert_eq!(decided(&cluster, &Ok(good()), 0, &["one"], 1_200).status, cluster.status);
+        let later = decided(&cluster, &Ok(good()), 0, &["one"], 1_300).status;
         assert_eq!((later.machines, later == cluster.status), (Some(1), false));
     }
 }

@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    fn template(source: Value, disk: &str) -> Template {
+    fn template(source: &Value, disk: &str) -> Template {
         let spec = json!({
             "hypervisorClusterRef": {"name": "pve"},
             "template": source,
@@ -196,7 +196,7 @@ mod tests {
     /// P4.
     #[test]
     fn an_id_a_name_and_a_tag_name_a_template() {
-        let of = |source: Value| reference(&template(json!({"proxmox": source}), "20Gi").spec);
+        let of = |source: Value| reference(&template(&json!({"proxmox": source}), "20Gi").spec);
         assert_eq!(of(json!({"templateId": 900})), Some(TemplateRef::Id(MachineId("900".into()))));
         assert_eq!(of(json!({"name": "base"})), Some(TemplateRef::Name("base".into())));
         assert_eq!(of(json!({"tag": "base"})), Some(TemplateRef::Tag("base".into())));
@@ -209,14 +209,14 @@ mod tests {
         let tag = || json!({"proxmox": {"tag": "base"}});
         let missing = || Some(Err((FailureClass::Configuration, "no template has the tag base".to_owned())));
         let cases = [
-            (template(tag(), "20Gi"), true, Some(Ok(vec![found()])), "ValidationSucceeded"),
-            (template(tag(), "20Gi"), false, Some(Ok(vec![found()])), "ClusterNotFound"),
-            (template(tag(), "20Gi"), true, missing(), "TemplateNotFound"),
-            (template(tag(), "20Gi"), true, None, "Validating"),
-            (template(tag(), "10Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
-            (template(json!({"kubevirt": {"name": "x"}}), "20Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
+            (template(&tag(), "20Gi"), true, Some(Ok(vec![found()])), "ValidationSucceeded"),
+            (template(&tag(), "20Gi"), false, Some(Ok(vec![found()])), "ClusterNotFound"),
+            (template(&tag(), "20Gi"), true, missing(), "TemplateNotFound"),
+            (template(&tag(), "20Gi"), true, None, "Validating"),
+            (template(&tag(), "10Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
+            (template(&json!({"kubevirt": {"name": "x"}}), "20Gi"), true, Some(Ok(vec![found()])), "ValidationFailed"),
             (
-                template(json!({"proxmox": {"tag": "b", "linkedClone": true}}), "20Gi"),
+                template(&json!({"proxmox": {"tag": "b", "linkedClone": true}}), "20Gi"),
                 true,
                 Some(Ok(vec![found()])),
                 "ValidationFailed",

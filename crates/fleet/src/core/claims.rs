@@ -241,7 +241,9 @@ impl Core {
         let Some(managed) = self.claims.get_mut(name) else { return };
         let (entry, kinds) = (&mut managed.entry, &self.discovery.kinds);
         let is_write = matches!(decision.step, Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_));
-        let is_changed = decision.status != entry.object.status;
+        // Without its finalizer a claim that is being deleted is gone at any moment.
+        let is_leaving = entry.object.deleting.is_some() && !entry.object.has_finalizer(CLEANUP_FINALIZER);
+        let is_changed = decision.status != entry.object.status && !is_leaving;
         if (is_write || is_changed) && !entry.is_writable(now) {
             if let Some(until) = entry.blocked_until.filter(|until| *until > now) {
                 self.wake(Due::Claim(name.clone()), until);
@@ -381,7 +383,8 @@ impl Core {
         is_wanted
             && match (&claim.status.vm_ref, &managed.sight) {
                 (None, _) | (Some(_), Sight::Ours { is_configured: false, .. }) => true,
-                (Some(_), Sight::Absent(_) | Sight::Foreign(_)) => claim.status.created_time.is_none(),
+                (Some(_), Sight::Foreign(at)) => claim.status.created_time.is_none() && *at >= managed.unresolved_until,
+                (Some(_), Sight::Absent(_)) => claim.status.created_time.is_none(),
                 (Some(_), _) => false,
             }
     }

@@ -113,7 +113,7 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         match result {
             Ok(written) => {
-                self.failures = 0;
+                (self.failures, self.blocked_until) = (0, None);
                 let Some(live) = &written.live else {
                     self.is_gone = true;
                     return Ok(());

@@ -257,6 +257,16 @@ fn progress(observed: &Observed<'_>) -> Draft {
             let message = format!("machine {} was deleted by somebody else", vm_ref.vm_id);
             Draft::new(Step::Wait, ClaimPhase::Failed, "MachineVanished", message)
         }
+        // A request to create it under this id may still be carried out once the other machine is gone.
+        Sight::Foreign(at) if *at < observed.unresolved_until => {
+            let message =
+                format!("machine {} is somebody else's, and an earlier request may still arrive", vm_ref.vm_id);
+            match now.monotonic < observed.unresolved_until {
+                true => Draft::new(Step::Wait, ClaimPhase::Provisioning, "WaitingForRequests", message)
+                    .wake_at(observed.unresolved_until),
+                false => working(observed, Step::Inspect, "Inspecting", message),
+            }
+        }
         // The id was taken before the machine was created: another one is recorded first.
         Sight::Foreign(_) => place(observed),
         Sight::Absent(_) => match observed.ground {
@@ -357,9 +367,12 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let message = "the machine runs, and its guest agent has reported no address yet";
     let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, "WaitingForGuest", message);
     let again = observed.asked_guest.map_or(now.monotonic, |asked| asked.after(ASK_GUEST));
-    match again <= now.monotonic && !observed.is_working {
-        true => Draft { step: Step::AskGuest, ..draft }.wake_at(now.moment_of(deadline)),
-        false => draft.wake_at(again).wake_at(now.moment_of(deadline)),
+    let draft = draft.wake_at(now.moment_of(deadline));
+    match again <= now.monotonic {
+        // The answer that is on its way wakes it.
+        true if observed.is_working => draft,
+        true => Draft { step: Step::AskGuest, ..draft },
+        false => draft.wake_at(again),
     }
 }
 

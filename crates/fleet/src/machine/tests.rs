@@ -128,6 +128,10 @@ fn a_machine_that_was_seen_is_never_created_again() {
     assert_eq!(decided(&started(), &foreign, 9).status.phase, Some(ClaimPhase::Failed));
     let more = More { ground: Some(Ground::At(vm("201", "a"))), ..More::default() };
     let moved = decided_with(&placed(), &foreign, 9, &more);
+    let early = More { unresolved: 60, ..more };
+    let waiting = decided_with(&placed(), &foreign, 9, &early);
+    assert_eq!(waiting.status.vm_ref, Some(vm("200", "a")), "the first request may still arrive");
+    assert_eq!(decided_with(&placed(), &foreign, 60, &early).step, Step::Inspect);
     assert_eq!(moved.step, Step::Wait, "another id is recorded before anything is created");
     assert_eq!(moved.status.vm_ref, Some(vm("201", "a")));
 }

@@ -179,7 +179,12 @@ impl World {
         self.hypervisor.vms.len() == self.hypervisor.foreign.len()
             && !self.sites.iter().any(has_claims)
             && !self.actions.values().any(is_on_its_way)
-            && (!self.faults.is_on || self.sites.iter().all(|site| site.api.objects.is_empty()))
+            && (self.keeps_hypervisors() || self.sites.iter().all(|site| site.api.objects.is_empty()))
+    }
+
+    /// Whether people keep the hypervisors at the end: a sweep needs them.
+    fn keeps_hypervisors(&self) -> bool {
+        !self.faults.is_on || self.faults.sweeps
     }
 
     fn act(&mut self, action: Action) {
@@ -227,6 +232,9 @@ impl World {
         }
         let Site { core, started, next_wake, .. } = &self.sites[site];
         if let Some(wake) = core.wake_at() {
+            if wake <= now.monotonic {
+                self.broken.push(format!("it wakes itself for nothing at {}", self.now));
+            }
             let at = (started + u64::try_from(wake.elapsed().as_millis()).unwrap()).max(self.now + 1);
             if next_wake.is_none_or(|next| at < next) {
                 self.sites[site].next_wake = Some(at);
@@ -454,17 +462,14 @@ impl World {
         self.is_calm = true;
         self.hypervisor.is_down = false;
         self.hypervisor.offline.clear();
-        let now = self.wall();
+        let (now, keeps) = (self.wall(), self.keeps_hypervisors());
         for site in &mut self.sites {
             for kind in ["RunnerPool", "MachineClaim", "HypervisorMachineTemplate", "HypervisorCluster"] {
                 for (_, name) in site.api.all(kind) {
-                    if kind == "MachineClaim" || self.faults.is_on {
+                    if !kind.starts_with("Hypervisor") || !keeps {
                         site.api.delete(&id(kind, &name), now);
                     }
                 }
-            }
-            if !self.faults.is_on {
-                site.api.delete(&id("RunnerPool", "pool"), now);
             }
         }
     }
@@ -499,7 +504,7 @@ impl World {
         for site in &self.sites {
             let kinds = ["RunnerPool", "MachineClaim", "HypervisorMachineTemplate", "HypervisorCluster"];
             for (kind, _, name) in site.api.objects.keys().filter(|(kind, _, _)| kinds.contains(&kind.as_str())) {
-                let is_kept = !self.faults.is_on && kind.starts_with("Hypervisor");
+                let is_kept = self.keeps_hypervisors() && kind.starts_with("Hypervisor");
                 if !is_kept {
                     let object = &site.api.objects[&id(kind, name)];
                     self.broken.push(format!(
