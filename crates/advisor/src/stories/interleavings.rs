@@ -166,6 +166,6 @@ fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleav
         checked += bed.promises.checked;
         *phases.entry(bed.phase()).or_default() += 1;
     }
-    println!("{SEEDS} interleavings, {checked} writes checked; they end in {phases:?}");
-    assert!(checked > 1_000 || only.is_some(), "{checked} writes prove little");
+    assert!(checked > 1_000 || only.is_some(), "{checked} writes prove little; the runs end in {phases:?}");
+    assert!(phases.len() >= 7 || only.is_some(), "{phases:?}");
 }

@@ -398,7 +398,7 @@ impl TestBed {
         self.sent.0 += usize::from(is_status);
         self.sent.1 += usize::from(!is_status);
         let fault = self.faults.pop_front().flatten();
-        let lost = |message: &str| Err(WriteError::Transient { key: key.clone(), message: message.to_owned() });
+        let lost = |message: &str| WriteError::Transient { key: key.clone(), message: message.to_owned() };
         let what = match &write.effect {
             Effect::ApplyStatus { object } => {
                 let status = &object["status"];
@@ -416,7 +416,7 @@ impl TestBed {
         };
         self.line(&format!("write {key}: {what} {}", fault.map(|fault| format!("{fault:?}")).unwrap_or_default()));
         match fault {
-            Some(Fault::Lost) => return Some(lost("connection refused")),
+            Some(Fault::Lost) => return Some(Err(lost("connection refused"))),
             Some(Fault::Stale) => return Some(Err(WriteError::Stale(key.clone()))),
             Some(Fault::Refused) => {
                 return Some(Err(WriteError::Refused { key: key.clone(), code: 403, message: "forbidden".into() }));
@@ -445,7 +445,7 @@ impl TestBed {
                 self.restart();
                 None
             }
-            Some(Fault::Unanswered) => Some(lost("timeout")),
+            Some(Fault::Unanswered) => Some(Err(lost("timeout"))),
             _ => Some(
                 outcome
                     .map(|stored| Written { live: stored.map(|stored| stored.live()), before: None })

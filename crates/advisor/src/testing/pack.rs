@@ -12,8 +12,6 @@ pub(crate) const PROFILE: &str = "advice";
 pub(crate) const RIVAL: &str = "rival";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
-/// Its items.
-pub(crate) const ITEMS: [&str; 3] = ["args", "limits", "sizes"];
 
 const METADATA: &str = "assets: []
 profile_assets:

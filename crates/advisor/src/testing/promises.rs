@@ -15,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Promises {
     /// The diff of each item of every plan that was ever shown, by the digest of the plan.
     shown: BTreeMap<String, BTreeMap<String, String>>,
-    /// The plan that was on the screen when the spec of a profile was last changed, if it was made for the same options.
-    acted_on: BTreeMap<String, Option<String>>,
     /// What the spec of a profile says of approval, and how often a person has changed that.
     last_act: BTreeMap<String, (api::advisor::Action, Option<String>)>,
     approvals: BTreeMap<String, usize>,
@@ -41,10 +39,6 @@ impl Promises {
             *self.approvals.entry(profile.to_owned()).or_default() += 1;
             self.last_act.insert(profile.to_owned(), approval);
         }
-        let status = config.status.unwrap_or_default();
-        let is_about = status.applied_options == config.spec.options
-            && status.rollback.unwrap_or_default() == config.spec.rollback.unwrap_or_default();
-        self.acted_on.insert(profile.to_owned(), status.plan_digest.filter(|_| is_about));
     }
 
     /// The core gets to know this.
@@ -157,10 +151,5 @@ impl Promises {
     fn item_of(&self, profile: &str, object: &str) -> Option<String> {
         let status = self.statuses.get(profile)?;
         status.items.iter().find(|item| item.target_ref.name == object).map(|item| item.name.clone())
-    }
-
-    /// The plan that was on the screen when the spec was last changed.
-    pub(crate) fn acted_on(&self, profile: &str) -> Option<&String> {
-        self.acted_on.get(profile)?.as_ref()
     }
 }

@@ -3,10 +3,10 @@
 use super::{HOUR, KERNEL, OPTED, PLAIN, SECOND, config_map, settled_with_kernel, started, unstarted};
 use crate::testing::bed::HCO;
 use crate::testing::requests::Fault;
-use crate::testing::watching::OpenWatch;
 use expect_test::expect;
 use protocol::{Event, WatchEvent, WatchTarget};
 use serde_json::json;
+use server_model::watching::OpenWatch;
 
 #[test]
 fn what_changes_while_a_watch_is_lost_is_found_by_the_next_list() {

@@ -3,7 +3,7 @@
 use super::Arguments;
 use super::measure::{Measure, count};
 use super::operator_process::{self, OperatorProcess};
-use super::pack::poll_until;
+use super::pack::{counts, poll_until};
 use futures::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -154,6 +154,9 @@ impl Bench {
         let (mark, cpu) = (self.playground.audit_log().mark()?, operator.cpu()?);
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         let own = self.own(mark)?;
+        for request in counts(&own) {
+            eprintln!("advisor: while idle: {request}");
+        }
         let requests = own.count() - own.of(Kind::Watch).count();
         measures.push(Measure::count(
             format!("advisor: requests without watches and its lease in {seconds} s idle"),
