@@ -201,7 +201,8 @@ fn is_kept(kind: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_feature_is_switched_on_and_off_and_leaves_the_cluster_as_before() {
     let catalog = catalogue();
-    let arguments = ["--assets-dir", OWN, "--leader-elect"];
+    // The roles are those of the autopilot.
+    let arguments = ["--assets-dir", OWN, "--leader-elect", "--products=autopilot"];
     let mut running = Running::on(Scene::preset("gpu").unwrap(), ROLES[0], &arguments).await;
     for role in &ROLES[1..] {
         deployment::grant_for(&running.playground, role).await.unwrap_or_else(|error| panic!("{error}"));
