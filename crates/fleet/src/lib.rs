@@ -15,7 +15,6 @@ pub mod object;
 pub mod orphans;
 pub mod placement;
 pub mod pool;
-pub mod record;
 #[cfg(test)]
 mod simulation;
 pub mod tags;
