@@ -40,7 +40,7 @@ fn changes(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) 
         match before.items.iter().find(|former| former.name == item.name) {
             None => all.push(format!("{} is new: {}", item.name, object(item))),
             Some(former) if former.digest != item.digest => {
-                all.push(format!("{}: {}", item.name, change(former, item)))
+                all.push(format!("{}: {}", item.name, change(former, item)));
             }
             Some(_) => {}
         }
@@ -122,7 +122,7 @@ mod tests {
     use api::advisor::VirtPlatformConfigStatus;
     use serde_json::{Value, json};
 
-    fn status(phase: &str, digest: &str, items: Value) -> VirtPlatformConfigStatus {
+    fn status(phase: &str, digest: &str, items: &Value) -> VirtPlatformConfigStatus {
         let mut status = json!({"phase": phase, "planDigest": digest, "items": items});
         for item in status["items"].as_array_mut().unwrap() {
             item["targetRef"] = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": "x"});
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn what_is_different_since_a_plan_was_shown_is_said_and_stays_until_the_next_plan() {
         let before =
-            status("ReviewRequired", "sha256:1", json!([item("a", "1", "-.x: 100\n+.x: 150\n"), item("b", "2", "")]));
+            status("ReviewRequired", "sha256:1", &json!([item("a", "1", "-.x: 100\n+.x: 150\n"), item("b", "2", "")]));
         let after =
-            status("ReviewRequired", "sha256:2", json!([item("a", "3", "-.x: 110\n+.x: 150\n"), item("c", "4", "")]));
+            status("ReviewRequired", "sha256:2", &json!([item("a", "3", "-.x: 110\n+.x: 150\n"), item("c", "4", "")]));
         let mut shown = replaced(&before, &after).unwrap();
         assert_eq!(shown.digest, "sha256:1");
         assert_eq!(
@@ -153,7 +153,7 @@ mod tests {
         let kept = VirtPlatformConfigStatus { replaced_plan: Some(shown.clone()), ..after.clone() };
         assert_eq!(replaced(&kept, &after), Some(shown.clone()), "nothing has changed since");
         shown.digest = "sha256:2".into();
-        let third = status("Drifted", "sha256:3", json!([item("a", "5", "-.x: 110\n+.x: 150\n"), item("c", "4", "")]));
+        let third = status("Drifted", "sha256:3", &json!([item("a", "5", "-.x: 110\n+.x: 150\n"), item("c", "4", "")]));
         let again = replaced(&kept, &third).unwrap();
         assert_eq!((again.digest.as_str(), again.changes.len()), ("sha256:2", 1));
         assert_eq!(again.changes, ["a: something else of ConfigMap n/x would be replaced"]);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_about_a_plan_that_nobody_was_to_review_or_that_was_made_for_other_options() {
-        let plan = |phase: &str, digest: &str| status(phase, digest, json!([item("a", digest, "")]));
+        let plan = |phase: &str, digest: &str| status(phase, digest, &json!([item("a", digest, "")]));
         let (review, done) = (plan("ReviewRequired", "sha256:1"), plan("Completed", "sha256:1"));
         let next = plan("ReviewRequired", "sha256:2");
         assert!(replaced(&review, &next).is_some());
@@ -174,13 +174,13 @@ mod tests {
 
     #[test]
     fn operation_impact_owners_and_inputs_are_named_and_the_list_is_short() {
-        let mut before = status("ReviewRequired", "sha256:1", json!([item("a", "1", "")]));
+        let mut before = status("ReviewRequired", "sha256:1", &json!([item("a", "1", "")]));
         before.inputs = serde_json::from_value(json!([{"name": "limit", "value": "5"}])).unwrap();
         let mut changed = item("a", "2", "");
         changed["operation"] = json!("Create");
         changed["impactSeverity"] = json!("High");
         changed["takesFrom"] = json!(["argocd"]);
-        let mut after = status("ReviewRequired", "sha256:2", json!([changed]));
+        let mut after = status("ReviewRequired", "sha256:2", &json!([changed]));
         after.inputs = serde_json::from_value(json!([{"name": "limit", "value": "50"}])).unwrap();
         assert_eq!(
             replaced(&before, &after).unwrap().changes,
@@ -190,7 +190,7 @@ mod tests {
             ]
         );
         let many: Vec<Value> = (0..30).map(|number| item(&format!("new-{number}"), "9", "")).collect();
-        let after = status("ReviewRequired", "sha256:2", json!(many));
+        let after = status("ReviewRequired", "sha256:2", &json!(many));
         let changes = replaced(&before, &after).unwrap().changes;
         assert_eq!((changes.len(), changes[MOST_CHANGES].as_str()), (MOST_CHANGES + 1, "11 more changes"));
     }
