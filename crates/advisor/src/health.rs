@@ -91,6 +91,10 @@ pub fn of_pools_without(name: &str, pools: &BTreeMap<String, Pool>) -> Health {
         if pool.sources.iter().any(|source| source == name) {
             return Health::Progressing(format!("pool {pool_name}: its configuration is not rendered without it yet"));
         }
+        // A pool that has rolled out what it wants does not follow this removal, whatever else is wrong with it.
+        if pool.wanted_configuration == pool.running_configuration {
+            continue;
+        }
         match pool.why_not_ready() {
             Some(why) if pool.degraded => return Health::Degraded(why),
             Some(_) => return Health::Progressing(format!("pool {pool_name}: {updated} of {all} nodes are updated")),
@@ -141,8 +145,9 @@ fn of_pool(
 
 #[cfg(test)]
 mod tests {
-    use super::of_object;
+    use super::{of_object, of_pools_without};
     use crate::situation::Health;
+    use catalog::Pool;
     use serde_json::{Value, json};
 
     #[test]
@@ -163,6 +168,25 @@ mod tests {
             let expected = Health::Progressing(format!("{kind} is {status}: m"));
             assert_eq!(of(json!({"conditions": [condition(kind, status)]})), expected);
         }
+    }
+
+    #[test]
+    fn a_removal_waits_for_the_pools_that_follow_it_and_for_no_other() {
+        let pool = |sources: &[&str], wanted: &str, degraded: bool| Pool {
+            name: "worker".into(),
+            sources: sources.iter().map(|source| (*source).to_owned()).collect(),
+            wanted_configuration: wanted.into(),
+            running_configuration: "one".into(),
+            machine_count: 2,
+            updated_machine_count: 1,
+            degraded,
+            ..Pool::default()
+        };
+        let of = |pool: Pool| of_pools_without("90-args", &[("worker".to_owned(), pool)].into());
+        assert!(matches!(of(pool(&["90-args"], "one", false)), Health::Progressing(_)), "it is still in there");
+        assert!(matches!(of(pool(&["other"], "two", false)), Health::Progressing(_)), "nodes follow");
+        assert!(matches!(of(pool(&["other"], "two", true)), Health::Degraded(_)), "nodes cannot follow");
+        assert_eq!(of(pool(&["other"], "one", true)), Health::Healthy, "it is degraded for another reason");
     }
 
     #[test]

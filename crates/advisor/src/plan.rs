@@ -109,8 +109,8 @@ fn removed_instead(Difference { path, edit }: Difference) -> Difference {
     Difference { path, edit }
 }
 
-/// An item whose object is deleted or restored already; nodes may still follow.
-pub fn removed() -> Compared {
+/// An item whose object is deleted already, or restored: then it is as `rest` says. Nodes may still follow.
+pub fn removed(key: &Key, rest: Option<&Value>) -> Compared {
     Compared {
         precondition: Precondition::None,
         is_removal: true,
@@ -120,8 +120,8 @@ pub fn removed() -> Compared {
         diff: Vec::new(),
         replaces: Vec::new(),
         takes_from: Vec::new(),
-        health: Health::Healthy,
-        contributions: [None, None],
+        health: rest.map_or(Health::Healthy, health::of_object),
+        contributions: [None, rest.map(|rest| Contribution::of(&key.kind, rest))],
     }
 }
 

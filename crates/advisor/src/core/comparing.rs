@@ -51,8 +51,8 @@ pub(super) struct Work {
 pub(super) enum Found {
     /// What is done to the object.
     Compared(Box<Compared>),
-    /// It is none of the profile's, so there is nothing to remove.
-    NotOurs,
+    /// It is none of the profile's, so there is nothing to remove: the object as it is, if there is one.
+    NotOurs(Option<Box<Value>>),
 }
 
 impl Work {
@@ -98,9 +98,9 @@ impl Work {
                 let Some(answer) = &self.answer else { return };
                 Found::Compared(Box::new(plan::compare(profile, &self.key, wanted, live.as_ref(), answer)))
             }
-            (Aim::Removal, None) => Found::NotOurs,
+            (Aim::Removal, None) => Found::NotOurs(None),
             (Aim::Removal, Some(live)) => match (plan::removal(profile, live), &self.answer) {
-                (None, _) => Found::NotOurs,
+                (None, _) => Found::NotOurs(Some(Box::new(live.clone()))),
                 (Some(Removal::Delete), _) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
                 (Some(Removal::Restore(restoring)), Some(answer)) => {
                     Found::Compared(Box::new(plan::restoration(&self.key, &restoring, live, answer)))

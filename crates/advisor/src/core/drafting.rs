@@ -179,9 +179,11 @@ impl Core {
             let found = managed.work.get(&item.name).and_then(|work| work.found.clone())?;
             let compared = match found {
                 Found::Compared(compared) => *compared,
-                // Its removal is followed until nodes run without it.
-                Found::NotOurs if matches!(remembered, Some((Progress::InProgress | Progress::Failed, _))) => removed(),
-                Found::NotOurs => continue,
+                // Its removal is followed until nodes run without it, or with what was restored.
+                Found::NotOurs(rest) if matches!(remembered, Some((Progress::InProgress | Progress::Failed, _))) => {
+                    removed(&key, rest.as_deref())
+                }
+                Found::NotOurs(_) => continue,
             };
             let mut planned = Item {
                 name: item.name,

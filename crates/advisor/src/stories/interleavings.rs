@@ -149,7 +149,7 @@ fn expect_end(bed: &TestBed) {
             Some(if limit.is_null() { "5".to_owned() } else { limit.to_string() })
         });
     }
-    assert!(!["Pending", "Drafting"].contains(&phase.as_str()), "{phase}");
+    assert!(!["Pending", "Drafting", "InProgress"].contains(&phase.as_str()), "{phase}");
 }
 
 #[test]
@@ -167,5 +167,6 @@ fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleav
         *phases.entry(bed.phase()).or_default() += 1;
     }
     assert!(checked > 1_000 || only.is_some(), "{checked} writes prove little; the runs end in {phases:?}");
-    assert!(phases.len() >= 7 || only.is_some(), "{phases:?}");
+    // In peace nothing stays in progress, and what failed is over.
+    assert!(phases.len() >= 5 || only.is_some(), "{phases:?}");
 }
