@@ -9,7 +9,8 @@ const IDENTITY: [&str; 5] = ["apiVersion", "kind", "name", "namespace", "status"
 
 /// The values of an object, as it is, in all fields that are wanted of it. What was recorded before, and what we own, is not recorded again:
 /// the oldest values are those to restore. `None` if the object did not exist, or was created by us.
-pub fn before(live: Option<&Value>, wanted: &Value) -> Option<Value> {
+/// `answer` is what the server would make of it: a field that it gives us as a whole is replaced as a whole.
+pub fn before(live: Option<&Value>, wanted: &Value, answer: &Value) -> Option<Value> {
     let live = live?;
     let recorded = live["metadata"]["annotations"][BEFORE].as_str().and_then(|text| serde_json::from_str(text).ok());
     if recorded == Some(Value::Null) {
@@ -17,22 +18,26 @@ pub fn before(live: Option<&Value>, wanted: &Value) -> Option<Value> {
     }
     let entries = Entry::all(&live["metadata"]["managedFields"]);
     let ours = Entry::ours(&entries, FIELD_MANAGER).filter(|_| recorded.is_some()).map(|entry| &entry.fields);
-    let mut values = replaced(live, wanted, ours);
+    let after = Entry::all(&answer["metadata"]["managedFields"]);
+    let owned = Entry::ours(&after, FIELD_MANAGER).map(|entry| &entry.fields);
+    let mut values = replaced(live, wanted, ours, owned);
     if let Some(recorded) = recorded {
         merge(&mut values, recorded);
     }
     Some(values)
 }
 
-fn replaced(live: &Value, wanted: &Value, ours: Option<&FieldSet>) -> Value {
+fn replaced(live: &Value, wanted: &Value, ours: Option<&FieldSet>, owned: Option<&FieldSet>) -> Value {
     let mut found = Map::new();
     let (Some(live), Some(wanted)) = (live.as_object(), wanted.as_object()) else { return Value::Object(found) };
     for (key, wanted) in wanted.iter().filter(|(key, _)| !IDENTITY.contains(&key.as_str())) {
         let below = ours.and_then(|ours| ours.at([key.as_str()].into_iter()));
+        let owned = owned.and_then(|owned| owned.at([key.as_str()].into_iter()));
+        let is_whole = owned.is_some_and(FieldSet::is_whole);
         match live.get(key) {
             None => {}
-            Some(live) if live.is_object() && wanted.is_object() => {
-                let inner = replaced(live, wanted, below);
+            Some(live) if live.is_object() && wanted.is_object() && !is_whole => {
+                let inner = replaced(live, wanted, below, owned);
                 if inner.as_object().is_some_and(|inner| !inner.is_empty()) {
                     found.insert(key.clone(), inner);
                 }
@@ -149,9 +154,10 @@ mod tests {
     fn the_oldest_values_are_recorded_and_restored() {
         let wanted =
             json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1, "b": {"c": 2}}});
-        assert_eq!(before(None, &wanted), None, "it does not exist");
+        let none = json!({});
+        assert_eq!(before(None, &wanted, &none), None, "it does not exist");
         let first = live(&json!({"a": 7, "b": {"d": 3}, "other": 1}), &json!({}), &json!({}));
-        let recorded = before(Some(&first), &wanted).unwrap();
+        let recorded = before(Some(&first), &wanted, &none).unwrap();
         assert_eq!(recorded, json!({"spec": {"a": 7}}));
         let object = marked(&wanted, "p", Some(&recorded));
         assert_eq!(Mark::of(&object), Mark::Changed("p".into(), recorded.clone()));
@@ -160,7 +166,7 @@ mod tests {
         let owned = json!({"f:spec": {"f:a": {}, "f:b": {"f:c": {}}}});
         let second = live(&json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 5}), &annotations, &owned);
         let more = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 2, "b": {"c": 4}, "e": 6}});
-        let recorded = before(Some(&second), &more).unwrap();
+        let recorded = before(Some(&second), &more, &none).unwrap();
         assert_eq!(recorded, json!({"spec": {"a": 7, "e": 5}}));
         assert_eq!(
             restoring(&second, &recorded),
@@ -169,11 +175,24 @@ mod tests {
     }
 
     #[test]
+    fn a_map_that_is_replaced_as_a_whole_is_restored_as_a_whole() {
+        let wanted = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"},
+            "spec": {"selector": {"matchLabels": {"x": "y"}}}});
+        let theirs = json!({"selector": {"matchLabels": {"zone": "a"}, "matchExpressions": []}});
+        let found = live(&theirs, &json!({}), &json!({}));
+        let answer = |owned: Value| live(&json!({}), &json!({}), &owned);
+        let atomic = answer(json!({"f:spec": {"f:selector": {}}}));
+        assert_eq!(before(Some(&found), &wanted, &atomic).unwrap(), json!({"spec": theirs}));
+        let granular = answer(json!({"f:spec": {"f:selector": {"f:matchLabels": {"f:x": {}}}}}));
+        assert_eq!(before(Some(&found), &wanted, &granular).unwrap(), json!({}), "nothing of theirs is replaced");
+    }
+
+    #[test]
     fn what_was_created_stays_created() {
         let wanted = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1}});
         let created = marked(&wanted, "p", None);
         assert_eq!(Mark::of(&created), Mark::Created("p".into()));
-        assert_eq!(before(Some(&created), &wanted), None);
+        assert_eq!(before(Some(&created), &wanted, &json!({})), None);
         assert_eq!(Mark::of(&wanted), Mark::None);
     }
 }

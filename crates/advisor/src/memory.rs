@@ -4,7 +4,8 @@ use crate::situation::{
     Applied, Approved, ItemMemory, Memory, Request, RequestedAction, Shown, continues, shown_inputs,
 };
 use api::advisor::{
-    AppliedPlan, ApprovedItem, ApprovedPlan, Input, Remediation, Time, VirtPlatformConfigSpec, VirtPlatformConfigStatus,
+    AppliedPlan, ApprovedItem, ApprovedPlan, Input, Phase, Remediation, Time, VirtPlatformConfigSpec,
+    VirtPlatformConfigStatus,
 };
 use change::Digest;
 use jiff::{SignedDuration, Timestamp};
@@ -61,8 +62,14 @@ impl Memory {
             approved: status.approved.as_ref().and_then(approved),
             applied: status.applied.as_ref().and_then(applied),
             items: items.collect(),
+            is_of_predecessor: status.plan_digest.is_none() && status.phase.is_some_and(has_plan),
         }
     }
+}
+
+/// Whether a status in this phase has a plan, and so the digest of one if we wrote it.
+fn has_plan(phase: Phase) -> bool {
+    !matches!(phase, Phase::Pending | Phase::Drafting | Phase::PrerequisiteFailed | Phase::Failed | Phase::Ignored)
 }
 
 fn approved(status: &ApprovedPlan) -> Option<Approved> {
@@ -162,6 +169,6 @@ mod tests {
         let status = json!({"phase": "ReviewRequired", "sourceSnapshotHash": "abc", "items": [
             {"name": "a", "targetRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}, "state": "Pending"}]});
         let status: VirtPlatformConfigStatus = serde_json::from_value(status).unwrap();
-        assert_eq!(Memory::of(&status), Memory::default());
+        assert_eq!(Memory::of(&status), Memory { is_of_predecessor: true, ..Memory::default() });
     }
 }

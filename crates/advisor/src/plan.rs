@@ -43,7 +43,7 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
         Some(_) if diff.is_empty() => Operation::Keep,
         Some(_) => Operation::Update,
     };
-    let recorded = before::before(live, wanted);
+    let recorded = before::before(live, wanted, answer);
     let contribution = |object: &Value| Contribution::of(&key.kind, object);
     Compared {
         precondition: precondition(live),
@@ -230,6 +230,8 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// The values that it was derived from.
     pub inputs: BTreeMap<String, String>,
+    /// Whether drift is corrected afterwards without a review: whoever approves the plan approves that, too.
+    pub is_unattended: bool,
 }
 
 impl Plan {
@@ -242,6 +244,7 @@ impl Plan {
                 name: item.name.clone(),
                 digest: item.digest(),
                 is_done: item.is_done(),
+                needs_review: item.compared.is_removal || item.impact == Impact::High,
                 health: item.health.clone(),
                 is_written: matches!(outcomes.get(&item.name), Some(Outcome::Written)),
                 failure: match outcomes.get(&item.name) {
@@ -252,7 +255,9 @@ impl Plan {
             .collect();
         let digests: Vec<&Digest> = items.iter().map(|item| &item.digest).collect();
         let last = last.filter(|_| items.iter().any(|item| !item.is_done));
-        let digest = Digest::of(&json!({"items": digests, "inputs": self.inputs, "after": last}));
+        let digest = Digest::of(&json!({
+            "items": digests, "inputs": self.inputs, "after": last, "isUnattended": self.is_unattended,
+        }));
         let contents: Vec<Value> = self
             .items
             .iter()

@@ -103,6 +103,8 @@ pub struct CandidateItem {
     pub digest: Digest,
     /// Whether there is nothing to do: the object is as it should be.
     pub is_done: bool,
+    /// Whether it deletes or restores something, or restarts nodes: that is never done without a review.
+    pub needs_review: bool,
     /// How the object is, once there is nothing to do.
     pub health: Health,
     /// Whether it was written under the approval that holds.
@@ -133,6 +135,8 @@ pub struct Memory {
     pub applied: Option<Applied>,
     /// How far each item was.
     pub items: BTreeMap<String, ItemMemory>,
+    /// Whether the predecessor wrote the status: it applied plans that nobody has seen here.
+    pub is_of_predecessor: bool,
 }
 
 /// A plan that was shown.
@@ -244,6 +248,11 @@ impl Candidate {
     /// Whether there is nothing to do.
     pub fn is_done(&self) -> bool {
         self.items.iter().all(|item| item.is_done)
+    }
+
+    /// Whether all that is to be done may be done without a review, if it restores what was approved before.
+    pub fn is_correctable(&self) -> bool {
+        self.items.iter().all(|item| item.is_done || !item.needs_review)
     }
 
     /// The approval of this plan by a spec of this generation.

@@ -5,6 +5,7 @@ use super::comparing::{Aim, Found, Work};
 use crate::health;
 use crate::plan::{Item, Plan, removed};
 use crate::situation::{Draft, Health, Progress};
+use api::advisor::Remediation;
 use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
 use change::restarts::NodeEffect;
@@ -72,7 +73,10 @@ impl Core {
         {
             return Some(wants.clone());
         }
-        let wants = profile::wanted(&self.catalog, profile, options.as_ref(), &self.facts);
+        let wants = match managed.spec.rollback {
+            Some(true) => profile::rolled_back(&self.catalog, profile, options.as_ref(), &self.facts),
+            _ => profile::wanted(&self.catalog, profile, options.as_ref(), &self.facts),
+        };
         managed.wants = Some((versions.0, versions.1, wants.clone()));
         Some(wants)
     }
@@ -99,7 +103,6 @@ impl Core {
         let mut needed = BTreeSet::new();
         for item in wants.items {
             let aimed = match &item.result {
-                WantedResult::Object { key, .. } if is_rollback => Some((key.clone(), Aim::Removal)),
                 WantedResult::Object { key, object } => Some((key.clone(), Aim::Content(object.clone()))),
                 WantedResult::Off { key } => key.clone().map(|key| (key, Aim::Removal)),
                 WantedResult::NotApplicable(_) | WantedResult::Missing(_) => None,
@@ -209,7 +212,9 @@ impl Core {
         let (_, _, wants) = self.profiles.get(name)?.wants.as_ref()?;
         let inputs: BTreeMap<String, String> =
             wants.inputs.iter().map(|input| (input.name.clone(), input.value.clone())).collect();
-        is_complete.then_some(Plan { items, inputs })
+        let spec = &self.profiles.get(name)?.spec;
+        let is_unattended = spec.bypass_optimistic_lock || spec.remediation == Some(Remediation::Automatic);
+        is_complete.then_some(Plan { items, inputs, is_unattended })
     }
 
     /// How an object is that is as it should be; false if something has to be read first.

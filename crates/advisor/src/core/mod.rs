@@ -127,7 +127,10 @@ impl Core {
             Timer::Discover => self.discover(),
             Timer::Query(query) => self.send_query(query),
             Timer::Reconcile(name) => self.reconcile_again(name),
-            Timer::Advertise => self.read_advertised(),
+            Timer::Advertise => {
+                self.read_advertised();
+                self.advertise();
+            }
         }
     }
 

@@ -61,18 +61,30 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
             false => Approval::Given(approved.clone()),
             true => Approval::Void(Some(approved.clone()), Why::of(approved)),
         },
-        Some(approved) if !approved.is_void() && is_shown_for_options(situation) => {
-            // Something else of the spec has changed meanwhile.
-            Approval::Given(Approved { generation: request.generation, ..approved.clone() })
-        }
-        _ => match shown(situation) {
-            Some(shown) if shown != plan.digest && !bypasses(situation) => {
-                let void =
-                    Approved { digest: shown, generation: request.generation, content: None, items: BTreeMap::new() };
-                Approval::Void(Some(void), Why::Moved)
+        Some(approved) if is_shown_for_options(situation) => {
+            // Something else of the spec has changed meanwhile, which approves nothing.
+            let carried = Approved { generation: request.generation, ..approved.clone() };
+            match approved.is_void() {
+                false => Approval::Given(carried),
+                true => Approval::Void(Some(carried), Why::of(approved)),
             }
-            _ => Approval::Given(plan.approved(request.generation)),
-        },
+        }
+        _ if is_unseen(situation, plan) && !bypasses(situation) => {
+            let digest = shown(situation).unwrap_or(plan.digest);
+            let void = Approved { digest, generation: request.generation, content: None, items: BTreeMap::new() };
+            Approval::Void(Some(void), Why::Moved)
+        }
+        _ => Approval::Given(plan.approved(request.generation)),
+    }
+}
+
+/// Whether another plan was shown when Apply was written: for another cluster, for other options, or by the predecessor. Where none was
+/// shown at all, Apply approves the first one.
+fn is_unseen(situation: &Situation<'_>, plan: &Candidate) -> bool {
+    let Situation { request, memory, .. } = situation;
+    match &memory.shown {
+        Some(shown) => (shown.digest, shown.options) != (plan.digest, request.options),
+        None => memory.is_of_predecessor,
     }
 }
 

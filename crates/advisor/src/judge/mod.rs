@@ -12,9 +12,11 @@ use crate::situation::{
 };
 use api::advisor::Phase;
 use approval::{Approval, Why, approval, is_new};
+use change::Digest;
 use change::now::later;
 use items::{ItemJudgement, Walk, walk};
 use jiff::Timestamp;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -122,7 +124,8 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
     let is_stopped = !found.moved.is_empty() || !found.drifted.is_empty();
     let mut applied = situation.memory.applied.clone();
     let is_first = found.drifted.is_empty() && situation.request.bypasses;
-    let insists = is_first || (situation.request.corrects && may_correct(applied.as_ref(), situation.now));
+    let corrects = situation.request.corrects && plan.is_correctable();
+    let insists = is_first || (corrects && may_correct(applied.as_ref(), situation.now));
     if is_stopped && insists && approved.content == Some(plan.content) {
         approved = Approved { digest: approved.digest, ..plan.approved(situation.request.generation) };
         applied = applied.map(|applied| corrected(applied, situation.now));
@@ -201,7 +204,12 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
             (applied.content, applied.options, &applied.inputs) == (plan.content, request.options, &plan.inputs)
         });
         let applied = match phase == Phase::Completed && !is_recorded {
-            true => Some(now_applied(situation, plan, plan.digest, memory.applied.clone())),
+            true => {
+                // The same plan later is another one, although nothing was applied for this one.
+                let last = memory.applied.as_ref().map(|applied| applied.digest);
+                let digest = Digest::of(&json!({"after": last, "plan": plan.digest}));
+                Some(now_applied(situation, plan, digest, memory.applied.clone()))
+            }
             false => memory.applied.clone(),
         };
         return Judgement { phase, reason, message, applied, wake: found.deadline, ..base };
@@ -225,10 +233,16 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
     let changed = plan.items.iter().filter(|item| !item.is_done).map(|item| item.name.clone());
     let changed = changed.collect::<Vec<_>>().join(", ");
     let is_applying = request.action == RequestedAction::Apply;
-    if is_applying && request.corrects && may_correct(Some(before), situation.now) {
+    if is_applying && request.corrects && plan.is_correctable() && may_correct(Some(before), situation.now) {
         return correct(situation, plan);
     }
     let (reason, message) = match is_applying && request.corrects {
+        true if !plan.is_correctable() => (
+            "Drifted",
+            format!(
+                "somebody changed what was applied: {changed}; what deletes something or restarts nodes is not corrected without a review"
+            ),
+        ),
         true => (
             "CorrectionsStopped",
             format!("somebody keeps changing {changed}: it was corrected {MOST_CORRECTIONS} times within an hour"),
@@ -248,7 +262,9 @@ fn correct(situation: &Situation<'_>, plan: &Candidate) -> Judgement {
     }
     memory.applied = memory.applied.map(|applied| corrected(applied, situation.now));
     let again = Situation { memory: &memory, ..*situation };
-    judge_plan(&again, plan, Approval::Given(plan.approved(situation.request.generation)))
+    let named = situation.request.approved_plan.as_deref().and_then(Digest::parse);
+    let approved = plan.approved(situation.request.generation);
+    judge_plan(&again, plan, Approval::Given(Approved { digest: named.unwrap_or(approved.digest), ..approved }))
 }
 
 /// A plan that was being applied, and is not what was approved any more.
@@ -303,12 +319,7 @@ fn review(why: Option<&Why>) -> (&'static str, String) {
     }
 }
 
-fn now_applied(
-    situation: &Situation<'_>,
-    plan: &Candidate,
-    digest: change::Digest,
-    before: Option<Applied>,
-) -> Applied {
+fn now_applied(situation: &Situation<'_>, plan: &Candidate, digest: Digest, before: Option<Applied>) -> Applied {
     Applied {
         digest,
         content: plan.content,

@@ -174,6 +174,7 @@ impl World {
                     name: format!("{index}"),
                     digest: Digest::of(&json!([index, wanted[index], replaces])),
                     is_done,
+                    needs_review: false,
                     health: match self.pool {
                         Pool::Rolling if index == 0 => Health::Progressing("rolling".into()),
                         Pool::Degraded if index == 0 => Health::Degraded("degraded".into()),
@@ -226,6 +227,7 @@ impl World {
             false => self.memory.items.clone(),
         };
         Memory {
+            is_of_predecessor: false,
             shown: judgement.shown.clone(),
             approved: judgement.approved.clone(),
             applied: judgement.applied.clone(),

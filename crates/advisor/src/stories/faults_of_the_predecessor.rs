@@ -87,6 +87,9 @@ fn edited_options_are_planned_in_every_phase() {
     bed.run_until(|request| matches!(request, Command::Write(write) if write.key.name == "sizes"));
     bed.ask(json!({"options": {"advice": {"size": 70}}}));
     bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), size(&bed)), ("ReviewRequired", json!("70")), "nobody has seen that plan");
+    bed.approve();
+    bed.run_for(HOUR);
     assert_eq!(
         (bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")),
         ("Completed", json!("70")),

@@ -1,5 +1,6 @@
 //! What people see of the advisor, one story after the other, against a model of the API server.
 
+mod approvals;
 mod crashes;
 mod faults_of_the_predecessor;
 mod interleavings;

@@ -8,7 +8,7 @@ mod wanted;
 
 pub use crd::crd;
 pub(crate) use read::read;
-pub use wanted::{ProfileInputValue, ProfileWants, WantedItem, WantedResult, missing, wanted};
+pub use wanted::{ProfileInputValue, ProfileWants, WantedItem, WantedResult, missing, rolled_back, wanted};
 
 use serde_json::{Map, Value};
 

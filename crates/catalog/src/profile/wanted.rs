@@ -80,13 +80,33 @@ pub fn wanted(
     options: Option<&Map<String, Value>>,
     facts: &Facts,
 ) -> ProfileWants {
+    items(catalog, profile, options, facts, |item| is_on(profile, item, options))
+}
+
+/// The items of a profile that is rolled back: all are off, also those that do not apply to this cluster any more.
+pub fn rolled_back(
+    catalog: &Catalog,
+    profile: &Profile,
+    options: Option<&Map<String, Value>>,
+    facts: &Facts,
+) -> ProfileWants {
+    items(catalog, profile, options, facts, |_| false)
+}
+
+fn items(
+    catalog: &Catalog,
+    profile: &Profile,
+    options: Option<&Map<String, Value>>,
+    facts: &Facts,
+    is_on: impl Fn(&ProfileItem) -> bool,
+) -> ProfileWants {
     let facts = overlaid(profile, options, facts);
     let renderer = Renderer::new(catalog, &facts);
     let item = |item: &ProfileItem| {
         let asset = catalog.profile_asset(&item.asset);
         let result = match asset {
             None => WantedResult::Broken(format!("the pack has no asset `{}`", item.asset)),
-            Some(asset) if is_on(profile, item, options) => on(&renderer, asset, item),
+            Some(asset) if is_on(item) => on(&renderer, asset, item),
             Some(asset) => off(&renderer, asset, item),
         };
         let impact = asset.map_or(Impact::Low, |asset| impact(asset, &result));

@@ -169,7 +169,7 @@ impl FieldSet {
     }
 
     /// Whether this stands for the field and everything below it.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.itself && !self.has_parts()
     }
 

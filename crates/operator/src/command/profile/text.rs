@@ -59,6 +59,10 @@ fn head(profile: &Profile, terminal: Option<usize>, palette: Palette) -> String 
     if !profile.why().is_empty() {
         text.push_str(&wrap::hanging("  ", &plain(profile.why()), terminal));
     }
+    if spec.bypass_optimistic_lock || spec.remediation == Some(api::advisor::Remediation::Automatic) {
+        let unattended = "Once it is applied, drift is corrected without a review; an approval covers that, too.";
+        text.push_str(&wrap::hanging("  ", &palette.paint(Colour::Yellow, unattended), terminal));
+    }
     if !profile.is_current() && spec.action != api::advisor::Action::Ignore {
         let seen = status.observed_generation.map_or("nothing".to_owned(), |seen| format!("generation {seen}"));
         let stale = format!("The spec has generation {generation}, and what is shown is of {seen}.");

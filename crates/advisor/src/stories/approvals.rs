@@ -1,0 +1,81 @@
+//! What approves a plan, and what does not.
+
+use crate::testing::bed::TestBed;
+use crate::testing::pack::{OBJECTS, PROFILE};
+use serde_json::json;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// How many writes were made that are not of a status.
+fn written(bed: &TestBed) -> usize {
+    bed.sent.1
+}
+
+#[test]
+fn a_profile_that_the_predecessor_applied_is_reviewed_before_anything_is_written() {
+    let mut bed = TestBed::new();
+    let object = json!({"spec": {"profile": PROFILE, "action": "Apply"}, "status": {"phase": "Completed", "operatorVersion": "v0.1.31"}});
+    bed.edit(&format!("VirtPlatformConfig {PROFILE}"), &object);
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", 0), "{}", bed.lines.concat());
+    bed.restart();
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", 0), "{}", bed.lines.concat());
+    bed.approve();
+    bed.run_for(3 * HOUR);
+    assert_eq!(bed.phase(), "Completed");
+}
+
+#[test]
+fn an_edit_of_the_spec_that_is_no_approval_approves_nothing() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "Apply"}));
+    bed.run_for(3 * HOUR);
+    assert_eq!(bed.phase(), "Completed");
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+    bed.run_for(HOUR);
+    let before = written(&bed);
+    for edit in [json!({"waitTimeout": "10m"}), json!({"failurePolicy": "Continue"}), json!({"remediation": "Manual"})]
+    {
+        bed.ask(edit);
+        bed.run_for(HOUR);
+        assert_eq!(bed.value(OBJECTS[2], "/data/size"), "mine", "{}", bed.lines.concat());
+    }
+    assert_eq!(written(&bed), before);
+    bed.approve();
+    bed.run_for(3 * HOUR);
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+    assert_ne!(bed.value(OBJECTS[2], "/data/size"), "mine");
+}
+
+#[test]
+fn options_that_were_swapped_after_the_plan_was_shown_are_not_applied() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.ask(json!({"options": {"advice": {"size": 70}}}));
+    bed.ask(json!({"action": "Apply"}));
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", 0), "{}", bed.lines.concat());
+}
+
+#[test]
+fn drift_of_a_profile_that_was_approved_by_its_digest_is_corrected_if_asked_for() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun", "remediation": "Automatic"}));
+    bed.run();
+    bed.approve();
+    bed.run_for(3 * HOUR);
+    assert_eq!(bed.phase(), "Completed");
+    let wanted = bed.value(OBJECTS[2], "/data/size");
+    for _ in 0..2 {
+        bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+        bed.run_for(2 * HOUR);
+        assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", wanted.clone()));
+    }
+    // Nodes still run what was approved, so that bringing it back restarts none.
+    bed.edit(OBJECTS[0], &json!({"spec": {"kernelArguments": ["mine=1"]}}));
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), bed.restarts_of("w0")), ("Completed", 1));
+}
