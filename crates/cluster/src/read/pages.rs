@@ -65,7 +65,7 @@ impl Pages<'_> {
     }
 }
 
-/// The part of a query that selects one object by its name, which consists of letters, digits, - and . only; nothing without a name.
+/// The part of a query that selects one object by its name, which needs no escaping; nothing without a name.
 pub(crate) fn field_selector(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("&fieldSelector=metadata.name%3D{name}") }
 }

@@ -339,7 +339,7 @@ fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
     })
 }
 
-/// Five letters and digits.
+/// Five characters that a name may have, without vowels.
 fn suffix(number: u64) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut number = number;

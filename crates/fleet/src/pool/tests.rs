@@ -36,7 +36,7 @@ fn pool(min_replicas: i32, max_replicas: i32) -> Pool {
     }
 }
 
-/// Members from letters: s starting, i idle, b busy, w standby, d draining, f failed, e ending.
+/// Members from characters: s starting, i idle, b busy, w standby, d draining, f failed, e ending.
 fn members(states: &str) -> Vec<Member> {
     let member = |(number, letter): (usize, char)| Member {
         name: Name::new("ci", &format!("{letter}{number}")),
