@@ -66,7 +66,7 @@ impl Layer {
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 21] = [
+pub(crate) const LAYERS: [Layer; 22] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -115,6 +115,12 @@ pub(crate) const LAYERS: [Layer; 21] = [
         role: Role::Think,
         may_use: &["observe", "protocol", "change", "api"],
         what: "the fleet's decisions: pools, machines, placement",
+    },
+    Layer {
+        name: "jsonpath-rust",
+        role: Role::Think,
+        may_use: &[],
+        what: "a small replacement of a dependency of kube: paths of fields",
     },
     Layer {
         name: "cluster",
