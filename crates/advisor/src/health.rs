@@ -3,8 +3,8 @@
 use crate::situation::Health;
 use catalog::Pool;
 use catalog::rollout::DisruptionPolicy;
-use catalog::rollout::{Configuration, Contribution, pool_change};
-use change::restarts::NodeEffect;
+use catalog::rollout::{Configuration, Contents, Contribution, pool_change};
+use change::Key;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,17 +55,17 @@ fn replicas(object: &Value) -> Health {
 
 /// The health of an object that configures nodes: whether they run what it brings in. The error names rendered configurations to read first.
 pub fn of_pools(
-    name: &str,
+    key: &Key,
     contribution: &Contribution,
     pools: &BTreeMap<String, Pool>,
     configurations: &BTreeMap<String, Option<Configuration>>,
 ) -> Result<Health, BTreeSet<String>> {
-    let change = catalog::rollout::Change { name, before: Some(contribution), after: None };
+    let change = catalog::rollout::Change { name: &key.name, before: Some(contribution), after: None };
     let concerned = change.pools(pools.values());
     let mut unread = BTreeSet::new();
     let (mut waiting, mut degraded) = (Vec::new(), Vec::new());
     for pool in concerned {
-        match of_pool(name, contribution, pool, configurations) {
+        match of_pool(key, contribution, pool, configurations) {
             Ok(Health::Healthy) => {}
             Ok(Health::Progressing(why)) => waiting.push(why),
             Ok(Health::Degraded(why)) => degraded.push(why),
@@ -84,28 +84,54 @@ pub fn of_pools(
     })
 }
 
-/// The health of an object that configured nodes and is gone: whether they run without it.
-pub fn of_pools_without(name: &str, pools: &BTreeMap<String, Pool>) -> Health {
+/// The health of an object that configured nodes and is gone: whether they run without it. The error names MachineConfigs to read first.
+pub fn of_pools_without(
+    key: &Key,
+    pools: &BTreeMap<String, Pool>,
+    sources: &BTreeMap<String, Option<Contents>>,
+) -> Result<Health, BTreeSet<String>> {
     for pool in pools.values() {
         let Pool { name: pool_name, machine_count: all, updated_machine_count: updated, .. } = pool;
-        if pool.sources.iter().any(|source| source == name) {
-            return Health::Progressing(format!("pool {pool_name}: its configuration is not rendered without it yet"));
+        let mut left = pool.sources.iter().filter(|source| match is_kubelet_config(key) {
+            // Another KubeletConfig of the pool may have one, too; that of the deleted one is deleted first.
+            true => is_made_of_kubelet_config(source) && !matches!(sources.get(*source), Some(Some(_))),
+            false => **source == key.name,
+        });
+        if let Some(source) = left.next() {
+            if is_kubelet_config(key) && !sources.contains_key(source) {
+                return Err([source.clone()].into());
+            }
+            return Ok(Health::Progressing(format!("pool {pool_name}: its configuration is not rendered without it yet")));
         }
         // A pool that has rolled out what it wants does not follow this removal, whatever else is wrong with it.
         if pool.wanted_configuration == pool.running_configuration {
             continue;
         }
         match pool.why_not_ready() {
-            Some(why) if pool.degraded => return Health::Degraded(why),
-            Some(_) => return Health::Progressing(format!("pool {pool_name}: {updated} of {all} nodes are updated")),
+            Some(why) if pool.degraded => return Ok(Health::Degraded(why)),
+            Some(_) => return Ok(Health::Progressing(format!("pool {pool_name}: {updated} of {all} nodes are updated"))),
             None => {}
         }
     }
-    Health::Healthy
+    Ok(Health::Healthy)
+}
+
+fn is_kubelet_config(key: &Key) -> bool {
+    key.kind.kind == "KubeletConfig"
+}
+
+/// Whether the machine-config operator made this MachineConfig from a KubeletConfig.
+pub fn is_made_of_kubelet_config(machine_config: &str) -> bool {
+    machine_config.contains("-generated-kubelet")
+}
+
+/// Whether a part of a KubeletConfig can be compared with a rendered configuration: what it reserves for the system is rendered elsewhere.
+fn is_compared(part: &str) -> bool {
+    !part.ends_with("(not compared)") && !part.starts_with("kubelet systemReserved")
 }
 
 fn of_pool(
-    name: &str,
+    key: &Key,
     contribution: &Contribution,
     pool: &Pool,
     configurations: &BTreeMap<String, Option<Configuration>>,
@@ -113,18 +139,24 @@ fn of_pool(
     let Pool { name: pool_name, machine_count: all, updated_machine_count: updated, .. } = pool;
     let waiting = |what: &str| Ok(Health::Progressing(format!("pool {pool_name}: {what}")));
     let progress = format!("{updated} of {all} nodes are updated");
+    let is_source = |source: &String| match is_kubelet_config(key) {
+        true => is_made_of_kubelet_config(source),
+        false => *source == key.name,
+    };
     // Before it is rendered, the pool still says that all nodes are up to date.
     let is_rendered = match &contribution.contents {
-        Some(contents) if pool.sources.iter().any(|source| source == name) => {
+        Some(contents) if pool.sources.iter().any(is_source) => {
             let Some(configuration) = configurations.get(&pool.wanted_configuration) else {
                 return Err(pool.wanted_configuration.clone());
             };
             configuration.as_ref().is_some_and(|configuration| {
                 let policy = DisruptionPolicy::default();
-                pool_change(configuration, pool, name, None, Some(contents), &policy).effect == NodeEffect::None
+                let different = pool_change(configuration, pool, &key.name, None, Some(contents), &policy).changed;
+                !different.iter().any(|part| is_compared(part))
             })
         }
-        _ => pool.sources.iter().any(|source| source == name || source.contains("-generated-kubelet")),
+        Some(_) => false,
+        None => pool.sources.iter().any(is_source),
     };
     if pool.degraded {
         let why = pool.why_not_ready().unwrap_or_default();
@@ -145,10 +177,18 @@ fn of_pool(
 
 #[cfg(test)]
 mod tests {
-    use super::{of_object, of_pools_without};
+    use super::{of_object, of_pools, of_pools_without};
     use crate::situation::Health;
     use catalog::Pool;
+    use catalog::rollout::{Configuration, Contents, Contribution};
+    use change::{Key, Kind};
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+
+    fn key(kind: &str, name: &str) -> Key {
+        let kind = Kind::new("machineconfiguration.openshift.io/v1", kind);
+        Key { kind, namespace: String::new(), name: name.into() }
+    }
 
     #[test]
     fn an_object_is_healthy_when_its_operator_says_so_about_the_present_generation() {
@@ -182,11 +222,65 @@ mod tests {
             degraded,
             ..Pool::default()
         };
-        let of = |pool: Pool| of_pools_without("90-args", &[("worker".to_owned(), pool)].into());
+        let args = key("MachineConfig", "90-args");
+        let of = |pool: Pool| of_pools_without(&args, &[("worker".to_owned(), pool)].into(), &BTreeMap::new()).unwrap();
         assert!(matches!(of(pool(&["90-args"], "one", false)), Health::Progressing(_)), "it is still in there");
         assert!(matches!(of(pool(&["other"], "two", false)), Health::Progressing(_)), "nodes follow");
         assert!(matches!(of(pool(&["other"], "two", true)), Health::Degraded(_)), "nodes cannot follow");
         assert_eq!(of(pool(&["other"], "one", true)), Health::Healthy, "it is degraded for another reason");
+    }
+
+    #[test]
+    fn an_edited_kubelet_config_is_healthy_once_nodes_run_what_it_sets() {
+        let kubelet_config = |pods: u32| {
+            json!({"spec": {"kubeletConfig": {"maxPods": pods, "systemReserved": {"memory": "1Gi"}}, "logLevel": 2}})
+        };
+        let key = key("KubeletConfig", "ours");
+        let contribution = Contribution::of(&key.kind, &kubelet_config(500));
+        let rendered = |pods: u32| {
+            let content = format!("data:,%7B%22maxPods%22%3A{pods}%7D");
+            let file = json!({"path": "/etc/kubernetes/kubelet.conf", "contents": {"source": content}});
+            Some(Configuration::of(&json!({"spec": {"config": {"storage": {"files": [file]}}}})))
+        };
+        let pool = |updated: i64| Pool {
+            name: "worker".into(),
+            sources: vec!["00-worker".into(), "99-worker-generated-kubelet".into()],
+            wanted_configuration: "rendered-1".into(),
+            running_configuration: if updated == 2 { "rendered-1".into() } else { "rendered-0".into() },
+            machine_count: 2,
+            updated_machine_count: updated,
+            is_observed: true,
+            ..Pool::default()
+        };
+        let of = |pool: Pool, configurations: &BTreeMap<String, Option<Configuration>>| {
+            of_pools(&key, &contribution, &[("worker".to_owned(), pool)].into(), configurations)
+        };
+        assert_eq!(of(pool(2), &BTreeMap::new()), Err(["rendered-1".to_owned()].into()), "it has to be read");
+        let (former, present) = ([("rendered-1".into(), rendered(250))].into(), [("rendered-1".into(), rendered(500))].into());
+        assert!(matches!(of(pool(2), &former), Ok(Health::Progressing(_))), "the pool says that all is done, but not of this");
+        assert!(matches!(of(pool(1), &present), Ok(Health::Progressing(_))), "a node has to follow");
+        assert_eq!(of(pool(2), &present), Ok(Health::Healthy));
+    }
+
+    #[test]
+    fn a_deleted_kubelet_config_is_waited_for_until_its_machine_config_is_not_rendered_any_more() {
+        let generated = "99-worker-generated-kubelet";
+        let pool = |sources: &[&str]| Pool {
+            name: "worker".into(),
+            sources: sources.iter().map(|source| (*source).to_owned()).collect(),
+            wanted_configuration: "one".into(),
+            running_configuration: "one".into(),
+            ..Pool::default()
+        };
+        let of = |pool: Pool, read: Option<Option<Contents>>| {
+            let sources = read.into_iter().map(|contents| (generated.to_owned(), contents)).collect();
+            of_pools_without(&key("KubeletConfig", "ours"), &[("worker".to_owned(), pool)].into(), &sources)
+        };
+        assert_eq!(of(pool(&["00-worker", generated]), None), Err([generated.to_owned()].into()), "it has to be read");
+        assert!(matches!(of(pool(&["00-worker", generated]), Some(None)), Ok(Health::Progressing(_))));
+        let others = Some(Some(Contents::default()));
+        assert_eq!(of(pool(&["00-worker", generated]), others), Ok(Health::Healthy), "another KubeletConfig made it");
+        assert_eq!(of(pool(&["00-worker"]), None), Ok(Health::Healthy));
     }
 
     #[test]

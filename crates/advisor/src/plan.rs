@@ -6,6 +6,7 @@ use crate::situation::Health;
 use crate::{health, situation};
 use api::advisor::Operation;
 use catalog::rollout::Contribution;
+use change::entry::Loser;
 use change::{Difference, Digest, Edit, Entry, Impact, Key, Precondition, Restarts, content, diff};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub struct Compared {
     /// What it replaces, as digests by path.
     replaces: Vec<(String, Digest)>,
     /// Field managers whose fields it takes.
-    pub takes_from: Vec<String>,
+    pub takes_from: Vec<Loser>,
     /// How the object is by its own status.
     pub health: Health,
     /// What the object brings into the configuration of nodes, before and after.
@@ -155,7 +156,7 @@ fn precondition(live: Option<&Value>) -> Precondition {
     Precondition::Present { uid: text("uid"), resource_version: text("resourceVersion") }
 }
 
-fn losers(live: Option<&Value>, wanted: &Value) -> Vec<String> {
+fn losers(live: Option<&Value>, wanted: &Value) -> Vec<Loser> {
     let Some(live) = live else { return Vec::new() };
     change::entry::losers(wanted, live, &Entry::all(&live["metadata"]["managedFields"]), FIELD_MANAGER)
 }
@@ -197,6 +198,12 @@ impl Item {
         self.compared.operation == Operation::Keep
     }
 
+    /// Whether it is never done without a review: it removes something, restarts nodes, or takes fields from somebody who applies them.
+    fn needs_review(&self) -> bool {
+        let takes_applied = self.compared.takes_from.iter().any(|loser| loser.applies);
+        self.compared.is_removal || self.impact == Impact::High || takes_applied
+    }
+
     /// The digest of what is done, to what it is done, and what that disturbs.
     pub fn digest(&self) -> Digest {
         let Compared { operation, wanted, replaces, takes_from, .. } = &self.compared;
@@ -204,6 +211,7 @@ impl Item {
         if self.is_done() {
             return Digest::of(&what);
         }
+        let takes_from: Vec<&String> = takes_from.iter().map(|loser| &loser.manager).collect();
         Digest::of(&json!({
             "what": what,
             "replaces": replaces,
@@ -244,7 +252,7 @@ impl Plan {
                 name: item.name.clone(),
                 digest: item.digest(),
                 is_done: item.is_done(),
-                needs_review: item.compared.is_removal || item.impact == Impact::High,
+                needs_review: item.needs_review(),
                 health: item.health.clone(),
                 is_written: matches!(outcomes.get(&item.name), Some(Outcome::Written)),
                 failure: match outcomes.get(&item.name) {

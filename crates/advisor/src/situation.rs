@@ -103,7 +103,8 @@ pub struct CandidateItem {
     pub digest: Digest,
     /// Whether there is nothing to do: the object is as it should be.
     pub is_done: bool,
-    /// Whether it deletes or restores something, or restarts nodes: that is never done without a review.
+    /// Whether it is never done without a review: it deletes or restores something, restarts nodes, or takes fields from somebody who
+    /// applies them.
     pub needs_review: bool,
     /// How the object is, once there is nothing to do.
     pub health: Health,

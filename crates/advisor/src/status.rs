@@ -100,7 +100,10 @@ fn shown(item: &Item, judged: &crate::judge::items::ItemJudgement) -> advisor::I
             Some(restarts) if restarts.is_any() && !item.is_done() => restarts.nodes.clone(),
             _ => Vec::new(),
         },
-        takes_from: if compared.operation == Operation::Keep { Vec::new() } else { compared.takes_from.clone() },
+        takes_from: match compared.operation {
+            Operation::Keep => Vec::new(),
+            _ => compared.takes_from.iter().map(|loser| loser.manager.clone()).collect(),
+        },
     }
 }
 

@@ -226,12 +226,12 @@ impl Core {
             item.health = item.compared.health.clone();
             return true;
         }
-        let Some(contribution) = &item.compared.contributions[1] else {
-            item.health = health::of_pools_without(&item.key.name, self.surroundings.pools());
-            return true;
+        let (pools, readings) = (self.surroundings.pools(), &self.readings);
+        let found = match &item.compared.contributions[1] {
+            Some(contribution) => health::of_pools(&item.key, contribution, pools, &readings.configurations),
+            None => health::of_pools_without(&item.key, pools, &readings.sources),
         };
-        let (pools, configurations) = (self.surroundings.pools(), &self.readings.configurations);
-        match health::of_pools(&item.key.name, contribution, pools, configurations) {
+        match found {
             Ok(found) => {
                 item.health = found;
                 true

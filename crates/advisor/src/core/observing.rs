@@ -2,6 +2,7 @@
 
 use super::managed::Managed;
 use super::{Core, Timer, kind};
+use crate::health::is_made_of_kubelet_config;
 use crate::notice::Notice;
 use api::advisor::VirtPlatformConfig;
 use catalog::Answer;
@@ -228,6 +229,9 @@ impl Core {
             return self.withdrawn(&key.name);
         }
         self.readings.sources.remove(&key.name);
+        if key.kind.kind == "KubeletConfig" {
+            self.readings.sources.retain(|name, _| !is_made_of_kubelet_config(name));
+        }
         if self.targets.observe_absent(key) {
             self.target_changed(key, true);
         }

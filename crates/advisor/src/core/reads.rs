@@ -1,6 +1,7 @@
 //! Single reads: queries of templates, and the configurations of pools.
 
 use super::{Core, Timer};
+use crate::health::is_made_of_kubelet_config;
 use catalog::rollout::{Configuration, Contents, Unread};
 use catalog::{Answer, Query};
 use change::{Key, Kind};
@@ -124,6 +125,8 @@ impl Core {
     /// Pools have changed: what they run, or how far they are.
     pub(super) fn pools_changed(&mut self) {
         self.readings.pools.clear();
+        // They are not watched.
+        self.readings.sources.retain(|name, _| !is_made_of_kubelet_config(name));
         self.all_due();
     }
 }

@@ -22,13 +22,19 @@ pub enum Why {
     Moved,
     /// Somebody has changed what a part of the plan had applied.
     Spent,
+    /// Nobody could have seen the plan before, and it needs a review.
+    Unseen,
     /// The spec names another plan.
     AnotherPlan(String),
 }
 
 impl Why {
-    fn of(void: &Approved) -> Why {
-        if void.is_spent() { Why::Spent } else { Why::Moved }
+    fn of(void: &Approved, plan: &Candidate) -> Why {
+        match void.is_spent() {
+            true => Why::Spent,
+            false if void.digest == plan.digest => Why::Unseen,
+            false => Why::Moved,
+        }
     }
 }
 
@@ -43,7 +49,7 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
         let named = Digest::parse(text);
         return match recorded.filter(|approved| Some(approved.digest) == named) {
             Some(void) if void.is_spent() || (void.is_void() && named != Some(plan.digest)) => {
-                Approval::Void(Some(Approved { generation: request.generation, ..void.clone() }), Why::of(void))
+                Approval::Void(Some(Approved { generation: request.generation, ..void.clone() }), Why::of(void, plan))
             }
             Some(approved) if !approved.is_void() => {
                 Approval::Given(Approved { generation: request.generation, ..approved.clone() })
@@ -59,32 +65,33 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
     match recorded {
         Some(approved) if approved.generation == request.generation => match approved.is_void() {
             false => Approval::Given(approved.clone()),
-            true => Approval::Void(Some(approved.clone()), Why::of(approved)),
+            true => Approval::Void(Some(approved.clone()), Why::of(approved, plan)),
         },
         Some(approved) if is_shown_for_options(situation) => {
             // Something else of the spec has changed meanwhile, which approves nothing.
             let carried = Approved { generation: request.generation, ..approved.clone() };
             match approved.is_void() {
                 false => Approval::Given(carried),
-                true => Approval::Void(Some(carried), Why::of(approved)),
+                true => Approval::Void(Some(carried), Why::of(approved, plan)),
             }
         }
         _ if is_unseen(situation, plan) && !bypasses(situation) => {
             let digest = shown(situation).unwrap_or(plan.digest);
             let void = Approved { digest, generation: request.generation, content: None, items: BTreeMap::new() };
-            Approval::Void(Some(void), Why::Moved)
+            let why = Why::of(&void, plan);
+            Approval::Void(Some(void), why)
         }
         _ => Approval::Given(plan.approved(request.generation)),
     }
 }
 
 /// Whether another plan was shown when Apply was written: for another cluster, for other options, or by the predecessor. Where none was
-/// shown at all, Apply approves the first one.
+/// shown at all, Apply approves the first one, unless it restarts nodes or needs a review for another reason.
 fn is_unseen(situation: &Situation<'_>, plan: &Candidate) -> bool {
     let Situation { request, memory, .. } = situation;
     match &memory.shown {
         Some(shown) => (shown.digest, shown.options) != (plan.digest, request.options),
-        None => memory.is_of_predecessor,
+        None => memory.is_of_predecessor || !plan.is_correctable(),
     }
 }
 

@@ -240,7 +240,7 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
         true if !plan.is_correctable() => (
             "Drifted",
             format!(
-                "somebody changed what was applied: {changed}; what deletes something or restarts nodes is not corrected without a review"
+                "somebody changed what was applied: {changed}; what deletes something, restarts nodes or takes fields that somebody else applies is not corrected without a review"
             ),
         ),
         true => (
@@ -308,6 +308,10 @@ fn review(why: Option<&Why>) -> (&'static str, String) {
         Some(Why::Moved) => (
             "PlanChanged",
             "the cluster has changed since the plan was shown, so nothing is applied; read the new plan, then approve it".to_owned(),
+        ),
+        Some(Why::Unseen) => (
+            "PlanUnseen",
+            "the plan was not shown when Apply was written, and it restarts nodes or takes something away, so nothing is applied; read it, then approve it".to_owned(),
         ),
         Some(Why::Spent) => (
             "Drifted",

@@ -134,18 +134,28 @@ pub fn changed_for_another(wanted: &Value, live: &Value, entries: &[Entry], mana
     first_with_fields(entries, manager, |theirs| theirs.differing(wanted, Some(live)))
 }
 
+/// A field manager that loses fields to an apply of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loser {
+    /// Its name.
+    pub manager: String,
+    /// Whether it applies these fields, so that it wants to keep them as they are.
+    pub applies: bool,
+}
+
 /// All other field managers that own a field which an apply of ours would change, given the object as it is; the latest comes first.
-pub fn losers(wanted: &Value, live: &Value, entries: &[Entry], manager: &str) -> Vec<String> {
+pub fn losers(wanted: &Value, live: &Value, entries: &[Entry], manager: &str) -> Vec<Loser> {
     let loses = |entry: &&Entry| entry.manager != manager && !entry.fields.differing(wanted, Some(live)).is_empty();
-    let mut losers: Vec<&Entry> = entries.iter().filter(loses).collect();
-    losers.sort_by(|one, other| other.time.cmp(&one.time));
-    let mut names: Vec<String> = Vec::new();
-    for entry in losers {
-        if !names.contains(&entry.manager) {
-            names.push(entry.manager.clone());
+    let mut found: Vec<&Entry> = entries.iter().filter(loses).collect();
+    found.sort_by(|one, other| other.time.cmp(&one.time));
+    let mut losers: Vec<Loser> = Vec::new();
+    for entry in found {
+        match losers.iter_mut().find(|loser| loser.manager == entry.manager) {
+            Some(loser) => loser.applies |= entry.applied,
+            None => losers.push(Loser { manager: entry.manager.clone(), applies: entry.applied }),
         }
     }
-    names
+    losers
 }
 
 fn first_with_fields(entries: &[Entry], manager: &str, of: impl Fn(&FieldSet) -> FieldSet) -> Option<Applied> {

@@ -75,6 +75,15 @@ impl Advised {
         .await;
     }
 
+    /// Asks for a plan, and approves it as it is shown.
+    pub(crate) async fn review_and_apply(&self, name: &str, mut spec: Value) {
+        spec["action"] = json!("DryRun");
+        self.ask(name, spec.clone()).await;
+        let status = self.phase(name, "ReviewRequired").await;
+        (spec["action"], spec["approvedPlan"]) = (json!("Apply"), status["planDigest"].clone());
+        self.ask(name, spec).await;
+    }
+
     /// The status of a profile, once it fits and is about the present spec.
     pub(crate) async fn status(&self, name: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let last = std::sync::Mutex::new(Value::Null);

@@ -26,22 +26,11 @@ async fn percentage(advised: &Advised) -> Option<Value> {
     hco.data.pointer("/spec/virtualization/higherWorkloadDensity/memoryOvercommitPercentage").cloned()
 }
 
-/// Asks for a plan and approves it by its digest.
-async fn approve(advised: &Advised, spec: Value) {
-    let mut asked = spec.clone();
-    asked["action"] = json!("DryRun");
-    advised.ask(DENSITY, asked).await;
-    let status = advised.phase(DENSITY, "ReviewRequired").await;
-    let mut approved = spec;
-    (approved["action"], approved["approvedPlan"]) = (json!("Apply"), status["planDigest"].clone());
-    advised.ask(DENSITY, approved).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn five_workers_are_rolled_out_one_after_the_other_and_rolled_back() {
     let advised = Advised::start(5).await;
     let stand_in = advised.machine_config_operator().await;
-    approve(&advised, json!({})).await;
+    advised.review_and_apply(DENSITY, json!({})).await;
     // Never are two nodes away at a time, and each message of the item says how far it is.
     let (api, mut messages) = (nodes(&advised), BTreeSet::new());
     loop {
@@ -63,7 +52,7 @@ async fn five_workers_are_rolled_out_one_after_the_other_and_rolled_back() {
     assert_eq!(WORKERS.map(|node| stand_in.restarts(node)), [1; 5]);
     assert_eq!(stand_in.restarts("master-0"), 0);
     assert_eq!(percentage(&advised).await, Some(json!(150)));
-    approve(&advised, json!({"rollback": true})).await;
+    advised.review_and_apply(DENSITY, json!({"rollback": true})).await;
     advised.phase(DENSITY, "Completed").await;
     assert!(advised.machine_configs().get_opt(SWAP).await.unwrap().is_none());
     assert_eq!(WORKERS.map(|node| stand_in.restarts(node)), [2; 5]);
@@ -76,7 +65,7 @@ async fn a_node_that_degrades_stops_the_rest_or_not_as_the_failure_policy_says()
     let stand_in = advised.machine_config_operator().await;
     let fails = |value: Value| json!({"metadata": {"annotations": {control::UPDATE_FAILS: value}}});
     edit(&nodes(&advised), "worker-2", fails(json!("true"))).await;
-    approve(&advised, json!({"failurePolicy": "Abort"})).await;
+    advised.review_and_apply(DENSITY, json!({"failurePolicy": "Abort"})).await;
     let status = advised.phase(DENSITY, "Failed").await;
     assert_eq!(state(&status, "enable-kubelet-swap"), "Failed", "{status:#}");
     assert_eq!(state(&status, "configure-higher-density"), "Pending", "{status:#}");
@@ -100,13 +89,13 @@ async fn compact_and_single_node_clusters_finish() {
     for preset in ["compact", "single-node"] {
         let advised = Advised::on(Scene::preset(preset).unwrap()).await;
         let _stand_in = advised.machine_config_operator().await;
-        advised.ask(DENSITY, json!({"action": "Apply", "waitTimeout": "1m"})).await;
+        advised.review_and_apply(DENSITY, json!({"waitTimeout": "1m"})).await;
         let status = advised.phase(DENSITY, "Completed").await;
         assert!(state(&status, "enable-kubelet-swap").is_null(), "control plane nodes get no swap: {status:#}");
         assert_eq!(percentage(&advised).await, Some(json!(120)), "{preset}: no swap, so less overcommit");
         if preset == "compact" {
             // Pressure stall information is for control plane nodes that run virtual machines, too.
-            advised.ask("load-aware-rebalancing", json!({"action": "Apply", "waitTimeout": "1m"})).await;
+            advised.review_and_apply("load-aware-rebalancing", json!({"waitTimeout": "1m"})).await;
             advised.phase("load-aware-rebalancing", "Completed").await;
         }
     }
@@ -130,7 +119,7 @@ async fn objects_of_the_go_advisor_become_plan_items_and_are_never_doubled() {
         status["items"][0]["diff"].as_str().unwrap().contains("swap-provision.service"),
         "what goes is shown: {status:#}"
     );
-    approve(&advised, json!({})).await;
+    advised.review_and_apply(DENSITY, json!({})).await;
     advised.phase(DENSITY, "Completed").await;
     assert!(advised.machine_configs().get_opt(SWAP).await.unwrap().is_none(), "there is no second one");
 }

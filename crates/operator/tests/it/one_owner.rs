@@ -203,7 +203,7 @@ async fn reported(advised: &Advised, asset: &str) -> Option<String> {
 async fn both_products_run_on_one_cluster_and_what_the_advisor_rolled_out_is_given_to_the_autopilot_without_a_write() {
     let advised = Advised::start(3).await;
     let stand_in = advised.machine_config_operator().await;
-    advised.ask(advisor::DENSITY, json!({"action": "Apply"})).await;
+    advised.review_and_apply(advisor::DENSITY, json!({})).await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
     command.args(["run", "--products=autopilot", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
     command.arg("--kubeconfig").arg(advised.playground.kubeconfig()).env("LOG_LEVEL", "info");

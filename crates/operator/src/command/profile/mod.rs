@@ -47,7 +47,7 @@ pub(super) struct Profile {
     created: Option<Timestamp>,
     spec: VirtPlatformConfigSpec,
     status: VirtPlatformConfigStatus,
-    /// The digest of the plan that was approved, as the advisor recorded it.
+    /// The digest of the plan that was approved and may be applied, as the advisor recorded it.
     approved: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl Profile {
                 Some(_) => part(object, "status", &name)?,
                 None => VirtPlatformConfigStatus::default(),
             },
-            approved: object["status"]["approved"]["digest"].as_str().map(str::to_owned),
+            approved: approved(&object["status"]["approved"]),
             name,
         })
     }
@@ -183,6 +183,12 @@ impl Profile {
     }
 }
 
+/// An approval without items is recorded so that it is not taken for a new one; nothing of it is applied.
+fn approved(recorded: &Value) -> Option<String> {
+    let has_items = recorded["items"].as_array().is_some_and(|items| !items.is_empty());
+    recorded["digest"].as_str().filter(|_| has_items).map(str::to_owned)
+}
+
 fn part<T: DeserializeOwned>(object: &Value, part: &str, name: &str) -> anyhow::Result<T> {
     serde_json::from_value(object[part].clone()).with_context(|| {
         format!("{part} of VirtPlatformConfig {name} is not as this version knows it; use the version of the operator")
@@ -191,6 +197,7 @@ fn part<T: DeserializeOwned>(object: &Value, part: &str, name: &str) -> anyhow::
 
 #[cfg(test)]
 mod tests {
+    use super::approved;
     use super::samples::{profile, sample};
     use serde_json::json;
 
@@ -202,6 +209,14 @@ mod tests {
         assert_eq!((without.why(), without.phase().as_str()), ("m", "Failed"));
         let new = profile(&json!({}), json!({}));
         assert_eq!((new.why(), new.phase().as_str(), new.is_current()), ("", "Pending", false));
+    }
+
+    #[test]
+    fn an_approval_of_which_nothing_is_applied_is_none() {
+        let item = json!({"name": "a", "digest": "sha256:2"});
+        assert_eq!(approved(&json!({"digest": "sha256:1", "items": [item]})).as_deref(), Some("sha256:1"));
+        assert_eq!(approved(&json!({"digest": "sha256:1", "items": []})), None);
+        assert_eq!(approved(&json!({"digest": "sha256:1"})), None);
     }
 
     #[test]
