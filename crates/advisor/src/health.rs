@@ -101,15 +101,24 @@ pub fn of_pools_without(
             if is_kubelet_config(key) && !sources.contains_key(source) {
                 return Err([source.clone()].into());
             }
-            return Ok(Health::Progressing(format!("pool {pool_name}: its configuration is not rendered without it yet")));
+            return Ok(Health::Progressing(format!(
+                "pool {pool_name}: its configuration is not rendered without it yet"
+            )));
         }
         // A pool that has rolled out what it wants does not follow this removal, whatever else is wrong with it.
         if pool.wanted_configuration == pool.running_configuration {
             continue;
         }
+        if pool.paused {
+            let why =
+                format!("it is paused, so its nodes do not follow; resume it ({updated} of {all} nodes are updated)");
+            return Ok(Health::Progressing(format!("pool {pool_name}: {why}")));
+        }
         match pool.why_not_ready() {
             Some(why) if pool.degraded => return Ok(Health::Degraded(why)),
-            Some(_) => return Ok(Health::Progressing(format!("pool {pool_name}: {updated} of {all} nodes are updated"))),
+            Some(_) => {
+                return Ok(Health::Progressing(format!("pool {pool_name}: {updated} of {all} nodes are updated")));
+            }
             None => {}
         }
     }
@@ -228,13 +237,13 @@ mod tests {
         assert!(matches!(of(pool(&["other"], "two", false)), Health::Progressing(_)), "nodes follow");
         assert!(matches!(of(pool(&["other"], "two", true)), Health::Degraded(_)), "nodes cannot follow");
         assert_eq!(of(pool(&["other"], "one", true)), Health::Healthy, "it is degraded for another reason");
+        let paused = Pool { paused: true, ..pool(&["other"], "two", false) };
+        assert!(matches!(of(paused), Health::Progressing(why) if why.contains("resume it")), "nodes do not follow");
     }
 
     #[test]
     fn an_edited_kubelet_config_is_healthy_once_nodes_run_what_it_sets() {
-        let kubelet_config = |pods: u32| {
-            json!({"spec": {"kubeletConfig": {"maxPods": pods, "systemReserved": {"memory": "1Gi"}}, "logLevel": 2}})
-        };
+        let kubelet_config = |pods: u32| json!({"spec": {"machineConfigPoolSelector": {"matchLabels": {"a": "b"}}, "kubeletConfig": {"maxPods": pods, "systemReserved": {"memory": "1Gi"}}, "logLevel": 2}});
         let key = key("KubeletConfig", "ours");
         let contribution = Contribution::of(&key.kind, &kubelet_config(500));
         let rendered = |pods: u32| {
@@ -250,14 +259,19 @@ mod tests {
             machine_count: 2,
             updated_machine_count: updated,
             is_observed: true,
+            labels: [("a".to_owned(), "b".to_owned())].into(),
             ..Pool::default()
         };
         let of = |pool: Pool, configurations: &BTreeMap<String, Option<Configuration>>| {
             of_pools(&key, &contribution, &[("worker".to_owned(), pool)].into(), configurations)
         };
         assert_eq!(of(pool(2), &BTreeMap::new()), Err(["rendered-1".to_owned()].into()), "it has to be read");
-        let (former, present) = ([("rendered-1".into(), rendered(250))].into(), [("rendered-1".into(), rendered(500))].into());
-        assert!(matches!(of(pool(2), &former), Ok(Health::Progressing(_))), "the pool says that all is done, but not of this");
+        let (former, present) =
+            ([("rendered-1".into(), rendered(250))].into(), [("rendered-1".into(), rendered(500))].into());
+        assert!(
+            matches!(of(pool(2), &former), Ok(Health::Progressing(_))),
+            "the pool says that all is done, but not of this"
+        );
         assert!(matches!(of(pool(1), &present), Ok(Health::Progressing(_))), "a node has to follow");
         assert_eq!(of(pool(2), &present), Ok(Health::Healthy));
     }

@@ -8,6 +8,7 @@ use api::advisor::Operation;
 use catalog::rollout::Contribution;
 use change::entry::Loser;
 use change::{Difference, Digest, Edit, Entry, Impact, Key, Precondition, Restarts, content, diff};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -112,6 +113,16 @@ fn removed_instead(Difference { path, edit }: Difference) -> Difference {
 
 /// An item whose object is deleted already, or restored: then it is as `rest` says. Nodes may still follow.
 pub fn removed(key: &Key, rest: Option<&Value>) -> Compared {
+    let contributions = [None, rest.map(|rest| Contribution::of(&key.kind, rest))];
+    without_object(rest.map_or(Health::Healthy, health::of_object), contributions)
+}
+
+/// An item whose object is deleted, but not gone yet.
+pub fn being_deleted() -> Compared {
+    without_object(Health::Progressing("it is being deleted".to_owned()), [None, None])
+}
+
+fn without_object(health: Health, contributions: [Option<Contribution>; 2]) -> Compared {
     Compared {
         precondition: Precondition::None,
         is_removal: true,
@@ -121,8 +132,8 @@ pub fn removed(key: &Key, rest: Option<&Value>) -> Compared {
         diff: Vec::new(),
         replaces: Vec::new(),
         takes_from: Vec::new(),
-        health: rest.map_or(Health::Healthy, health::of_object),
-        contributions: [None, rest.map(|rest| Contribution::of(&key.kind, rest))],
+        health,
+        contributions,
     }
 }
 
@@ -217,7 +228,7 @@ impl Item {
             "replaces": replaces,
             "takesFrom": takes_from,
             "impact": self.impact,
-            "restarts": self.restarts.as_ref().map(Restarts::is_any),
+            "restarts": self.restarts.as_ref().filter(|restarts| restarts.is_any()).map(|restarts| &restarts.scope),
         }))
     }
 }
@@ -231,6 +242,17 @@ pub enum Outcome {
     Failed(String),
 }
 
+/// What a spec says about applying a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Terms {
+    /// Whether it is applied although the cluster has changed since it was shown.
+    pub bypasses: bool,
+    /// Whether drift is corrected afterwards.
+    pub corrects: bool,
+    /// Whether the rest is applied when an item fails.
+    pub continues: bool,
+}
+
 /// A plan of a profile.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
@@ -238,8 +260,8 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// The values that it was derived from.
     pub inputs: BTreeMap<String, String>,
-    /// Whether drift is corrected afterwards without a review: whoever approves the plan approves that, too.
-    pub is_unattended: bool,
+    /// How it is applied, and what happens afterwards without a review: whoever approves the plan approves that, too.
+    pub terms: Terms,
 }
 
 impl Plan {
@@ -264,7 +286,7 @@ impl Plan {
         let digests: Vec<&Digest> = items.iter().map(|item| &item.digest).collect();
         let last = last.filter(|_| items.iter().any(|item| !item.is_done));
         let digest = Digest::of(&json!({
-            "items": digests, "inputs": self.inputs, "after": last, "isUnattended": self.is_unattended,
+            "items": digests, "inputs": self.inputs, "after": last, "terms": self.terms,
         }));
         let contents: Vec<Value> = self
             .items

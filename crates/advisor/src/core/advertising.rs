@@ -144,9 +144,12 @@ impl Core {
                 self.advertising.is_unsaved |= is_state;
                 self.notify(Notice::PublishFailed { key: key.clone(), why: error.to_string() });
                 self.timers.set(Timer::Advertise, self.now.monotonic.after(AGAIN));
-                return true;
+                if is_state {
+                    return true;
+                }
             }
         }
+        // Also if one could not be created: the others are not to come back once they are deleted.
         self.save_advertised();
         true
     }

@@ -1,6 +1,7 @@
 //! Compares what is wanted of one object with the object as it is and as the server would make it.
 
 use super::Core;
+use super::targets::Seen;
 use crate::plan::{self, Compared, Removal};
 use change::{Digest, Effect, Key, Live, Precondition, Restarts};
 use protocol::{Command, Content, WatchTarget, WriteError};
@@ -40,8 +41,6 @@ pub(super) struct Work {
     pub(super) failure: Option<String>,
     /// Whether its status matters, because it is waited for.
     pub(super) is_watched_closely: bool,
-    /// Whether its status has changed since it was read.
-    pub(super) is_status_old: bool,
     /// What a write does to nodes.
     pub(super) restarts: Option<Restarts>,
 }
@@ -70,7 +69,6 @@ impl Work {
             found: None,
             failure: None,
             is_watched_closely: false,
-            is_status_old: false,
             restarts: None,
         }
     }
@@ -87,7 +85,18 @@ impl Work {
             return;
         }
         (self.live, self.answer, self.found, self.failure) = (None, None, None, None);
-        (self.restarts, self.is_status_old) = (None, false);
+        self.restarts = None;
+    }
+
+    /// The version that was read says nothing any more: the object is compared again.
+    pub(super) fn forget_version(&mut self) {
+        self.version = None;
+        self.restart();
+    }
+
+    /// Whether an object that is waited for may have changed since it was read.
+    pub(super) fn is_older_than(&self, seen: Option<&Seen>) -> bool {
+        self.is_watched_closely && seen.is_some_and(|seen| seen.version > self.version)
     }
 
     /// Takes a result, if everything is there.
@@ -99,6 +108,9 @@ impl Work {
                 Found::Compared(Box::new(plan::compare(profile, &self.key, wanted, live.as_ref(), answer)))
             }
             (Aim::Removal, None) => Found::NotOurs(None),
+            (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, live).is_some() => {
+                Found::Compared(Box::new(plan::being_deleted()))
+            }
             (Aim::Removal, Some(live)) => match (plan::removal(profile, live), &self.answer) {
                 (None, _) => Found::NotOurs(Some(Box::new(live.clone()))),
                 (Some(Removal::Delete), _) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
@@ -111,6 +123,11 @@ impl Work {
         // The whole objects are large, and not needed any more.
         (self.live, self.answer, self.found) = (None, None, Some(found));
     }
+}
+
+/// Whether somebody has deleted an object that is kept by a finalizer.
+fn is_deleted(live: &Value) -> bool {
+    !live["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn digest(aim: &Aim) -> Digest {
@@ -136,12 +153,14 @@ impl Core {
         }
         let seen = self.targets.get(&work.key);
         let is_news = seen.is_none_or(|seen| seen.version > work.version);
+        let is_older = work.is_older_than(seen);
         let seen = seen.map(|seen| seen.content);
         if work.content != seen && !is_news {
             // The watch reports what was read before.
             work.content = seen;
         }
-        if (work.found.is_some() || work.is_asking) && (work.content != seen || (work.is_status_old && is_news)) {
+        let is_changed = (work.found.is_some() || work.is_asking) && work.content != seen;
+        if is_changed || (work.found.is_some() && is_older) {
             work.restart();
         }
         if work.is_asking {
@@ -203,6 +222,7 @@ impl Core {
                 }
                 if work.aim == Aim::Removal
                     && let Some(Some(live)) = &work.live
+                    && !is_deleted(live)
                     && let Some(Removal::Restore(restoring)) = plan::removal(name, live)
                     && let Some(served) = self.watches.served(&WatchTarget::of(key))
                 {

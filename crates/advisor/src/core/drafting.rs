@@ -3,8 +3,8 @@
 use super::Core;
 use super::comparing::{Aim, Found, Work};
 use crate::health;
-use crate::plan::{Item, Plan, removed};
-use crate::situation::{Draft, Health, Progress};
+use crate::plan::{Item, Plan, Terms, removed};
+use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
 use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
@@ -182,8 +182,8 @@ impl Core {
             let found = managed.work.get(&item.name).and_then(|work| work.found.clone())?;
             let compared = match found {
                 Found::Compared(compared) => *compared,
-                // Its removal is followed until nodes run without it, or with what was restored.
-                Found::NotOurs(rest) if matches!(remembered, Some((Progress::InProgress | Progress::Failed, _))) => {
+                // Its removal is followed until nodes run without it, or with what was restored, and then shown.
+                Found::NotOurs(rest) if remembered.is_some_and(|(state, _)| state != Progress::Pending) => {
                     removed(&key, rest.as_deref())
                 }
                 Found::NotOurs(_) => continue,
@@ -205,6 +205,10 @@ impl Core {
                 work.is_watched_closely = planned.is_done()
                     && !matches!(remembered, Some((Progress::Completed, _)))
                     && planned.health != Health::Healthy;
+                // Its status may have changed while it was compared, when nobody waited for it yet.
+                if work.is_older_than(self.targets.get(&planned.key)) {
+                    self.due.insert(name.to_owned());
+                }
             }
             is_complete &= is_complete_item;
             items.push(planned);
@@ -213,8 +217,12 @@ impl Core {
         let inputs: BTreeMap<String, String> =
             wants.inputs.iter().map(|input| (input.name.clone(), input.value.clone())).collect();
         let spec = &self.profiles.get(name)?.spec;
-        let is_unattended = spec.bypass_optimistic_lock || spec.remediation == Some(Remediation::Automatic);
-        is_complete.then_some(Plan { items, inputs, is_unattended })
+        let terms = Terms {
+            bypasses: spec.bypass_optimistic_lock,
+            corrects: spec.remediation == Some(Remediation::Automatic),
+            continues: continues(spec.failure_policy),
+        };
+        is_complete.then_some(Plan { items, inputs, terms })
     }
 
     /// How an object is that is as it should be; false if something has to be read first.
@@ -223,6 +231,10 @@ impl Core {
             return true;
         }
         if item.key.kind.group != NODES {
+            item.health = item.compared.health.clone();
+            return true;
+        }
+        if item.compared.is_removal && item.compared.health != Health::Healthy {
             item.health = item.compared.health.clone();
             return true;
         }
@@ -254,9 +266,13 @@ impl Core {
         let known = self.profiles.get(name).and_then(|managed| managed.work.get(&item.name)?.restarts.clone());
         let restarts = match (known, self.readings.estimate(&change, pools, policy)) {
             (_, Ok(estimate)) => estimate.restarts(self.surroundings.nodes()),
-            // Nodes that restart one after the other change nothing of what was found out before.
-            (Some(known), Err(_)) => known,
-            (None, Err(unread)) => {
+            // Nodes that restart one after the other change nothing of what was found out before. What restarts none may restart some now:
+            // they may have followed another change meanwhile.
+            (Some(known), Err(unread)) if known.effect == NodeEffect::Restart => {
+                self.read_unread(&unread);
+                known
+            }
+            (_, Err(unread)) => {
                 self.read_unread(&unread);
                 return false;
             }

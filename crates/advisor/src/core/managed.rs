@@ -1,12 +1,14 @@
 //! One `VirtPlatformConfig`: what it asks for, what was published of it, and the work on its plan.
 
 use super::comparing::Work;
+use super::observing::requests;
 use crate::plan::{Outcome, Plan};
 use crate::situation::Memory;
 use api::advisor::{Phase, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use catalog::profile::ProfileWants;
 use change::{Digest, Key, Moment};
 use jiff::Timestamp;
+use protocol::WatchTarget;
 use std::collections::BTreeMap;
 
 /// One `VirtPlatformConfig`.
@@ -35,6 +37,10 @@ pub(super) struct Managed {
     pub(super) retry_at: Option<Moment>,
     /// Whether it is time for that.
     pub(super) retries: bool,
+    /// How often the status could not be published in a row.
+    pub(super) publish_failures: u32,
+    /// When to publish it again.
+    pub(super) publish_at: Option<Moment>,
     /// Since when there is no plan.
     pub(super) drafting_since: Option<Moment>,
     /// The plan that was made last.
@@ -68,6 +74,8 @@ impl Managed {
             outcomes: BTreeMap::new(),
             approval: None,
             failures: 0,
+            publish_failures: 0,
+            publish_at: None,
             retry_at: None,
             retries: false,
             drafting_since: None,
@@ -82,6 +90,16 @@ impl Managed {
     /// Whether a write is on its way.
     pub(super) fn is_writing(&self) -> bool {
         self.publishing.is_some() || self.writing.is_some()
+    }
+
+    /// The server has older versions of these objects than were known: no version that is known counts any more.
+    pub(super) fn went_back(&mut self, target: &WatchTarget) {
+        if *target == requests() {
+            self.version = None;
+        }
+        for work in self.work.values_mut().filter(|work| WatchTarget::of(&work.key) == *target) {
+            work.forget_version();
+        }
     }
 
     /// Takes the object as it is now.

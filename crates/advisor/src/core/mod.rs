@@ -43,6 +43,10 @@ enum Timer {
     Query(Query),
     /// Reconcile a profile again.
     Reconcile(String),
+    /// Try again what has failed for a profile.
+    Retry(String),
+    /// Publish the status of a profile that could not be published.
+    Publish(String),
     /// Read the state of advertising again.
     Advertise,
 }
@@ -126,7 +130,10 @@ impl Core {
         match timer {
             Timer::Discover => self.discover(),
             Timer::Query(query) => self.send_query(query),
-            Timer::Reconcile(name) => self.reconcile_again(name),
+            Timer::Retry(name) => self.reconcile_again(name),
+            Timer::Reconcile(name) | Timer::Publish(name) => {
+                self.due.insert(name);
+            }
             Timer::Advertise => {
                 self.read_advertised();
                 self.advertise();

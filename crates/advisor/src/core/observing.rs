@@ -176,6 +176,9 @@ impl Core {
             WatchEvent::Unseen => {}
             WatchEvent::WentBack => {
                 self.targets.forget(target);
+                for managed in self.profiles.values_mut() {
+                    managed.went_back(target);
+                }
                 self.all_due();
             }
             WatchEvent::Lost { why, is_unserved } => {
@@ -243,7 +246,6 @@ impl Core {
             let mut is_concerned = false;
             for work in managed.work.values_mut().filter(|work| work.key == *key) {
                 is_concerned |= is_content || work.is_watched_closely;
-                work.is_status_old |= work.is_watched_closely;
             }
             if is_concerned {
                 self.due.insert(name.clone());

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// A plan that takes longer is announced.
 const SLOW: Duration = Duration::from_secs(1);
+/// A status that could not be published is published again after this.
+const PUBLISH_AGAIN: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(15) };
 /// What has failed is tried again after this.
 const AGAIN: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(120) };
 
@@ -107,6 +109,8 @@ impl Core {
         let has_failed = managed.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)));
         match matches!(draft, Draft::Failed(_)) || has_failed {
             true => self.try_again(name),
+            // What is still to be written may have failed before.
+            false if judgement.write.is_some() => {}
             false => (managed.failures, managed.retry_at) = (0, None),
         }
         if let Some(wake) = judgement.wake {
@@ -116,13 +120,14 @@ impl Core {
         match is_published {
             false => self.publish(name, wanted),
             true => {
-                let retry = judgement.retry.filter(|_| is_retrying);
-                self.write(name, judgement.write.or(retry));
+                let is_paused = self.profiles.get(name).is_some_and(|managed| managed.retry_at.is_some());
+                let next = judgement.write.filter(|_| !is_paused || is_retrying);
+                self.write(name, next.or(judgement.retry.filter(|_| is_retrying)));
             }
         }
     }
 
-    /// Reconciles a profile because time has passed. What has failed is tried again when it is time for that, and not with every other timer.
+    /// Reconciles a profile because it is time to try again what has failed.
     pub(super) fn reconcile_again(&mut self, name: String) {
         let now = self.now.monotonic;
         if let Some(managed) =
@@ -143,7 +148,16 @@ impl Core {
     pub(super) fn try_again(&mut self, name: &str) {
         let Some(managed) = self.profiles.get_mut(name) else { return };
         let at = *managed.retry_at.get_or_insert(self.now.monotonic.after(AGAIN.pause(managed.failures)));
-        self.timers.set(Timer::Reconcile(name.to_owned()), at);
+        self.timers.set(Timer::Retry(name.to_owned()), at);
+    }
+
+    /// Publishes the status of a profile again after a while.
+    pub(super) fn publish_again(&mut self, name: &str) {
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        let at = self.now.monotonic.after(PUBLISH_AGAIN.pause(managed.publish_failures));
+        managed.publish_failures = managed.publish_failures.saturating_add(1);
+        managed.publish_at = Some(at);
+        self.timers.set(Timer::Publish(name.to_owned()), at);
     }
 
     /// Reports a phase, or another reason for it.
@@ -177,7 +191,8 @@ impl Core {
         // Its answer would be mistaken for that of the creation.
         let is_creating = self.is_creating(name);
         let Some(managed) = self.profiles.get_mut(name) else { return };
-        if managed.is_writing() || is_creating {
+        let is_early = managed.publish_at.is_some_and(|at| self.now.monotonic < at);
+        if managed.is_writing() || is_creating || is_early {
             return;
         }
         let object = json!({

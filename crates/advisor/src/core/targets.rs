@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Targets {
     seen: BTreeMap<Key, Seen>,
+    /// The number of changes so far. An object that is created again does not begin anew.
+    changes: u64,
 }
 
 /// One object.
@@ -21,7 +23,7 @@ pub(super) struct Seen {
     writes: Digest,
     /// The same for its status.
     statuses: Digest,
-    /// Counts the changes of its content.
+    /// The number of the last change of its content.
     pub(super) content: u64,
 }
 
@@ -46,7 +48,13 @@ impl Targets {
         if before.is_some_and(|before| before.version >= version) {
             return false;
         }
-        let content = before.map_or(0, |before| before.content) + u64::from(!is_status);
+        let content = match before.filter(|_| is_status) {
+            Some(before) => before.content,
+            None => {
+                self.changes += 1;
+                self.changes
+            }
+        };
         self.seen.insert(key.clone(), Seen { version, generation, writes, statuses, content });
         !is_status
     }

@@ -29,7 +29,7 @@ impl Core {
         let uid = managed.uid.clone();
         let notice = match &result {
             Ok(_) => {
-                managed.failures = 0;
+                (managed.failures, managed.retry_at) = (0, None);
                 managed.outcomes.insert(item.clone(), Outcome::Written);
                 Some(Notice::Applied { name: name.clone(), uid, item, key: key.clone() })
             }
@@ -55,6 +55,9 @@ impl Core {
             }
             Err(_) => {}
         }
+        if matches!(result, Err(WriteError::Transient { .. })) {
+            self.try_again(&name);
+        }
         if let Some(notice) = notice {
             self.notify(notice);
         }
@@ -68,7 +71,7 @@ impl Core {
         match result {
             Ok(written) => {
                 managed.memory = Memory::of(&status);
-                managed.unanswered = None;
+                (managed.unanswered, managed.publish_failures, managed.publish_at) = (None, 0, None);
                 let version = written.live.as_ref().and_then(change::Live::version);
                 // The watch may have reported what somebody has written since.
                 if version >= managed.version {
@@ -77,11 +80,10 @@ impl Core {
                 self.due.insert(name.to_owned());
             }
             Err(error) => {
-                managed.failures = managed.failures.saturating_add(1);
                 managed.unanswered = Some(status);
                 let key = request_key(name);
                 self.notify(Notice::PublishFailed { key, why: error.to_string() });
-                self.try_again(name);
+                self.publish_again(name);
             }
         }
     }

@@ -32,7 +32,7 @@ impl Why {
     fn of(void: &Approved, plan: &Candidate) -> Why {
         match void.is_spent() {
             true => Why::Spent,
-            false if void.digest == plan.digest => Why::Unseen,
+            false if void.digest == plan.digest && !plan.is_correctable() => Why::Unseen,
             false => Why::Moved,
         }
     }
@@ -55,10 +55,11 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
                 Approval::Given(Approved { generation: request.generation, ..approved.clone() })
             }
             _ if named == Some(plan.digest) => Approval::Given(plan.approved(request.generation)),
-            _ if bypasses(situation) && named.is_some() && named == shown(situation) => {
+            _ if bypasses(situation, plan) && named.is_some() && named == shown(situation) => {
                 Approval::Given(plan.approved(request.generation))
             }
-            _ => Approval::Void(None, Why::AnotherPlan(text.clone())),
+            // It is recorded, so that a spec that names no plan any more approves nothing by that.
+            _ => Approval::Void(Some(void(plan.digest, request.generation)), Why::AnotherPlan(text.clone())),
         };
     }
     // Apply alone approves the plan that was shown when it was written.
@@ -75,9 +76,8 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
                 true => Approval::Void(Some(carried), Why::of(approved, plan)),
             }
         }
-        _ if is_unseen(situation, plan) && !bypasses(situation) => {
-            let digest = shown(situation).unwrap_or(plan.digest);
-            let void = Approved { digest, generation: request.generation, content: None, items: BTreeMap::new() };
+        _ if is_unseen(situation, plan) && !bypasses(situation, plan) => {
+            let void = void(shown(situation).unwrap_or(plan.digest), request.generation);
             let why = Why::of(&void, plan);
             Approval::Void(Some(void), why)
         }
@@ -97,9 +97,17 @@ fn is_unseen(situation: &Situation<'_>, plan: &Candidate) -> bool {
 
 /// Whether a plan is applied although the cluster has changed since it was shown. Once it was applied, drift is corrected, a limited number of times, and
 /// what changes with an input or with another release of the operator needs a review.
-fn bypasses(situation: &Situation<'_>) -> bool {
+fn bypasses(situation: &Situation<'_>, plan: &Candidate) -> bool {
     let applied = situation.memory.applied.as_ref();
-    situation.request.bypasses && applied.is_none_or(|applied| applied.options != situation.request.options)
+    // A plan for these options was shown, or this one needs no review.
+    let is_known = shown(situation).is_some() || plan.is_correctable();
+    let is_first = applied.is_none_or(|applied| applied.options != situation.request.options);
+    situation.request.bypasses && is_first && is_known
+}
+
+/// An approval of which nothing is applied.
+fn void(digest: Digest, generation: i64) -> Approved {
+    Approved { digest, generation, content: None, items: BTreeMap::new() }
 }
 
 /// Whether an approval was given anew: what was written under an earlier one does not count for it.

@@ -72,6 +72,9 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
         let since = before.filter(|before| before.state == state).map_or(situation.now, |before| before.since);
         walk.items.push(ItemJudgement { state, since, written, message });
     }
+    // What was approved and does not apply any more has changed, too.
+    let is_left_out = |name: &&String| !plan.items.iter().any(|item| item.name == **name);
+    walk.moved.extend(approved.into_iter().flat_map(|approved| approved.items.keys()).filter(is_left_out).cloned());
     if !walk.moved.is_empty() || !walk.drifted.is_empty() {
         walk.stop(situation);
     }
@@ -103,8 +106,9 @@ fn done(
     if state == Some(Progress::Completed) {
         return (Progress::Completed, String::new(), written);
     }
-    // It was in progress and there is nothing to do any more: it was written just now.
-    let is_new = approved.is_some() && state == Some(Progress::InProgress);
+    // It was in progress, or had failed, and there is nothing to do any more: it was written just now.
+    let was_tried = matches!(state, Some(Progress::InProgress | Progress::Failed));
+    let is_new = approved.is_some() && (was_tried || item.is_written);
     let written = written.or(is_new.then_some(situation.now));
     match &item.health {
         Health::Healthy => (Progress::Completed, String::new(), written),

@@ -226,7 +226,8 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
         return Judgement { reason: "InputsChanged", message, changed_inputs, ..base };
     }
     if before.content != plan.content {
-        let message = "this version of the operator would configure the cluster differently".to_owned();
+        let message = "the profile wants something else now than was applied: the operator is another version, or what it looks at on the cluster has changed"
+            .to_owned();
         let phase = Phase::CompletedWithUpgrade;
         return Judgement { phase, reason: "LogicChanged", message, is_upgrade: true, ..base };
     }
@@ -307,7 +308,7 @@ fn review(why: Option<&Why>) -> (&'static str, String) {
         None => ("PlanReady", "read the plan; then approve it".to_owned()),
         Some(Why::Moved) => (
             "PlanChanged",
-            "the cluster has changed since the plan was shown, so nothing is applied; read the new plan, then approve it".to_owned(),
+            "this is not the plan that was shown when Apply was written, so nothing is applied; read it, then approve it".to_owned(),
         ),
         Some(Why::Unseen) => (
             "PlanUnseen",

@@ -1,6 +1,6 @@
 //! What approves a plan, and what does not.
 
-use crate::testing::bed::TestBed;
+use crate::testing::bed::{Fault, TestBed};
 use crate::testing::pack::{OBJECTS, PROFILE};
 use serde_json::json;
 use std::time::Duration;
@@ -149,4 +149,88 @@ fn what_would_restart_nodes_or_take_fields_that_somebody_else_applies_is_not_cor
     bed.run_for(3 * HOUR);
     assert_eq!((bed.phase().as_str(), bed.restarts_of("w0")), ("Drifted", restarts), "{}", bed.lines.concat());
     assert_eq!(bed.value(OBJECTS[0], "/spec/kernelArguments"), json!(["mine=1"]));
+}
+
+#[test]
+fn drift_that_nodes_have_followed_meanwhile_is_not_shown_as_harmless_any_more() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    bed.edit(OBJECTS[0], &json!({"spec": {"kernelArguments": ["mine=1"]}}));
+    bed.run();
+    let first = bed.status()["planDigest"].clone();
+    assert_eq!(bed.item("args")["impactSeverity"], "Low", "nodes still run what the profile wants");
+    bed.run_for(3 * HOUR);
+    assert_eq!(bed.item("args")["impactSeverity"], "High", "{}", bed.lines.concat());
+    assert_ne!(bed.status()["planDigest"], first);
+}
+
+#[test]
+fn a_spec_that_names_no_plan_any_more_approves_nothing_by_that() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Drifted");
+    bed.ask(json!({"approvedPlan": null}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Drifted", json!("mine")));
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", json!("7")));
+}
+
+#[test]
+fn bypassing_the_lock_applies_no_plan_that_restarts_nodes_and_was_never_shown() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "Apply", "bypassOptimisticLock": true}));
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", 0), "{}", bed.lines.concat());
+}
+
+#[test]
+fn an_object_that_a_finalizer_keeps_is_waited_for_and_is_no_drift() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    bed.edit(OBJECTS[0], &json!({"metadata": {"finalizers": ["example.com/slow"]}}));
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "InProgress", "{}", bed.lines.concat());
+    assert_eq!(bed.item("args")["message"], "it is being deleted");
+    bed.edit(OBJECTS[0], &json!({"metadata": {"finalizers": null}}));
+    bed.run();
+    assert_eq!(bed.phase(), "InProgress", "nodes follow");
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), bed.restarts_of("w0")), ("Completed", 2), "{}", bed.lines.concat());
+}
+
+#[test]
+fn writes_that_never_arrive_are_tried_again_with_growing_pauses() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.approve();
+    let before = bed.sent;
+    bed.faults = std::iter::repeat_n(Some(Fault::Lost), 60).collect();
+    bed.run_for(Duration::from_secs(60));
+    let sent = bed.sent.0 + bed.sent.1 - before.0 - before.1;
+    assert!((3..=12).contains(&sent), "{sent} requests in a minute");
+    bed.run_for(6 * HOUR);
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+}
+
+#[test]
+fn writes_of_an_object_that_the_server_cannot_take_are_tried_again_with_growing_pauses() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.approve();
+    // The status arrives, the object does not.
+    bed.faults = std::iter::once(None).chain(std::iter::repeat_n(Some(Fault::Lost), 3)).collect();
+    let before = written(&bed);
+    bed.run_for(Duration::from_secs(3));
+    assert!((1..=3).contains(&(written(&bed) - before)), "{}", bed.lines.concat());
+    bed.run_for(6 * HOUR);
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
 }

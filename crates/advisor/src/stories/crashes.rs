@@ -30,6 +30,11 @@ fn run(faults: Vec<Option<Fault>>) -> (Vec<Value>, usize, usize) {
     );
     bed.edit(OBJECTS[2], &json!({"data": {"size": "3"}}));
     approve(&mut bed, json!({"action": "DryRun"}), "Drifted");
+    approve(
+        &mut bed,
+        json!({"action": "DryRun", "options": {"advice": {"nodes": false, "size": 4}}}),
+        "ReviewRequired",
+    );
     approve(&mut bed, json!({"action": "DryRun", "rollback": true}), "ReviewRequired");
     let restarts = [bed.restarts_of("w0"), bed.restarts_of("w1")];
     assert_eq!(restarts, [2, 2], "{}", bed.lines.concat());
@@ -54,7 +59,7 @@ fn a_crash_or_any_other_fault_of_any_write_or_status_leads_to_the_same_end() {
             plans += 1;
         }
     }
-    assert_eq!((sent, plans), (35, 210), "writes of the run without faults, and plans of one fault");
+    assert_eq!((sent, plans), (36, 216), "writes of the run without faults, and plans of one fault");
 }
 
 #[test]
@@ -71,5 +76,5 @@ fn two_faults_one_after_the_other_lead_to_the_same_end() {
             plans += 1;
         }
     }
-    assert_eq!(plans, 210, "plans of two faults");
+    assert_eq!(plans, 216, "plans of two faults");
 }

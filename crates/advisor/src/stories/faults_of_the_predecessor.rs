@@ -113,7 +113,9 @@ fn an_input_that_nothing_stores_does_not_make_a_loop() {
 #[test]
 fn a_profile_is_not_completed_before_the_nodes_have_followed() {
     let mut bed = TestBed::new();
-    bed.ask(json!({"action": "Apply"}));
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.approve();
     bed.run();
     let updated = bed.value(POOL, "/status/conditions/3");
     assert_eq!((updated["type"].as_str(), updated["status"].as_str()), (Some("Updated"), Some("True")), "as before");
@@ -194,7 +196,9 @@ fn a_new_version_is_a_new_plan_only_if_it_wants_something_else() {
 #[test]
 fn bypassing_the_lock_applies_neither_an_upgrade_nor_a_changed_input_without_a_review() {
     let mut bed = TestBed::new();
-    bed.ask(json!({"action": "Apply", "bypassOptimisticLock": true}));
+    bed.ask(json!({"action": "DryRun", "bypassOptimisticLock": true}));
+    bed.run();
+    bed.ask(json!({"action": "Apply"}));
     bed.run_for(3 * HOUR);
     assert_eq!(bed.phase(), "Completed");
     bed.edit(HCO, &json!({"spec": {"limit": 50}}));
@@ -412,7 +416,9 @@ fn a_fight_over_a_value_ends_as_drift_and_not_as_success() {
 fn a_paused_pool_is_said_to_be_paused() {
     let mut bed = TestBed::new();
     bed.edit(POOL, &json!({"spec": {"paused": true}}));
-    bed.ask(json!({"action": "Apply"}));
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.approve();
     bed.run_for(HOUR);
     let message = bed.item("args")["message"].as_str().unwrap_or_default().to_owned();
     assert!(bed.phase() == "InProgress" && message.contains("paused") && message.contains("resume"), "{message}");

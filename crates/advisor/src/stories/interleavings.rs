@@ -34,9 +34,14 @@ fn edit_target(bed: &mut TestBed, random: &mut Random) {
 }
 
 fn edit_spec(bed: &mut TestBed, random: &mut Random) {
-    let digest = bed.status()["planDigest"].clone();
     match random.below(10) {
-        0..=3 => bed.ask(json!({"action": "Apply", "approvedPlan": digest})),
+        0..=3 => {
+            // Some wait for the plan of what they have asked for.
+            if random.chance(50) {
+                bed.run();
+            }
+            bed.approve();
+        }
         4 => bed.ask(json!({"action": "Apply", "approvedPlan": null})),
         5 => bed.ask(json!({"action": random.pick(&["DryRun", "Ignore"])})),
         6 => bed.ask(json!({"action": "DryRun", "rollback": random.chance(50)})),

@@ -445,7 +445,10 @@ impl TestBed {
                 self.restart();
                 None
             }
-            Some(Fault::Unanswered) => Some(Err(lost("timeout"))),
+            Some(Fault::Unanswered) => {
+                self.promises.unanswered(write);
+                Some(Err(lost("timeout")))
+            }
             _ => Some(
                 outcome
                     .map(|stored| Written { live: stored.map(|stored| stored.live()), before: None })

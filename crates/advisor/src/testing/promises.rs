@@ -28,6 +28,8 @@ pub(crate) struct Promises {
     written: BTreeSet<(String, String, String, usize)>,
     /// How many writes of objects were checked.
     pub(crate) checked: usize,
+    /// Objects whose last write was made, and its answer lost.
+    unanswered: BTreeSet<String>,
 }
 
 impl Promises {
@@ -35,7 +37,10 @@ impl Promises {
     pub(crate) fn acted(&mut self, profile: &str, object: &Value) {
         let config: VirtPlatformConfig = serde_json::from_value(object.clone()).expect("it can be read");
         let approval = (config.spec.action, config.spec.approved_plan.clone());
-        if self.last_act.get(profile) != Some(&approval) {
+        let last = self.last_act.get(profile);
+        // To name no plan any more approves nothing.
+        let is_cleared = last.is_some_and(|last| last.0 == approval.0) && approval.1.is_none();
+        if last != Some(&approval) && !is_cleared {
             *self.approvals.entry(profile.to_owned()).or_default() += 1;
             self.last_act.insert(profile.to_owned(), approval);
         }
@@ -70,6 +75,11 @@ impl Promises {
         self.sent.insert(write.key.to_string(), (profile, approved.digest.clone()));
     }
 
+    /// A write was made, and its answer is lost.
+    pub(crate) fn unanswered(&mut self, write: &Write) {
+        self.unanswered.insert(write.key.to_string());
+    }
+
     /// A new process knows nothing.
     pub(crate) fn restart(&mut self) {
         self.known.clear();
@@ -90,6 +100,9 @@ impl Promises {
         if before == after {
             return Ok(());
         }
+        // An object that a finalizer keeps goes later.
+        let is_deletion = matches!(write.effect, Effect::Delete { .. });
+        let after = after.filter(|_| !is_deletion);
         let api_version = write.key.kind.api_version();
         let whole = |stored: Option<&Stored>| stored.map(|stored| unmarked(&stored.whole(&api_version)));
         let (before, after) = (whole(before), whole(after));
@@ -109,7 +122,9 @@ impl Promises {
                 return Err(format!("{item} of {digest} does\n{made}and was shown as\n{shown}"));
             }
             let approvals = self.approvals.get(&profile).copied().unwrap_or_default();
-            if !self.written.insert((profile.clone(), digest.clone(), item.clone(), approvals)) {
+            // Somebody deleted it before it could be known that it was made: that is the same as if it had not arrived.
+            let is_unknown = self.unanswered.remove(&write.key.to_string()) && before.is_none();
+            if !self.written.insert((profile.clone(), digest.clone(), item.clone(), approvals)) && !is_unknown {
                 return Err(format!("{item} of {digest} is written twice"));
             }
         }

@@ -332,11 +332,11 @@ pub(crate) async fn playground_of(scene: Scene) -> Playground {
     Playground::start(&options, Progress::Silent).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Sets or removes an annotation with our prefix.
-pub(crate) async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) {
+/// Sets or removes an annotation with our prefix; the version of the object with it.
+pub(crate) async fn annotate(api: &Api<DynamicObject>, name: &str, key: &str, value: Option<&str>) -> Option<String> {
     let patch = json!({"metadata": {"annotations": {format!("platform.kubevirt.io/{key}"): value}}});
     let params = PatchParams { field_manager: Some("person".into()), ..PatchParams::default() };
-    api.patch(name, &params, &Patch::Merge(&patch)).await.unwrap();
+    api.patch(name, &params, &Patch::Merge(&patch)).await.unwrap().metadata.resource_version
 }
 
 /// Changes an object as `kubectl edit` does.

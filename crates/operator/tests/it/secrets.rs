@@ -232,9 +232,8 @@ async fn fifty_canaries_are_shown_nowhere() {
     let maps = running.config_maps();
     for path in ["/data/password", "/data/token", "/metadata/annotations/example.com~1password", "/kind"] {
         let patch = json!([{"op": "add", "path": path, "value": next()}]);
-        annotate(&maps, "adopted", "patch", Some(&patch.to_string())).await;
         // The next one replaces it, so it has to be seen before.
-        let version = maps.get("adopted").await.unwrap().metadata.resource_version;
+        let version = annotate(&maps, "adopted", "patch", Some(&patch.to_string())).await;
         eventually("it is answered", async || {
             let log = std::fs::read_to_string(&served.log).unwrap();
             let is_newer = maps.get("adopted").await.unwrap().metadata.resource_version != version;

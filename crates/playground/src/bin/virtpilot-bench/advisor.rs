@@ -1,6 +1,7 @@
 //! Measures the advisor: the time from a change of a spec to the plan in its status, compared with the dry runs that it needs, and its requests.
 
 use super::Arguments;
+use super::crd_growth;
 use super::measure::{Measure, count};
 use super::operator_process::{self, OperatorProcess};
 use super::pack::{counts, poll_until};
@@ -20,6 +21,8 @@ const ACCOUNT: &str = "virt-advisor-operator";
 const USER: &str = "openshift-cnv/virt-advisor-operator";
 const PROFILE: &str = "virt-higher-density";
 const ROUNDS: usize = 30;
+/// After so long everything that follows from a change has happened.
+const SETTLED: Duration = Duration::from_secs(10);
 
 pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Measure>, UserError> {
     let options = Options::for_bench(Some(Scene::preset("small")?));
@@ -42,6 +45,8 @@ pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Measure>, UserE
     bench.plans(&mut measures).await?;
     bench.idle(&operator, arguments.idle, &mut measures).await?;
     measures.push(Measure::one("advisor: memory afterwards (Pss)", "MB", operator.pss()?));
+    drop(operator);
+    bench.both(arguments, &mut measures).await?;
     Ok(measures)
 }
 
@@ -59,6 +64,25 @@ struct Planned {
 }
 
 impl Bench {
+    /// The memory of one process that runs both products, with a plan, and what many unrelated CRDs add to it.
+    async fn both(&self, arguments: &Arguments, measures: &mut Vec<Measure>) -> Result<(), UserError> {
+        let account = deployment::grant_for(&self.playground, &operator_process::manifests("autopilot,advisor").await?);
+        let account = account.await?;
+        let log = self.playground.folder().join("both.log");
+        let operator = OperatorProcess::start_products(&account, "autopilot,advisor", &log)?;
+        self.change(json!({"action": "Ignore"})).await?;
+        self.change(json!({"action": "DryRun"})).await?;
+        tokio::time::sleep(SETTLED).await;
+        let memory = operator.pss()?;
+        measures.push(Measure::one("both products in one process: memory (Pss)", "MB", memory));
+        eprintln!("both products: {} more CRDs", arguments.crds);
+        crd_growth::create(&self.playground, arguments.crds).await?;
+        tokio::time::sleep(SETTLED).await;
+        let name = format!("both products in one process: memory growth with {} more CRDs (Pss)", arguments.crds);
+        measures.push(Measure::one(name, "MB", operator.pss()? - memory));
+        Ok(())
+    }
+
     async fn plans(&self, measures: &mut Vec<Measure>) -> Result<(), UserError> {
         let ([mut whole, mut edits], [mut bare_whole, mut bare_edits]) = ([vec![], vec![]], [vec![], vec![]]);
         let (mut statuses, mut requests) = (Vec::new(), Vec::new());

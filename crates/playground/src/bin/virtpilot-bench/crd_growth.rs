@@ -6,9 +6,9 @@ use super::pack::Bench;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
-use playground::UserError;
 use playground::audit::Kind;
 use playground::user_error::refused;
+use playground::{Playground, UserError};
 use serde_json::{Value, json};
 
 pub(crate) async fn measure(
@@ -21,12 +21,7 @@ pub(crate) async fn measure(
     let operator = restart(bench).await?;
     let memory = operator.pss()?;
     eprintln!("{}: {count} more CRDs", bench.name);
-    let api: Api<CustomResourceDefinition> = Api::all(bench.playground.client());
-    let create = async |number: usize| {
-        let created = api.create(&PostParams::default(), &crd(number)?).await;
-        created.map(|_| ()).map_err(|error| refused(&error))
-    };
-    stream::iter(0..count).map(create).buffer_unordered(4).try_collect::<Vec<()>>().await?;
+    create(bench.playground, count).await?;
     bench.wait_until_idle().await?;
     measures.push(Measure::one(
         bench.named(&format!("memory growth with {count} more CRDs (Pss)")),
@@ -36,6 +31,17 @@ pub(crate) async fn measure(
     drop(operator);
     let operator = restart(bench).await?;
     measures.push(Measure::one(bench.named("the same after a restart"), "MB", operator.pss()? - memory));
+    Ok(())
+}
+
+/// Creates so many CRDs of unrelated operators.
+pub(crate) async fn create(playground: &Playground, count: usize) -> Result<(), UserError> {
+    let api: Api<CustomResourceDefinition> = Api::all(playground.client());
+    let create = async |number: usize| {
+        let created = api.create(&PostParams::default(), &crd(number)?).await;
+        created.map(|_| ()).map_err(|error| refused(&error))
+    };
+    stream::iter(0..count).map(create).buffer_unordered(4).try_collect::<Vec<()>>().await?;
     Ok(())
 }
 
