@@ -243,3 +243,37 @@ fn unread(failure: &cluster::Failure, what: &str, remedy: &str) -> Failure {
         false => Failure::Transient(format!("{what}, cannot be read now: {failure}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::value_of;
+    use api::fleet::SecretKeyRef;
+    use fleet::hypervisor::{ClusterKey, Failure};
+    use k8s_openapi::ByteString;
+
+    #[test]
+    fn a_value_is_text_without_its_last_line_break_or_it_is_said_what_is_wrong_and_no_value() {
+        let data = [("good", &b"hush\r\n"[..]), ("empty", b"\n"), ("binary", b"\xff\xfe")];
+        let data = data.map(|(key, value)| (key.to_owned(), ByteString(value.to_vec()))).into();
+        let cluster = ClusterKey { namespace: "ci".into(), name: "pve".into() };
+        let value = |key: &str| {
+            let reference = SecretKeyRef { name: "token".into(), key: key.into() };
+            value_of(&data, &cluster, "credentials.tokenSecret", &reference)
+        };
+        assert_eq!(value("good"), Ok("hush".to_owned()));
+        for (key, wrong, fix) in [
+            ("other", "there is no key \"other\"", "correct credentials.tokenSecret.key: it has binary, empty, good"),
+            ("empty", "the key \"empty\" is empty", "store the value in empty"),
+            ("binary", "the key \"binary\" is not text", "store the plain text in binary"),
+        ] {
+            let Err(Failure::Configuration { message, remedy }) = value(key) else { panic!("{key} is accepted") };
+            assert!(
+                message.starts_with(&format!("the Secret ci/token: {wrong}")) && remedy.ends_with(fix),
+                "{message}; {remedy}"
+            );
+            assert!(
+                message.contains("HypervisorCluster ci/pve") && !message.contains("hush") && !remedy.contains("hush")
+            );
+        }
+    }
+}
