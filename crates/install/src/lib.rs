@@ -1,6 +1,7 @@
 //! The objects that install the operator, from a few settings: the one source of manifests, kustomization, chart and bundle.
 
 mod advisor;
+mod fleet;
 mod metrics;
 mod people;
 mod policy;
@@ -10,6 +11,7 @@ mod tests;
 mod workload;
 
 use catalog::Catalog;
+pub use fleet::{FleetSettings, rights as fleet_rights};
 pub use metrics::deployment_patch;
 use serde_json::{Value, json};
 use std::fmt;
@@ -18,6 +20,10 @@ use std::fmt;
 pub const NAME: &str = api::FIELD_MANAGER;
 /// The same of the advisor, where it is deployed by itself; its roles and its policy always have it.
 pub use catalog::role::ADVISOR;
+/// The name of the fleet's Deployment, account and roles. It is never deployed with the others: its account reads Secrets.
+pub const FLEET: &str = api::fleet::FIELD_MANAGER;
+/// The namespace of the fleet, unless somebody chooses another one.
+pub const FLEET_NAMESPACE: &str = "virtpilot-fleet";
 
 /// What one Deployment runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,12 +35,14 @@ pub enum Products {
     Autopilot,
     /// The advisor alone, with an account of its own.
     Advisor,
+    /// The fleet alone, with an account of its own.
+    Fleet,
 }
 
 /// What an administrator may choose.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The namespace of the HyperConverged, which is also the operator's.
+    /// The namespace of the operator, which is also that of the HyperConverged; the fleet needs none.
     pub namespace: String,
     /// What is installed.
     pub products: Products,
@@ -54,6 +62,8 @@ pub struct Settings {
     pub metrics_secure: bool,
     /// The account of the Prometheus that may read them.
     pub prometheus: Account,
+    /// What the fleet may reach.
+    pub fleet: FleetSettings,
 }
 
 /// A service account.
@@ -86,6 +96,7 @@ impl Default for Settings {
             metrics_secure: false,
             // OpenShift's.
             prometheus: Account { namespace: "openshift-monitoring".to_owned(), name: "prometheus-k8s".to_owned() },
+            fleet: FleetSettings::default(),
         }
     }
 }
@@ -93,19 +104,25 @@ impl Default for Settings {
 impl Settings {
     /// The name of the Deployment and of its account.
     fn name(&self) -> &'static str {
-        if self.products == Products::Advisor { ADVISOR } else { NAME }
+        match self.products {
+            Products::Both | Products::Autopilot => NAME,
+            Products::Advisor => ADVISOR,
+            Products::Fleet => FLEET,
+        }
     }
 }
 
 /// The objects by what they are for, each part in the order in which it is applied.
 #[derive(Debug)]
 pub struct Installation {
-    /// The kind of the advisor's objects; nothing without the advisor.
+    /// The kinds of the advisor's or of the fleet's objects; nothing with the autopilot alone.
     pub crds: Vec<Value>,
     /// The service account and the rights of the autopilot; nothing without it.
     pub operator: Vec<Value>,
     /// The rights of the advisor, and its service account if it is deployed by itself; nothing without it.
     pub advisor: Vec<Value>,
+    /// The service account and the rights of the fleet; nothing without it.
+    pub fleet: Vec<Value>,
     /// The roles for people.
     pub people: Vec<Value>,
     /// What keeps people within their roles where RBAC cannot.
@@ -121,27 +138,33 @@ impl Installation {
     pub fn new(catalog: &Catalog, settings: &Settings) -> Result<Installation, Vec<String>> {
         let products = settings.products;
         let (mut operator, mut advisor, mut crds) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut people, mut policy) = (Vec::new(), Vec::new());
-        if products != Products::Advisor {
+        let (mut people, mut policy, mut fleet) = (Vec::new(), Vec::new(), Vec::new());
+        if [Products::Both, Products::Autopilot].contains(&products) {
             operator = catalog::role_objects(catalog, &settings.namespace)?;
             let rules = rules::of(&operator);
             people.extend(people::roles(&rules));
             policy.extend(policy::objects(&rules));
         }
-        if products != Products::Autopilot {
+        if [Products::Both, Products::Advisor].contains(&products) {
             crds.push(catalog::profile::crd(&catalog.profiles));
             advisor = catalog::role::advisor_role_objects(catalog, &settings.namespace, settings.name())?;
             people.extend(advisor::roles());
             policy.extend(advisor::policy());
         }
+        if products == Products::Fleet {
+            crds = fleet::crds();
+            fleet = fleet::rights(settings);
+            people = fleet::people();
+        }
         let metrics = if settings.metrics_secure { metrics::roles(settings) } else { Vec::new() };
-        Ok(Installation { crds, operator, advisor, people, policy, workload: workload::objects(settings), metrics })
+        let workload = workload::objects(settings);
+        Ok(Installation { crds, operator, advisor, fleet, people, policy, workload, metrics })
     }
 
     /// All objects in the order in which they are applied.
     pub fn objects(self) -> impl Iterator<Item = Value> {
-        let Installation { crds, operator, advisor, people, policy, metrics, workload } = self;
-        [crds, operator, advisor, people, policy, metrics, workload].into_iter().flatten()
+        let Installation { crds, operator, advisor, fleet, people, policy, metrics, workload } = self;
+        [crds, operator, advisor, fleet, people, policy, metrics, workload].into_iter().flatten()
     }
 }
 

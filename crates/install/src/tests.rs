@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Two assets: the HyperConverged, and a Service whose template looks up a ConfigMap.
-fn pack() -> Catalog {
+pub(crate) fn pack() -> Catalog {
     let catalogue = "assets:
   - {name: hco, path: active/hco.yaml.tpl, install: always, prune: never}
   - name: service
@@ -42,6 +42,7 @@ fn an_installation_is_as_recorded() {
         api_server_ports: vec![8443],
         metrics_secure: true,
         prometheus: Account { namespace: "monitoring".into(), name: "prometheus".into() },
+        fleet: crate::FleetSettings::default(),
     };
     let installation = Installation::new(&pack(), &settings).unwrap();
     let objects: Vec<String> = installation.objects().map(|object| catalog::yaml_text(&object)).collect();

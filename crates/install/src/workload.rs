@@ -30,9 +30,17 @@ fn metadata(settings: &Settings) -> Value {
     json!({"name": settings.name(), "namespace": settings.namespace, "labels": labels})
 }
 
-/// Metrics and probes in, the API server out. It is addressed by its IP address, so not even DNS is needed.
+/// Metrics and probes in, the API server out. It is addressed by its IP address, so not even DNS is needed; hypervisors have names.
 fn network_policy(settings: &Settings) -> Value {
     let tcp = |port: &u16| json!({"port": port, "protocol": "TCP"});
+    let mut egress = vec![json!({"ports": settings.api_server_ports.iter().map(tcp).collect::<Vec<_>>()})];
+    if settings.products == Products::Fleet {
+        // The pods of DNS listen on 53, those of OpenShift on 5353.
+        let dns = [("UDP", 53), ("TCP", 53), ("UDP", 5353), ("TCP", 5353)];
+        let dns = dns.map(|(protocol, port)| json!({"port": port, "protocol": protocol}));
+        egress.push(json!({"ports": settings.fleet.hypervisor_ports.iter().map(tcp).collect::<Vec<_>>()}));
+        egress.push(json!({"ports": dns}));
+    }
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -41,7 +49,7 @@ fn network_policy(settings: &Settings) -> Value {
             "podSelector": {"matchLabels": pod_labels(settings)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"ports": [tcp(&METRICS), tcp(&PROBES)]}],
-            "egress": [{"ports": settings.api_server_ports.iter().map(tcp).collect::<Vec<_>>()}],
+            "egress": egress,
         },
     })
 }
@@ -77,7 +85,6 @@ fn deployment(settings: &Settings) -> Value {
                     "serviceAccountName": settings.name(),
                     "automountServiceAccountToken": true,
                     "enableServiceLinks": false,
-                    "priorityClassName": "system-cluster-critical",
                     // A write in flight is finished, which takes no longer than a request may.
                     "terminationGracePeriodSeconds": 30,
                     "imagePullSecrets": [],
@@ -90,6 +97,10 @@ fn deployment(settings: &Settings) -> Value {
             },
         },
     });
+    if settings.products != Products::Fleet {
+        // What keeps the platform running comes before what runs on it.
+        deployment["spec"]["template"]["spec"]["priorityClassName"] = json!("system-cluster-critical");
+    }
     if settings.metrics_secure {
         deployment["spec"]["template"]["spec"]["volumes"] = json!([metrics::volume(settings.name())]);
     }
@@ -99,26 +110,24 @@ fn deployment(settings: &Settings) -> Value {
 fn container(settings: &Settings) -> Value {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let probe = |path: &str, period: u32| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": period, "timeoutSeconds": 5});
-    let mut env = vec![
-        field("POD_NAME", "metadata.name"),
-        field("POD_NAMESPACE", "metadata.namespace"),
-        json!({"name": "RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "value": settings.metrics_exporter_image}),
-    ];
+    let mut env = vec![field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace")];
+    if settings.products != Products::Fleet {
+        let image = &settings.metrics_exporter_image;
+        env.push(json!({"name": "RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "value": image}));
+    }
     if settings.metrics_secure {
         env.extend(metrics::variables());
     }
-    let mut arguments = vec![
-        "run".to_owned(),
-        "--leader-elect".to_owned(),
-        "--namespace=$(POD_NAMESPACE)".to_owned(),
-        format!("--opt-in={}", settings.opt_in),
-        format!("--prune={}", settings.prune),
-    ];
-    // Without the flag both run where the kind of the advisor is served.
+    let mut arguments = vec!["run".to_owned(), "--leader-elect".to_owned(), "--namespace=$(POD_NAMESPACE)".to_owned()];
+    if settings.products != Products::Fleet {
+        arguments.extend([format!("--opt-in={}", settings.opt_in), format!("--prune={}", settings.prune)]);
+    }
+    // Without the flag the autopilot and the advisor run where the kind of the advisor is served.
     arguments.extend(match settings.products {
         Products::Both => None,
         Products::Autopilot => Some("--products=autopilot".to_owned()),
         Products::Advisor => Some("--products=advisor".to_owned()),
+        Products::Fleet => Some("--products=fleet".to_owned()),
     });
     let mut container = json!({
         "name": CONTAINER,

@@ -6,6 +6,7 @@ mod command;
 mod command_line;
 mod debug;
 mod failure;
+mod fleet;
 mod images;
 mod metrics;
 mod pack;
@@ -46,6 +47,8 @@ enum Command {
     Explain(command::explain::Arguments),
     /// Check the cluster, the rights of the operator and the running operator
     Check(command::check::Arguments),
+    /// Show the machines of the fleet, and check its hypervisors
+    Fleet(command::fleet::Arguments),
     /// Find wrong annotations in YAML files, and faults of asset packs, without a cluster
     Lint(command::lint::Arguments),
     /// Print the objects that install the operator
@@ -106,6 +109,7 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Features(arguments) => done(command::features::run(&arguments)),
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
         Command::Check(arguments) => command::check::run(&arguments),
+        Command::Fleet(arguments) => command::fleet::run(&arguments),
         Command::Lint(arguments) => command::lint::run(&arguments),
         Command::Manifests(arguments) => done(command::manifests::run(arguments)),
         Command::Rbac(arguments) => done(command::rbac::run(&arguments)),

@@ -122,6 +122,11 @@ impl Groups {
 }
 
 impl Served {
+    /// A kind whose place is known without asking the server.
+    pub fn at(kind: Kind, plural: &str, namespaced: bool) -> Served {
+        Served { kind, plural: plural.into(), namespaced }
+    }
+
     /// What it is.
     pub fn kind(&self) -> &Kind {
         &self.kind

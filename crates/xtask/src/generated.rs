@@ -3,6 +3,7 @@
 mod crd_base;
 mod crd_table;
 mod features;
+mod fleet_samples;
 mod golden;
 mod layer_table;
 mod metrics;
@@ -34,8 +35,9 @@ fn markdown_table<const COLUMNS: usize>(header: [&str; COLUMNS], rows: &[[String
 
 /// Every generated file with its expected content.
 pub(crate) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
-    let mut files =
-        vec![crd_base::file()?, crd_table::file(workspace)?, layer_table::file(workspace)?, metrics::file(workspace)?];
+    let mut files = vec![crd_table::file(workspace)?, layer_table::file(workspace)?, metrics::file(workspace)?];
+    files.extend(crd_base::files()?);
+    files.extend(fleet_samples::files());
     files.extend(role::files(workspace)?);
     files.extend(features::files(workspace)?);
     files.extend(reference::files(workspace)?);

@@ -32,6 +32,8 @@ pub(super) struct Hypervisor {
     checked: Option<Result<Checked, (FailureClass, String)>>,
     check_failures: u32,
     is_checking: bool,
+    /// Whether something has changed since the check in flight was sent.
+    is_check_outdated: bool,
     is_listing: bool,
     list_failures: u32,
     list_failure: Option<String>,
@@ -72,6 +74,7 @@ impl Hypervisor {
             checked: None,
             check_failures: 0,
             is_checking: false,
+            is_check_outdated: false,
             is_listing: false,
             list_failures: 0,
             list_failure: None,
@@ -106,10 +109,13 @@ impl Hypervisor {
         refs.map(|secret| WatchTarget::only(&key(&secret.name))).collect()
     }
 
-    /// Takes the version of a Secret; whether it is another one than before.
+    /// Takes the version of a Secret; whether the hypervisor has to be checked because of it.
     pub(super) fn secret_seen(&mut self, name: &str, version: &str) -> bool {
-        let before = self.secrets.insert(name.to_owned(), version.to_owned());
-        before.is_some_and(|before| before != version)
+        match self.secrets.insert(name.to_owned(), version.to_owned()) {
+            Some(before) => before != version,
+            // It was perhaps missing at the last check.
+            None => matches!(self.checked, Some(Err(_))),
+        }
     }
 }
 
@@ -138,9 +144,11 @@ impl Core {
     pub(super) fn check(&mut self, name: &Name) {
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
         if hypervisor.is_checking || !self.config.acts {
+            // The check in flight may be one with the credentials of before.
+            hypervisor.is_check_outdated |= hypervisor.is_checking;
             return;
         }
-        hypervisor.is_checking = true;
+        (hypervisor.is_checking, hypervisor.is_check_outdated) = (true, false);
         self.ask(name, Operation::Check, What::Check);
     }
 
@@ -171,8 +179,12 @@ impl Core {
             }
         };
         hypervisor.checked = Some(result);
+        let is_outdated = hypervisor.is_check_outdated;
         self.timers.set(Timer::Check(name.clone()), now.after(wait));
         self.due.insert(Due::Cluster(name.clone()));
+        if is_outdated {
+            self.check(name);
+        }
     }
 
     /// Takes a list, or why there is none.

@@ -1,6 +1,7 @@
 //! A seeded simulation: two operators share a hypervisor that fails in every way, and no machine is lost, doubled or someone else's.
 
 mod api_server;
+mod credentials;
 mod hypervisor;
 mod random;
 mod scale;

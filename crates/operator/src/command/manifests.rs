@@ -1,18 +1,20 @@
 //! `manifests`: prints the objects that install the operator.
 
 use super::print;
-use super::value::{account, boolean, namespace, products};
+use super::value::{account, boolean, namespace, products, secret};
 use crate::pack::Pack;
-use install::{Account, Installation, Products, Settings};
+use install::{Account, FLEET_NAMESPACE, FleetSettings, Installation, Products, Settings};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pack: Pack,
-    /// The namespace of the HyperConverged, which is also the operator's
-    #[arg(long, default_value = api::hco::NAMESPACE, value_parser = namespace)]
-    namespace: String,
-    /// What is installed: autopilot,advisor in one Deployment, or one of them alone; the advisor alone has an account of its own
+    /// The namespace of the HyperConverged, which is also the operator's; by default openshift-cnv. The fleet needs no HyperConverged; by
+    /// default it is in virtpilot-fleet
+    #[arg(long, value_parser = namespace)]
+    namespace: Option<String>,
+    /// What is installed: autopilot,advisor in one Deployment, one of them alone, or the fleet alone; the advisor alone and the fleet have
+    /// accounts of their own
     #[arg(long, default_value = "autopilot,advisor", value_parser = products)]
     products: Products,
     /// Also print the namespace; whoever deletes it deletes the HyperConverged, too
@@ -42,13 +44,31 @@ pub(crate) struct Arguments {
     /// The service account of the Prometheus that may read secure metrics
     #[arg(long, value_name = "NAMESPACE/NAME", default_value_t = Settings::default().prometheus, value_parser = account)]
     prometheus: Account,
+    #[command(flatten)]
+    fleet: FleetRights,
+    /// The ports of hypervisors that the fleet may connect to
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_values_t = FleetSettings::default().hypervisor_ports)]
+    fleet_hypervisor_ports: Vec<u16>,
+}
+
+/// What the fleet may reach.
+#[derive(clap::Args)]
+pub(crate) struct FleetRights {
+    /// The Secrets of hypervisors that the fleet may read, as NAMESPACE/NAME, comma-separated; it reads no others
+    #[arg(long, value_name = "SECRETS", value_delimiter = ',', value_parser = secret)]
+    pub(crate) fleet_secrets: Vec<(String, String)>,
+    /// The namespaces in which the fleet may create and delete VirtualMachines of KubeVirt, comma-separated
+    #[arg(long, value_name = "NAMESPACES", value_delimiter = ',', value_parser = namespace)]
+    pub(crate) fleet_kubevirt_namespaces: Vec<String>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { pack, namespace, create_namespace, image, replicas, opt_in, prune, .. } = arguments;
     let Arguments { products, metrics_exporter_image, api_server_ports, metrics_secure, prometheus, .. } = arguments;
+    let fleet = arguments.fleet;
+    let default = if products == Products::Fleet { FLEET_NAMESPACE } else { api::hco::NAMESPACE };
     let settings = Settings {
-        namespace,
+        namespace: namespace.unwrap_or_else(|| default.to_owned()),
         products,
         image,
         replicas,
@@ -58,6 +78,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         api_server_ports,
         metrics_secure,
         prometheus,
+        fleet: FleetSettings {
+            secrets: fleet.fleet_secrets.into_iter().collect(),
+            kubevirt: fleet.fleet_kubevirt_namespaces.into_iter().collect(),
+            hypervisor_ports: arguments.fleet_hypervisor_ports,
+        },
     };
     let installation = Installation::new(&pack.load()?, &settings).map_err(|problems| pack.without_role(&problems))?;
     let space = create_namespace.then(|| install::namespace(&settings.namespace));

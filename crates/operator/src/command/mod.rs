@@ -8,6 +8,7 @@ mod evaluation;
 pub(crate) mod explain;
 pub(crate) mod facts;
 pub(crate) mod features;
+pub(crate) mod fleet;
 pub(crate) mod handback;
 mod input;
 mod leader;

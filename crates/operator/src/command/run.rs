@@ -1,5 +1,7 @@
 //! `run`: runs the operator.
 
+mod fleet_product;
+
 use super::logging::Logging;
 use super::skew;
 use super::target::on_runtime;
@@ -27,7 +29,7 @@ pub(crate) struct Arguments {
     /// The kubeconfig file; by default $KUBECONFIG, or the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The namespace of the HyperConverged
+    /// The namespace of the HyperConverged and of the leases; the fleet's own namespace
     #[arg(long, default_value = api::hco::NAMESPACE, value_parser = namespace)]
     namespace: String,
     #[command(flatten)]
@@ -41,8 +43,8 @@ pub(crate) struct Arguments {
     /// Prune created objects that are not wanted any more; if false, only report them
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     prune: bool,
-    /// What to run, comma-separated: autopilot, advisor. Each has its own lease, so that they may also run in processes of their own. By
-    /// default the autopilot, and the advisor once its CRD is served
+    /// What to run, comma-separated: autopilot, advisor, fleet. Each has its own lease, so that they may also run in processes of their own.
+    /// By default the autopilot, and the advisor once its CRD is served
     #[arg(long, value_name = "PRODUCTS", value_delimiter = ',')]
     products: Vec<Product>,
     /// The address of the metrics endpoint; 0 disables it
@@ -100,6 +102,8 @@ enum Product {
     Autopilot,
     /// Plans profiles, and applies what a person approved.
     Advisor,
+    /// Creates machines on hypervisors, and ends them.
+    Fleet,
 }
 
 // An alias, because clap treats a plain Option as an optional argument.
@@ -178,7 +182,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let is_chosen = !arguments.products.is_empty();
     let chosen = if is_chosen { arguments.products.clone() } else { vec![Product::Autopilot, Product::Advisor] };
     let is_wanted = |product: &Product| chosen.contains(product);
-    let products = [Product::Autopilot, Product::Advisor].into_iter().filter(is_wanted);
+    let products = [Product::Autopilot, Product::Advisor, Product::Fleet].into_iter().filter(is_wanted);
     let products: Vec<(Product, Probes)> = products.map(|product| (product, probes(product))).collect();
     // Without a choice the advisor waits until somebody can ask it for something.
     let advisor_served = watch::channel(is_chosen).0;
@@ -254,6 +258,10 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
                 };
                 run.boxed()
             }
+            Product::Fleet => {
+                let server = server.under(fleet::IDENTITY);
+                fleet_product::run(server, namespace, replica, probes, instance, stop).boxed()
+            }
         });
     }
     // One that ends ends all: what runs on alone would look healthy.
@@ -281,7 +289,7 @@ where
 fn probes(product: Product) -> Probes {
     let waiting = match product {
         Product::Autopilot => api::hco::KIND,
-        Product::Advisor => "the API server",
+        Product::Advisor | Product::Fleet => "the API server",
     };
     Probes { missing: watch::channel(vec![waiting.to_owned()]).0, standby: watch::channel(String::new()).0 }
 }

@@ -35,22 +35,32 @@ pub(crate) fn products(text: &str) -> Result<Products, String> {
         "autopilot,advisor" | "advisor,autopilot" => Ok(Products::Both),
         "autopilot" => Ok(Products::Autopilot),
         "advisor" => Ok(Products::Advisor),
-        _ => Err("write autopilot, advisor, or autopilot,advisor".into()),
+        "fleet" => Ok(Products::Fleet),
+        _ => Err("write autopilot, advisor, autopilot,advisor, or fleet".into()),
     }
 }
 
 /// Parses a service account, such as monitoring/prometheus.
 pub(crate) fn account(text: &str) -> Result<Account, String> {
+    match namespaced(text) {
+        Some((namespace, name)) => Ok(Account { namespace, name }),
+        None => Err(format!("{text:?} is not a service account; write one such as monitoring/prometheus-k8s")),
+    }
+}
+
+/// Parses a Secret, such as ci/pve-token.
+pub(crate) fn secret(text: &str) -> Result<(String, String), String> {
+    namespaced(text).ok_or_else(|| format!("{text:?} is not a Secret; write one such as ci/pve-token"))
+}
+
+/// A namespace and the name of an object.
+fn namespaced(text: &str) -> Option<(String, String)> {
     let is_plain = |character: char| {
         character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-' || character == '.'
     };
-    let parts = text.split_once('/').and_then(|(space, name)| Some((namespace(space).ok()?, name)));
-    match parts {
-        Some((namespace, name)) if !name.is_empty() && name.chars().all(is_plain) => {
-            Ok(Account { namespace, name: name.to_owned() })
-        }
-        _ => Err(format!("{text:?} is not a service account; write one such as monitoring/prometheus-k8s")),
-    }
+    let (space, name) = text.split_once('/')?;
+    let is_name = !name.is_empty() && name.chars().all(is_plain);
+    is_name.then(|| Some((namespace(space).ok()?, name.to_owned())))?
 }
 
 /// Parses a kind, such as DaemonSet.
@@ -74,7 +84,7 @@ pub(crate) fn kind_or_object(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{account, boolean, duration, kind, kind_or_object, namespace, products};
+    use super::{account, boolean, duration, kind, kind_or_object, namespace, products, secret};
     use install::Products;
 
     #[test]
@@ -90,7 +100,10 @@ mod tests {
         assert!(account("monitoring").is_err() && account("monitoring/").is_err() && account("a/b/c").is_err());
         assert!(kind_or_object("ConfigMap/a-b.c").is_ok() && kind_or_object("ConfigMap/").is_err());
         assert_eq!((products("autopilot,advisor"), products("advisor")), (Ok(Products::Both), Ok(Products::Advisor)));
-        assert!(products("").is_err() && products("fleet").is_err());
+        assert_eq!(products("fleet"), Ok(Products::Fleet));
+        assert!(products("").is_err() && products("fleet,advisor").is_err());
+        assert_eq!(secret("ci/pve-token"), Ok(("ci".to_owned(), "pve-token".to_owned())));
+        assert!(secret("pve-token").is_err() && secret("ci/").is_err() && secret("ci/*").is_err());
         assert!(kind("DaemonSet").is_ok() && kind("").is_err() && kind("a b").is_err());
     }
 }

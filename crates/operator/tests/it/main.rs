@@ -27,6 +27,8 @@ mod facts;
 mod faults;
 mod fights;
 mod fixture;
+mod fleet;
+mod fleet_kinds;
 mod foreign_owners;
 mod gitops;
 mod hanging_webhook;

@@ -91,8 +91,8 @@ impl Tools {
 
     fn template(&self, arguments: &[&str]) -> BTreeMap<String, Value> {
         let mut found = by_name(&succeed(self.helm(&["template", "virtpilot"]).args(arguments)).0);
-        if let Some(crd) = found.get_mut(CRD) {
-            // Only Helm would delete it, and with it all profiles, when it is switched off.
+        for (_, crd) in found.iter_mut().filter(|(name, _)| name.starts_with("CustomResourceDefinition")) {
+            // Only Helm would delete it, and with it all its objects, when it is switched off.
             let annotations = crd["metadata"].as_object_mut().unwrap().remove("annotations");
             assert_eq!(annotations, Some(json!({"helm.sh/resource-policy": "keep"})));
         }
@@ -127,6 +127,26 @@ async fn the_kustomization_the_chart_and_the_command_have_the_same_objects() {
     }
     assert_same(&kustomized, &printed);
     assert_same(&tools.template(&["--namespace", elsewhere]), &printed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fleet_is_added_by_one_switch_of_every_package_and_by_default_it_is_absent() {
+    let tools = Tools::ensure().await;
+    let default = tools.template(&["--namespace", "openshift-cnv"]);
+    assert!(!default.keys().any(|name| name.contains("fleet")), "{:?}", default.keys());
+    let printed = manifests(&["--products=fleet", "--create-namespace"]);
+    assert!(
+        printed.contains_key("Namespace \"virtpilot-fleet\"") && printed.contains_key("Deployment \"virtpilot-fleet\"")
+    );
+    assert_same(&tools.kustomize(&deploy("kustomize/fleet")), &printed);
+    let flags = "--products=fleet --namespace=openshift-cnv --fleet-secrets=ci/pve-token,ci/pve-ca --fleet-hypervisor-ports=443 \
+                 --image=r.example/v:2 --replicas=3";
+    let values = "fleet.enabled=true,fleet.secrets[0].namespace=ci,fleet.secrets[0].name=pve-token,fleet.secrets[1].namespace=ci,\
+                  fleet.secrets[1].name=pve-ca,fleet.hypervisorPorts[0].port=443,fleet.hypervisorPorts[0].protocol=TCP,\
+                  image=r.example/v:2,replicas=3";
+    let mut templated = tools.template(&["--namespace", "openshift-cnv", "--set", values]);
+    templated.retain(|name, _| !default.contains_key(name));
+    assert_same(&templated, &manifests(&flags.split_whitespace().collect::<Vec<_>>()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ mod kustomization;
 use super::{File, role};
 use crate::workspace::Workspace;
 use anyhow::anyhow;
-use install::{Installation, Products, Settings};
+use install::{FLEET_NAMESPACE, Installation, Products, Settings};
 use serde_json::Value;
 
 /// The first line of every generated file.
@@ -22,8 +22,11 @@ pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let autopilot = installation(&Settings { products: Products::Autopilot, ..Settings::default() })?;
     let advisor = installation(&Settings { products: Products::Advisor, ..Settings::default() })?;
     let both = installation(&Settings::default())?;
-    let mut files = kustomization::files(&both, &secure, advisor);
-    files.extend(chart::files(workspace, &both, &secure, &autopilot, &role::of(&catalog)?)?);
+    let fleet = Settings { products: Products::Fleet, ..Settings::default() };
+    let alone = installation(&Settings { namespace: FLEET_NAMESPACE.to_owned(), ..fleet.clone() })?;
+    let mut files = kustomization::files(&both, &secure, advisor, alone);
+    let chart = chart::Parts { both: &both, secure: &secure, autopilot: &autopilot, fleet: &installation(&fleet)? };
+    files.extend(chart::files(workspace, &chart, &role::of(&catalog)?)?);
     files.extend(bundle::files(&both)?);
     Ok(files)
 }

@@ -1,5 +1,7 @@
 //! `deploy/helm/virtpilot`, a Helm chart: the same objects with some of their values taken from the chart's values.
 
+mod fleet;
+
 use super::super::File;
 use super::{HEADER, yaml};
 use crate::workspace::Workspace;
@@ -13,6 +15,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const METRICS: &str = "metrics";
 /// The value of the advisor.
 const ADVISOR: &str = "advisor";
+/// The value of the fleet.
+const FLEET: &str = "fleet";
 /// The container in a Deployment.
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
@@ -72,20 +76,30 @@ Before you uninstall it, let it release what it manages:
   virtpilot handback --namespace {{ .Release.Namespace }}
 ";
 
-/// The files; `secure` is the same installation with secure metrics, and `autopilot` that of the autopilot alone.
-pub(super) fn files(
-    workspace: &Workspace,
-    installation: &Installation,
-    secure: &Installation,
-    autopilot: &Installation,
-    role: &str,
-) -> anyhow::Result<Vec<File>> {
+/// What the chart is made from.
+pub(super) struct Parts<'a> {
+    /// The autopilot and the advisor.
+    pub(super) both: &'a Installation,
+    /// The same with secure metrics.
+    pub(super) secure: &'a Installation,
+    /// The autopilot alone.
+    pub(super) autopilot: &'a Installation,
+    /// The fleet.
+    pub(super) fleet: &'a Installation,
+}
+
+/// The files.
+pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> anyhow::Result<Vec<File>> {
+    let Parts { both: installation, secure, autopilot, fleet } = parts;
     let (mut workload, mut secure_workload) = (installation.workload.clone(), secure.workload.clone());
     let (mut values, mut properties) = (HEADER.to_owned(), Map::new());
     let mut add = |name: &str, what: &str, default: &Value| {
         values.push_str(&format!("\n# {what}\n{}", catalog::yaml_text(&json!({name: default}))));
-        let mut property =
-            if [METRICS, ADVISOR].contains(&name) { closed(default) } else { json!({"type": json_type(default)}) };
+        let mut property = if [METRICS, ADVISOR, FLEET].contains(&name) {
+            closed(default)
+        } else {
+            json!({"type": json_type(default)})
+        };
         property["description"] = json!(what);
         properties.insert(name.to_owned(), property);
     };
@@ -103,6 +117,13 @@ pub(super) fn files(
         ADVISOR,
         "Whether the advisor runs beside the autopilot: it plans profiles, and applies them as they are approved",
         &json!({"enabled": true}),
+    );
+    let fleet = fleet::template(fleet, &settings())?;
+    add(
+        FLEET,
+        "Whether the fleet is deployed, too: it creates machines on hypervisors. Its account reads the Secrets that are named here, as a list \
+         of {namespace: ..., name: ...}, and no others",
+        &json!({"enabled": false, "secrets": [], "hypervisorPorts": fleet.ports}),
     );
     let mut files = Vec::new();
     let template = |name: &str, text: &str| File { path: format!("{FOLDER}/templates/{name}"), text: text.to_owned() };
@@ -131,6 +152,7 @@ pub(super) fn files(
         template("policy.yaml", &with_advisor(&autopilot.policy, &installation.policy)?),
         template("operator.yaml", &unless_advisor(&with_additions(&workload, &secure_workload, "metrics.secure")?)?),
         template("metrics.yaml", &with_additions(HEADER, &text(&metrics_roles), "metrics.secure")?),
+        template("fleet.yaml", &fleet.text),
         template("NOTES.txt", NOTES),
         yaml(&format!("{FOLDER}/Chart.yaml"), &[chart()]),
         File { path: format!("{FOLDER}/values.yaml"), text: values },

@@ -7,15 +7,23 @@ use serde_json::{Value, json};
 
 const FOLDER: &str = "deploy/kustomize";
 
-/// The files; `secure` is the same installation with secure metrics, and `advisor` that of the advisor alone.
-pub(super) fn files(installation: &Installation, secure: &Installation, advisor: Installation) -> Vec<File> {
+/// The files; `secure` is the same installation with secure metrics, `advisor` that of the advisor alone, and `fleet` that of the fleet.
+pub(super) fn files(
+    installation: &Installation,
+    secure: &Installation,
+    advisor: Installation,
+    fleet: Installation,
+) -> Vec<File> {
     let in_folder = |name: &str, objects: &[Value]| yaml(&format!("{FOLDER}/{name}"), objects);
     let own: Vec<&Value> = installation.crds.iter().chain(&installation.advisor).collect();
     let alone: Vec<Value> = advisor.objects().collect();
+    let fleet: Vec<Value> = [install::namespace(install::FLEET_NAMESPACE)].into_iter().chain(fleet.objects()).collect();
     vec![
         yaml(&format!("{FOLDER}/advisor.yaml"), own),
         in_folder("advisor-alone/advisor.yaml", &alone),
         in_folder("advisor-alone/kustomization.yaml", &[resources(&["advisor.yaml"])]),
+        in_folder("fleet/fleet.yaml", &fleet),
+        in_folder("fleet/kustomization.yaml", &[resources(&["fleet.yaml"])]),
         in_folder("people.yaml", &installation.people),
         in_folder("policy.yaml", &installation.policy),
         in_folder("operator.yaml", &installation.workload),

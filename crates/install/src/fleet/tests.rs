@@ -1,0 +1,79 @@
+//! The fleet has the rights that it needs, by name where that is possible, and no others.
+
+use super::FleetSettings;
+use crate::tests::pack;
+use crate::{Installation, Products, Settings};
+use serde_json::{Value, json};
+
+fn installed(fleet: FleetSettings) -> Vec<Value> {
+    let settings = Settings { products: Products::Fleet, namespace: "fleet-home".into(), fleet, ..Settings::default() };
+    Installation::new(&pack(), &settings).unwrap().objects().collect()
+}
+
+fn rules(objects: &[Value]) -> Vec<(String, Value)> {
+    let roles = objects.iter().filter(|object| ["Role", "ClusterRole"].contains(&object["kind"].as_str().unwrap()));
+    let name =
+        |role: &Value| format!("{} {}", role["kind"].as_str().unwrap(), role["metadata"]["name"].as_str().unwrap());
+    roles
+        .flat_map(|role| role["rules"].as_array().unwrap().iter().map(move |rule| (name(role), rule.clone())))
+        .collect()
+}
+
+#[test]
+fn no_secret_is_read_unless_it_is_named() {
+    let is_about_secrets = |rule: &Value| rule["resources"].as_array().unwrap().contains(&json!("secrets"));
+    assert!(rules(&installed(FleetSettings::default())).iter().all(|(_, rule)| !is_about_secrets(rule)));
+    let secrets = [("ci".to_owned(), "pve-token".to_owned())].into();
+    let objects = installed(FleetSettings { secrets, ..FleetSettings::default() });
+    let found: Vec<_> = rules(&objects).into_iter().filter(|(_, rule)| is_about_secrets(rule)).collect();
+    let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pve-token"], "verbs": ["get", "list", "watch"]});
+    assert_eq!(found, [("Role virtpilot-fleet-secret-pve-token".to_owned(), rule)]);
+    let binding =
+        objects.iter().find(|object| object["kind"] == "RoleBinding" && object["metadata"]["namespace"] == "ci");
+    let subject = json!([{"kind": "ServiceAccount", "name": "virtpilot-fleet", "namespace": "fleet-home"}]);
+    assert_eq!(binding.unwrap()["subjects"], subject);
+}
+
+#[test]
+fn nothing_is_granted_for_all_resources_or_verbs_and_nothing_escalates() {
+    let kubevirt = ["vms".to_owned()].into();
+    for (role, rule) in rules(&installed(FleetSettings { kubevirt, ..FleetSettings::default() })) {
+        let text = rule.to_string();
+        for forbidden in ["*", "bind", "escalate", "impersonate", "roles", "serviceaccounts", "pods/"] {
+            assert!(!text.contains(forbidden), "{role}: {rule}");
+        }
+        if role.ends_with("virtpilot-fleet") {
+            let is_its_own = rule["apiGroups"] == json!(["hyperfleet.io"]) || rule.get("resourceNames").is_some();
+            let only_reads = rule["verbs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|verb| ["get", "list", "watch"].contains(&verb.as_str().unwrap()));
+            let is_report = ["events", "leases"].iter().any(|resource| rule["resources"] == json!([resource]));
+            assert!(is_its_own || only_reads || is_report, "{role}: {rule}");
+        }
+    }
+}
+
+#[test]
+fn the_fleet_is_deployed_by_itself_and_needs_nothing_of_the_platform() {
+    let objects = installed(FleetSettings::default());
+    let text = serde_json::to_string(&objects).unwrap();
+    for other in ["virt-platform-autopilot", "virt-advisor-operator", "hyperconverged", "openshift-cnv"] {
+        assert!(!text.contains(other), "{other}");
+    }
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    let arguments = ["run", "--leader-elect", "--namespace=$(POD_NAMESPACE)", "--products=fleet"];
+    assert_eq!(pod["containers"][0]["args"], json!(arguments));
+    assert_eq!((&pod["serviceAccountName"], pod.get("priorityClassName")), (&json!("virtpilot-fleet"), None));
+    let policy = objects.iter().find(|object| object["kind"] == "NetworkPolicy").unwrap();
+    assert_eq!(policy["spec"]["egress"][1]["ports"], json!([{"port": 8006, "protocol": "TCP"}]));
+    let crds: Vec<&str> = objects
+        .iter()
+        .filter(|object| object["kind"] == "CustomResourceDefinition")
+        .map(|crd| crd["metadata"]["name"].as_str().unwrap())
+        .collect();
+    let names = ["hypervisorclusters", "hypervisormachinetemplates", "runnerpools", "machineclaims"];
+    assert_eq!(crds, names.map(|name| format!("{name}.hyperfleet.io")));
+}

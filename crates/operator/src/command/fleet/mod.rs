@@ -1,0 +1,90 @@
+//! `fleet`: shows the machines of the fleet, and checks its hypervisors.
+
+mod check;
+mod list;
+
+use super::Format;
+use super::value::namespace;
+use anyhow::Context;
+use cluster::{KubeconfigContext, Server, Timeouts};
+use fleet::object::fleet_kind;
+use protocol::Served;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List claims with their machines, and pools
+    List(Selection),
+    /// Log in to each hypervisor from here with the credentials of its HypervisorCluster, and say what is missing and how to fix it
+    Check(Selection),
+}
+
+#[derive(clap::Args)]
+struct Selection {
+    /// The kubeconfig file; by default $KUBECONFIG or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; by default its current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Only this namespace; by default all
+    #[arg(long, short, value_parser = namespace)]
+    namespace: Option<String>,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Selection {
+    async fn connect(&self) -> anyhow::Result<Server> {
+        let chosen = KubeconfigContext { file: self.kubeconfig.as_deref(), context: self.context.as_deref() };
+        Ok(cluster::connect(chosen, Timeouts::default(), fleet::IDENTITY).await?)
+    }
+
+    /// All objects of a kind of the fleet, by namespace and name.
+    async fn read(&self, server: &Server, kind: &str, plural: &str) -> anyhow::Result<Vec<Value>> {
+        let served = Served::at(fleet_kind(kind), plural, true);
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        let mut found = cluster::list::whole(server, &served, namespace).await.map_err(|failure| {
+            let hint = match failure.is_not_found() {
+                true => "; install the fleet with: virtpilot manifests --products fleet",
+                false => "",
+            };
+            anyhow::anyhow!("{failure}{hint}")
+        });
+        if let Ok(found) = &mut found {
+            found.sort_by_key(|object| (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"])));
+        }
+        found.with_context(|| format!("could not list {plural} at {}", server.address))
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Command::List(selection) => list::run(selection),
+        Command::Check(selection) => check::run(selection),
+    }
+}
+
+/// A text of somebody else, fit for a terminal.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => super::wrap::plain(text),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// The Ready condition of a status.
+fn ready(object: &Value) -> &Value {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().find(|condition| condition["type"] == "Ready").unwrap_or(&Value::Null)
+}

@@ -1,0 +1,80 @@
+//! The fleet in the chart: its own Deployment and account, and the rights on the Secrets that the values name.
+
+use super::{HEADER, Setting, in_release, kept, replace, unquoted};
+use anyhow::Context;
+use install::Installation;
+use serde_json::{Value, json};
+
+/// The values that the fleet shares with the other products.
+const SHARED: [&str; 8] = [
+    "image",
+    "imagePullPolicy",
+    "imagePullSecrets",
+    "replicas",
+    "resources",
+    "nodeSelector",
+    "tolerations",
+    "apiServerPorts",
+];
+
+/// The rights on one Secret.
+const SECRETS: &str = "{{- range .Values.fleet.secrets }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: virtpilot-fleet-secret-{{ .name }}
+  namespace: {{ .namespace }}
+rules:
+- apiGroups:
+  - ''
+  resourceNames:
+  - {{ .name }}
+  resources:
+  - secrets
+  verbs:
+  - get
+  - list
+  - watch
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: virtpilot-fleet-secret-{{ .name }}
+  namespace: {{ .namespace }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: virtpilot-fleet-secret-{{ .name }}
+subjects:
+- kind: ServiceAccount
+  name: virtpilot-fleet
+  namespace: {{ $.Release.Namespace }}
+{{- end }}
+";
+
+/// The template, and the default of the ports of hypervisors.
+pub(super) struct Fleet {
+    pub(super) text: String,
+    pub(super) ports: Value,
+}
+
+/// The template of an installation of the fleet alone.
+pub(super) fn template(installation: &Installation, settings: &[Setting]) -> anyhow::Result<Fleet> {
+    let mut workload = installation.workload.clone();
+    for setting in settings.iter().filter(|setting| SHARED.contains(&setting.name)) {
+        replace(&mut workload, setting)?;
+    }
+    let policy = workload.iter_mut().find(|object| object["kind"] == "NetworkPolicy");
+    let ports = policy.and_then(|policy| policy.pointer_mut("/spec/egress/1/ports"));
+    let ports = ports.context("the NetworkPolicy of the fleet has no ports of hypervisors")?;
+    let ports = std::mem::replace(ports, json!("{{ toJson .Values.fleet.hypervisorPorts }}"));
+    let crds: Vec<Value> = installation.crds.iter().map(kept).collect();
+    let objects = [crds, installation.fleet.clone(), installation.people.clone(), workload].concat();
+    let objects: Vec<String> = objects.iter().map(catalog::yaml_text).collect();
+    let objects = unquoted(&in_release(&objects.join("---\n")));
+    // The release's namespace is the only one that the fleet may read.
+    let objects = objects.replace(&format!("- {}\n", api::hco::NAMESPACE), "- {{ .Release.Namespace }}\n");
+    let text = format!("{HEADER}{{{{- if .Values.fleet.enabled }}}}\n{objects}{SECRETS}{{{{- end }}}}\n");
+    Ok(Fleet { text, ports })
+}
