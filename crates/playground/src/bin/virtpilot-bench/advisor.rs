@@ -66,8 +66,8 @@ struct Planned {
 impl Bench {
     /// The memory of one process that runs both products, with a plan, and what many unrelated CRDs add to it.
     async fn both(&self, arguments: &Arguments, measures: &mut Vec<Measure>) -> Result<(), UserError> {
-        let account = deployment::grant_for(&self.playground, &operator_process::manifests("autopilot,advisor").await?);
-        let account = account.await?;
+        let manifests = operator_process::manifests("autopilot,advisor").await?;
+        let account = deployment::grant_for(&self.playground, &manifests).await?;
         let log = self.playground.folder().join("both.log");
         let operator = OperatorProcess::start_products(&account, "autopilot,advisor", &log)?;
         self.change(json!({"action": "Ignore"})).await?;

@@ -21,7 +21,7 @@ pub(crate) async fn measure(
     let operator = restart(bench).await?;
     let memory = operator.pss()?;
     eprintln!("{}: {count} more CRDs", bench.name);
-    create(bench.playground, count).await?;
+    create(&bench.playground, count).await?;
     bench.wait_until_idle().await?;
     measures.push(Measure::one(
         bench.named(&format!("memory growth with {count} more CRDs (Pss)")),
