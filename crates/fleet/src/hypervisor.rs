@@ -112,7 +112,7 @@ pub struct Template {
     pub name: String,
     /// The node it is on.
     pub node: String,
-    /// The storage of its first disk.
+    /// The storage of its first disk; empty if the hypervisor chooses storages itself.
     pub storage: String,
     /// Whether that storage is shared by nodes.
     pub is_shared: bool,

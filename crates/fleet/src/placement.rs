@@ -128,6 +128,10 @@ fn lacks_space(
     overcommit: Overcommit,
 ) -> Option<String> {
     let storage = need.storage.as_ref().unwrap_or(&template.storage);
+    if storage.is_empty() {
+        // The hypervisor finds the space itself.
+        return None;
+    }
     let Some(StorageState { bytes, used, .. }) = listed.storages.get(&(node.to_owned(), storage.clone())) else {
         return Some(format!("{node} has no storage {storage}"));
     };
@@ -212,6 +216,17 @@ mod tests {
         let large = Need { storage: Some("ceph".into()), disk: 60 * GIB, memory: GIB, ..need() };
         let missing = place(&large, &listed, &loads(&listed), &["a"]).unwrap_err();
         assert_eq!(missing, "ceph on a has 50 GiB of 60 GiB left");
+    }
+
+    #[test]
+    fn space_does_not_matter_where_the_hypervisor_chooses_storages() {
+        let listed = listed(&[("a", true, 0)]);
+        let placed = |storage: &str| {
+            let templates = [template("a", storage, true)];
+            let placed = choose(&need(), &templates, &[], &listed, &loads(&listed), Overcommit::default());
+            placed.map(|(node, _)| node)
+        };
+        assert_eq!((placed(""), placed("other")), (Ok("a".to_owned()), Err("a has no storage other".to_owned())));
     }
 
     /// P21 for placement: a local template keeps a machine on its node.

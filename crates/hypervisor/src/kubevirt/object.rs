@@ -43,8 +43,10 @@ pub(crate) fn seen(machine: &DynamicObject) -> Seen {
     let labels = machine.metadata.labels.clone().unwrap_or_default();
     let domain = &machine.data["spec"]["template"]["spec"]["domain"];
     let memory = domain["memory"]["guest"].as_str().or_else(|| domain["resources"]["requests"]["memory"].as_str());
+    // Of a machine of ours the host name, which the id is not.
+    let host = machine.data["spec"]["template"]["spec"]["hostname"].as_str().filter(|_| record(machine).is_some());
     Seen {
-        name: machine.metadata.name.clone().unwrap_or_default(),
+        name: host.map_or_else(|| id(machine).0, str::to_owned),
         node: NODE.to_owned(),
         power: power(&machine.data),
         is_template: labels.contains_key(TEMPLATE),
@@ -142,6 +144,7 @@ pub(crate) fn copy(template: &DynamicObject, blueprint: &Blueprint) -> Result<Dy
     };
     fields.remove("running");
     fields.insert("runStrategy".into(), "Halted".into());
+    spec["template"]["spec"]["hostname"] = blueprint.name.clone().into();
     let mut renamed = BTreeMap::new();
     for disk in spec["dataVolumeTemplates"].as_array_mut().into_iter().flatten() {
         let old = disk["metadata"]["name"].as_str().unwrap_or_default().to_owned();

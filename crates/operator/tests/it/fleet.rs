@@ -37,7 +37,12 @@ impl Fleet {
         let options = Options { setup: Setup::cluster(timing), ..Options::for_test() };
         let proxmox = ProxmoxStandIn::start(&options).unwrap_or_else(|error| panic!("{error}"));
         let kubectl = playground.folder().join("kubectl");
-        succeed(Command::new(&kubectl).args(["create", "namespace", SPACE]));
+        for namespace in [SPACE, HOME] {
+            succeed(Command::new(&kubectl).args(["create", "namespace", namespace]));
+        }
+        // Its pods are fit for the strictest level.
+        let strict = "pod-security.kubernetes.io/warn=restricted";
+        succeed(Command::new(&kubectl).args(["label", "namespace", HOME, strict]));
         let mut arguments = vec!["manifests", "--products=fleet", "--create-namespace"];
         if !secrets.is_empty() {
             arguments.extend(["--fleet-secrets", secrets]);
@@ -229,7 +234,6 @@ fn ready(status: &Value) -> Value {
 async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_is_left() {
     let mut fleet = Fleet::start(Timing::short()).await;
     let port = fleet.restart();
-    fleet.proxmox.with(|state| state.add_foreign_vm(100_000, "pve1", "theirs"));
     fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
     fleet.claim("one").await;
     let status = fleet.ready_claim("one").await;
@@ -239,7 +243,7 @@ async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_i
         address.parse::<std::net::IpAddr>().is_ok() && status["vmRef"]["hypervisorCluster"] == "ci/pve",
         "{status:#}"
     );
-    assert_eq!(fleet.machines(), (["100000".to_owned(), id.to_owned()].into(), 1));
+    assert_eq!(fleet.machines(), ([id.to_owned()].into(), 1));
     let uid = objects(&fleet.playground, "v1", "Namespace", None).get(HOME).await.unwrap().metadata.uid.unwrap();
     let description =
         fleet.proxmox.with(|state| state.vm(id.parse().unwrap()).unwrap().description().unwrap().to_owned());
@@ -247,9 +251,18 @@ async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_i
     let ready = eventually("the fleet is ready", async || readiness(port).filter(|text| text.contains(" 200 "))).await;
     assert!(!ready.contains("standby"), "{ready}");
 
+    let listed = virtpilot(&["fleet", "list"]).env("KUBECONFIG", fleet.playground.kubeconfig()).output().unwrap();
+    let line = format!("ci/one  Ready  {id}");
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(&line), "{listed:?}");
+
+    // The next id is taken by somebody else, whose machine the token cannot see.
+    let theirs: u32 = id.parse::<u32>().unwrap() + 1;
+    fleet.proxmox.with(|state| state.add_foreign_vm(theirs, "pve1", "theirs"));
+    let theirs = theirs.to_string();
+
     // What is deleted is destroyed, with its seed.
     fleet.delete("MachineClaim", "one").await;
-    assert_eq!(fleet.machines(), (["100000".to_owned()].into(), 0));
+    assert_eq!(fleet.machines(), ([theirs.clone()].into(), 0));
     let events = fleet.events("MachineClaim", "one").await;
     assert!(events.contains("Ready") && events.contains("Destroying"), "{events:?}");
 
@@ -265,7 +278,7 @@ async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_i
     fleet.status("RunnerPool", "pool", "two machines", two).await;
     let before = fleet.machines().0;
     assert_eq!(before.len(), 3);
-    let gone = before.iter().find(|id| *id != "100000").unwrap();
+    let gone = before.iter().find(|id| **id != theirs).unwrap();
     fleet.proxmox.with(|state| state.power_off(gone.parse().unwrap()));
     eventually_within(LONG, "the machine is replaced", async || {
         let now = fleet.machines().0;
@@ -289,7 +302,7 @@ async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_i
         })
         .await;
     }
-    assert_eq!(fleet.machines(), (["100000".to_owned()].into(), 0), "only the machine of somebody else is left");
+    assert_eq!(fleet.machines(), ([theirs].into(), 0), "only the machine of somebody else is left");
     assert_eq!(fleet.denied(), Vec::<String>::new());
     let (shown, (_, secret)) = (fleet.shown().await, fleet.token());
     assert!(shown.contains("MachineClaim ci/one") && !shown.contains(&secret), "a secret is shown");
@@ -352,6 +365,15 @@ async fn wrong_credentials_are_a_condition_with_a_remedy_and_right_ones_take_eff
     fleet.secret("pve-token", json!({"id": id, "secret": secret, "note": "rotated"})).await;
     let message = fleet.reason("HypervisorCluster", "pve", "MissingPrivileges").await;
     assert!(message.contains("VM.Clone"), "{message}");
+    let checked = virtpilot(&["fleet", "check"]).env("KUBECONFIG", fleet.playground.kubeconfig()).output().unwrap();
+    let shown = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{shown}");
+    let fix = "pveum acl modify /pool/virtpilot --roles ROLE --users USER";
+    assert!(
+        shown.contains("ci/pve: FAIL: missing privilege: VM.Clone on /pool/virtpilot") && shown.contains(fix),
+        "{shown}"
+    );
+    assert!(!shown.contains(&secret), "a secret is shown");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -404,4 +426,102 @@ async fn without_its_namespace_the_fleet_says_what_to_do_and_ends() {
         error.contains("there is no namespace elsewhere") && error.contains("virtpilot manifests --products fleet"),
         "{error}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_of_kubevirt_is_made_with_the_rights_in_its_namespace_alone() {
+    let mut fleet = Fleet::install(Timing::short(), "").await;
+    let rights = succeed(&mut virtpilot(&["rbac", "--product=fleet", "--fleet-kubevirt-namespaces=ci"])).0;
+    let file = fleet.playground.folder().join("rights.yaml");
+    std::fs::write(&file, rights).unwrap();
+    let kubectl = || Command::new(fleet.playground.folder().join("kubectl"));
+    succeed(kubectl().args(["apply", "--server-side", "--filename"]).arg(&file));
+    let node = json!({"metadata": {"labels": {"kubevirt.io/schedulable": "true"}}});
+    let capacity = json!({"status": {"allocatable": {"cpu": "16", "memory": "64Gi", "pods": "100"}}});
+    let nodes = objects(&fleet.playground, "v1", "Node", None);
+    nodes.patch("worker-0", &PatchParams::default(), &Patch::Merge(&node)).await.unwrap();
+    nodes.patch_status("worker-0", &PatchParams::default(), &Patch::Merge(&capacity)).await.unwrap();
+    let disk = json!({"name": "root", "disk": {"bus": "virtio"}});
+    let inside = json!({
+        "domain": {"devices": {"disks": [disk]}, "memory": {"guest": "1Gi"}},
+        "volumes": [{"name": "root", "containerDisk": {"image": "registry.example/disk:1"}}],
+    });
+    let golden = json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+        "metadata": {"name": "golden", "labels": {"hyperfleet.io/template": ""}},
+        "spec": {"runStrategy": "Halted", "template": {"spec": inside}},
+    });
+    let machines = objects(&fleet.playground, "kubevirt.io/v1", "VirtualMachine", Some(SPACE));
+    machines.patch("golden", &PatchParams::apply("admin"), &Patch::Apply(&golden)).await.unwrap();
+    fleet.restart();
+    fleet
+        .apply(
+            "HypervisorCluster",
+            "here",
+            json!({"provider": "kubevirt", "endpoint": "https://kubernetes.default.svc"}),
+        )
+        .await;
+    let template = json!({
+        "hypervisorClusterRef": {"name": "here"}, "template": {"kubevirt": {"name": "golden"}},
+        "resources": {"cpu": 2, "memory": "2Gi"},
+    });
+    fleet.apply("HypervisorMachineTemplate", "linux", template).await;
+    fleet.reason("HypervisorCluster", "here", "ConnectionSuccessful").await;
+    fleet.claim("one").await;
+    let waits =
+        |status: &Value| ready(status)["reason"] == "WaitingForGuest" || ready(status)["reason"] == "PowerUnknown";
+    let status = fleet.status("MachineClaim", "one", "a machine that is switched on", waits).await;
+    let id = status["vmRef"]["vmId"].as_str().unwrap();
+    let machine = machines.get(id).await.unwrap();
+    assert_eq!(
+        (&machine.data["spec"]["runStrategy"], &machine.data["spec"]["template"]["spec"]["hostname"]),
+        (&json!("Once"), &json!("one"))
+    );
+
+    // There is no KubeVirt here that would run it.
+    let running = json!({"status": {"printableStatus": "Running"}});
+    machines.patch_status(id, &PatchParams::default(), &Patch::Merge(&running)).await.unwrap();
+    let instances = objects(&fleet.playground, "kubevirt.io/v1", "VirtualMachineInstance", Some(SPACE));
+    let instance = json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": id},
+        "spec": {"domain": {"devices": {}}},
+        "status": {"interfaces": [{"ipAddress": "10.1.0.4", "ipAddresses": ["10.1.0.4"]}]},
+    });
+    instances.patch(id, &PatchParams::apply("kubevirt"), &Patch::Apply(&instance)).await.unwrap();
+    let addressed = json!({"status": instance["status"]});
+    let _ = instances.patch_status(id, &PatchParams::default(), &Patch::Merge(&addressed)).await;
+    let status = fleet.ready_claim("one").await;
+    assert_eq!(status["networkInfo"]["ipAddress"], "10.1.0.4");
+    fleet.delete("MachineClaim", "one").await;
+    assert!(machines.get_opt(id).await.unwrap().is_none() && machines.get_opt("golden").await.unwrap().is_some());
+    assert_eq!(fleet.denied(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fleet_waits_for_its_kinds_and_begins_when_they_are_served() {
+    let playground = playground().await;
+    let (port, kubeconfig) = (free_port(), playground.kubeconfig());
+    let mut command = virtpilot(&["run", "--products=fleet", "--namespace=openshift-cnv", "--metrics-bind-address=0"]);
+    command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).arg("--kubeconfig").arg(&kubeconfig);
+    let mut process = Process::of(&mut command);
+    eventually("the fleet has asked what is served", async || readiness(port).filter(|text| text.contains(" 200 ")))
+        .await;
+    let file = playground.folder().join("fleet.yaml");
+    std::fs::write(&file, succeed(&mut virtpilot(&["manifests", "--products=fleet", "--create-namespace"])).0).unwrap();
+    succeed(
+        Command::new(playground.folder().join("kubectl")).args(["apply", "--server-side", "--filename"]).arg(&file),
+    );
+    let api = objects(&playground, "hyperfleet.io/v1alpha1", "RunnerPool", Some("openshift-cnv"));
+    let pool = json!({"apiVersion": "hyperfleet.io/v1alpha1", "kind": "RunnerPool", "metadata": {"name": "p"}, "spec": {"templateRef": {"name": "t"}}});
+    eventually("the pool is accepted", async || {
+        api.patch("p", &PatchParams::apply("admin"), &Patch::Apply(&pool)).await.ok()
+    })
+    .await;
+    eventually("the pool has a status", async || {
+        let pool = api.get("p").await.unwrap();
+        (pool.data["status"]["observedGeneration"] == 1).then_some(())
+    })
+    .await;
+    assert!(process.is_alive());
+    assert_eq!(process.terminate(), Some(0));
 }
