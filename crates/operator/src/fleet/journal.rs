@@ -44,6 +44,10 @@ impl Journal<Notice> for FleetJournal {
                 let machine = machine.map(|id| format!(" (machine {})", id.0)).unwrap_or_default();
                 let after = ready_after.map(|time| format!(" after {:.1} s", time.as_secs_f64())).unwrap_or_default();
                 let note = format!("{}{after}: {message}{machine}", phase.name());
+                if STEPS.contains(&reason.as_str()) {
+                    tracing::info!("{}: {note}", name.key(CLAIM));
+                    return Vec::new();
+                }
                 let warning = phase == ClaimPhase::Failed || WARNINGS.contains(&reason.as_str());
                 vec![event(name.key(CLAIM), uid, warning, &reason, note)]
             }
@@ -131,6 +135,19 @@ const WARNINGS: [&str; 10] = [
     "NoFreeId",
     "TemplateInvalid",
     "TemplateNotFound",
+];
+
+/// The reasons of claims that are short steps of every life: they are logged, and events would only be many.
+const STEPS: [&str; 9] = [
+    "Accepted",
+    "Configuring",
+    "Deleting",
+    "Inspecting",
+    "Placed",
+    "Surveying",
+    "TemplateUnchecked",
+    "Waiting",
+    "WaitingForGuest",
 ];
 
 impl Reported {
