@@ -44,6 +44,10 @@ impl Journal<Notice> for FleetJournal {
                 let machine = machine.map(|id| format!(" (machine {})", id.0)).unwrap_or_default();
                 let after = ready_after.map(|time| format!(" after {:.1} s", time.as_secs_f64())).unwrap_or_default();
                 let note = format!("{}{after}: {message}{machine}", phase.name());
+                if STEPS.contains(&reason.as_str()) {
+                    tracing::info!("{}: {note}", name.key(CLAIM));
+                    return Vec::new();
+                }
                 let warning = phase == ClaimPhase::Failed || WARNINGS.contains(&reason.as_str());
                 vec![event(name.key(CLAIM), uid, warning, &reason, note)]
             }
@@ -133,6 +137,19 @@ const WARNINGS: [&str; 10] = [
     "TemplateNotFound",
 ];
 
+/// The reasons of claims that are short steps of every life: they are logged, and events would only be many.
+const STEPS: [&str; 9] = [
+    "Accepted",
+    "Configuring",
+    "Deleting",
+    "Inspecting",
+    "Placed",
+    "Surveying",
+    "TemplateUnchecked",
+    "Waiting",
+    "WaitingForGuest",
+];
+
 impl Reported {
     /// Logs a line, unless it is the last one about its subject.
     fn warn(&mut self, subject: &str, line: String) -> Vec<Event> {
@@ -150,4 +167,108 @@ fn event(key: Key, uid: String, warning: bool, reason: &str, note: String) -> Ev
         false => tracing::info!(reason, object = %key, "{key}: {note}"),
     }
     Event { regarding: Reference { key, uid }, related: None, warning, reason: reason.to_owned(), about: None, note }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FleetJournal;
+    use api::fleet::{ClaimPhase, FailureClass};
+    use fleet::Notice;
+    use fleet::hypervisor::{MachineId, Owner};
+    use fleet::machine::End;
+    use fleet::object::Name;
+    use runtime::Journal;
+    use std::time::Duration;
+
+    /// What is published of each notice: the object, whether it is a warning, its reason and its note.
+    fn published(journal: &FleetJournal, notice: Notice) -> Vec<String> {
+        let line = |event: cluster::event::Event| {
+            let kind = if event.warning { "Warning" } else { "Normal" };
+            format!("{} {} {kind} {}: {}", event.regarding.key, event.regarding.uid, event.reason, event.note)
+        };
+        journal.record(notice).into_iter().map(line).collect()
+    }
+
+    fn name(name: &str) -> Name {
+        Name::new("ci", name)
+    }
+
+    fn claim(phase: ClaimPhase, reason: &str, message: &str) -> Notice {
+        Notice::Claim {
+            name: name("one"),
+            uid: "u".into(),
+            phase: Some(phase),
+            reason: reason.into(),
+            message: message.into(),
+            machine: Some(MachineId("100".into())),
+            ready_after: (phase == ClaimPhase::Ready).then(|| Duration::from_millis(1_500)),
+        }
+    }
+
+    #[test]
+    fn what_happens_to_a_claim_is_an_event_about_it_and_trouble_is_a_warning() {
+        let journal = FleetJournal::default();
+        for (notice, event) in [
+            (
+                claim(ClaimPhase::Ready, "Ready", "the machine is ready"),
+                "Normal Ready: Ready after 1.5 s: the machine is ready (machine 100)",
+            ),
+            (
+                claim(ClaimPhase::Pending, "ClusterNotReady", "not ready"),
+                "Warning ClusterNotReady: Pending: not ready (machine 100)",
+            ),
+            (
+                claim(ClaimPhase::Failed, "BootTimeout", "too long"),
+                "Warning BootTimeout: Failed: too long (machine 100)",
+            ),
+            (
+                Notice::Ended { name: name("one"), uid: "u".into(), end: End::Expired },
+                "Normal Expired: the claim is deleted: its ttl is over",
+            ),
+        ] {
+            assert_eq!(published(&journal, notice), [format!("MachineClaim ci/one u {event}")]);
+        }
+        let forced = Notice::Forced { name: name("one"), uid: "u".into(), machine: None };
+        assert!(
+            published(&journal, forced)[0].contains("Warning ForceDeleted") && published(&journal, gone()).is_empty()
+        );
+    }
+
+    fn gone() -> Notice {
+        let (reason, message) = ("Gone".into(), String::new());
+        Notice::Claim {
+            name: name("one"),
+            uid: "u".into(),
+            phase: None,
+            reason,
+            message,
+            machine: None,
+            ready_after: None,
+        }
+    }
+
+    #[test]
+    fn a_pool_has_an_event_when_it_wants_another_number_and_an_orphan_is_about_its_hypervisor() {
+        let journal = FleetJournal::default();
+        let pool = |desired: i32, ready: i32| {
+            let message = "m".to_owned();
+            Notice::Pool { name: name("pool"), uid: "p".into(), desired, replicas: 1, ready, message }
+        };
+        let counts = [pool(2, 0), pool(2, 1), pool(3, 1)].map(|notice| published(&journal, notice).len());
+        assert_eq!(counts, [1, 0, 1]);
+        let cluster = |reason: &'static str| {
+            let (uid, message) = ("c".into(), "m".into());
+            Notice::Cluster { name: name("pve"), uid, is_ready: reason == "ConnectionSuccessful", reason, message }
+        };
+        assert!(published(&journal, cluster("Connecting")).is_empty(), "every start would be a warning");
+        assert_eq!(published(&journal, cluster("NoQuorum")), ["HypervisorCluster ci/pve c Warning NoQuorum: m"]);
+        let owner = Owner { operator: "o".into(), claim: "ci/old".into(), uid: "x".into() };
+        let orphan = Notice::Orphan { cluster: name("pve"), machine: MachineId("7".into()), owner, is_destroyed: true };
+        let note = "HypervisorCluster ci/pve c Warning OrphanDestroyed: machine 7 of MachineClaim ci/old is destroyed";
+        assert_eq!(published(&journal, orphan), [note]);
+        let failure = Some((FailureClass::Transient, "no answer".to_owned()));
+        let operation =
+            Notice::Operation { cluster: name("pve"), claim: None, operation: "list", took: Duration::ZERO, failure };
+        assert!(published(&journal, operation).is_empty(), "the state of its object says it");
+    }
 }
