@@ -63,21 +63,21 @@ impl Connections {
 
     async fn connect(&self, cluster: &ClusterKey, is_due: bool) -> Result<(), Failure> {
         match is_due {
-            true => self.hands.connect(cluster, link(&self.server, &self.home, cluster).await?),
+            true => self.hands.connect(cluster, link(&self.server, Some(&self.home), cluster).await?),
             false => Ok(()),
         }
     }
 }
 
-/// Connects one hypervisor for a command; `home` is the namespace of the fleet.
-pub(crate) async fn connect_once(server: &Server, home: &str, cluster: &ClusterKey) -> Result<Hands, Failure> {
+/// Connects one hypervisor for a person, with what they may read.
+pub(crate) async fn connect_once(server: &Server, cluster: &ClusterKey) -> Result<Hands, Failure> {
     let hands = Hands::new(Arc::new(|_| {}));
-    hands.connect(cluster, link(server, home, cluster).await?)?;
+    hands.connect(cluster, link(server, None, cluster).await?)?;
     Ok(hands)
 }
 
-/// How a hypervisor is connected, as the API server says now.
-async fn link(server: &Server, home: &str, cluster: &ClusterKey) -> Result<Link, Failure> {
+/// How a hypervisor is connected, as the API server says now; `home` is the namespace of the fleet, unless a person asks.
+async fn link(server: &Server, home: Option<&str>, cluster: &ClusterKey) -> Result<Link, Failure> {
     let spec = read_cluster(server, cluster).await?;
     let secrets = Secrets { server, home, cluster, read: BTreeMap::new() };
     match spec.provider {
@@ -162,7 +162,7 @@ async fn credentials(named: Option<&Named>, secrets: &mut Secrets<'_>) -> Result
 /// The Secrets of one hypervisor, each read once.
 struct Secrets<'a> {
     server: &'a Server,
-    home: &'a str,
+    home: Option<&'a str>,
     cluster: &'a ClusterKey,
     read: BTreeMap<String, BTreeMap<String, ByteString>>,
 }
@@ -186,9 +186,14 @@ impl Secrets<'_> {
         let what =
             format!("the Secret {namespace}/{name}, which {field} of HypervisorCluster {namespace}/{cluster} names");
         let found = live::whole(self.server, &served, &key).await.map_err(|failure| {
-            let command =
-                format!("virtpilot rbac --product fleet --namespace {} --fleet-secrets {namespace}/{name}", self.home);
-            let remedy = format!("let the fleet read it: {command} | kubectl apply -f -");
+            let remedy = match self.home {
+                Some(home) => format!(
+                    "let the fleet read it: virtpilot rbac --product fleet --namespace {home} --fleet-secrets {namespace}/{name} \
+                     | kubectl apply -f -"
+                ),
+                None => "ask for the right to get it; the condition Ready of the HypervisorCluster says what the fleet finds"
+                    .to_owned(),
+            };
             unread(&failure, &what, &remedy)
         })?;
         let Some(mut found) = found else {

@@ -6,7 +6,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use playground::Playground;
 use playground::audit::Mark;
 use playground::deployment::objects;
-use playground::proxmox::{Deed, Options, ProxmoxStandIn, Setup, Timing};
+use playground::proxmox::{Deed, Options, ProxmoxStandIn, Setup, StandIn, Timing};
 use playground::service_account::Account;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -78,17 +78,23 @@ impl Fleet {
         fleet
     }
 
-    /// Kills the operator, if it runs, and starts it as the same pod. Its log is one file.
+    /// Kills the operator, if it runs, and starts it as the same pod.
     fn restart(&mut self) -> u16 {
         self.process = None;
+        let (process, port) = self.replica("virtpilot-fleet-0");
+        self.process = Some(process);
+        port
+    }
+
+    /// Starts a replica, and returns the port of its probes. The log of all is one file.
+    fn replica(&self, pod: &str) -> (Process, u16) {
         let (port, log) = (free_port(), std::fs::File::options().create(true).append(true).open(&self.log).unwrap());
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address=0"]);
         command.arg(format!("--namespace={HOME}")).arg(format!("--health-probe-bind-address=127.0.0.1:{port}"));
         command.arg("--kubeconfig").arg(&self.account.kubeconfig);
-        command.env("LOG_LEVEL", "trace").env("POD_NAME", "virtpilot-fleet-0").stdin(Stdio::null()).stderr(log);
-        self.process = Some(Process::of(&mut command));
-        port
+        command.env("LOG_LEVEL", "trace").env("POD_NAME", pod).stdin(Stdio::null()).stderr(log);
+        (Process::of(&mut command), port)
     }
 
     /// The id and the secret of the token with the rights of a fleet.
@@ -385,9 +391,6 @@ async fn an_operator_that_is_killed_during_a_clone_leaves_one_machine_for_each_c
     for name in claims {
         fleet.claim(name).await;
     }
-    let is_cloning = |state: &mut playground::proxmox::StandIn| {
-        state.tasks().values().any(|task| task.kind == "qmclone" && task.is_running())
-    };
     eventually("a clone runs", async || fleet.proxmox.with(is_cloning).then_some(())).await;
     fleet.restart();
     assert!(fleet.proxmox.with(is_cloning), "the clone goes on without the operator");
@@ -407,6 +410,27 @@ async fn an_operator_that_is_killed_during_a_clone_leaves_one_machine_for_each_c
     }
     assert_eq!(fleet.machines(), (BTreeSet::new(), 0));
     assert_eq!(fleet.denied(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_follows_during_a_clone_goes_on_with_the_same_machine() {
+    let slow = Timing { linked_clone: Duration::from_secs(2), full_clone: Duration::from_secs(2), ..Timing::short() };
+    let mut fleet = Fleet::start(slow).await;
+    fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
+    let (_second, port) = fleet.replica("virtpilot-fleet-1");
+    eventually("it waits", async || readiness(port).filter(|text| text.contains("standby"))).await;
+    fleet.claim("one").await;
+    eventually("a clone runs", async || fleet.proxmox.with(is_cloning).then_some(())).await;
+    assert_eq!(fleet.process.take().unwrap().terminate(), Some(0));
+    let status = fleet.ready_claim("one").await;
+    assert_eq!(fleet.machines().0, [status["vmRef"]["vmId"].as_str().unwrap().to_owned()].into());
+    assert_eq!(fleet.clones(), 1);
+    assert_eq!(fleet.denied(), Vec::<String>::new());
+}
+
+/// Whether the hypervisor is cloning.
+fn is_cloning(state: &mut StandIn) -> bool {
+    state.tasks().values().any(|task| task.kind == "qmclone" && task.is_running())
 }
 
 #[tokio::test(flavor = "multi_thread")]
