@@ -28,6 +28,14 @@ impl Cluster {
         let objects =
             deployment::objects(&running.playground, "advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig", None);
         eventually("the kind is served", async || objects.list(&Default::default()).await.ok()).await;
+        // What the server says of its kinds follows later.
+        let kubectl = running.playground.folder().join("kubectl");
+        eventually("the kind is discovered", async || {
+            let listed = std::process::Command::new(&kubectl).args(["get", "virtplatformconfigs"]).output().unwrap();
+            let planned = virtpilot_as_given(Some(&running.playground.kubeconfig()), &["plan", "list"]);
+            (listed.status.success() && !planned.stderr.contains("does not serve")).then_some(())
+        })
+        .await;
         Cluster { running, objects }
     }
 

@@ -14,8 +14,8 @@ pub(super) fn files() -> Vec<File> {
     vec![
         file(
             "proxmox.yaml",
-            "A Proxmox VE with an API token. The fleet has to be allowed to read the Secret: see docs/fleet.md.",
-            &[secret(), cluster()],
+            "A Proxmox VE with the API token of the Secret pve-token, which the fleet has to be allowed to read: see docs/fleet.md.",
+            &[cluster()],
         ),
         file(
             "template.yaml",
@@ -30,15 +30,6 @@ pub(super) fn files() -> Vec<File> {
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     let metadata = json!({"name": name, "namespace": "ci"});
     json!({"apiVersion": "hyperfleet.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
-}
-
-fn secret() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "pve-token", "namespace": "ci"},
-        "stringData": {"tokenId": "fleet@pve!virtpilot", "tokenSecret": "the UUID that Proxmox VE has shown"},
-    })
 }
 
 fn cluster() -> Value {
@@ -65,7 +56,7 @@ fn template() -> Value {
             "hypervisorClusterRef": {"name": "pve"},
             "template": {"proxmox": {"tag": "runner"}},
             "resources": {"cpu": 4, "memory": "8Gi"},
-            "cloudInit": {"userData": "#cloud-config\npackage_update: false\n"},
+            "cloudInit": {"storage": "fleet-seeds", "userData": "#cloud-config\npackage_update: false\n"},
         }),
     )
 }
