@@ -114,28 +114,51 @@ fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
         (Some(Err((FailureClass::Configuration, message))), _) => (false, "ConfigurationError", message.clone()),
         (Some(Err((_, message))), _) => (false, "ConnectionFailed", message.clone()),
         (Some(Ok(_)), (failures, Some(why))) if failures > 1 => (false, "ConnectionFailed", why.to_owned()),
-        (Some(Ok(checked)), _) if !checked.missing.is_empty() => {
-            let missing = checked.missing.join(", ");
-            (
-                false,
-                "MissingPrivileges",
-                format!("the credentials lack {missing}; grant them to the user or the API token"),
-            )
+        (Some(Ok(checked)), _) => {
+            let problems = problems(checked);
+            let Some(Problem { reason, remedy, .. }) = problems.first() else {
+                return (true, "ConnectionSuccessful", format!("version {}", checked.version));
+            };
+            let alike = problems.iter().filter(|problem| problem.reason == *reason);
+            let found: Vec<&str> = alike.map(|problem| problem.found.as_str()).collect();
+            (false, reason, format!("{}; {remedy}", found.join(", ")))
         }
-        (Some(Ok(checked)), _) if !checked.unknown.is_empty() => {
-            let unknown = checked.unknown.join(", ");
-            (false, "ConfigurationError", format!("the hypervisor has no {unknown}; correct the HypervisorCluster"))
-        }
-        (Some(Ok(checked)), _) if !checked.is_quorate => {
-            let message = "the hypervisor has no quorum, so that nothing can be changed; bring its nodes back";
-            (false, "NoQuorum", message.to_owned())
-        }
-        (Some(Ok(checked)), _) if checked.clock_ahead.abs() > CLOCK_SKEW => {
-            let message = format!("the clocks differ by {} s; synchronise them with NTP", checked.clock_ahead);
-            (false, "ClockSkew", message)
-        }
-        (Some(Ok(checked)), _) => (true, "ConnectionSuccessful", format!("version {}", checked.version)),
     }
+}
+
+/// Something that keeps a hypervisor from being used although it answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Which, in one word.
+    pub reason: &'static str,
+    /// What is wrong.
+    pub found: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// All that keeps a hypervisor that answers from being used; the first one has to be solved first.
+pub fn problems(checked: &Checked) -> Vec<Problem> {
+    let mut all = Vec::new();
+    let mut add = |reason, found: String, remedy: &str| all.push(Problem { reason, found, remedy: remedy.to_owned() });
+    for missing in &checked.missing {
+        add("MissingPrivileges", format!("missing privilege: {missing}"), "grant it to the user or the API token");
+    }
+    for unknown in &checked.unknown {
+        add(
+            "ConfigurationError",
+            format!("the hypervisor has no {unknown}"),
+            "correct the HypervisorCluster, or create it",
+        );
+    }
+    if !checked.is_quorate {
+        add("NoQuorum", "the hypervisor has no quorum, so that nothing can be changed".into(), "bring its nodes back");
+    }
+    if checked.clock_ahead.abs() > CLOCK_SKEW {
+        let found = format!("the clocks differ by {} s", checked.clock_ahead);
+        add("ClockSkew", found, "synchronise them with NTP");
+    }
+    all
 }
 
 fn available(observed: &Observed<'_>, listed: &Listed) -> AvailableResources {

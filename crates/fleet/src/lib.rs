@@ -22,4 +22,4 @@ pub mod template;
 
 pub use core::{Config, Core};
 pub use identity::IDENTITY;
-pub use notice::Notice;
+pub use notice::{Notice, Weight};

@@ -135,3 +135,58 @@ pub enum Notice {
         why: String,
     },
 }
+
+/// How much attention a notice needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// A short step of every life: events about these would only be many.
+    Step,
+    /// Something that people want to find later.
+    Normal,
+    /// Something that needs a person.
+    Warning,
+}
+
+/// The reasons of claims that need somebody's attention.
+const WARNINGS: [&str; 10] = [
+    "CleanupFailed",
+    "CleanupStuck",
+    "ClusterNotFound",
+    "ClusterNotReady",
+    "ConfigurationError",
+    "Forced",
+    "InsufficientResources",
+    "NoFreeId",
+    "TemplateInvalid",
+    "TemplateNotFound",
+];
+
+/// The reasons of claims that are short steps.
+const STEPS: [&str; 9] = [
+    "Accepted",
+    "Configuring",
+    "Deleting",
+    "Inspecting",
+    "Placed",
+    "Surveying",
+    "TemplateUnchecked",
+    "Waiting",
+    "WaitingForGuest",
+];
+
+impl Notice {
+    /// How much attention it needs.
+    pub fn weight(&self) -> Weight {
+        let needs_person = match self {
+            Notice::Claim { reason, .. } if STEPS.contains(&reason.as_str()) => return Weight::Step,
+            Notice::Cluster { reason: "Connecting", .. } => return Weight::Step,
+            Notice::Claim { phase, reason, .. } => {
+                *phase == Some(ClaimPhase::Failed) || WARNINGS.contains(&reason.as_str())
+            }
+            Notice::Cluster { is_ready: is_good, .. } | Notice::Template { is_valid: is_good, .. } => !is_good,
+            Notice::Orphan { .. } | Notice::Forced { .. } => true,
+            _ => false,
+        };
+        if needs_person { Weight::Warning } else { Weight::Normal }
+    }
+}

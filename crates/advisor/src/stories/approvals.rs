@@ -65,11 +65,7 @@ fn options_that_were_swapped_after_the_plan_was_shown_are_not_applied() {
 #[test]
 fn drift_of_a_profile_that_was_approved_by_its_digest_is_corrected_if_asked_for() {
     let mut bed = TestBed::new();
-    bed.ask(json!({"action": "DryRun", "remediation": "Automatic"}));
-    bed.run();
-    bed.approve();
-    bed.run_for(3 * HOUR);
-    assert_eq!(bed.phase(), "Completed");
+    bed.complete_with(json!({"remediation": "Automatic"}));
     let wanted = bed.value(OBJECTS[2], "/data/size");
     for _ in 0..2 {
         bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
@@ -117,11 +113,7 @@ fn a_plan_that_restarts_nothing_and_takes_nothing_away_is_applied_as_soon_as_it_
 fn what_would_restart_nodes_or_take_fields_that_somebody_else_applies_is_not_corrected_without_a_review() {
     let completed = || {
         let mut bed = TestBed::new();
-        bed.ask(json!({"action": "DryRun", "remediation": "Automatic"}));
-        bed.run();
-        bed.approve();
-        bed.run_for(3 * HOUR);
-        assert_eq!(bed.phase(), "Completed");
+        bed.complete_with(json!({"remediation": "Automatic"}));
         bed
     };
     let mut bed = completed();

@@ -196,7 +196,13 @@ impl TestBed {
 
     /// Asks for a plan, approves it as it is shown and waits until all is done.
     pub(crate) fn complete(&mut self) {
-        self.ask(json!({"action": "DryRun"}));
+        self.complete_with(json!({}));
+    }
+
+    /// The same with other settings of the spec.
+    pub(crate) fn complete_with(&mut self, mut spec: Value) {
+        spec["action"] = json!("DryRun");
+        self.ask(spec);
         self.run();
         self.approve();
         self.run_for(Duration::from_secs(7_200));

@@ -29,7 +29,7 @@ impl Connections {
         // Every operation is reported by the core as well.
         let report: hypervisor::Report = Arc::new(|exchange| {
             let (method, path, status) = (exchange.method, exchange.path, exchange.status.label());
-            tracing::trace!("hypervisor: {method} {path}: {status} after {} ms", exchange.duration.as_millis());
+            tracing::debug!("hypervisor: {method} {path}: {status} after {} ms", exchange.duration.as_millis());
         });
         Connections { server, home, permit, hands: Hands::new(report), turns: Mutex::default() }
     }

@@ -1,11 +1,10 @@
 //! Records what the fleet reports as log lines and as Kubernetes events about claims, clusters, templates and pools.
 
-use api::fleet::ClaimPhase;
 use change::Key;
 use cluster::event::{Event, Reference};
-use fleet::Notice;
 use fleet::machine::End;
 use fleet::object::Name;
+use fleet::{Notice, Weight};
 use runtime::Journal;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -35,6 +34,8 @@ struct Reported {
 impl Journal<Notice> for FleetJournal {
     fn record(&self, notice: Notice) -> Vec<Event> {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let weight = notice.weight();
+        let warning = weight == Weight::Warning;
         match notice {
             Notice::Claim { name, phase: None, .. } => {
                 tracing::info!("{} is gone", name.key(CLAIM));
@@ -44,11 +45,10 @@ impl Journal<Notice> for FleetJournal {
                 let machine = machine.map(|id| format!(" (machine {})", id.0)).unwrap_or_default();
                 let after = ready_after.map(|time| format!(" after {:.1} s", time.as_secs_f64())).unwrap_or_default();
                 let note = format!("{}{after}: {message}{machine}", phase.name());
-                if STEPS.contains(&reason.as_str()) {
+                if weight == Weight::Step {
                     tracing::info!("{}: {note}", name.key(CLAIM));
                     return Vec::new();
                 }
-                let warning = phase == ClaimPhase::Failed || WARNINGS.contains(&reason.as_str());
                 vec![event(name.key(CLAIM), uid, warning, &reason, note)]
             }
             Notice::Ended { name, uid, end } => {
@@ -66,7 +66,7 @@ impl Journal<Notice> for FleetJournal {
                     "the claim is deleted although {machine} was not seen to be gone, as the annotation {} asks; check the hypervisor",
                     api::fleet::FORCE_DELETE
                 );
-                vec![event(name.key(CLAIM), uid, true, "ForceDeleted", note)]
+                vec![event(name.key(CLAIM), uid, warning, "ForceDeleted", note)]
             }
             Notice::Operation { cluster, claim, operation, took, failure } => {
                 let of = claim.map(|claim| format!(" for MachineClaim {claim}")).unwrap_or_default();
@@ -80,16 +80,16 @@ impl Journal<Notice> for FleetJournal {
                 }
                 Vec::new()
             }
-            Notice::Cluster { name, uid, is_ready, reason, message } => {
+            Notice::Cluster { name, uid, reason, message, .. } => {
                 reported.clusters.insert(name.clone(), uid.clone());
-                if reason == "Connecting" {
+                if weight == Weight::Step {
                     tracing::info!("{}: {message}", name.key(CLUSTER));
                     return Vec::new();
                 }
-                vec![event(name.key(CLUSTER), uid, !is_ready, reason, message)]
+                vec![event(name.key(CLUSTER), uid, warning, reason, message)]
             }
-            Notice::Template { name, uid, is_valid, reason, message } => {
-                vec![event(name.key(TEMPLATE), uid, !is_valid, reason, message)]
+            Notice::Template { name, uid, reason, message, .. } => {
+                vec![event(name.key(TEMPLATE), uid, warning, reason, message)]
             }
             Notice::Pool { name, uid, desired, replicas, ready, message } => {
                 let note = format!("{desired} wanted, {replicas} there, {ready} ready: {message}");
@@ -104,7 +104,7 @@ impl Journal<Notice> for FleetJournal {
                 let note = format!("machine {} of MachineClaim {} {what}", machine.0, owner.claim);
                 let uid = reported.clusters.get(&cluster).cloned().unwrap_or_default();
                 let reason = if is_destroyed { "OrphanDestroyed" } else { "OrphanFound" };
-                vec![event(cluster.key(CLUSTER), uid, true, reason, note)]
+                vec![event(cluster.key(CLUSTER), uid, warning, reason, note)]
             }
             Notice::Unreadable { kind, name, why } => {
                 reported.warn(&format!("{kind} {name}"), format!("{kind} {name} cannot be read: {why}"))
@@ -122,33 +122,6 @@ impl Journal<Notice> for FleetJournal {
         }
     }
 }
-
-/// The reasons of claims that need somebody's attention.
-const WARNINGS: [&str; 10] = [
-    "CleanupFailed",
-    "CleanupStuck",
-    "ClusterNotFound",
-    "ClusterNotReady",
-    "ConfigurationError",
-    "Forced",
-    "InsufficientResources",
-    "NoFreeId",
-    "TemplateInvalid",
-    "TemplateNotFound",
-];
-
-/// The reasons of claims that are short steps of every life: they are logged, and events would only be many.
-const STEPS: [&str; 9] = [
-    "Accepted",
-    "Configuring",
-    "Deleting",
-    "Inspecting",
-    "Placed",
-    "Surveying",
-    "TemplateUnchecked",
-    "Waiting",
-    "WaitingForGuest",
-];
 
 impl Reported {
     /// Logs a line, unless it is the last one about its subject.

@@ -66,25 +66,24 @@ fn row(key: &ClusterKey, checked: Result<Checked, Failure>) -> Row {
             String::new()
         }
         Ok(checked) => {
-            for missing in &checked.missing {
-                let (privilege, paths) = missing.split_once(" on ").unwrap_or((missing, "/"));
-                let path = paths.split(" or ").next().unwrap_or(paths);
-                let grant = format!(
-                    "give the user and its API token a role with {privilege} on {path}: pveum acl modify {path} --roles ROLE --users USER, \
-                     and the same with --tokens TOKEN"
-                );
-                add(format!("missing privilege: {missing}"), grant);
-            }
-            for unknown in &checked.unknown {
-                add(format!("the hypervisor has no {unknown}"), "correct the HypervisorCluster, or create it".into());
-            }
-            if !checked.is_quorate {
-                add("the hypervisor has no quorum".into(), "bring its nodes back".into());
+            for problem in fleet::cluster::problems(&checked) {
+                let remedy = granting(&problem.found).unwrap_or(problem.remedy);
+                add(problem.found, remedy);
             }
             checked.version
         }
     };
     Row { cluster: format!("{}/{}", key.namespace, key.name), version, problems }
+}
+
+/// The command that grants a privilege of Proxmox VE on a path.
+fn granting(found: &str) -> Option<String> {
+    let (privilege, paths) = found.strip_prefix("missing privilege: ")?.split_once(" on /")?;
+    let path = format!("/{}", paths.split(" or ").next().unwrap_or(paths));
+    Some(format!(
+        "give the user and its API token a role with {privilege} on {path}: pveum acl modify {path} --roles ROLE --users USER, \
+         and the same with --tokens TOKEN"
+    ))
 }
 
 fn shown(row: &Row) -> String {
@@ -113,6 +112,8 @@ mod tests {
             lacking.contains("pveum acl modify /vms/9000 --roles ROLE") && lacking.contains("no node pve4"),
             "{lacking}"
         );
+        let late = shown(&row(&key, Ok(Checked { clock_ahead: 400, is_quorate: true, ..Checked::default() })));
+        assert_eq!(late, "ci/pve: FAIL: the clocks differ by 400 s\n  fix: synchronise them with NTP\n");
         let refused = Failure::Configuration { message: "wrong token".into(), remedy: "create another".into() };
         assert_eq!(shown(&row(&key, Err(refused))), "ci/pve: FAIL: wrong token\n  fix: create another\n");
     }
