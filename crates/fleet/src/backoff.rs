@@ -19,7 +19,7 @@ pub fn class(failure: &Failure) -> FailureClass {
     match failure {
         Failure::Transient(_) | Failure::Exists(_) => FailureClass::Transient,
         Failure::Permanent(_) | Failure::Absent(_) | Failure::NotOurs { .. } => FailureClass::Permanent,
-        Failure::Configuration { .. } => FailureClass::Configuration,
+        Failure::Configuration { .. } | Failure::Hidden(_) => FailureClass::Configuration,
         Failure::Resource(_) => FailureClass::Resource,
     }
 }
@@ -31,6 +31,10 @@ pub fn message(failure: &Failure) -> String {
         Failure::Configuration { message, remedy } => format!("{message}; {remedy}"),
         Failure::Exists(id) => format!("there is a machine {} already", id.0),
         Failure::Absent(id) => format!("there is no machine {}", id.0),
+        Failure::Hidden(id) => format!(
+            "machine {} exists, but the credentials may not see it; put it back into the resource pool, or grant VM.Audit on /vms/{}",
+            id.0, id.0
+        ),
         Failure::NotOurs { id, found: Some(owner) } => format!("machine {} belongs to {}", id.0, owner.claim),
         Failure::NotOurs { id, found: None } => format!("machine {} has no record of this installation", id.0),
     }

@@ -6,7 +6,7 @@ use crate::object::{Name, Object};
 use crate::placement::Load;
 use api::fleet::{
     AvailableResources, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER, OrphanPolicy,
-    Quantity,
+    Quantity, SAME_HYPERVISOR,
 };
 use change::Now;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,13 +78,21 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     let mut conditions = vec![wanted("Ready", is_ready, reason, message.clone())];
     if cluster.deleting.is_some() {
         let held = match is_sweeping && users.is_empty() {
-            true => format!("it is deleted when these orphans are destroyed: {}", observed.orphans.join(", ")),
+            true => format!(
+                "it is deleted when these orphans are destroyed: {}; to leave them alone, set spec.orphans.policy to Report",
+                observed.orphans.join(", ")
+            ),
             false => held_by(users),
         };
         conditions.push(wanted("InUse", !is_unused, if is_unused { "Unused" } else { "InUse" }, held));
     }
     let before = &cluster.status;
+    let endpoint = match is_moved(cluster, users) {
+        true => before.endpoint.clone(),
+        false => Some(cluster.spec.endpoint.clone()),
+    };
     let mut status = HypervisorClusterStatus {
+        endpoint,
         observed_generation: Some(cluster.generation),
         version: match observed.checked {
             Some(Ok(checked)) => Some(checked.version.clone()),
@@ -108,7 +116,26 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     Decision { is_ready: is_ready && cluster.deleting.is_none(), reason, message, keep, status }
 }
 
+/// Whether the address of a hypervisor was changed although it has machines, and nobody has said that it is the same hypervisor: what is
+/// not found there is not gone.
+pub fn is_moved(cluster: &Cluster, users: &BTreeSet<Name>) -> bool {
+    let before = cluster.status.endpoint.as_ref();
+    !users.is_empty()
+        && before.is_some_and(|before| *before != cluster.spec.endpoint)
+        && !cluster.is_switched(SAME_HYPERVISOR)
+}
+
 fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
+    if let Some(before) =
+        observed.cluster.status.endpoint.as_ref().filter(|_| is_moved(observed.cluster, observed.users))
+    {
+        let message = format!(
+            "the endpoint was {before} when {} machines were created; set it back until they are gone, or, if it is the same hypervisor, set \
+             the annotation {SAME_HYPERVISOR} to true",
+            observed.users.len()
+        );
+        return (false, "EndpointChanged", message);
+    }
     match (observed.checked, observed.list_failures) {
         (None, _) => (false, "Connecting", "the hypervisor was not asked yet".to_owned()),
         (Some(Err((FailureClass::Configuration, message))), _) => (false, "ConfigurationError", message.clone()),

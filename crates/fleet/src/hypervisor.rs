@@ -37,6 +37,8 @@ pub struct Owner {
 pub struct Request {
     /// The hypervisor.
     pub cluster: ClusterKey,
+    /// The address that was decided for: at another one there may be another hypervisor.
+    pub endpoint: String,
     /// What to do.
     pub operation: Operation,
 }
@@ -312,6 +314,8 @@ pub enum Failure {
     Exists(MachineId),
     /// The machine is surely not there.
     Absent(MachineId),
+    /// There is a machine with this id, and these credentials may not see it.
+    Hidden(MachineId),
     /// The machine has another owner, or none: nothing was done to it.
     NotOurs {
         /// The machine.

@@ -4,10 +4,11 @@ use crate::backoff::hash;
 use crate::hypervisor::MachineId;
 use api::fleet::VmIds;
 
-/// Where an installation begins to look, so that two of them that share a range seldom choose the same id.
-pub fn start(range: VmIds, operator: &str) -> u32 {
+/// Where an installation begins to look on a hypervisor, so that two that share a range or a storage seldom choose the same id.
+pub fn start(range: VmIds, operator: &str, cluster: &str) -> u32 {
     let size = u64::from(range.to.saturating_sub(range.from)) + 1;
-    range.from.saturating_add(u32::try_from(hash(operator, 0) % size).unwrap_or_default())
+    let hash = hash(&format!("{operator} {cluster}"), 0);
+    range.from.saturating_add(u32::try_from(hash % size).unwrap_or_default())
 }
 
 /// The first id of the range from `start` on that is not taken, beginning anew at its end; nothing if all are.
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn an_id_is_used_again_as_late_as_possible() {
-        let (mut at, mut seen) = (start(RANGE, "operator"), BTreeSet::new());
+        let (mut at, mut seen) = (start(RANGE, "operator", "cluster"), BTreeSet::new());
         for _ in 0..10 {
             let id = choose(RANGE, at, |_| false).unwrap();
             assert!(seen.insert(id), "{id} was used before all others");

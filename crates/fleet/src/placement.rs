@@ -14,12 +14,20 @@ pub struct Load {
     pub cpus: u32,
     /// Their memory in bytes.
     pub memory: u64,
+    /// The part of it that those need that do not run yet, so that the node does not show it as used.
+    pub coming: u64,
 }
 
 impl Load {
     /// With another machine.
     pub fn add(&mut self, cpus: u32, memory: u64) {
         (self.cpus, self.memory) = (self.cpus.saturating_add(cpus), self.memory.saturating_add(memory));
+    }
+
+    /// With another machine that does not run yet.
+    pub fn promise(&mut self, cpus: u32, memory: u64) {
+        self.add(cpus, memory);
+        self.coming = self.coming.saturating_add(memory);
     }
 
     /// Without a machine.
@@ -49,7 +57,11 @@ pub fn loads(listed: &Listed) -> BTreeMap<String, Load> {
     for seen in listed.machines.values().filter(|seen| !seen.is_template) {
         // A stopped machine of somebody else may never run again; one that is being cloned will.
         if seen.power != Power::Stopped || seen.lock.is_some() {
-            loads.entry(seen.node.clone()).or_default().add(seen.cpus, seen.memory);
+            let load = loads.entry(seen.node.clone()).or_default();
+            match seen.power {
+                Power::Stopped => load.promise(seen.cpus, seen.memory),
+                _ => load.add(seen.cpus, seen.memory),
+            }
         }
     }
     loads
@@ -91,7 +103,8 @@ pub fn choose<'a>(
         }
         let memory = percent(node.memory, overcommit.memory_percent);
         // Without overcommit, what the node itself uses counts as well.
-        let used = if overcommit.memory_percent > 100 { load.memory } else { load.memory.max(node.memory_used) };
+        let really = node.memory_used.saturating_add(load.coming);
+        let used = if overcommit.memory_percent > 100 { load.memory } else { load.memory.max(really) };
         let free = memory.saturating_sub(used);
         if free < need.memory {
             missing.push(format!("{name} has {} of {} memory left", shown(free), shown(need.memory)));
@@ -204,7 +217,7 @@ mod tests {
         let listed = listed(&[("a", true, 40), ("b", true, 10), ("c", false, 0)]);
         assert_eq!(place(&need(), &listed, &loads(&listed), &[]).unwrap(), "b");
         assert_eq!(place(&need(), &listed, &loads(&listed), &["a", "c"]).unwrap(), "a", "only these are allowed");
-        let busy = BTreeMap::from([("b".to_owned(), Load { cpus: 30, memory: 0 })]);
+        let busy = BTreeMap::from([("b".to_owned(), Load { cpus: 30, ..Load::default() })]);
         assert_eq!(place(&need(), &listed, &busy, &[]).unwrap(), "a", "CPUs are promised 4 times and not more");
     }
 

@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn inspect(id: &str) -> Request {
-        Request { cluster: key(), operation: Operation::Inspect(MachineId(id.into())) }
+        Request { cluster: key(), endpoint: String::new(), operation: Operation::Inspect(MachineId(id.into())) }
     }
 
     /// Lets everything run that can.

@@ -78,7 +78,12 @@ impl KubeVirt {
     }
 
     /// Waits until the machine is so.
-    async fn wait(&self, target: &Target, is_so: impl Fn(Option<&DynamicObject>) -> bool) -> Result<(), Failure> {
+    async fn wait(
+        &self,
+        target: &Target,
+        otherwise: &str,
+        is_so: impl Fn(Option<&DynamicObject>) -> bool,
+    ) -> Result<(), Failure> {
         let start = Instant::now();
         loop {
             let machine = self.requests.read(&target.id.0).await?;
@@ -88,7 +93,9 @@ impl KubeVirt {
                 return Ok(());
             }
             if start.elapsed() >= self.limits.task {
-                return Err(Failure::Transient(format!("machine {} has not stopped in time", target.id.0)));
+                let state = machine.map(|machine| machine.data["status"]["printableStatus"].to_string());
+                let state = state.unwrap_or_default();
+                return Err(Failure::Transient(format!("machine {} {otherwise} in time: {state}", target.id.0)));
             }
             sleep(PAUSE).await;
         }
@@ -143,19 +150,22 @@ impl Provider for KubeVirt {
 
     async fn start(&self, target: &Target) -> Result<(), Failure> {
         // A machine that powers itself off stays off.
-        self.run(target, "Once").await
+        self.run(target, "Once").await?;
+        // Until KubeVirt has seen the change it still says that the machine is stopped; and it may find no place for it.
+        let is_running = |machine: &DynamicObject| object::seen(machine).power == Power::Running;
+        self.wait(target, "is not running", |machine| machine.is_none_or(is_running)).await
     }
 
     async fn stop(&self, target: &Target) -> Result<(), Failure> {
         self.run(target, "Halted").await?;
         let is_stopped = |machine: &DynamicObject| object::seen(machine).power == Power::Stopped;
-        self.wait(target, |machine| machine.is_none_or(is_stopped)).await
+        self.wait(target, "has not stopped", |machine| machine.is_none_or(is_stopped)).await
     }
 
     async fn destroy(&self, target: &Target) -> Result<(), Failure> {
         let machine = self.owned(&target.id, &target.owner).await?;
         self.requests.delete(&machine).await?;
-        self.wait(target, |machine| machine.is_none()).await
+        self.wait(target, "is not gone", |machine| machine.is_none()).await
     }
 
     async fn addresses(&self, target: &Target) -> Result<Option<Vec<String>>, Failure> {

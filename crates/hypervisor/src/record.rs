@@ -11,6 +11,8 @@ const VERSION: u32 = 1;
 /// What we write down about a machine, on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
+    /// The id of the machine: copies of a machine have its description, and are not ours.
+    pub id: String,
     /// Whose it is.
     pub owner: Owner,
     /// The image of its seed, whether or not it is uploaded yet: whoever destroys the machine deletes it, too.
@@ -33,6 +35,7 @@ pub struct SeedVolume {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Line {
     version: u32,
+    id: String,
     operator: String,
     claim: String,
     uid: String,
@@ -51,21 +54,22 @@ pub fn describe(record: &Record) -> String {
     format!("{people}\n\n{}\n", line(record))
 }
 
-/// The record in a description. Nothing unless there is exactly one marker and everything after it can be read: a description that is
-/// ambiguous makes a machine nobody's.
-pub fn parse(description: &str) -> Option<Record> {
+/// The record in the description of a machine. Nothing unless there is exactly one marker, everything after it can be read, and it is about
+/// this machine: a description that is ambiguous makes a machine nobody's, and so does one that was copied from another machine.
+pub fn parse(description: &str, id: &str) -> Option<Record> {
     if description.matches(MARKER).count() != 1 {
         return None;
     }
-    decode(description.lines().find_map(|line| line.strip_prefix(MARKER))?)
+    decode(description.lines().find_map(|line| line.strip_prefix(MARKER))?, id)
 }
 
-/// The record in a JSON text.
-pub fn decode(text: &str) -> Option<Record> {
+/// The record of a machine in a JSON text.
+pub fn decode(text: &str, id: &str) -> Option<Record> {
     let line: Line = serde_json::from_str(text.trim()).ok()?;
     let owner = Owner { operator: line.operator, claim: line.claim, uid: line.uid };
     let is_complete = !owner.operator.is_empty() && !owner.claim.is_empty() && !owner.uid.is_empty();
-    (line.version == VERSION && is_complete).then_some(Record {
+    (line.version == VERSION && line.id == id && is_complete).then_some(Record {
+        id: line.id,
         owner,
         seed: line.seed,
         is_configured: line.configured,
@@ -89,7 +93,8 @@ fn line(record: &Record) -> String {
 pub fn encode(record: &Record) -> String {
     let Owner { operator, claim, uid } = record.owner.clone();
     let seed = record.seed.clone();
-    let line = Line { version: VERSION, operator, claim, uid, seed, configured: record.is_configured };
+    let (id, configured) = (record.id.clone(), record.is_configured);
+    let line = Line { version: VERSION, id, operator, claim, uid, seed, configured };
     // Only a map with keys that are no texts cannot be written.
     serde_json::to_string(&line).unwrap_or_default()
 }
@@ -102,14 +107,15 @@ mod tests {
     fn record() -> Record {
         let owner = Owner { operator: "op-1".into(), claim: "ci/run-7".into(), uid: "0f-1".into() };
         let seed = SeedVolume { node: "pve1".into(), volume: "local:iso/virtpilot-0f-1-ab.iso".into() };
-        Record { owner, seed: Some(seed), is_configured: false }
+        Record { id: "100007".into(), owner, seed: Some(seed), is_configured: false }
     }
 
     #[test]
     fn a_record_is_read_back_as_it_was_written() {
         let described = describe(&record());
-        assert_eq!(parse(&described), Some(record()));
-        assert_eq!(parse(&described.replace('\n', "\r\n")), Some(record()), "line ends of another system");
+        assert_eq!(parse(&described, "100007"), Some(record()));
+        assert_eq!(parse(&described, "100008"), None, "a copy of the machine");
+        assert_eq!(parse(&described.replace('\n', "\r\n"), "100007"), Some(record()), "line ends of another system");
     }
 
     #[test]
@@ -117,7 +123,7 @@ mod tests {
         let described = format!("a note\n{}another note\n", describe(&record()));
         let configured = Record { is_configured: true, seed: None, ..record() };
         let replaced = replace(&described, &configured);
-        assert_eq!(parse(&replaced), Some(configured));
+        assert_eq!(parse(&replaced, "100007"), Some(configured));
         assert!(replaced.starts_with("a note\nCI machine of claim ci/run-7,") && replaced.ends_with("another note\n"));
         assert_eq!(replaced.lines().count(), described.lines().count());
     }
@@ -140,15 +146,15 @@ mod tests {
             ("something after it", format!("{whole} {{}}")),
         ];
         for (what, description) in cases {
-            assert_eq!(parse(&description), None, "{what}: {description}");
+            assert_eq!(parse(&description, "100007"), None, "{what}: {description}");
         }
-        assert_eq!(parse(&whole), Some(record()));
+        assert_eq!(parse(&whole, "100007"), Some(record()));
     }
 
     #[test]
     fn a_claim_cannot_forge_a_second_record() {
         let mut forged = record();
         forged.owner.claim = "a/b\nvirtpilot-owner: {}".into();
-        assert_eq!(parse(&describe(&forged)), None);
+        assert_eq!(parse(&describe(&forged), "100007"), None);
     }
 }

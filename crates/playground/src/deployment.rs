@@ -39,6 +39,19 @@ pub fn start(playground: &mut Playground, account: &Account) -> Result<(), UserE
     playground.start_program("virtpilot", &binary()?, arguments(account))
 }
 
+/// What `virtpilot manifests` prints with these arguments: an installation.
+pub async fn manifests(arguments: &[&str]) -> Result<String, UserError> {
+    let failed = |message: String| {
+        UserError::new("the installation cannot be printed", "run `virtpilot manifests`").with_detail(message)
+    };
+    let output = tokio::process::Command::new(binary()?).arg("manifests").args(arguments).output().await;
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
+}
+
 /// The operator binary beside this program.
 pub fn binary() -> Result<PathBuf, UserError> {
     std::env::current_exe()

@@ -10,6 +10,7 @@ pub mod crds;
 pub mod deployment;
 pub mod fault;
 pub mod files;
+pub mod fleet_site;
 mod go;
 mod go_build;
 mod kubeconfig;

@@ -14,9 +14,7 @@ const CLOUDINIT_BYTES: u64 = 4 << 20;
 pub(crate) fn copy(state: &mut StandIn, clone: &CloneWork, now: Duration) -> Result<(), String> {
     let source = state.vms.get(&clone.source).ok_or_else(|| format!("no such VM ('{}')", clone.source))?.clone();
     let mut config = source.config.clone();
-    for key in ["name", "description", "protection", "onboot"] {
-        config.remove(key);
-    }
+    config.remove("name");
     config.retain(|key, _| !key.starts_with("unused"));
     for (key, value) in &mut config {
         if crate::config::is_key("net[n]", key) {

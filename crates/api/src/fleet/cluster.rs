@@ -277,6 +277,9 @@ pub struct HypervisorClusterStatus {
     /// The version of the hypervisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The address at which its machines are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// How many nodes answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_nodes: Option<i32>,

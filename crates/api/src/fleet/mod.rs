@@ -20,7 +20,7 @@ pub use cluster::{
 pub use measure::{Quantity, Span};
 pub use names::{
     BUSY, CLEANUP_FINALIZER, DRAIN, FIELD_MANAGER, FORCE_DELETE, GROUP, IN_USE_FINALIZER, LEASE, MANAGED_BY, PREFIX,
-    VERSION,
+    SAME_HYPERVISOR, VERSION,
 };
 pub use pool::{
     Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Spares, Weekday, Workload,

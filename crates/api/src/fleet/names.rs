@@ -20,6 +20,8 @@ pub const IN_USE_FINALIZER: &str = "hyperfleet.io/in-use";
 
 /// On a claim that is being deleted, with `true`: the claim goes although its machine was not seen to be gone.
 pub const FORCE_DELETE: &str = "hyperfleet.io/force-delete";
+/// On a `HypervisorCluster`: `true` says that its machines are at the changed endpoint, too.
+pub const SAME_HYPERVISOR: &str = "hyperfleet.io/same-hypervisor";
 /// On a claim, with `true`: it takes no more work and ends when it is not busy.
 pub const DRAIN: &str = "hyperfleet.io/drain";
 /// On a claim, with `true`: work runs on it, so it is not drained.

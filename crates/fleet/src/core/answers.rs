@@ -45,6 +45,7 @@ impl Core {
                     Err(Failure::Transient(_)
                         | Failure::Resource(_)
                         | Failure::Configuration { .. }
+                        | Failure::Hidden(_)
                         | Failure::Permanent(_))
                 );
                 self.orphan_ended(&cluster, &id, is_over);
@@ -110,6 +111,14 @@ impl Core {
                 failure = Some((FailureClass::Transient, message));
             }
             (Step::Create, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
+            (_, Err(Failure::Hidden(_))) if managed.entry.object.status.created_time.is_none() => {
+                managed.sight = Sight::Foreign(sent);
+            }
+            // It may be this claim's, which somebody has taken out of the resource pool.
+            (_, Err(error @ Failure::Hidden(_))) => {
+                managed.sight = Sight::Unknown;
+                failure = Some((backoff::class(&error), backoff::message(&error)));
+            }
             (_, Err(Failure::Absent(_))) => managed.sight = Sight::Absent(sent),
             (_, Err(Failure::NotOurs { .. })) => managed.sight = Sight::Foreign(sent),
             (Step::Inspect | Step::Destroy, Err(error)) => {

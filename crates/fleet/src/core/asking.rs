@@ -76,7 +76,8 @@ impl Core {
         }
         let asked = Asked { cluster: cluster.clone(), what, sent: self.now.monotonic, clone };
         self.asked.insert(number, asked);
-        let request = Request { cluster: cluster.into(), operation };
+        let endpoint = self.clusters.get(cluster).map(|found| found.entry.object.spec.endpoint.clone());
+        let request = Request { cluster: cluster.into(), endpoint: endpoint.unwrap_or_default(), operation };
         self.commands.push(Command::Elsewhere(number, request));
         number
     }

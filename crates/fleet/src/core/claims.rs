@@ -88,7 +88,11 @@ impl Core {
             (None, _) => (Sight::Absent(now.monotonic), Moment::default()),
             // Another process may have asked to create it right before it ended.
             (Some(_), None) => (Sight::Unknown, self.started.after(REQUESTS_LAST)),
-            (Some(_), Some(at)) => (Sight::Unknown, now.moment_of(change::now::later(at, REQUESTS_LAST))),
+            // A clock that was wrong when that was written must not make it longer.
+            (Some(_), Some(at)) => {
+                let until = now.moment_of(change::now::later(at, REQUESTS_LAST));
+                (Sight::Unknown, until.min(self.started.after(REQUESTS_LAST)))
+            }
         };
         self.uids.insert(claim.uid.clone(), name.clone());
         if let Some(pool) = &claim.spec.runner_pool_ref {
@@ -280,7 +284,13 @@ impl Core {
         let Some(cluster) = managed.cluster() else { return };
         let (uid, operator) = (managed.entry.object.uid.clone(), &self.config.operator);
         let Some(target) = machine::target(&managed.entry.object, operator) else { return };
-        let Some(hypervisor) = self.clusters.get(&cluster) else { return self.cluster_missing(name, &cluster) };
+        let Some(hypervisor) = self.clusters.get(&cluster) else {
+            return self.withhold(name, format!("there is no HypervisorCluster {cluster}; create it again"));
+        };
+        if hypervisor.is_moved() {
+            let message = format!("the endpoint of HypervisorCluster {cluster} was changed; see its condition");
+            return self.withhold(name, message);
+        }
         let is_started = managed.entry.object.status.started_time.is_some();
         if step == Step::Inspect && is_started && hypervisor.listed.is_none() {
             // The first list tells about all machines at once.
@@ -316,11 +326,10 @@ impl Core {
         }
     }
 
-    /// The object of the hypervisor is gone, so that nothing can be asked.
-    fn cluster_missing(&mut self, name: &Name, cluster: &Name) {
+    /// Nothing can be asked of the hypervisor before a person has done something.
+    fn withhold(&mut self, name: &Name, message: String) {
         let now = self.now.monotonic;
         let Some(managed) = self.claims.get_mut(name) else { return };
-        let message = format!("there is no HypervisorCluster {cluster}; create it again");
         let (class, retry_at) = (api::fleet::FailureClass::Configuration, now.after(Duration::from_secs(60)));
         let is_known = managed.failed.as_ref().is_some_and(|failed| failed.message == message);
         managed.failed = Some(Failed { class, message, retry_at, count: 1 });

@@ -60,6 +60,8 @@ pub(super) struct Hypervisor {
     pub(super) to_survey: BTreeSet<MachineId>,
     pub(super) surveying: BTreeSet<MachineId>,
     pub(super) marks: Marks,
+    /// Whether all machines that no claim refers to were looked at.
+    pub(super) is_swept: bool,
     pub(super) destroying: BTreeSet<MachineId>,
     /// The versions of its Secrets.
     secrets: BTreeMap<String, String>,
@@ -93,10 +95,16 @@ impl Hypervisor {
             to_survey: BTreeSet::new(),
             surveying: BTreeSet::new(),
             marks: Marks::default(),
+            is_swept: false,
             destroying: BTreeSet::new(),
             secrets: BTreeMap::new(),
             reported: None,
         }
+    }
+
+    /// Whether its address was changed although it has machines, and nobody has said that they are there.
+    pub(super) fn is_moved(&self) -> bool {
+        cluster::is_moved(&self.entry.object, &self.members)
     }
 
     /// The Secrets that it names.
@@ -128,6 +136,8 @@ impl Core {
         self.check(name);
         self.list(name);
         self.due.insert(Due::Cluster(name.clone()));
+        let members = self.clusters.get(name).into_iter().flat_map(|found| found.members.iter().cloned());
+        self.due.extend(members.map(Due::Claim));
         let of_it: Vec<Name> = self
             .templates
             .iter()
@@ -219,7 +229,7 @@ impl Core {
 
     /// Compares the claims of a hypervisor with its list: which machines have stopped, moved, or are not there.
     fn compare_members(&mut self, name: &Name, sent: Moment) {
-        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        let Some(hypervisor) = self.clusters.get_mut(name).filter(|found| !found.is_moved()) else { return };
         let Some(listed) = &hypervisor.listed else { return };
         for member in &hypervisor.members {
             let Some(managed) = self.claims.get_mut(member) else { continue };
@@ -229,7 +239,7 @@ impl Core {
             if let Some((node, cpus, memory)) = &managed.load
                 && seen.is_none_or(|seen| seen.power == Power::Stopped && seen.lock.is_none())
             {
-                hypervisor.loads.entry(node.clone()).or_default().add(*cpus, *memory);
+                hypervisor.loads.entry(node.clone()).or_default().promise(*cpus, *memory);
             }
             if managed.operation.is_some() || managed.touched >= sent {
                 continue;
@@ -238,7 +248,7 @@ impl Core {
                 // After a restart: what was started was configured, and whose it is is read again before it is destroyed.
                 let is_started = managed.entry.object.status.started_time.is_some();
                 if let Some(seen) = seen.filter(|seen| *seen.name == *managed.host_name && is_started)
-                    && seen.power != Power::Unknown
+                    && seen.power == Power::Running
                 {
                     managed.sight = Sight::Ours { power: seen.power, is_configured: true, node: seen.node.clone() };
                     managed.failed = None;
@@ -249,6 +259,11 @@ impl Core {
             let Sight::Ours { power, node, .. } = &mut managed.sight else { continue };
             let is_changed = match seen {
                 Some(seen) if *seen.name != *managed.host_name => {
+                    managed.sight = Sight::Unknown;
+                    true
+                }
+                // The list may be older than the start of the machine: the machine itself has to say that it has stopped.
+                Some(seen) if seen.power == Power::Stopped && *power != Power::Stopped => {
                     managed.sight = Sight::Unknown;
                     true
                 }
@@ -275,7 +290,11 @@ impl Core {
     /// Reconciles a `HypervisorCluster`.
     pub(super) fn reconcile_cluster(&mut self, name: &Name) {
         let Some(hypervisor) = self.clusters.get(name) else { return };
-        let orphans = hypervisor.marks.all().map(|(id, owner)| format!("{} ({})", id.0, owner.claim)).collect();
+        let orphans = match hypervisor.is_swept {
+            true => hypervisor.marks.all().map(|(id, owner)| format!("{} ({})", id.0, owner.claim)).collect(),
+            // What an earlier process has found stays until all machines were looked at again.
+            false => hypervisor.entry.object.status.orphans.clone(),
+        };
         let decision = cluster::decide(&Observed {
             cluster: &hypervisor.entry.object,
             checked: hypervisor.checked.as_ref(),

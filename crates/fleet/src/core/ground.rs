@@ -93,7 +93,9 @@ impl Core {
             (None, Some(id)) => id,
             (None, None) => {
                 let range = spec.vm_ids;
-                let start = hypervisor.next_id.unwrap_or_else(|| ids::start(range, &self.config.operator));
+                let start = hypervisor
+                    .next_id
+                    .unwrap_or_else(|| ids::start(range, &self.config.operator, &hypervisor.entry.object.uid));
                 let is_used = |id: &MachineId| {
                     listed.machines.contains_key(id)
                         || hypervisor.reserved.contains_key(id)
@@ -107,7 +109,7 @@ impl Core {
                 id.to_string()
             }
         };
-        hypervisor.loads.entry(node.clone()).or_default().add(need.cpus, need.memory);
+        hypervisor.loads.entry(node.clone()).or_default().promise(need.cpus, need.memory);
         let load = Some((node.clone(), need.cpus, need.memory));
         let vm_ref = VmRef { hypervisor_cluster: cluster_name.to_string(), vm_id: id, node: Some(node) };
         let (now, is_adopted) = (self.now.monotonic, adopted.is_some());

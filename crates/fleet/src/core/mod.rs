@@ -70,6 +70,8 @@ pub struct Core {
     claims: BTreeMap<Name, Managed>,
     /// The names of claims by their uids.
     uids: BTreeMap<String, Name>,
+    /// The uids of claims that cannot be read: their machines are theirs all the same.
+    unreadable: BTreeMap<Name, String>,
     /// The claims of every pool, whether it exists or not.
     of_pool: BTreeMap<Name, BTreeSet<Name>>,
     /// The claims of every template, whether it exists or not.
@@ -103,6 +105,7 @@ impl Core {
             pools: BTreeMap::new(),
             claims: BTreeMap::new(),
             uids: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
             of_pool: BTreeMap::new(),
             of_template: BTreeMap::new(),
             asked: BTreeMap::new(),

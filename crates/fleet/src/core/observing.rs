@@ -197,6 +197,12 @@ impl Core {
             }),
             _ => Ok(()),
         };
+        if kind == CLAIM {
+            match &read {
+                Ok(()) => self.unreadable.remove(&name),
+                Err(_) => self.unreadable.insert(name.clone(), live.uid.clone()),
+            };
+        }
         if let Err(why) = read {
             self.notify(Notice::Unreadable { kind: kind.to_owned(), name, why });
         }
@@ -217,7 +223,10 @@ impl Core {
 
     fn gone(&mut self, kind: &str, name: &Name) {
         match kind {
-            CLAIM => self.forget_claim(name),
+            CLAIM => {
+                self.unreadable.remove(name);
+                self.forget_claim(name);
+            }
             "HypervisorCluster" => {
                 self.clusters.remove(name);
                 self.follow_secrets();
@@ -238,7 +247,7 @@ impl Core {
     fn listed_objects(&mut self, kind: &str, all: &BTreeSet<(String, String)>) {
         let is_gone = |name: &&Name| !all.contains(&(name.namespace.clone(), name.name.clone()));
         let gone: Vec<Name> = match kind {
-            CLAIM => self.claims.keys().filter(is_gone).cloned().collect(),
+            CLAIM => self.claims.keys().chain(self.unreadable.keys()).filter(is_gone).cloned().collect(),
             "HypervisorCluster" => self.clusters.keys().filter(is_gone).cloned().collect(),
             "HypervisorMachineTemplate" => self.templates.keys().filter(is_gone).cloned().collect(),
             "RunnerPool" => self.pools.keys().filter(is_gone).cloned().collect(),

@@ -166,9 +166,21 @@ impl Core {
     /// A pool whose claims keep failing creates them slowly.
     fn note_failures(&mut self, name: &Name, members: &[Member]) {
         let now = self.now.monotonic;
+        let has_failed = |member: &&Member| {
+            let claim = self.claims.get(&member.name).map(|managed| &managed.entry.object);
+            // A machine that stopped before it was ready is no success either.
+            let is_dead = claim.is_some_and(|claim| {
+                claim.deleting.is_some()
+                    && claim.status.started_time.is_some()
+                    && claim.status.ready_time.is_none()
+                    && !claim.is_switched(DRAIN)
+            });
+            member.state == State::Failed || is_dead
+        };
+        let failed: Vec<&Member> = members.iter().filter(has_failed).collect();
         let Some(managed) = self.pools.get_mut(name) else { return };
         managed.failures.retain(|_, at| at.after(WITHIN) > now);
-        for member in members.iter().filter(|member| member.state == State::Failed) {
+        for member in failed {
             let is_new = !managed.failures.contains_key(&member.name.name);
             managed.failures.entry(member.name.name.clone()).or_insert(now);
             if is_new && managed.failures.len() >= MANY_FAILURES {

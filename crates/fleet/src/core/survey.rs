@@ -33,7 +33,7 @@ impl Hypervisor {
 impl Core {
     /// Looks for machines that no claim refers to in the last list.
     pub(super) fn survey(&mut self, name: &Name) {
-        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        let Some(hypervisor) = self.clusters.get_mut(name).filter(|found| !found.is_moved()) else { return };
         let Some(listed) = &hypervisor.listed else { return };
         let range = hypervisor.entry.object.spec.vm_ids;
         let pool = &hypervisor.entry.object.spec.resource_pool;
@@ -101,6 +101,7 @@ impl Core {
         let now = self.now.monotonic;
         let are_claims_known = self.watches.is_listed(&super::observing::target(super::claims::KIND));
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        hypervisor.is_swept |= are_claims_known && !hypervisor.is_surveying();
         let orphans = hypervisor.entry.object.spec.orphans.clone();
         let grace = orphans.grace_period.duration().unwrap_or(Duration::from_secs(600));
         let mut ended = Vec::new();
@@ -108,7 +109,7 @@ impl Core {
             let Some(owner) = owner else { continue };
             let claim = self.uids.get(&owner.uid).and_then(|claim| self.claims.get(claim));
             let claimed = match claim {
-                _ if !are_claims_known => Claimed::Unknown,
+                _ if !are_claims_known || self.unreadable.values().any(|uid| *uid == owner.uid) => Claimed::Unknown,
                 None => Claimed::No,
                 Some(claim) => match &claim.enrolled {
                     Some((_, other)) if other != id => Claimed::No,

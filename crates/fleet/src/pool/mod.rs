@@ -121,7 +121,11 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     } else if count < size.desired {
         let missing = usize::try_from(size.desired - count).unwrap_or_default();
         decision.start = names(&standby[..missing.min(standby.len())]);
-        let more = missing - decision.start.len();
+        // A machine that is not gone yet takes its place, however long its end takes.
+        let leaving = of(|state| matches!(state, State::Ending | State::Draining(_))).count();
+        let there = active.len() + standby.len() + leaving;
+        let room = usize::try_from(size.max).unwrap_or_default().saturating_sub(there);
+        let more = (missing - decision.start.len()).min(room);
         match observed.hold_until <= now.monotonic {
             true => decision.create = more,
             false => decision.wake = earliest(decision.wake, Some(observed.hold_until)),
@@ -140,7 +144,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         } else if let Some(since) = since {
             decision.wake = earliest(decision.wake, Some(now.moment_of(change::now::later(since, delay))));
         }
-        let at_least = usize::try_from(size.min).unwrap_or_default();
+        let at_least = usize::try_from(size.desired).unwrap_or_default();
         let spare = active.len().saturating_sub(decision.drain.len()).saturating_sub(at_least);
         expire_idle(observed, &idle, spare, &mut decision);
     }

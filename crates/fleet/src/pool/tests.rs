@@ -122,12 +122,22 @@ fn a_quota_is_a_maximum() {
 }
 
 #[test]
-fn idle_machines_beyond_the_minimum_end_after_the_idle_time() {
+fn idle_machines_that_nobody_wants_end_after_the_idle_time() {
     let mut pool = pool(1, 5);
-    pool.spec.replicas = Some(3);
     pool.spec.lifecycle.idle_timeout = Some(Span("60s".into()));
     assert_eq!(decided(&pool, "iii", 69).drain.len(), 0);
     assert_eq!(decided(&pool, "iii", 70).drain.len(), 2, "the minimum stays");
+    pool.spec.replicas = Some(3);
+    assert_eq!(decided(&pool, "iii", 70).drain.len(), 0, "they would be created again at once");
+}
+
+#[test]
+fn a_machine_that_is_not_gone_takes_its_place() {
+    let pool = pool(3, 3);
+    assert_eq!(decided(&pool, "eee", 1).create, 0, "their ends may take long, and more would follow");
+    assert_eq!(decided(&pool, "iee", 1).create, 0);
+    assert_eq!(decided(&pool, "iie", 1).create, 0);
+    assert_eq!(decided(&pool, "iif", 1).create, 1, "a failed one is kept beside");
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(super) struct Vm {
     /// When its guest answers, and when it switches itself off.
     pub(super) boots_at: u64,
     pub(super) ends_at: u64,
+    /// What a list shows until this moment: the state of before.
+    stale: (u64, Power),
     /// Tells it from another machine with the same id.
     pub(super) serial: u64,
     memory: u64,
@@ -37,6 +39,8 @@ pub(super) struct FakeHypervisor {
 }
 
 const GIB: u64 = 1 << 30;
+/// A list is made of statistics that are so old, in milliseconds.
+const STATISTICS: u64 = 10_000;
 
 impl FakeHypervisor {
     /// Somebody else creates a machine.
@@ -58,6 +62,7 @@ impl FakeHypervisor {
             is_configured: false,
             boots_at: 0,
             ends_at: u64::MAX,
+            stale: (0, Power::Stopped),
             serial: self.serial,
             memory: GIB,
         }
@@ -80,6 +85,7 @@ impl FakeHypervisor {
     /// Guests switch themselves off.
     pub(super) fn pass_time(&mut self, now: u64) {
         for vm in self.vms.values_mut().filter(|vm| vm.ends_at <= now && vm.power == Power::Running) {
+            vm.stale = (now + STATISTICS, vm.power);
             vm.power = Power::Stopped;
         }
     }
@@ -98,7 +104,7 @@ impl FakeHypervisor {
         }
         match operation {
             Operation::Check => Ok(Answer::Checked(Box::new(Checked { is_quorate: true, ..Checked::default() }))),
-            Operation::List => Ok(Answer::Listed(Box::new(self.list(random)))),
+            Operation::List => Ok(Answer::Listed(Box::new(self.list(now, random)))),
             Operation::FindTemplate(_) => Ok(Answer::Templates(vec![Template {
                 id: MachineId("100".into()),
                 name: "base".into(),
@@ -144,6 +150,9 @@ impl FakeHypervisor {
             Operation::Start(target) => {
                 let (boot, work) = (random.between(2_000, 60_000), random.between(20_000, 400_000));
                 self.owned(&target.id, &target.owner).map(|vm| {
+                    if vm.power == Power::Stopped {
+                        vm.stale = (now + STATISTICS, Power::Stopped);
+                    }
                     vm.power = Power::Running;
                     (vm.boots_at, vm.ends_at) = (now + boot, now + boot + work);
                     Answer::Done
@@ -178,7 +187,7 @@ impl FakeHypervisor {
         }
     }
 
-    fn list(&self, random: &mut Random) -> Listed {
+    fn list(&self, now: u64, random: &mut Random) -> Listed {
         let mut listed = Listed::default();
         for node in ["a", "b"] {
             let is_online = !self.offline.contains(node);
@@ -190,6 +199,9 @@ impl FakeHypervisor {
         let hides = random.chance(50);
         for (id, vm) in &self.vms {
             let mut seen = FakeHypervisor::seen(vm);
+            if now < vm.stale.0 {
+                seen.power = vm.stale.1;
+            }
             if self.offline.contains(&vm.node) {
                 if hides {
                     continue;

@@ -1,10 +1,11 @@
 //! Two clusters with an operator each, the hypervisor that they share, the people, and the faults.
 
 use super::api_server::{ApiServer, id, kinds, report};
-use super::hypervisor::FakeHypervisor;
+use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
 use crate::core::{Config, Core, HypervisorAnswer};
 use crate::hypervisor::{Failure, Operation, Owner, Power, Request};
+use crate::machine::End;
 use crate::notice::Notice;
 use api::fleet::ClaimPhase;
 use change::{Moment, Now};
@@ -260,6 +261,12 @@ impl World {
             Command::Elsewhere(number, request) => self.send(site, epoch, number, request),
             Command::Notify(Notice::Claim { phase: Some(ClaimPhase::Ready), ready_after: Some(_), .. }) => {
                 self.ready += 1;
+            }
+            Command::Notify(Notice::Ended { name, uid, end: End::Stopped }) => {
+                let is_of = |vm: &&Vm| vm.owner.as_ref().is_some_and(|owner| owner.uid == uid);
+                if self.hypervisor.vms.values().filter(is_of).any(|vm| vm.power == Power::Running) {
+                    self.broken.push(format!("claim {name} is said to have stopped, and its machine runs"));
+                }
             }
             Command::Notify(_) | Command::Readiness(_) => {}
             other => panic!("{other:?}"),

@@ -32,7 +32,7 @@ pub(crate) fn id(machine: &DynamicObject) -> MachineId {
 }
 
 pub(crate) fn record(machine: &DynamicObject) -> Option<Record> {
-    record::decode(machine.metadata.annotations.as_ref()?.get(OWNER)?)
+    record::decode(machine.metadata.annotations.as_ref()?.get(OWNER)?, machine.metadata.name.as_ref()?)
 }
 
 pub(crate) fn owner(machine: &DynamicObject) -> Option<Owner> {
@@ -161,7 +161,8 @@ pub(crate) fn copy(template: &DynamicObject, blueprint: &Blueprint) -> Result<Dy
             None => {}
         }
     }
-    let record = Record { owner: blueprint.owner.clone(), seed: None, is_configured: false };
+    let record =
+        Record { id: blueprint.id.0.clone(), owner: blueprint.owner.clone(), seed: None, is_configured: false };
     let metadata = ObjectMeta {
         name: Some(blueprint.id.0.clone()),
         namespace: template.metadata.namespace.clone(),
@@ -215,7 +216,7 @@ pub(crate) fn configure(machine: &mut DynamicObject, blueprint: &Blueprint) -> R
     let others: BTreeSet<String> = labels.keys().filter(|label| label.starts_with(TAG)).cloned().collect();
     labels.retain(|label, _| !others.contains(label));
     labels.extend(blueprint.tags.iter().map(|tag| (format!("{TAG}{tag}"), String::new())));
-    let record = Record { owner: blueprint.owner.clone(), seed: None, is_configured: true };
+    let record = Record { id: blueprint.id.0.clone(), owner: blueprint.owner.clone(), seed: None, is_configured: true };
     machine.metadata.annotations.get_or_insert_default().insert(OWNER.to_owned(), record::encode(&record));
     Ok(())
 }

@@ -110,6 +110,9 @@ fn answer(state: &mut State, method: &Method, path: &str, body: &Value) -> (u16,
                 one = body.clone();
             } else {
                 merge(&mut one, body);
+                // As virt-controller does.
+                let shown = if one["spec"]["runStrategy"] == "Once" { "Running" } else { "Stopped" };
+                one["status"]["printableStatus"] = shown.into();
             }
             one["metadata"]["resourceVersion"] = json!(version);
             state.machines.insert(name, one.clone());

@@ -34,7 +34,7 @@ pub(crate) async fn configure(client: &Client, blueprint: &Blueprint) -> Result<
         node: machine.node.clone(),
         volume: format!("{}:iso/{}", wanted.storage, image.file),
     });
-    let wanted = Record { owner: found.owner.clone(), seed: volume, is_configured: true };
+    let wanted = Record { id: found.id.clone(), owner: found.owner.clone(), seed: volume, is_configured: true };
     if found == wanted
         && changes(&machine, blueprint, &wanted).is_empty()
         && growth(&machine.config, blueprint).is_none()
@@ -146,6 +146,10 @@ fn changes(machine: &Machine, blueprint: &Blueprint, wanted: &Record) -> Vec<(&'
     if let Some(network) = &blueprint.network {
         let now = key(config, "net0");
         set("net0", now.map(str::to_owned), interface(now, network));
+    }
+    // A clone inherits both. A machine that is protected cannot be destroyed, and one that starts with its node runs without its claim.
+    for name in ["protection", "onboot"] {
+        set(name, Some(number(name).unwrap_or_else(|| "0".into())), "0".into());
     }
     let now = tags(key(config, "tags").unwrap_or_default());
     if now != blueprint.tags {

@@ -56,7 +56,12 @@ async fn clone(client: &Client, blueprint: &Blueprint, id: &str, from: &str) -> 
 }
 
 fn parameters(blueprint: &Blueprint, id: &str, from: &str) -> Result<Vec<(&'static str, String)>, Trouble> {
-    let record = Record { owner: blueprint.owner.clone(), seed: planned_seed(blueprint)?, is_configured: false };
+    let record = Record {
+        id: blueprint.id.0.clone(),
+        owner: blueprint.owner.clone(),
+        seed: planned_seed(blueprint)?,
+        is_configured: false,
+    };
     let mut parameters = vec![
         ("newid", id.to_owned()),
         ("name", blueprint.name.clone()),

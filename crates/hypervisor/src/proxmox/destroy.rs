@@ -2,12 +2,13 @@
 
 use crate::proxmox::class::Class;
 use crate::proxmox::client::{Call, Client, Content};
-use crate::proxmox::machine::{Found, current_power, find, owned};
+use crate::proxmox::machine::{Found, Machine, current_power, find, owned};
 use crate::proxmox::power::{after, ensure_stopped};
 use crate::proxmox::task::follow;
+use crate::proxmox::wire::key_number;
 use crate::record::SeedVolume;
 use crate::seed;
-use fleet::hypervisor::{Failure, Owner, Power, Target};
+use fleet::hypervisor::{Failure, MachineId, Owner, Power, Target};
 use http::Method;
 use serde_json::Value;
 
@@ -24,7 +25,9 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
         remove_seed(client, seed, &record.owner).await?;
         machine = owned(client, &here).await?.0;
     }
-    let content = Content::Parameters(vec![("purge", "1".into()), ("destroy-unreferenced-disks", "1".into())]);
+    unprotect(client, &machine, &target.id).await?;
+    // All disks of a clone are in its configuration. Disks that merely have its number may be of another hypervisor with the same storage.
+    let content = Content::Parameters(vec![("purge", "1".into())]);
     let parts: [&str; 2] = [&machine.node, &target.id.0];
     let call = Call { method: Method::DELETE, path: "/nodes/{node}/qemu/{vmid}", parts: &parts, content };
     let deleted = match client.send::<Value>(call).await {
@@ -45,6 +48,19 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
     }
 }
 
+/// Takes away the protection that a clone has inherited, if it was not configured yet.
+async fn unprotect(client: &Client, machine: &Machine, id: &MachineId) -> Result<(), Failure> {
+    if key_number(&machine.config, "protection") != Some(1) {
+        return Ok(());
+    }
+    let mut parameters = vec![("protection", "0".to_owned())];
+    parameters.extend(machine.digest().map(|digest| ("digest", digest)));
+    let (path, parts) = ("/nodes/{node}/qemu/{vmid}/config", [machine.node.as_str(), id.0.as_str()]);
+    let call = Call { method: Method::PUT, path, parts: &parts, content: Content::Parameters(parameters) };
+    let written = client.send::<Value>(call).await;
+    written.map(|_| ()).map_err(|trouble| trouble.failure(&format!("taking away the protection of machine {}", id.0)))
+}
+
 /// Deletes the image of a seed, if it is one of this owner. One that is gone already is fine.
 pub(crate) async fn remove_seed(client: &Client, seed: &SeedVolume, owner: &Owner) -> Result<(), Failure> {
     let Some((storage, _)) = seed.volume.split_once(':').filter(|_| seed::is_of(&seed.volume, owner)) else {
@@ -63,9 +79,14 @@ pub(crate) async fn remove_seed(client: &Client, seed: &SeedVolume, owner: &Owne
     }
 }
 
+/// Whether an image is not there any more, or its storage or its node is not.
 fn is_gone(message: &str) -> bool {
     let lower = message.to_lowercase();
     lower.contains("no such file")
+        || lower.contains("no such node")
+        || lower.contains("no such cluster node")
+        || lower.contains("hostname lookup")
+        || (lower.contains("storage ") && lower.contains("does not exist"))
         || lower.contains("no such volume")
         || (lower.contains("volume ") && lower.contains("does not exist"))
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 /// A machine as it was read.
 pub(crate) struct Machine {
+    pub(crate) id: MachineId,
     /// The node it is on.
     pub(crate) node: String,
     pub(crate) config: Config,
@@ -22,7 +23,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// What we wrote down about it.
     pub(crate) fn record(&self) -> Option<Record> {
-        record::parse(self.description())
+        record::parse(self.description(), &self.id.0)
     }
 
     pub(crate) fn description(&self) -> &str {
@@ -77,7 +78,7 @@ pub(crate) async fn read(client: &Client, id: &MachineId, node: Option<&str>) ->
     let doing = format!("reading machine {}", id.0);
     if let Some(node) = node {
         match config(client, id, node).await {
-            Ok(config) => return Ok(Machine { node: node.to_owned(), config }),
+            Ok(config) => return Ok(Machine { id: id.clone(), node: node.to_owned(), config }),
             // For somebody with rights on a pool, what is not in the pool is refused, whether or not it exists.
             Err(trouble) if trouble.class() == Class::Absent || trouble.is_of_node() || trouble.is_forbidden() => {}
             Err(trouble) => return Err(trouble.about(id, &doing)),
@@ -85,11 +86,12 @@ pub(crate) async fn read(client: &Client, id: &MachineId, node: Option<&str>) ->
     }
     let found = match find(client, id).await? {
         Found::Listed(found) if found.kind == "qemu" => found,
-        Found::Listed(_) | Found::Unseen => return Err(Failure::NotOurs { id: id.clone(), found: None }),
+        Found::Listed(_) => return Err(Failure::NotOurs { id: id.clone(), found: None }),
+        Found::Unseen => return Err(Failure::Hidden(id.clone())),
         Found::Nothing => return Err(Failure::Absent(id.clone())),
     };
     match config(client, id, &found.node).await {
-        Ok(config) => Ok(Machine { node: found.node, config }),
+        Ok(config) => Ok(Machine { id: id.clone(), node: found.node, config }),
         Err(trouble) if trouble.class() == Class::Absent => {
             Err(Failure::Transient(format!("{doing}: it moved or was deleted while it was read")))
         }
@@ -105,7 +107,7 @@ pub(crate) async fn config(client: &Client, id: &MachineId, node: &str) -> Resul
 pub(crate) enum Found {
     /// It is in the list of the cluster.
     Listed(Box<Resource>),
-    /// It is taken by a machine that is not ours: one that cannot be seen.
+    /// It is taken by a machine that cannot be seen: somebody else's, or one of ours that was taken out of the resource pool.
     Unseen,
     /// There is surely no such machine.
     Nothing,
@@ -162,8 +164,7 @@ pub(crate) async fn current_power(client: &Client, id: &MachineId, node: &str) -
 pub(crate) async fn inspect(client: &Client, id: &MachineId) -> Result<Option<Inspected>, Failure> {
     let found = match find(client, id).await? {
         Found::Listed(found) => found,
-        // It exists, and that is all that is known.
-        Found::Unseen => Box::new(Resource { kind: "lxc".into(), ..Resource::default() }),
+        Found::Unseen => return Err(Failure::Hidden(id.clone())),
         Found::Nothing => return Ok(None),
     };
     let mut seen = seen(&found);

@@ -41,13 +41,12 @@ pub(crate) async fn follow(client: &Client, answer: &Value) -> Result<(), Troubl
             Err(trouble) if trouble.class() == Class::Transient => {}
             Err(Trouble::Answered { code, message }) => {
                 let message = format!("the end of task {upid} cannot be read: {message}");
-                return Err(match code {
-                    401 | 403 => Trouble::Answered { code, message },
-                    // A task that is not known ended long ago, and how is not known either.
-                    _ => Trouble::Unanswered(message),
-                });
+                // It was accepted, so that it may succeed, also where the right to read its status is gone by now.
+                return Err(Trouble::Unanswered(format!("{message} ({code})")));
             }
-            Err(other) => return Err(other),
+            Err(other) => {
+                return Err(Trouble::Unanswered(format!("the end of task {upid} cannot be read: {}", other.message())));
+            }
         }
         if start.elapsed() >= client.limits.task {
             return Err(Trouble::Unanswered(format!(

@@ -205,8 +205,7 @@ async fn a_machine_that_moved_is_found_and_one_that_cannot_be_seen_is_not_absent
     state.lock().unwrap().is_cloning = true;
     assert!(matches!(proxmox.inspect(&blueprint().id).await, Err(Failure::Transient(_))), "it may be our own clone");
     state.lock().unwrap().is_cloning = false;
-    let foreign = proxmox.inspect(&blueprint().id).await.unwrap().unwrap();
-    assert_eq!((foreign.owner, foreign.seen.power), (None, Power::Unknown));
+    assert_eq!(proxmox.inspect(&blueprint().id).await, Err(Failure::Hidden(blueprint().id)));
     state.lock().unwrap().may_see_nothing = true;
     match proxmox.inspect(&blueprint().id).await {
         Err(Failure::Configuration { remedy, .. }) => {
@@ -309,7 +308,7 @@ async fn a_change_by_somebody_else_is_not_overwritten() {
     assert!(matches!(proxmox.configure(&blueprint()).await, Err(Failure::Transient(_))));
     let config = state.lock().unwrap().machines["105"].config.clone();
     assert_eq!(config["description"], "somebody else's");
-    assert!(record::parse("somebody else's").is_none());
+    assert!(record::parse("somebody else's", "100").is_none());
 }
 
 #[tokio::test]
@@ -333,7 +332,7 @@ async fn a_linked_clone_has_no_storage_and_a_full_one_has() {
         (linked["full"].as_str(), linked.get("storage"), linked["pool"].as_str(), linked.get("target")),
         ("0", None, "ci", None)
     );
-    assert_eq!(record::parse(&linked["description"]).unwrap().owner, owner("u-1"));
+    assert_eq!(record::parse(&linked["description"], &linked["newid"]).unwrap().owner, owner("u-1"));
     let mut full = blueprint();
     (full.id, full.is_linked, full.node) = (MachineId("106".into()), false, "pve2".into());
     proxmox.create(&full).await.unwrap();

@@ -20,6 +20,8 @@ pub(super) struct Connections {
     hands: Hands,
     /// One lock for each hypervisor: what is asked while its connection is made waits for it.
     turns: Mutex<BTreeMap<ClusterKey, Turn>>,
+    /// Where each of them is connected.
+    endpoints: Mutex<BTreeMap<ClusterKey, String>>,
 }
 
 type Turn = Arc<tokio::sync::Mutex<()>>;
@@ -31,7 +33,14 @@ impl Connections {
             let (method, path, status) = (exchange.method, exchange.path, exchange.status.label());
             tracing::debug!("hypervisor: {method} {path}: {status} after {} ms", exchange.duration.as_millis());
         });
-        Connections { server, home, permit, hands: Hands::new(report), turns: Mutex::default() }
+        Connections {
+            server,
+            home,
+            permit,
+            hands: Hands::new(report),
+            turns: Mutex::default(),
+            endpoints: Mutex::default(),
+        }
     }
 
     /// Carries out one request. Each check connects anew, so that other settings and credentials are used from then on.
@@ -50,6 +59,10 @@ impl Connections {
                 Ok(()) => {}
             }
         }
+        let endpoint = self.endpoints().get(&request.cluster).cloned().unwrap_or_default();
+        if endpoint != request.endpoint && request.operation != Operation::Check {
+            return Err(Failure::Transient("the endpoint of the hypervisor has just been changed".into()));
+        }
         if !self.permit.is_valid() {
             return Err(Failure::Transient("this replica does not lead any more".into()));
         }
@@ -63,32 +76,42 @@ impl Connections {
 
     async fn connect(&self, cluster: &ClusterKey, is_due: bool) -> Result<(), Failure> {
         match is_due {
-            true => self.hands.connect(cluster, link(&self.server, Some(&self.home), cluster).await?),
+            true => {
+                let (link, endpoint) = link(&self.server, Some(&self.home), cluster).await?;
+                self.hands.connect(cluster, link)?;
+                self.endpoints().insert(cluster.clone(), endpoint);
+                Ok(())
+            }
             false => Ok(()),
         }
+    }
+
+    fn endpoints(&self) -> std::sync::MutexGuard<'_, BTreeMap<ClusterKey, String>> {
+        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Connects one hypervisor for a person, with what they may read.
 pub(crate) async fn connect_once(server: &Server, cluster: &ClusterKey) -> Result<Hands, Failure> {
     let hands = Hands::new(Arc::new(|_| {}));
-    hands.connect(cluster, link(server, None, cluster).await?)?;
+    hands.connect(cluster, link(server, None, cluster).await?.0)?;
     Ok(hands)
 }
 
 /// How a hypervisor is connected, as the API server says now; `home` is the namespace of the fleet, unless a person asks.
-async fn link(server: &Server, home: Option<&str>, cluster: &ClusterKey) -> Result<Link, Failure> {
+async fn link(server: &Server, home: Option<&str>, cluster: &ClusterKey) -> Result<(Link, String), Failure> {
     let spec = read_cluster(server, cluster).await?;
     let secrets = Secrets { server, home, cluster, read: BTreeMap::new() };
-    match spec.provider {
-        Provider::Proxmox => Ok(Link::Proxmox(Box::new(proxmox(&spec, secrets).await?))),
-        Provider::Kubevirt => Ok(Link::KubeVirt(Box::new(kubevirt::Settings {
+    let link = match spec.provider {
+        Provider::Proxmox => Link::Proxmox(Box::new(proxmox(&spec, secrets).await?)),
+        Provider::Kubevirt => Link::KubeVirt(Box::new(kubevirt::Settings {
             client: server.client.clone(),
             identity: server.address.clone(),
             namespace: cluster.namespace.clone(),
             limits: Limits::default(),
-        }))),
-    }
+        })),
+    };
+    Ok((link, spec.endpoint))
 }
 
 async fn read_cluster(server: &Server, cluster: &ClusterKey) -> Result<HypervisorClusterSpec, Failure> {

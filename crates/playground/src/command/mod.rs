@@ -6,6 +6,7 @@ pub(crate) mod requests;
 mod rollout;
 mod story;
 mod story_of_advisor;
+mod story_of_fleet;
 pub(crate) mod up;
 
 use playground::UserError;

@@ -1,6 +1,6 @@
-//! The demo: the autopilot in thirteen steps, then the advisor in six. Every step is checked, and the first that fails ends the demo with an error.
+//! The demo: the autopilot in thirteen steps, the advisor in six, the fleet in seven. Every step is checked, and the first that fails ends the demo with an error.
 
-use super::{print, rollout, story_of_advisor};
+use super::{print, rollout, story_of_advisor, story_of_fleet};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use playground::deployment::{self, edit, objects};
 use playground::user_error::refused;
@@ -50,6 +50,7 @@ pub(super) async fn run(
     demo.pause_edit_war().await?;
     demo.prune_adopt_and_hand_back().await?;
     story_of_advisor::run(playground, hco_version).await?;
+    story_of_fleet::run(playground).await?;
     print("\nAll steps succeeded.\n\n")
 }
 

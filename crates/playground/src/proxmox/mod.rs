@@ -147,6 +147,11 @@ impl ProxmoxStandIn {
         self.with(|state| state.inject(fault));
     }
 
+    /// The time since its start, by which requests are recorded.
+    pub fn elapsed(&self) -> Duration {
+        self.shared.started.elapsed()
+    }
+
     /// Every request so far, in the order of arrival.
     pub fn requests(&self) -> Vec<Line> {
         self.shared.records.all()

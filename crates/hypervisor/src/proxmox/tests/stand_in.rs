@@ -3,9 +3,12 @@
 use super::server::{Asked, Reply, Server};
 use super::{Proxmox, connect, owner};
 use crate::provider::Provider;
+use crate::proxmox::client::{Call, Content};
+use crate::proxmox::task::follow;
 use crate::settings::{Credentials, Limits, Settings};
 use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Power, Seed, Target, TemplateRef};
 use pve_stand_in::{Fault, FaultEffect, Method, Request, Setup, StandIn, Timing};
+use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -161,16 +164,59 @@ async fn a_machine_of_others_is_never_touched_whether_or_not_it_can_be_seen() {
     let blueprint = blueprint(&fleet, 300).await;
     state.lock().unwrap().add_foreign_vm(300, "pve2", "database");
     let root = connect(&with_token(&server, Setup::ROOT_TOKEN));
-    for proxmox in [&fleet, &root] {
-        let refused = Failure::NotOurs { id: blueprint.id.clone(), found: None };
+    let hidden = Failure::Hidden(blueprint.id.clone());
+    assert_eq!(fleet.inspect(&blueprint.id).await, Err(hidden.clone()));
+    assert_eq!(root.inspect(&blueprint.id).await.unwrap().unwrap().owner, None);
+    for (proxmox, refused) in [(&fleet, hidden), (&root, Failure::NotOurs { id: blueprint.id.clone(), found: None })] {
         assert_eq!(proxmox.create(&blueprint).await, Err(Failure::Exists(blueprint.id.clone())));
-        assert_eq!(proxmox.inspect(&blueprint.id).await.unwrap().unwrap().owner, None);
         assert_eq!(proxmox.start(&target(&blueprint)).await, Err(refused.clone()));
         assert_eq!(proxmox.stop(&target(&blueprint)).await, Err(refused.clone()));
         assert_eq!(proxmox.destroy(&target(&blueprint)).await, Err(refused.clone()));
         assert_eq!(proxmox.configure(&blueprint).await, Err(refused));
     }
     assert_eq!(left(&state).0, [300]);
+}
+
+/// Proxmox VE copies everything of a machine, also its description and its tags.
+#[tokio::test]
+async fn a_copy_of_a_machine_is_nobodys() {
+    let (server, state, proxmox) = fleet().await;
+    let blueprint = blueprint(&proxmox, 300).await;
+    proxmox.create(&blueprint).await.unwrap();
+    proxmox.configure(&blueprint).await.unwrap();
+    let root = connect(&with_token(&server, Setup::ROOT_TOKEN));
+    let content = Content::Parameters(vec![("newid", "301".into()), ("full", "1".into())]);
+    let (path, parts) = ("/nodes/{node}/qemu/{vmid}/clone", ["pve2", "300"]);
+    let task = root.client.send::<Value>(Call { method: http::Method::POST, path, parts: &parts, content }).await;
+    follow(&root.client, &task.unwrap()).await.unwrap();
+    let copy = MachineId("301".into());
+    let described = state.lock().unwrap().vm(301).unwrap().description().unwrap().to_owned();
+    assert!(described.contains("virtpilot-owner:"), "{described}");
+    assert_eq!(root.inspect(&copy).await.unwrap().unwrap().owner, None);
+    let wrong = Target { id: copy.clone(), ..target(&blueprint) };
+    assert_eq!(root.destroy(&wrong).await, Err(Failure::NotOurs { id: copy, found: None }));
+    proxmox.destroy(&target(&blueprint)).await.unwrap();
+    assert_eq!(left(&state).0, [301]);
+}
+
+#[tokio::test]
+async fn machines_of_a_protected_template_are_not_protected_and_do_not_start_with_their_node() {
+    for is_configured in [true, false] {
+        let (_server, state, proxmox) = fleet().await;
+        for name in ["protection", "onboot"] {
+            let mut state = state.lock().unwrap();
+            state.vm_mut(Setup::TEMPLATE).unwrap().config.insert(name.into(), "1".into());
+        }
+        let blueprint = blueprint(&proxmox, 300).await;
+        proxmox.create(&blueprint).await.unwrap();
+        if is_configured {
+            proxmox.configure(&blueprint).await.unwrap();
+            let config = state.lock().unwrap().vm(300).unwrap().config.clone();
+            assert_eq!((config["protection"].as_str(), config["onboot"].as_str()), ("0", "0"));
+        }
+        proxmox.destroy(&target(&blueprint)).await.unwrap();
+        assert_eq!(left(&state), (Vec::new(), Vec::new()));
+    }
 }
 
 /// Loses the answer to each request in turn, and the request itself: every step is repeated until it is done, and the end is the same.

@@ -3,7 +3,7 @@
 use super::Arguments;
 use super::crd_growth;
 use super::measure::{Measure, count};
-use super::operator_process::{self, OperatorProcess};
+use super::operator_process::OperatorProcess;
 use super::pack::{counts, poll_until};
 use futures::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
@@ -21,13 +21,16 @@ const ACCOUNT: &str = "virt-advisor-operator";
 const USER: &str = "openshift-cnv/virt-advisor-operator";
 const PROFILE: &str = "virt-higher-density";
 const ROUNDS: usize = 30;
+/// What the time is spent with.
+const PARTS: [&str; 4] =
+    ["until the first request", "reads and dry runs", "until the status is sent", "the write of the status"];
 /// After so long everything that follows from a change has happened.
 const SETTLED: Duration = Duration::from_secs(10);
 
 pub(crate) async fn measure(arguments: &Arguments) -> Result<Vec<Measure>, UserError> {
     let options = Options::for_bench(Some(Scene::preset("small")?));
     let playground = Playground::start(&options, Progress::Silent).await?;
-    deployment::grant_for(&playground, &operator_process::manifests("advisor").await?).await?;
+    deployment::grant_for(&playground, &deployment::manifests(&["--products", "advisor"]).await?).await?;
     let account = playground.account(deployment::NAMESPACE, ACCOUNT).await?;
     // The server is still busy right after its start.
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -55,9 +58,10 @@ struct Bench {
     profiles: Api<DynamicObject>,
 }
 
-/// One change of a spec: milliseconds to the plan, writes of the status, other requests, and the status.
+/// One change of a spec: milliseconds to the plan, in parts too, writes of the status, other requests, and the status.
 struct Planned {
     took: f64,
+    parts: [f64; PARTS.len()],
     statuses: f64,
     requests: f64,
     status: Value,
@@ -66,7 +70,7 @@ struct Planned {
 impl Bench {
     /// The memory of one process that runs both products, with a plan, and what many unrelated CRDs add to it.
     async fn both(&self, arguments: &Arguments, measures: &mut Vec<Measure>) -> Result<(), UserError> {
-        let manifests = operator_process::manifests("autopilot,advisor").await?;
+        let manifests = deployment::manifests(&["--products", "autopilot,advisor"]).await?;
         let account = deployment::grant_for(&self.playground, &manifests).await?;
         let log = self.playground.folder().join("both.log");
         let operator = OperatorProcess::start_products(&account, "autopilot,advisor", &log)?;
@@ -86,6 +90,7 @@ impl Bench {
     async fn plans(&self, measures: &mut Vec<Measure>) -> Result<(), UserError> {
         let ([mut whole, mut edits], [mut bare_whole, mut bare_edits]) = ([vec![], vec![]], [vec![], vec![]]);
         let (mut statuses, mut requests) = (Vec::new(), Vec::new());
+        let mut parts = PARTS.map(|_| Vec::new());
         for round in 0..ROUNDS {
             eprint!("\radvisor: plan {} of {ROUNDS}   ", round + 1);
             let ratio = 101 + 2 * round;
@@ -101,6 +106,7 @@ impl Bench {
             // Only the object that the option changes is compared again.
             let wanted = manifests(&planned.status, |kind| kind == "HyperConverged");
             edits.push(planned.took);
+            parts.iter_mut().zip(planned.parts).for_each(|(all, part)| all.push(part));
             statuses.push(planned.statuses);
             bare_edits.push(self.dry_runs(&wanted).await?);
         }
@@ -113,6 +119,9 @@ impl Bench {
             let ratio = took.ratio_to(&bare, &format!("advisor: {name}"));
             measures.extend([took, bare, ratio]);
         }
+        let parts = PARTS.iter().zip(parts);
+        measures
+            .extend(parts.map(|(name, took)| Measure::of(format!("advisor: an edited option: {name}"), "ms", took)));
         measures.push(Measure::of("advisor: writes of the status per change", "count", statuses));
         measures.push(Measure::of("advisor: other requests per plan", "count", requests));
         Ok(())
@@ -138,9 +147,15 @@ impl Bench {
         let statuses = own.filter(|request| request.resource.starts_with("virtplatformconfigs/status"));
         let all = self.playground.audit_log().since(mark)?.by(ADMIN_USER).of(Kind::Write);
         let ended = |requests: &Requests| requests.0.first().map(|request| request.ended).unwrap_or_default();
+        let asked =
+            own.filter(|request| request.kind != Kind::Watch && !request.resource.starts_with("virtplatformconfigs"));
+        let begun = |requests: &Requests| requests.0.iter().map(|request| request.at).min().unwrap_or_default();
+        let last = asked.0.iter().map(|request| request.ended).max().unwrap_or_default();
+        let times = [ended(&all), begun(&asked), last, begun(&statuses), ended(&statuses)];
         let others = own.count() - own.of(Kind::Watch).count() - statuses.count();
         Ok(Planned {
             took: milliseconds(ended(&all), ended(&statuses)),
+            parts: std::array::from_fn(|part| milliseconds(times[part], times[part + 1])),
             statuses: count(statuses.count()),
             requests: count(others),
             status,

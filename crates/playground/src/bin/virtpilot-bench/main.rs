@@ -10,6 +10,7 @@ mod crd_growth;
 mod deletion;
 mod drift;
 mod established;
+mod fleet;
 mod idle;
 mod measure;
 mod operator_process;
@@ -63,6 +64,8 @@ enum Only {
     Starts,
     /// Plans of the advisor
     Advisor,
+    /// Machines of the fleet
+    Fleet,
 }
 
 #[tokio::main]
@@ -101,6 +104,9 @@ async fn run(arguments: &Arguments) -> Result<(), UserError> {
     }
     if is_wanted(Only::Advisor) {
         measures.extend(advisor::measure(arguments).await?);
+    }
+    if is_wanted(Only::Fleet) {
+        measures.extend(fleet::measure().await?);
     }
     let json = serde_json::to_string_pretty(&measures).unwrap_or_default();
     files::write(&arguments.json, json)?;

@@ -29,20 +29,6 @@ pub(crate) async fn render(playground: &Playground, pack: Option<&Path>) -> Resu
     output(command).await
 }
 
-/// What installs these products, as YAML.
-pub(crate) async fn manifests(products: &str) -> Result<String, UserError> {
-    let mut command = tokio::process::Command::new(deployment::binary()?);
-    command.args(["manifests", "--products", products]);
-    let failed = |message: String| {
-        UserError::new("the installation cannot be printed", "run `virtpilot manifests`").with_detail(message)
-    };
-    let output = command.output().await.map_err(|error| failed(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())),
-    }
-}
-
 /// What a command prints, as JSON.
 async fn output(mut command: tokio::process::Command) -> Result<Value, UserError> {
     let failed = |message: String| {
@@ -58,6 +44,15 @@ impl OperatorProcess {
         OperatorProcess::start_with(account, pack, None, log)
     }
 
+    /// Starts the fleet; what it logs is added to the file.
+    pub(crate) fn start_fleet(account: &Account, log: &Path) -> Result<OperatorProcess, UserError> {
+        let file = std::fs::File::options().create(true).append(true).open(log);
+        let log = file.map_err(|error| user_error::io("write", log, error))?;
+        let mut command = Command::new(deployment::binary()?);
+        command.args(playground::fleet_site::arguments(account));
+        OperatorProcess::spawn(command, log)
+    }
+
     /// Starts only these products.
     pub(crate) fn start_products(account: &Account, products: &str, log: &Path) -> Result<OperatorProcess, UserError> {
         OperatorProcess::start_with(account, None, Some(products), log)
@@ -71,9 +66,19 @@ impl OperatorProcess {
     ) -> Result<OperatorProcess, UserError> {
         let log = std::fs::File::create(log).map_err(|error| user_error::io("write", log, error))?;
         let mut command = Command::new(deployment::binary()?);
+        command.args(deployment::arguments(account));
+        if let Some(pack) = pack {
+            command.arg("--assets-dir").arg(pack);
+        }
+        if let Some(products) = products {
+            command.arg("--products").arg(products);
+        }
+        OperatorProcess::spawn(command, log)
+    }
+
+    /// Starts it as its deployment does.
+    fn spawn(mut command: Command, log: std::fs::File) -> Result<OperatorProcess, UserError> {
         command
-            .args(deployment::arguments(account))
-            // As its deployment runs it.
             .arg("--leader-elect")
             .env("POD_NAME", "virt-platform-autopilot-0")
             .env("LOG_LEVEL", "warn")
@@ -81,12 +86,6 @@ impl OperatorProcess {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        if let Some(pack) = pack {
-            command.arg("--assets-dir").arg(pack);
-        }
-        if let Some(products) = products {
-            command.arg("--products").arg(products);
-        }
         let child = command.spawn();
         Ok(OperatorProcess(child.map_err(|error| {
             UserError::new("the operator could not be started", "run `make bench`").with_source(error)
