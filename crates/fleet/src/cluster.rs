@@ -318,6 +318,22 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_endpoint_is_believed_only_without_machines_or_when_a_person_says_so() {
+        let mut cluster = cluster();
+        cluster.status = decided(&cluster, &Ok(good()), 0, &["one"], 1_000).status;
+        assert_eq!(cluster.status.endpoint.as_deref(), Some("https://pve:8006"));
+        cluster.spec.endpoint = "https://other:8006".into();
+        let moved = decided(&cluster, &Ok(good()), 0, &["one"], 1_001);
+        assert_eq!((moved.is_ready, moved.reason), (false, "EndpointChanged"));
+        assert!(moved.message.contains("was https://pve:8006"), "{}", moved.message);
+        assert_eq!(moved.status.endpoint.as_deref(), Some("https://pve:8006"), "it stays until it is resolved");
+        assert!(decided(&cluster, &Ok(good()), 0, &[], 1_001).is_ready);
+        cluster.switches = vec![api::fleet::SAME_HYPERVISOR.into()];
+        let same = decided(&cluster, &Ok(good()), 0, &["one"], 1_002);
+        assert_eq!((same.is_ready, same.status.endpoint.as_deref()), (true, Some("https://other:8006")));
+    }
+
+    #[test]
     fn a_status_is_written_again_only_when_something_changes_or_after_minutes() {
         let mut cluster = cluster();
         cluster.status = decided(&cluster, &Ok(good()), 0, &[], 1_000).status;

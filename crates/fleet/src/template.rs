@@ -97,6 +97,15 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
         let message = format!("there is no HypervisorCluster {}", spec.hypervisor_cluster_ref.name);
         return (false, "ClusterNotFound", message);
     };
+    let namespace = &observed.template.name.namespace;
+    let is_allowed = |allowed: &String| allowed == namespace || allowed == "*";
+    if cluster.name.namespace != *namespace && !cluster.spec.allowed_namespaces.iter().any(is_allowed) {
+        let message = format!(
+            "the HypervisorCluster {} may not be used from here; add the namespace {namespace} to its spec.allowedNamespaces",
+            cluster.name
+        );
+        return (false, "NamespaceNotAllowed", message);
+    }
     let failed = |message: String| (false, "ValidationFailed", message);
     if spec.template.kubevirt.is_some() != (cluster.spec.provider == Provider::Kubevirt) {
         return failed(format!("spec.template is not for the provider of {}", cluster.name.name));
@@ -234,6 +243,31 @@ mod tests {
             });
             assert_eq!((decision.reason, decision.keep), (reason, Keep::AsIs), "{}", decision.message);
             assert_eq!(decision.status.template_available, Some(reason == "ValidationSucceeded"));
+        }
+    }
+
+    #[test]
+    fn a_template_of_another_namespace_needs_the_consent_of_the_hypervisor() {
+        let mut template = template(&json!({"proxmox": {"tag": "base"}}), "20Gi");
+        template.name.namespace = "team".into();
+        let found = Ok(vec![found()]);
+        for (allowed, reason) in [
+            (json!([]), "NamespaceNotAllowed"),
+            (json!(["teams"]), "NamespaceNotAllowed"),
+            (json!(["team"]), "ValidationSucceeded"),
+            (json!(["*"]), "ValidationSucceeded"),
+        ] {
+            let spec = json!({"provider": "proxmox", "endpoint": "https://pve:8006", "allowedNamespaces": allowed});
+            let cluster: Cluster = object("pve", spec);
+            let decision = decide(&Observed {
+                template: &template,
+                cluster: Some((&cluster, true)),
+                found: Some(&found),
+                listed: Some(&Listed::default()),
+                users: &BTreeSet::new(),
+                now: Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() },
+            });
+            assert_eq!(decision.reason, reason, "{}", decision.message);
         }
     }
 }

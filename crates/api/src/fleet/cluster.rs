@@ -61,6 +61,10 @@ pub struct HypervisorClusterSpec {
     /// How the certificate of the hypervisor is verified.
     #[serde(default)]
     pub tls: Tls,
+    /// The namespaces whose templates may use it, beside its own; `*` stands for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub allowed_namespaces: Vec<String>,
     /// The nodes on which machines are created; without it, all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]

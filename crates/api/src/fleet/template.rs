@@ -32,6 +32,10 @@ use serde_json::{Map, Value};
     crates(kube_core = "::kube_core")
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "self.hypervisorClusterRef == oldSelf.hypervisorClusterRef",
+    "message": "hypervisorClusterRef cannot be changed; create another HypervisorMachineTemplate"
+}]))]
 pub struct HypervisorMachineTemplateSpec {
     /// The hypervisor.
     pub hypervisor_cluster_ref: Ref,
@@ -100,6 +104,7 @@ pub struct ProxmoxTemplate {
     pub linked_clone: Option<bool>,
     /// The storage of a full clone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9._-]*$"))]
     pub storage: Option<String>,
 }
 
@@ -145,6 +150,7 @@ pub struct Network {
     pub mode: NetworkMode,
     /// The bridge; without it, the default of the HypervisorCluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"))]
     pub bridge: Option<String>,
     /// The VLAN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,10 +208,11 @@ pub struct CloudInit {
     pub network_data: Option<String>,
     /// The storage to which the image is uploaded; it has to allow ISO images.
     #[serde(default = "local")]
+    #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9._-]*$"))]
     pub storage: String,
     /// Where the image is attached: `ide2`, or on arm64 `scsi2`.
     #[serde(default = "ide2")]
-    #[schemars(regex(pattern = r"^(ide[0-3]|sata[0-5]|scsi([0-9]|[12][0-9]|30))$"))]
+    #[schemars(regex(pattern = r"^(ide[0-3]|sata[0-5]|scsi[1-5])$"))]
     pub bus: String,
 }
 

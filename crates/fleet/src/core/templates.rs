@@ -58,6 +58,7 @@ impl Core {
         let Some(hypervisor) = self.clusters.get_mut(cluster) else { return };
         hypervisor.looking_up.remove(reference);
         let is_passing = matches!(result, Err((FailureClass::Transient | FailureClass::Resource, _)));
+        let has_failed = result.is_err();
         // A hypervisor that does not answer has not lost its template.
         if !is_passing || !matches!(hypervisor.found.get(reference), Some(Ok(_))) {
             hypervisor.found.insert(reference.clone(), result);
@@ -68,7 +69,7 @@ impl Core {
         let names: Vec<Name> =
             self.templates.iter().filter(|(_, managed)| of_it(managed)).map(|(name, _)| name.clone()).collect();
         for name in names {
-            if is_passing {
+            if has_failed {
                 self.timers.set(Timer::LookUp(name.clone()), again);
             }
             self.due.insert(Due::Template(name));

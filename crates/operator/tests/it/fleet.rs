@@ -6,7 +6,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use playground::Playground;
 use playground::audit::Mark;
 use playground::deployment::objects;
-use playground::proxmox::{Deed, Options, ProxmoxStandIn, Setup, StandIn, Timing};
+use playground::proxmox::{Deed, Method, Options, ProxmoxStandIn, Setup, StandIn, Timing};
 use playground::service_account::Account;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -428,6 +428,39 @@ async fn a_replica_that_follows_during_a_clone_goes_on_with_the_same_machine() {
     assert_eq!(fleet.denied(), Vec::<String>::new());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_changed_loses_no_machine() {
+    let fleet = Fleet::start(Timing::short()).await;
+    fleet.claim("one").await;
+    fleet.ready_claim("one").await;
+    let machines = fleet.machines();
+    let other = ProxmoxStandIn::start(&Options::for_test()).unwrap_or_else(|error| panic!("{error}"));
+    let point_to = async |endpoint: &str| {
+        let patch = json!({"spec": {"endpoint": endpoint}});
+        fleet.api("HypervisorCluster").patch("pve", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    };
+    point_to(&other.address).await;
+    let message = fleet.reason("HypervisorCluster", "pve", "EndpointChanged").await;
+    assert!(message.contains(&fleet.proxmox.address) && message.contains("same-hypervisor"), "{message}");
+
+    // There, the machine would look as if it were gone.
+    fleet.api("MachineClaim").delete("one", &DeleteParams::default()).await.unwrap();
+    let waits = |status: &Value| ready(status)["reason"] == "CleanupFailed";
+    let status = fleet.status("MachineClaim", "one", "CleanupFailed", waits).await;
+    assert!(
+        ready(&status)["message"].as_str().unwrap().contains("the endpoint of HypervisorCluster ci/pve was changed")
+    );
+    assert_eq!(fleet.machines(), machines);
+    assert_eq!(other.count(Method::Get, "/qemu/"), 0, "the other hypervisor is not asked for machines");
+
+    point_to(&fleet.proxmox.address).await;
+    eventually_within(LONG, "the claim is gone", async || {
+        fleet.api("MachineClaim").get_opt("one").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    assert_eq!(fleet.machines(), (BTreeSet::new(), 0));
+}
+
 /// Whether the hypervisor is cloning.
 fn is_cloning(state: &mut StandIn) -> bool {
     state.tasks().values().any(|task| task.kind == "qmclone" && task.is_running())
@@ -492,11 +525,13 @@ async fn a_machine_of_kubevirt_is_made_with_the_rights_in_its_namespace_alone() 
     fleet.apply("HypervisorMachineTemplate", "linux", template).await;
     fleet.reason("HypervisorCluster", "here", "ConnectionSuccessful").await;
     fleet.claim("one").await;
-    let waits =
-        |status: &Value| ready(status)["reason"] == "WaitingForGuest" || ready(status)["reason"] == "PowerUnknown";
-    let status = fleet.status("MachineClaim", "one", "a machine that is switched on", waits).await;
+    let starts = |status: &Value| ready(status)["reason"] == "Starting";
+    let status = fleet.status("MachineClaim", "one", "a machine that is switched on", starts).await;
     let id = status["vmRef"]["vmId"].as_str().unwrap();
-    let machine = machines.get(id).await.unwrap();
+    let machine = eventually("the machine is switched on", async || {
+        machines.get(id).await.ok().filter(|machine| machine.data["spec"]["runStrategy"] == "Once")
+    })
+    .await;
     assert_eq!(
         (&machine.data["spec"]["runStrategy"], &machine.data["spec"]["template"]["spec"]["hostname"]),
         (&json!("Once"), &json!("one"))

@@ -81,6 +81,8 @@ impl Chapter<'_> {
         self.0.proxmox.with(|state| {
             state.remove_vm(machine);
             state.add_foreign_vm(machine, "pve1", "database");
+            state.grant("fleet@pve!virtpilot", &format!("/vms/{machine}"), &["VM.Audit"]);
+            state.grant("fleet@pve", &format!("/vms/{machine}"), &["VM.Audit"]);
         });
         self.0.delete(CLAIM.0, CLAIM.1).await?;
         self.0.gone(CLAIM.0, CLAIM.1).await?;
