@@ -89,14 +89,17 @@ fn ending(facts: &Facts<'_>) -> Vec<Look> {
 
 /// Whether the hypervisor exists, and whether it can be used.
 fn hypervisor(facts: &Facts<'_>) -> [Look; 2] {
-    let name = cluster_of(facts.claim, facts.template);
-    let name = name.map_or_else(|| "unknown without its template".to_owned(), |name| name.to_string());
     let exists = facts.cluster.is_some();
-    let found = if exists { name } else { format!("there is no HypervisorCluster {name}") };
+    let found = match cluster_of(facts.claim, facts.template) {
+        Some(name) if exists => name.to_string(),
+        Some(name) => format!("there is no HypervisorCluster {name}"),
+        None => "its template would name it".to_owned(),
+    };
     let ready = facts.cluster.and_then(|cluster| condition(&cluster.status.conditions, "Ready"));
     let is_ready = ready.is_some_and(|found| found.status == Truth::True);
     let why = ready.map_or("not checked yet".to_owned(), |found| format!("{}: {}", found.reason, found.message));
     let is_settled = matches!(facts.claim.status.phase, Some(ClaimPhase::Ready | ClaimPhase::Failed));
+    let why = if is_settled && !is_ready { format!("not needed now; {why}") } else { why };
     [look("hypervisor exists", exists, found), look("hypervisor ready", is_ready || is_settled, why)]
 }
 

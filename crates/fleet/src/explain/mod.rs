@@ -275,9 +275,15 @@ fn timeline(facts: &Facts<'_>) -> Vec<Happened> {
         Some(Happened { time: whole(time?), what: what.to_owned(), note: note.to_owned() })
     });
     let mut all: Vec<Happened> = of_status.chain(facts.events.iter().cloned()).collect();
-    // What happened in the same second stays in the order of the life of a claim.
-    all.sort_by_key(|happened| happened.time);
+    // Times of a status are whole seconds: what happened in the same one is in the order of the life of a claim.
+    all.sort_by_key(|happened| (happened.time, rank(&happened.what)));
     all
+}
+
+fn rank(what: &str) -> u8 {
+    const LIFE: [&str; 7] = ["created", "Cloning", "createdTime", "Starting", "startedTime", "readyTime", "Ready"];
+    let place = LIFE.iter().position(|step| *step == what).unwrap_or(LIFE.len());
+    u8::try_from(place).unwrap_or(u8::MAX)
 }
 
 /// How long ago a time is, in its two largest units.

@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 const CREATED: &str = "2027-01-01T08:00:00Z";
 
 fn text(explanation: &Explanation) -> String {
-    lines(explanation).iter().map(|line| format!("{}{}\n", line.start, line.text)).collect()
+    let shown = |line: &super::Line| format!("{}\n", format!("{}{}", line.start, line.text).trim_end());
+    lines(explanation).iter().map(shown).collect()
 }
 
 fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-fn object(name: &str, spec: Value, status: Value) -> Value {
+fn object(name: &str, spec: &Value, status: &Value) -> Value {
     let finalizers = ["hyperfleet.io/vm-cleanup"];
     json!({
         "metadata": {
@@ -36,8 +37,8 @@ fn condition(kind: &str, is_true: bool, reason: &str, message: &str) -> Value {
     json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": CREATED})
 }
 
-fn one(status: Value) -> Claim {
-    read_object(object("one", json!({"templateRef": {"name": "linux"}, "ttl": "2h"}), status)).unwrap()
+fn one(status: &Value) -> Claim {
+    read_object(object("one", &json!({"templateRef": {"name": "linux"}, "ttl": "2h"}), status)).unwrap()
 }
 
 fn template(is_valid: bool, reason: &str, message: &str) -> Template {
@@ -45,7 +46,7 @@ fn template(is_valid: bool, reason: &str, message: &str) -> Template {
         "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": {"tag": "runner"}}, "resources": {"cpu": 4, "memory": "8Gi"},
     });
     let valid = condition("TemplateValid", is_valid, reason, message);
-    read_object(object("linux", spec, json!({"conditions": [valid], "resolvedTemplate": "base (9000)"}))).unwrap()
+    read_object(object("linux", &spec, &json!({"conditions": [valid], "resolvedTemplate": "base (9000)"}))).unwrap()
 }
 
 fn good_template() -> Template {
@@ -57,7 +58,7 @@ fn cluster(is_ready: bool, reason: &str, message: &str) -> Cluster {
     let available = json!({"cpu": 16, "memory": "20Gi", "storage": "100Gi"});
     let ready = condition("Ready", is_ready, reason, message);
     let status = json!({"conditions": [ready], "version": "9.2", "availableResources": available});
-    read_object(object("pve", spec, status)).unwrap()
+    read_object(object("pve", &spec, &status)).unwrap()
 }
 
 fn good_cluster() -> Cluster {
@@ -65,7 +66,7 @@ fn good_cluster() -> Cluster {
 }
 
 fn waiting(reason: &str, message: &str) -> Claim {
-    one(json!({"phase": "Pending", "conditions": [condition("Ready", false, reason, message)]}))
+    one(&json!({"phase": "Pending", "conditions": [condition("Ready", false, reason, message)]}))
 }
 
 fn check(
@@ -106,8 +107,8 @@ fn a_hypervisor_that_is_not_ready_decides_and_its_remedy_is_the_next_step() {
               limit              -    3 of 10 machines (limits.machines)
               capacity           -    4 CPUs and 8Gi of memory are needed, 16 CPUs and 20Gi of memory are left
               id                 -    none recorded of 100000 to 199999
-              created            -    
-              started            -    
+              created            -
+              started            -
               ready              -    the guest agent reports an address, within 10m
 
             End:
@@ -136,7 +137,7 @@ fn a_machine_that_is_ready_has_its_times_and_what_ends_it() {
     let events = [happened(&event, "u").unwrap()];
     assert_eq!(happened(&event, "other"), None);
     check(
-        &one(status),
+        &one(&status),
         Some(&good_template()),
         Some(&good_cluster()),
         &events,
@@ -186,7 +187,7 @@ fn a_failure_has_its_class_its_attempts_and_when_it_is_tried_again() {
         "lastFailure": {"class": "Transient", "message": message, "time": "2027-01-01T08:00:05Z"},
     });
     check(
-        &one(status),
+        &one(&status),
         Some(&good_template()),
         Some(&good_cluster()),
         &[],
@@ -209,10 +210,10 @@ fn a_failure_has_its_class_its_attempts_and_when_it_is_tried_again() {
               capacity           yes  4 CPUs and 8Gi of memory are needed, 16 CPUs and 20Gi of memory are left
               id                 yes  100001 is recorded
               created            no   Retrying: could not clone: storage local-lvm is locked  <- decides
-              started            -    
+              started            -
               ready              -    the guest agent reports an address, within 10m
 
-            Last failure: Transient (it passes by itself): could not clone: storage local-lvm is locked; failed 3 times in a row; it is tried again 8 s after the last attempt, first 2027-01-01T08:00:05Z (3m15s ago)
+            Last failure: Transient (it passes by itself): could not clone: storage local-lvm is locked; it failed 3 times in a row since 2027-01-01T08:00:05Z (3m15s ago), and is tried again 8 s after the last attempt
 
             End:
               the fleet deletes it at 2027-01-01T10:00:00Z (in 1h56m): ttl is 2h
@@ -236,7 +237,7 @@ fn a_claim_that_is_deleted_says_what_its_finalizer_waits_for() {
         "phase": "Terminating", "conditions": conditions, "createdTime": "2027-01-01T08:00:04Z",
         "vmRef": {"hypervisorCluster": "ci/pve", "vmId": "100001", "node": "pve1"},
     });
-    let mut deleted = object("one", json!({"templateRef": {"name": "linux"}}), status);
+    let mut deleted = object("one", &json!({"templateRef": {"name": "linux"}}), &status);
     deleted["metadata"]["deletionTimestamp"] = json!("2027-01-01T08:01:00Z");
     let claim: Claim = read_object(deleted).unwrap();
     check(
@@ -294,9 +295,9 @@ fn every_reason_to_wait_decides_at_its_gate() {
         assert_eq!(decides, [*gate]);
         assert!(told.next.contains(step), "{}", told.next);
     }
-    let not_seen = read_object(object("one", json!({"templateRef": {"name": "linux"}}), Value::Null)).unwrap();
+    let not_seen = read_object(object("one", &json!({"templateRef": {"name": "linux"}}), &Value::Null)).unwrap();
     let missing = waiting("TemplateNotFound", "there is no HypervisorMachineTemplate linux");
-    let failed = one(json!({"phase": "Failed", "conditions": [condition("Ready", false, "BootTimeout", "too long")]}));
+    let failed = one(&json!({"phase": "Failed", "conditions": [condition("Ready", false, "BootTimeout", "too long")]}));
     let invalid = self::template(false, "TemplateNotFound", "no template has the tag runner");
     for (claim, template, gate, step) in [
         (&not_seen, Some(&template), "accepted", "kubectl get deployments"),
@@ -334,8 +335,8 @@ fn a_pool_says_why_it_has_its_size_and_which_claim_to_look_at() {
         "observedGeneration": 1, "desiredReplicas": 3, "replicas": 3, "readyReplicas": 1,
         "conditions": [condition("Ready", false, "Starting", "1 of 3 machines are ready")],
     });
-    let pool_object: Pool = read_object(object("pool", spec, status)).unwrap();
-    let claims = [one(json!({"phase": "Ready"})), waiting("InsufficientResources", "no room")];
+    let pool_object: Pool = read_object(object("pool", &spec, &status)).unwrap();
+    let claims = [one(&json!({"phase": "Ready"})), waiting("InsufficientResources", "no room")];
     let template = good_template();
     let facts =
         PoolFacts { pool: &pool_object, claims: &claims, template: Some(&template), now: at("2027-01-01T08:03:20Z") };

@@ -1,4 +1,4 @@
-//! The core of the fleet, with metrics of the objects that it is told about.
+//! The core of the fleet, with metrics of the objects that its watches report.
 
 use crate::metrics::Metrics;
 use change::{Moment, Now};

@@ -238,11 +238,9 @@ impl Fleet {
                     cluster.is_ready = Some(*is_ready);
                 }
             }
-            Notice::Orphan { cluster, is_destroyed, .. } => {
-                if known.inventory.clusters.contains_key(cluster) {
-                    let counts = if *is_destroyed { &self.destroyed } else { &self.found };
-                    counts.get_or_create_owned(&labels(cluster)).inc();
-                }
+            Notice::Orphan { cluster, is_destroyed, .. } if known.inventory.clusters.contains_key(cluster) => {
+                let counts = if *is_destroyed { &self.destroyed } else { &self.found };
+                counts.get_or_create_owned(&labels(cluster)).inc();
             }
             _ => {}
         }

@@ -70,6 +70,7 @@ async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_th
     println!("{lost}");
     assert!(lost.contains("Next: create the HypervisorMachineTemplate nowhere in the namespace ci"), "{lost}");
     assert!(lost.contains("there is no HypervisorMachineTemplate ci/nowhere  <- decides"), "{lost}");
+    assert!(lost.contains("\n  created            -\n"), "{lost}");
     let unknown = virtpilot(&["fleet", "explain", "on"]).env("KUBECONFIG", &kubeconfig).output().unwrap();
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no MachineClaim \"on\""), "{unknown:?}");
     fleet.delete("MachineClaim", "lost").await;

@@ -49,20 +49,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn shown(explanation: &Explanation, terminal: Option<usize>) -> String {
     let line = |line: fleet::explain::Line| match line.text.is_empty() {
-        true => "\n".to_owned(),
+        true => format!("{}\n", line.start.trim_end()),
         false => wrap::hanging(&line.start, &wrap::plain(&line.text), terminal),
     };
     lines(explanation).into_iter().map(line).collect()
 }
 
 async fn explain_claim(server: &Server, space: Option<&str>, name: &str) -> anyhow::Result<Explanation> {
-    let claims = super::list_kind(server, "MachineClaim", "machineclaims", "").await?;
+    let claims = super::list_kind(server, "MachineClaim", "machineclaims", space.unwrap_or_default()).await?;
     let found = one(&claims, space, name, "MachineClaim")?.clone();
     let claim: Claim = read("MachineClaim", found)?;
     let template = claim.name.beside(None, &claim.spec.template_ref.name);
     let template = optional(server, "HypervisorMachineTemplate", "hypervisormachinetemplates", &template).await?;
     let cluster_name = cluster_of(&claim, template.as_ref());
-    let cluster = match &cluster_name {
+    let cluster: Option<fleet::cluster::Cluster> = match &cluster_name {
         Some(name) => optional(server, "HypervisorCluster", "hypervisorclusters", name).await?,
         None => None,
     };
@@ -70,11 +70,8 @@ async fn explain_claim(server: &Server, space: Option<&str>, name: &str) -> anyh
         Some(pool) => optional(server, "RunnerPool", "runnerpools", &claim.name.beside(None, &pool.name)).await?,
         None => None,
     };
-    let is_on = |object: &&Value| {
-        let on = object["status"]["vmRef"]["hypervisorCluster"].as_str();
-        on.is_some() && on == cluster_name.as_ref().map(Name::to_string).as_deref()
-    };
-    let machines = claims.iter().filter(is_on).count();
+    let machines = cluster.as_ref().and_then(|cluster| cluster.status.machines).unwrap_or_default();
+    let machines = usize::try_from(machines).unwrap_or_default();
     let events = events(server, &claim).await;
     let (template, cluster, pool) = (template.as_ref(), cluster.as_ref(), pool.as_ref());
     let now = jiff::Timestamp::now();
@@ -82,7 +79,7 @@ async fn explain_claim(server: &Server, space: Option<&str>, name: &str) -> anyh
 }
 
 async fn explain_pool(server: &Server, space: Option<&str>, name: &str) -> anyhow::Result<Explanation> {
-    let pools = super::list_kind(server, "RunnerPool", "runnerpools", "").await?;
+    let pools = super::list_kind(server, "RunnerPool", "runnerpools", space.unwrap_or_default()).await?;
     let pool: fleet::pool::Pool = read("RunnerPool", one(&pools, space, name, "RunnerPool")?.clone())?;
     let template = pool.name.beside(None, &pool.spec.template_ref.name);
     let template = optional(server, "HypervisorMachineTemplate", "hypervisormachinetemplates", &template).await?;
