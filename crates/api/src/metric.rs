@@ -4,9 +4,16 @@
 pub const PREFIX: &str = "kubevirt_autopilot";
 /// What every name of the advisor starts with.
 pub const ADVISOR_PREFIX: &str = "virt_advisor";
+/// What every name of the fleet starts with.
+pub const FLEET_PREFIX: &str = "virtpilot_fleet";
 
 /// The label of a profile.
 const PROFILE: &[&str] = &["profile"];
+
+/// The label of a hypervisor, as NAMESPACE/NAME.
+const HYPERVISOR: &[&str] = &["hypervisor"];
+/// The label of a pool of the fleet, as NAMESPACE/NAME.
+const FLEET_POOL: &[&str] = &["pool"];
 
 /// The labels of an object.
 const OBJECT: &[&str] = &["kind", "name", "namespace"];
@@ -54,6 +61,10 @@ impl Metric {
 
 const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
     Metric { name, form: Form::Gauge, labels, help }
+}
+
+const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric { name, form: Form::Histogram, labels, help }
 }
 
 const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
@@ -174,6 +185,105 @@ pub const ADVISOR_IGNORED: Metric = gauge("ignored", PROFILE, "1 if the action o
 /// All of the advisor.
 pub const ADVISOR: [Metric; 5] =
     [ADVISOR_PHASE, ADVISOR_DRIFT, ADVISOR_WAITING_SINCE, ADVISOR_APPLY_DURATION, ADVISOR_IGNORED];
+
+/// Machines.
+pub const FLEET_MACHINES: Metric = gauge(
+    "machines",
+    &["hypervisor", "phase"],
+    "Number of claims by phase; a claim without a machine counts for the hypervisor of its template",
+);
+/// How long it takes until a machine is ready.
+pub const FLEET_PROVISIONING_DURATION: Metric = histogram(
+    "provisioning_duration_seconds",
+    &["template"],
+    "Time from the creation of a claim until its machine was ready",
+);
+/// How it ended.
+pub const FLEET_PROVISIONING_RESULTS: Metric = counter(
+    "provisioning_results_total",
+    &["template", "result"],
+    "Number of claims whose machine became ready (Ready), or that failed, by the reason",
+);
+/// Requests to hypervisors.
+pub const FLEET_OPERATION_DURATION: Metric = histogram(
+    "operation_duration_seconds",
+    &["hypervisor", "operation"],
+    "Time that an operation on the hypervisor took, whether it succeeded or not",
+);
+/// Those that failed.
+pub const FLEET_OPERATION_ERRORS: Metric = counter(
+    "operation_errors_total",
+    &["hypervisor", "operation", "class"],
+    "Number of operations on the hypervisor that failed: Transient, Permanent, Configuration or Resource",
+);
+/// Hypervisors that answer.
+pub const FLEET_HYPERVISOR_READY: Metric =
+    gauge("hypervisor_ready", HYPERVISOR, "1 if machines can be created on the hypervisor, 0 if not");
+/// CPUs that are left.
+pub const FLEET_AVAILABLE_CPUS: Metric = gauge(
+    "hypervisor_available_cpus",
+    HYPERVISOR,
+    "CPUs that are left for further machines on the hypervisor, with its overcommit",
+);
+/// Memory that is left.
+pub const FLEET_AVAILABLE_MEMORY: Metric = gauge(
+    "hypervisor_available_memory_bytes",
+    HYPERVISOR,
+    "Memory that is left for further machines on the hypervisor, with its overcommit",
+);
+/// Orphans that there are.
+pub const FLEET_ORPHANS: Metric =
+    gauge("orphans", HYPERVISOR, "Number of machines of this installation on the hypervisor that no claim refers to");
+/// Orphans that were found.
+pub const FLEET_ORPHANS_FOUND: Metric = counter(
+    "orphans_found_total",
+    HYPERVISOR,
+    "Number of machines of this installation that were found without a claim",
+);
+/// Orphans that were destroyed.
+pub const FLEET_ORPHANS_DESTROYED: Metric = counter(
+    "orphans_destroyed_total",
+    HYPERVISOR,
+    "Number of attempts to destroy a machine without a claim after its grace period",
+);
+/// The size that a pool wants.
+pub const FLEET_POOL_DESIRED: Metric =
+    gauge("pool_desired_machines", FLEET_POOL, "Number of machines that the pool wants");
+/// The size that it has.
+pub const FLEET_POOL_MACHINES: Metric =
+    gauge("pool_machines", FLEET_POOL, "Number of claims of the pool that have not failed and do not end");
+/// Its machines that are ready.
+pub const FLEET_POOL_READY: Metric =
+    gauge("pool_ready_machines", FLEET_POOL, "Number of machines of the pool that are ready");
+/// Its claims that failed.
+pub const FLEET_POOL_FAILED: Metric =
+    gauge("pool_failed_machines", FLEET_POOL, "Number of failed claims of the pool that are kept for inspection");
+/// The version.
+pub const FLEET_BUILD_INFO: Metric = gauge("build_info", &["version", "commit"], "1, with the version of the operator");
+/// Leadership.
+pub const FLEET_LEADER: Metric =
+    gauge("leader", &[], "1 if this replica of the fleet leads, 0 if it is a standby replica");
+
+/// All of the fleet.
+pub const FLEET: [Metric; 17] = [
+    FLEET_MACHINES,
+    FLEET_PROVISIONING_DURATION,
+    FLEET_PROVISIONING_RESULTS,
+    FLEET_OPERATION_DURATION,
+    FLEET_OPERATION_ERRORS,
+    FLEET_HYPERVISOR_READY,
+    FLEET_AVAILABLE_CPUS,
+    FLEET_AVAILABLE_MEMORY,
+    FLEET_ORPHANS,
+    FLEET_ORPHANS_FOUND,
+    FLEET_ORPHANS_DESTROYED,
+    FLEET_POOL_DESIRED,
+    FLEET_POOL_MACHINES,
+    FLEET_POOL_READY,
+    FLEET_POOL_FAILED,
+    FLEET_BUILD_INFO,
+    FLEET_LEADER,
+];
 
 /// All of the autopilot.
 pub const ALL: [Metric; 19] = [

@@ -190,3 +190,18 @@ impl Notice {
         if needs_person { Weight::Warning } else { Weight::Normal }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{STEPS, WARNINGS};
+    use api::reference::FLEET_EVENTS;
+
+    #[test]
+    fn every_warning_is_in_the_reference_as_one_and_no_step_is_in_it() {
+        for reason in WARNINGS {
+            let row = FLEET_EVENTS.iter().find(|row| row.name == reason);
+            assert!(row.is_some_and(|row| row.warning), "{reason}");
+        }
+        assert_eq!(FLEET_EVENTS.iter().find(|row| STEPS.contains(&row.name)), None);
+    }
+}

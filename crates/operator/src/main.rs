@@ -47,7 +47,7 @@ enum Command {
     Explain(command::explain::Arguments),
     /// Check the cluster, the rights of the operator and the running operator
     Check(command::check::Arguments),
-    /// Show the machines of the fleet, and check its hypervisors
+    /// Show and explain the machines of the fleet, check its hypervisors, and convert manifests of its predecessor
     Fleet(command::fleet::Arguments),
     /// Find wrong annotations in YAML files, and faults of asset packs, without a cluster
     Lint(command::lint::Arguments),

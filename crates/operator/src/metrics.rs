@@ -1,5 +1,6 @@
 //! The Prometheus metrics; their names and labels are in `api::metric`.
 
+mod fleet;
 mod history;
 mod profiles;
 mod rollouts;
@@ -9,6 +10,7 @@ use autopilot::{Cause, Notice, ObjectNotice, State};
 use catalog::Need;
 use change::reason::Compliance;
 use change::{Key, Kind, Reason};
+use fleet::Fleet;
 use history::History;
 use profiles::Profiles;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -16,6 +18,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric as Registered, Registry};
+use protocol::{WatchEvent, WatchTarget};
 use rollouts::Rollouts;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -86,6 +89,10 @@ pub(crate) struct Metrics {
     rollouts: Rollouts,
     profiles: Profiles,
     leader: Gauge,
+    /// Those of the fleet, if it runs in this process.
+    fleet: Option<Fleet>,
+    /// Whether anything but the fleet runs in this process.
+    is_of_platform: bool,
 }
 
 /// Registers a metric with the name and the text of the table.
@@ -121,8 +128,16 @@ impl Metrics {
             rollouts: Rollouts::register(registry),
             leader: register(registry, &metric::LEADER, Gauge::default()),
             profiles: Profiles::default(),
+            fleet: None,
+            is_of_platform: true,
             registry: all,
         }
+    }
+
+    /// The metrics of a process in which the fleet runs: alone, or beside the autopilot or the advisor.
+    pub(crate) fn with_fleet(mut self, is_alone: bool) -> Metrics {
+        (self.fleet, self.is_of_platform) = (Some(Fleet::new()), !is_alone);
+        self
     }
 
     /// Shows that this replica leads.
@@ -138,6 +153,21 @@ impl Metrics {
     /// Updates the metrics of a profile.
     pub(crate) fn record_profile(&self, notice: &advisor::Notice) {
         self.profiles.record(notice);
+    }
+
+    /// Shows that this replica of the fleet leads.
+    pub(crate) fn fleet_leads(&self) {
+        self.fleet.iter().for_each(Fleet::leads);
+    }
+
+    /// Updates the metrics of an object of the fleet.
+    pub(crate) fn observe_fleet(&self, target: &WatchTarget, event: &WatchEvent) {
+        self.fleet.iter().for_each(|fleet| fleet.observe(target, event));
+    }
+
+    /// Updates what happened in the fleet.
+    pub(crate) fn record_fleet(&self, notice: &::fleet::Notice) {
+        self.fleet.iter().for_each(|fleet| fleet.record(notice));
     }
 
     /// Updates the metrics of the object or dependency of a notice.
@@ -244,12 +274,14 @@ impl Metrics {
     /// The metrics in the Prometheus text format.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = encode(&mut text, &self.registry);
-        if let Some(profiles) = self.profiles.text() {
+        if self.is_of_platform {
+            // Writing to a string cannot fail.
+            let _ = encode(&mut text, &self.registry);
+        }
+        for part in self.profiles.text().into_iter().chain(self.fleet.as_ref().map(Fleet::text)) {
             // Each ends with a line that says so; only the last one may.
             text.truncate(text.trim_end().trim_end_matches("# EOF").len());
-            text.push_str(&profiles);
+            text.push_str(&part);
         }
         text
     }
@@ -287,6 +319,17 @@ mod tests {
         assert!(!metrics.text().contains("compliance_status{"), "an unmanaged object has no compliance");
         show(State::Held(Reason::Paused));
         assert!(metrics.text().contains(&format!("kubevirt_autopilot_paused_resources{labels} 1")));
+    }
+
+    #[test]
+    fn a_fleet_alone_exports_nothing_of_the_platform_and_the_text_ends_once() {
+        let (alone, both) = (Metrics::new("x").with_fleet(true).text(), Metrics::new("x").with_fleet(false).text());
+        assert!(alone.contains("virtpilot_fleet_leader 0") && !alone.contains("kubevirt_autopilot"), "{alone}");
+        assert!(both.contains("virtpilot_fleet_leader 0") && both.contains("kubevirt_autopilot_leader 0"), "{both}");
+        for text in [alone, both, Metrics::new("x").text()] {
+            assert!(text.ends_with("# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
+        }
+        assert!(!Metrics::new("x").text().contains("virtpilot_fleet"));
     }
 
     #[test]

@@ -255,6 +255,11 @@ fn status(
     }
 }
 
+/// The highest minimum of the schedules that hold now.
+pub fn scheduled_minimum(schedules: &[api::fleet::Schedule], now: Now) -> i32 {
+    schedule::minimum(schedules, now).0
+}
+
 /// The label of a pool's claims; its value is the name of the pool.
 pub const POOL_LABEL: &str = "hyperfleet.io/pool";
 

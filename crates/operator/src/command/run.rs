@@ -178,11 +178,15 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
     let timeouts = Timeouts { request, silence, verify };
     let chosen = KubeconfigContext::current(arguments.kubeconfig.as_deref());
     let server = cluster::connect(chosen, timeouts, autopilot::IDENTITY).await?;
-    let metrics = Arc::new(Metrics::new(&catalog.digest().to_string()));
     let is_chosen = !arguments.products.is_empty();
     let chosen = if is_chosen { arguments.products.clone() } else { vec![Product::Autopilot, Product::Advisor] };
     let is_wanted = |product: &Product| chosen.contains(product);
     let products = [Product::Autopilot, Product::Advisor, Product::Fleet].into_iter().filter(is_wanted);
+    let metrics = Metrics::new(&catalog.digest().to_string());
+    let metrics = Arc::new(match is_wanted(&Product::Fleet) {
+        true => metrics.with_fleet(chosen.iter().all(|product| *product == Product::Fleet)),
+        false => metrics,
+    });
     let products: Vec<(Product, Probes)> = products.map(|product| (product, probes(product))).collect();
     // Without a choice the advisor waits until somebody can ask it for something.
     let advisor_served = watch::channel(is_chosen).0;
@@ -260,7 +264,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
             }
             Product::Fleet => {
                 let server = server.under(fleet::IDENTITY);
-                fleet_product::run(server, namespace, replica, probes, instance, stop).boxed()
+                fleet_product::run(server, namespace, replica, probes, (instance, metrics.clone()), stop).boxed()
             }
         });
     }
@@ -322,7 +326,9 @@ async fn serve_metrics(arguments: &Arguments, server: &Server, metrics: Arc<Metr
         key: folder.join(&arguments.metrics_cert_key),
     });
     let certificate = (arguments.metrics_secure || files.is_some()).then(|| {
-        let service = format!("{}-metrics.{}.svc", api::FIELD_MANAGER, arguments.namespace);
+        let is_fleet = arguments.products == [Product::Fleet];
+        let name = if is_fleet { api::fleet::FIELD_MANAGER } else { api::FIELD_MANAGER };
+        let service = format!("{name}-metrics.{}.svc", arguments.namespace);
         tls::Source { files, names: vec![service, "localhost".to_owned()] }
     });
     let guard = certificate.is_some().then(|| Guard::new(server.clone(), "/metrics"));

@@ -1,5 +1,6 @@
-//! Records what the fleet reports as log lines and as Kubernetes events about claims, clusters, templates and pools.
+//! Records what the fleet reports as log lines, as metrics, and as Kubernetes events about claims, clusters, templates and pools.
 
+use crate::metrics::Metrics;
 use change::Key;
 use cluster::event::{Event, Reference};
 use fleet::machine::End;
@@ -7,7 +8,7 @@ use fleet::object::Name;
 use fleet::{Notice, Weight};
 use runtime::Journal;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const CLAIM: &str = "MachineClaim";
 const CLUSTER: &str = "HypervisorCluster";
@@ -15,9 +16,15 @@ const TEMPLATE: &str = "HypervisorMachineTemplate";
 const POOL: &str = "RunnerPool";
 
 /// Publishes events about each object of the fleet.
-#[derive(Default)]
 pub(super) struct FleetJournal {
+    metrics: Arc<Metrics>,
     reported: Mutex<Reported>,
+}
+
+impl FleetJournal {
+    pub(super) fn new(metrics: Arc<Metrics>) -> FleetJournal {
+        FleetJournal { metrics, reported: Mutex::default() }
+    }
 }
 
 /// What was reported before, so that the same is reported once.
@@ -33,6 +40,7 @@ struct Reported {
 
 impl Journal<Notice> for FleetJournal {
     fn record(&self, notice: Notice) -> Vec<Event> {
+        self.metrics.record_fleet(&notice);
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let weight = notice.weight();
         let warning = weight == Weight::Warning;
@@ -145,12 +153,14 @@ fn event(key: Key, uid: String, warning: bool, reason: &str, note: String) -> Ev
 #[cfg(test)]
 mod tests {
     use super::FleetJournal;
+    use crate::metrics::Metrics;
     use api::fleet::{ClaimPhase, FailureClass};
     use fleet::Notice;
     use fleet::hypervisor::{MachineId, Owner};
     use fleet::machine::End;
     use fleet::object::Name;
     use runtime::Journal;
+    use std::sync::Arc;
     use std::time::Duration;
 
     /// What is published of each notice: the object, whether it is a warning, its reason and its note.
@@ -180,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_happens_to_a_claim_is_an_event_about_it_and_trouble_is_a_warning() {
-        let journal = FleetJournal::default();
+        let journal = FleetJournal::new(Arc::new(Metrics::new("")));
         for (notice, event) in [
             (
                 claim(ClaimPhase::Ready, "Ready", "the machine is ready"),
@@ -222,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_pool_has_an_event_when_it_wants_another_number_and_an_orphan_is_about_its_hypervisor() {
-        let journal = FleetJournal::default();
+        let journal = FleetJournal::new(Arc::new(Metrics::new("")));
         let pool = |desired: i32, ready: i32| {
             let message = "m".to_owned();
             Notice::Pool { name: name("pool"), uid: "p".into(), desired, replicas: 1, ready, message }

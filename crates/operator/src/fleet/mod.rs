@@ -2,12 +2,15 @@
 
 mod connections;
 mod journal;
+mod observed;
 
+use crate::metrics::Metrics;
 use cluster::{Permit, Server};
 use connections::Connections;
 use fleet::hypervisor::{Answer, Failure, Request};
 use fleet::{Config, Core};
 use journal::FleetJournal;
+use observed::Observed;
 use runtime::{Clock, Elsewhere, Hands, Stop};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -20,16 +23,18 @@ pub(crate) async fn run(
     config: Config,
     (server, home): (Server, String),
     permit: Permit,
-    instance: String,
+    (instance, metrics): (String, Arc<Metrics>),
     readiness: watch::Sender<Vec<String>>,
     stop: Stop,
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
     let elsewhere = Hypervisors(Arc::new(Connections::new(server.clone(), home, permit.clone())));
-    let core = Core::new(config, clock.now());
+    metrics.fleet_leads();
+    let journal = FleetJournal::new(metrics.clone());
+    let core = Observed { core: Core::new(config, clock.now()), metrics };
     let questions = mpsc::channel(1).1;
     let hands = Hands { server, permit, clock, instance, readiness };
-    runtime::run_with(hands, core, &FleetJournal::default(), &elsewhere, questions, stop).await
+    runtime::run_with(hands, core, &journal, &elsewhere, questions, stop).await
 }
 
 /// The hands for hypervisors.

@@ -29,6 +29,15 @@ pub(crate) async fn promtool(folder: &Path, arguments: &[&str], last: &[String])
     }
 }
 
+/// All rules: those of the catalogue, and those of the fleet.
+pub(crate) fn rules() -> Vec<Value> {
+    let fleet = install::fleet_monitoring(install::FLEET_NAMESPACE);
+    all_of("PrometheusRule")
+        .into_iter()
+        .chain(fleet.into_iter().filter(|object| object["kind"] == "PrometheusRule"))
+        .collect()
+}
+
 /// Every item of a list below a key, for all items of another list.
 fn below<'a>(items: &'a Value, list: &str, key: &str) -> Vec<&'a Value> {
     let items = items[list].as_array().into_iter().flatten();
@@ -58,14 +67,14 @@ async fn every_alert_fires_when_it_should_and_only_then() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Vec::new();
     let mut alerts = Vec::new();
-    for rule in all_of("PrometheusRule") {
+    for rule in rules() {
         let file = format!("{}.yaml", rule["metadata"]["name"].as_str().unwrap());
         // What is below spec is a rule file of Prometheus, and JSON is YAML.
         std::fs::write(folder.path().join(&file), rule["spec"].to_string()).unwrap();
         files.push(file);
         alerts.extend(below(&rule["spec"], "groups", "rules").into_iter().cloned());
     }
-    assert_eq!(alerts.len(), 40, "rules");
+    assert_eq!(alerts.len(), 46, "rules");
     promtool(folder.path(), &["check", "rules"], &files).await;
 
     let (mut firing, mut silent, mut tests) = (BTreeSet::new(), BTreeSet::new(), Vec::new());

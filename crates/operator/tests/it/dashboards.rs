@@ -1,12 +1,14 @@
 //! Dashboards and alerts query metrics that somebody exports, and the panels of a dashboard are placed.
 
-use crate::alerts::promtool;
+use crate::alerts::{promtool, rules};
 use crate::catalogue::all_of;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The metrics that may be queried, and who exports them.
 const METRICS: &str = include_str!("../../../../docs/reference/metrics.md");
+/// The guide of the fleet.
+const FLEET: &str = include_str!("../../../../docs/fleet.md");
 /// Words that labels in parentheses follow.
 const GROUPING: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
 const OPERATORS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
@@ -26,6 +28,15 @@ fn exported() -> BTreeMap<String, &'static str> {
         }
     }
     series
+}
+
+/// The queries that the guide of the fleet has in place of a dashboard.
+fn documented() -> Vec<&'static str> {
+    let blocks = FLEET.split("```promql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let queries: Vec<&str> =
+        blocks.flat_map(str::lines).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    assert!(queries.len() > 5, "{queries:?}");
+    queries
 }
 
 fn is_of_name(character: char) -> bool {
@@ -182,10 +193,13 @@ async fn dashboards_and_alerts_query_only_metrics_that_somebody_exports() {
     for dashboard in &dashboards {
         checked.dashboard(dashboard);
     }
-    for object in all_of("PrometheusRule") {
+    for object in rules() {
         for rule in list(&object, "/spec/groups").flat_map(|group| list(group, "/rules")) {
             checked.queries.push((text(rule, "/alert").to_owned(), text(rule, "/expr").to_owned()));
         }
+    }
+    for query in documented() {
+        checked.queries.push(("docs/fleet.md".to_owned(), query.to_owned()));
     }
     let Checked { mut faults, queries } = checked;
     let exported = exported();

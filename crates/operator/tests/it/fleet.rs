@@ -22,11 +22,11 @@ const SECRETS: &str = "ci/pve-token,ci/pve-ca";
 const LONG: Duration = Duration::from_secs(120);
 
 /// A cluster with the fleet, and a hypervisor.
-struct Fleet {
-    playground: Playground,
-    proxmox: ProxmoxStandIn,
+pub(crate) struct Fleet {
+    pub(crate) playground: Playground,
+    pub(crate) proxmox: ProxmoxStandIn,
     account: Account,
-    process: Option<Process>,
+    pub(crate) process: Option<Process>,
     log: PathBuf,
 }
 
@@ -57,7 +57,7 @@ impl Fleet {
     }
 
     /// Starts everything, with a token for the hypervisor and with its object.
-    async fn start(timing: Timing) -> Fleet {
+    pub(crate) async fn start(timing: Timing) -> Fleet {
         let mut fleet = Fleet::install(timing, SECRETS).await;
         fleet.restart();
         let (id, secret) = fleet.token();
@@ -79,7 +79,7 @@ impl Fleet {
     }
 
     /// Kills the operator, if it runs, and starts it as the same pod.
-    fn restart(&mut self) -> u16 {
+    pub(crate) fn restart(&mut self) -> u16 {
         self.process = None;
         let (process, port) = self.replica("virtpilot-fleet-0");
         self.process = Some(process);
@@ -88,9 +88,14 @@ impl Fleet {
 
     /// Starts a replica, and returns the port of its probes. The log of all is one file.
     fn replica(&self, pod: &str) -> (Process, u16) {
+        self.replica_with(pod, "0")
+    }
+
+    /// The same with metrics at an address.
+    pub(crate) fn replica_with(&self, pod: &str, metrics: &str) -> (Process, u16) {
         let (port, log) = (free_port(), std::fs::File::options().create(true).append(true).open(&self.log).unwrap());
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address=0"]);
+        command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address", metrics]);
         command.arg(format!("--namespace={HOME}")).arg(format!("--health-probe-bind-address=127.0.0.1:{port}"));
         command.arg("--kubeconfig").arg(&self.account.kubeconfig);
         command.env("LOG_LEVEL", "trace").env("POD_NAME", pod).stdin(Stdio::null()).stderr(log);
@@ -98,12 +103,12 @@ impl Fleet {
     }
 
     /// The id and the secret of the token with the rights of a fleet.
-    fn token(&self) -> (String, String) {
+    pub(crate) fn token(&self) -> (String, String) {
         let (id, secret) = self.proxmox.credentials.fleet_token.split_once('=').unwrap();
         (id.to_owned(), secret.to_owned())
     }
 
-    async fn secret(&self, name: &str, data: Value) {
+    pub(crate) async fn secret(&self, name: &str, data: Value) {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
         let api = objects(&self.playground, "v1", "Secret", Some(SPACE));
         api.patch(name, &PatchParams::apply("admin").force(), &Patch::Apply(&secret)).await.unwrap();
@@ -128,11 +133,11 @@ impl Fleet {
         .await;
     }
 
-    fn api(&self, kind: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, kind: &str) -> Api<DynamicObject> {
         objects(&self.playground, "hyperfleet.io/v1alpha1", kind, Some(SPACE))
     }
 
-    async fn apply(&self, kind: &str, name: &str, spec: Value) {
+    pub(crate) async fn apply(&self, kind: &str, name: &str, spec: Value) {
         let object =
             json!({"apiVersion": "hyperfleet.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
         eventually(&format!("{kind} {name} is accepted"), async || {
@@ -145,12 +150,12 @@ impl Fleet {
         .await;
     }
 
-    async fn claim(&self, name: &str) {
+    pub(crate) async fn claim(&self, name: &str) {
         self.apply("MachineClaim", name, json!({"templateRef": {"name": "linux"}})).await;
     }
 
     /// The status of an object, once it fits.
-    async fn status(&self, kind: &str, name: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn status(&self, kind: &str, name: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let last = std::sync::Mutex::new(Value::Null);
         let found = tokio::time::timeout(LONG, async {
             loop {
@@ -169,16 +174,16 @@ impl Fleet {
     }
 
     /// The Ready condition, once it has this reason.
-    async fn reason(&self, kind: &str, name: &str, reason: &str) -> String {
+    pub(crate) async fn reason(&self, kind: &str, name: &str, reason: &str) -> String {
         let status = self.status(kind, name, reason, |status| ready(status)["reason"] == reason).await;
         ready(&status)["message"].as_str().unwrap().to_owned()
     }
 
-    async fn ready_claim(&self, name: &str) -> Value {
+    pub(crate) async fn ready_claim(&self, name: &str) -> Value {
         self.status("MachineClaim", name, "Ready", |status| status["phase"] == "Ready").await
     }
 
-    async fn delete(&self, kind: &str, name: &str) {
+    pub(crate) async fn delete(&self, kind: &str, name: &str) {
         self.api(kind).delete(name, &DeleteParams::default()).await.unwrap();
         eventually_within(LONG, &format!("{kind} {name} is gone"), async || {
             self.api(kind).get_opt(name).await.unwrap().is_none().then_some(())

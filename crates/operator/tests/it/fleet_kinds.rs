@@ -14,7 +14,9 @@ const SPACE: &str = "ci";
 async fn start() -> Playground {
     let playground = playground().await;
     let kubectl = playground.folder().join("kubectl");
-    succeed(Command::new(&kubectl).args(["create", "namespace", SPACE]));
+    for namespace in [SPACE, "virtpilot-fleet"] {
+        succeed(Command::new(&kubectl).args(["create", "namespace", namespace]));
+    }
     let all: Vec<Value> =
         serde_saphyr::from_multiple(&succeed(&mut virtpilot(&["manifests", "--products=fleet"])).0).unwrap();
     for crd in all.iter().filter(|object| object["kind"] == "CustomResourceDefinition") {
@@ -124,4 +126,20 @@ async fn good_specs_are_accepted_with_their_defaults_and_bad_ones_are_refused_wi
         let file = file.unwrap().path();
         succeed(kubectl().args(["apply", "--dry-run=server", "--validate=strict", "--filename"]).arg(&file));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn converted_manifests_of_the_predecessor_are_accepted() {
+    let playground = start().await;
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../fleet/tests-data/predecessor.yaml");
+    let (converted, notes) = succeed(&mut virtpilot(&["fleet", "convert", sample]));
+    assert!(notes.contains("HypervisorCluster ci/pve: spec.dns.domain is not carried over"), "{notes}");
+    let file = playground.folder().join("converted.yaml");
+    std::fs::write(&file, converted).unwrap();
+    let kubectl = || Command::new(playground.folder().join("kubectl"));
+    let applied = succeed(kubectl().args(["apply", "--server-side", "--validate=strict", "--filename"]).arg(&file)).0;
+    assert_eq!(applied.lines().filter(|line| line.ends_with("serverside-applied")).count(), 5, "{applied}");
+    let disk =
+        &api(&playground, "HypervisorMachineTemplate").get("linux").await.unwrap().data["spec"]["resources"]["disk"];
+    assert_eq!(disk, "50Gi");
 }

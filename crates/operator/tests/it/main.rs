@@ -29,6 +29,7 @@ mod fights;
 mod fixture;
 mod fleet;
 mod fleet_kinds;
+mod fleet_surface;
 mod foreign_owners;
 mod gitops;
 mod hanging_webhook;

@@ -1,4 +1,4 @@
-//! `deploy/samples/fleet`: a hypervisor, a template, a pool and a claim to begin with.
+//! `deploy/samples/fleet`: a hypervisor, a template, a pool, a claim and monitoring to begin with.
 
 use super::File;
 use serde_json::{Value, json};
@@ -23,6 +23,11 @@ pub(super) fn files() -> Vec<File> {
             &[template()],
         ),
         file("claim.yaml", "One machine, for at most two hours.", &[claim()]),
+        file(
+            "monitoring.yaml",
+            "Lets the Prometheus operator scrape the fleet, and alerts. The namespace is that of the fleet; some Prometheus need a label more.",
+            &install::fleet_monitoring(install::FLEET_NAMESPACE),
+        ),
         file("pool.yaml", "Two machines at all times, and up to five on workdays.", &[pool()]),
     ]
 }

@@ -4,7 +4,7 @@ use super::{File, markdown_table, role};
 use crate::workspace::Workspace;
 use api::annotation::PREFIX;
 use api::environment::{EXITS, VARIABLES};
-use api::reference::{ANNOTATIONS, EVENTS, PHASES, STATES, State};
+use api::reference::{ANNOTATIONS, EVENTS, EventReason, FLEET_EVENTS, PHASES, STATES, State};
 use catalog::{Catalog, Setting};
 
 pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
@@ -53,15 +53,22 @@ fn annotations(catalog: &Catalog) -> String {
 
 fn events() -> String {
     let kind = |is_warning: bool| if is_warning { "Warning" } else { "Normal" };
-    let rows: Vec<[String; 4]> = EVENTS
-        .iter()
-        .map(|row| [format!("`{}`", row.name), kind(row.warning).to_owned(), row.meaning.into(), row.action.into()])
-        .collect();
+    let cells = |row: &EventReason| {
+        [format!("`{}`", row.name), kind(row.warning).to_owned(), row.meaning.into(), row.action.into()]
+    };
+    let table = |events: &[EventReason]| {
+        let rows: Vec<[String; 4]> = events.iter().map(cells).collect();
+        markdown_table(["reason", "type", "meaning", "what to do"], &rows)
+    };
     format!(
         "{GENERATED}. -->\n\n# Events\n\n\
          Each is about the object that it concerns, where `kubectl describe` shows it; a warning, and what is about no object that exists, is also\n\
-         about the HyperConverged. An event is published when something changes; the same one within ten minutes is counted. `virtpilot explain events` prints this page, `virtpilot explain OBJECT` the last ones of an object.\n\n{}",
-        markdown_table(["reason", "type", "meaning", "what to do"], &rows),
+         about the HyperConverged. An event is published when something changes; the same one within ten minutes is counted. `virtpilot explain events` prints this page, `virtpilot explain OBJECT` the last ones of an object.\n\n{}\n\
+         ## Of the fleet\n\n\
+         About objects of the [fleet](../fleet.md), in their namespaces. Short steps of every claim have no event: `virtpilot fleet explain NAME` shows\n\
+         where it is.\n\n{}",
+        table(&EVENTS),
+        table(&FLEET_EVENTS),
     )
 }
 

@@ -1,4 +1,4 @@
-//! `explain`: why an asset, an object or a profile is in its state, what users may set, and what events and states mean.
+//! `explain`: why an asset, an object, a profile or a machine is in its state, what users may set, and what events and states mean.
 
 #[cfg(test)]
 mod agreement;
@@ -44,6 +44,8 @@ struct Subject {
 
 #[derive(clap::Subcommand)]
 enum About {
+    /// Why the machine of a MachineClaim of the fleet is as it is, and what would unblock it
+    Machine(super::fleet::explain::Arguments),
     /// The fields that the annotation `patch` may change in objects of a kind
     Patch(patch::Arguments),
     /// Every annotation that users may set: where, its values, its default
@@ -56,6 +58,7 @@ enum About {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.about {
+        Some(About::Machine(arguments)) => super::fleet::explain::run(arguments),
         Some(About::Patch(arguments)) => patch::run(arguments),
         Some(About::Annotations(arguments)) => reference::annotations(arguments),
         Some(About::Events(output)) => reference::events(output),
@@ -66,7 +69,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn explain(arguments: &Subject) -> anyhow::Result<()> {
     if arguments.subjects.is_empty() {
-        bail!("name an asset or an object such as MachineConfig/NAME, or one of patch, annotations, events, states");
+        bail!(
+            "name an asset or an object such as MachineConfig/NAME, or one of machine, patch, annotations, events, states"
+        );
     }
     let catalog = arguments.evaluation.catalog()?;
     let (target, mut shown, mut subjects) = (arguments.evaluation.target(), Vec::new(), Vec::new());

@@ -1,6 +1,8 @@
-//! `fleet`: shows the machines of the fleet, and checks its hypervisors.
+//! `fleet`: shows and explains the machines of the fleet, and checks its hypervisors.
 
 mod check;
+mod convert;
+pub(crate) mod explain;
 mod list;
 
 use super::Format;
@@ -23,18 +25,36 @@ pub(crate) struct Arguments {
 enum Command {
     /// List claims with their machines, and pools
     List(Selection),
+    /// Explain why a claim or a pool is as it is, and what would unblock it
+    Explain(explain::Arguments),
+    /// Convert manifests of the predecessor's group hypervisor.hyperfleet.io, and say what is not carried over
+    Convert(convert::Arguments),
     /// Log in to each hypervisor from here with the credentials of its HypervisorCluster, and say what is missing and how to fix it
     Check(Selection),
 }
 
+/// The API server to ask.
 #[derive(clap::Args)]
-struct Selection {
+struct Connection {
     /// The kubeconfig file; by default $KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; by default its current one
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+}
+
+impl Connection {
+    async fn connect(&self) -> anyhow::Result<Server> {
+        let chosen = KubeconfigContext { file: self.kubeconfig.as_deref(), context: self.context.as_deref() };
+        Ok(cluster::connect(chosen, Timeouts::default(), fleet::IDENTITY).await?)
+    }
+}
+
+#[derive(clap::Args)]
+struct Selection {
+    #[command(flatten)]
+    connection: Connection,
     /// Only this namespace; by default all
     #[arg(long, short, value_parser = namespace)]
     namespace: Option<String>,
@@ -45,32 +65,37 @@ struct Selection {
 
 impl Selection {
     async fn connect(&self) -> anyhow::Result<Server> {
-        let chosen = KubeconfigContext { file: self.kubeconfig.as_deref(), context: self.context.as_deref() };
-        Ok(cluster::connect(chosen, Timeouts::default(), fleet::IDENTITY).await?)
+        self.connection.connect().await
     }
 
     /// All objects of a kind of the fleet, by namespace and name.
     async fn read(&self, server: &Server, kind: &str, plural: &str) -> anyhow::Result<Vec<Value>> {
-        let served = Served::at(fleet_kind(kind), plural, true);
-        let namespace = self.namespace.as_deref().unwrap_or_default();
-        let mut found = cluster::list::whole(server, &served, namespace).await.map_err(|failure| {
-            let hint = match failure.is_not_found() {
-                true => "; install the fleet with: virtpilot manifests --products fleet",
-                false => "",
-            };
-            anyhow::anyhow!("{failure}{hint}")
-        });
-        if let Ok(found) = &mut found {
-            found.sort_by_key(|object| (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"])));
-        }
-        found.with_context(|| format!("could not list {plural} at {}", server.address))
+        list_kind(server, kind, plural, self.namespace.as_deref().unwrap_or_default()).await
     }
+}
+
+/// All objects of a kind of the fleet in a namespace or, without one, in all of them, by namespace and name.
+async fn list_kind(server: &Server, kind: &str, plural: &str, namespace: &str) -> anyhow::Result<Vec<Value>> {
+    let served = Served::at(fleet_kind(kind), plural, true);
+    let mut found = cluster::list::whole(server, &served, namespace).await.map_err(|failure| {
+        let hint = match failure.is_not_found() {
+            true => "; install the fleet with: virtpilot manifests --products fleet",
+            false => "",
+        };
+        anyhow::anyhow!("{failure}{hint}")
+    });
+    if let Ok(found) = &mut found {
+        found.sort_by_key(|object| (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"])));
+    }
+    found.with_context(|| format!("could not list {plural} at {}", server.address))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::List(selection) => list::run(selection),
         Command::Check(selection) => check::run(selection),
+        Command::Convert(arguments) => convert::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Explain(arguments) => explain::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::lead_or_run;
 use crate::fleet as product;
+use crate::metrics::Metrics;
 use anyhow::bail;
 use change::{Backoff, Key, Kind};
 use cluster::lease::Replica;
@@ -9,6 +10,7 @@ use cluster::{Attempts, Server, live};
 use futures::FutureExt;
 use protocol::Served;
 use runtime::{Probes, Stop};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// While the API server does not answer.
@@ -20,7 +22,7 @@ pub(super) async fn run(
     namespace: String,
     replica: Option<Replica>,
     probes: Probes,
-    instance: String,
+    observers: (String, Arc<Metrics>),
     stop: futures::future::Shared<Stop>,
 ) -> anyhow::Result<()> {
     let operator = tokio::select! {
@@ -29,7 +31,7 @@ pub(super) async fn run(
     };
     let config = fleet::Config { operator, acts: true };
     let (leading, readiness, home) = (server.clone(), probes.missing.clone(), namespace.clone());
-    let work = |permit, stop| product::run(config, (server, home), permit, instance, readiness, stop);
+    let work = |permit, stop| product::run(config, (server, home), permit, observers, readiness, stop);
     lead_or_run(leading, namespace, replica, probes, stop.boxed(), work).await
 }
 

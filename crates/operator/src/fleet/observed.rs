@@ -1,0 +1,42 @@
+//! The core of the fleet, with metrics of the objects that its watches report.
+
+use crate::metrics::Metrics;
+use change::{Moment, Now};
+use fleet::core::HypervisorAnswer;
+use fleet::hypervisor::Request;
+use fleet::{Core, Notice};
+use protocol::{Command, Event};
+use std::sync::Arc;
+
+/// The core, and who counts what there is.
+pub(super) struct Observed {
+    pub(super) core: Core,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl protocol::Core for Observed {
+    type Notice = Notice;
+    type Request = Request;
+    type Answer = HypervisorAnswer;
+
+    fn handle(&mut self, events: Vec<Event<HypervisorAnswer>>, now: Now) -> Vec<Command<Notice, Request>> {
+        for event in &events {
+            if let Event::Watched(target, event) = event {
+                self.metrics.observe_fleet(target, event);
+            }
+        }
+        self.core.handle(events, now)
+    }
+
+    fn is_heavy(&self, events: &[Event<HypervisorAnswer>]) -> bool {
+        self.core.is_heavy(events)
+    }
+
+    fn wake_at(&self) -> Option<Moment> {
+        self.core.wake_at()
+    }
+
+    fn backlog(&self) -> usize {
+        self.core.backlog()
+    }
+}

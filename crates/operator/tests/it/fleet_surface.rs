@@ -1,0 +1,97 @@
+//! What people see of the fleet: its metrics, its events, and the story of each claim.
+
+use crate::fleet::Fleet;
+use crate::operator::{eventually, free_port, http};
+use crate::packages::{succeed, virtpilot};
+use kube::api::ListParams;
+use playground::deployment::objects;
+use playground::proxmox::Timing;
+use serde_json::{Value, json};
+
+/// The value of a series.
+fn value(text: &str, series: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_they_are_gone() {
+    let mut fleet = Fleet::start(Timing::short()).await;
+    let port = free_port();
+    fleet.process = None;
+    fleet.process = Some(fleet.replica_with("virtpilot-fleet-0", &format!("127.0.0.1:{port}")).0);
+    fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
+    fleet.claim("one").await;
+    fleet.ready_claim("one").await;
+    fleet.apply("RunnerPool", "pool", json!({"templateRef": {"name": "linux"}, "scaling": {"minReplicas": 1}})).await;
+    fleet.status("RunnerPool", "pool", "a machine", |status: &Value| status["readyReplicas"] == 1).await;
+    let text = eventually("both machines are counted", async || {
+        let text = http(port, "GET", "/metrics")?;
+        let is_there = |series: &str, count: f64| value(&text, &format!("virtpilot_fleet_{series}")) == Some(count);
+        let is_all = is_there("machines{hypervisor=\"ci/pve\",phase=\"Ready\"}", 2.0)
+            && is_there("pool_ready_machines{pool=\"ci/pool\"}", 1.0)
+            && is_there("pool_desired_machines{pool=\"ci/pool\"}", 1.0);
+        is_all.then_some(text)
+    })
+    .await;
+    for (series, expected) in [
+        ("hypervisor_ready{hypervisor=\"ci/pve\"}", 1.0),
+        ("orphans{hypervisor=\"ci/pve\"}", 0.0),
+        ("provisioning_results_total{template=\"ci/linux\",result=\"Ready\"}", 2.0),
+        ("provisioning_duration_seconds_count{template=\"ci/linux\"}", 2.0),
+        ("operation_duration_seconds_count{hypervisor=\"ci/pve\",operation=\"create\"}", 2.0),
+        ("leader", 1.0),
+    ] {
+        assert_eq!(value(&text, &format!("virtpilot_fleet_{series}")), Some(expected), "{series}\n{text}");
+    }
+    assert!(value(&text, "virtpilot_fleet_hypervisor_available_cpus{hypervisor=\"ci/pve\"}").unwrap() > 0.0, "{text}");
+    assert!(!text.contains("kubevirt_autopilot") && !text.contains("ci/one"), "{text}");
+
+    // The story of a claim, and why the pool has its size.
+    let kubeconfig = fleet.playground.kubeconfig();
+    let told = |arguments: &[&str]| succeed(virtpilot(arguments).env("KUBECONFIG", &kubeconfig)).0;
+    let story = told(&["fleet", "explain", "one"]);
+    println!("{story}");
+    assert_eq!(told(&["explain", "machine", "one", "-n", "ci"]).lines().next(), story.lines().next());
+    for part in
+        ["MachineClaim ci/one\nReady since ", "ci/linux: 2 CPUs, 2Gi of memory", "readyTime", "Cloning", "addresses  "]
+    {
+        assert!(story.contains(part), "{part}\n{story}");
+    }
+    assert!(!story.contains("<- decides"), "{story}");
+    let document: Value = serde_json::from_str(&told(&["fleet", "explain", "one", "-o", "json"])).unwrap();
+    assert_eq!((&document["state"], &document["subject"]), (&json!("Ready"), &json!("MachineClaim ci/one")));
+    let pool = told(&["fleet", "explain", "pool/pool"]);
+    println!("{pool}");
+    assert!(pool.contains("RunnerPool ci/pool\nReady since ") && pool.contains("wanted   1: demand"), "{pool}");
+    fleet.apply("MachineClaim", "lost", json!({"templateRef": {"name": "nowhere"}})).await;
+    fleet.reason("MachineClaim", "lost", "TemplateNotFound").await;
+    let lost = told(&["fleet", "explain", "machine/lost"]);
+    println!("{lost}");
+    assert!(lost.contains("Next: create the HypervisorMachineTemplate nowhere in the namespace ci"), "{lost}");
+    assert!(lost.contains("there is no HypervisorMachineTemplate ci/nowhere  <- decides"), "{lost}");
+    assert!(lost.contains("\n  created            -\n"), "{lost}");
+    let unknown = virtpilot(&["fleet", "explain", "on"]).env("KUBECONFIG", &kubeconfig).output().unwrap();
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no MachineClaim \"on\""), "{unknown:?}");
+    fleet.delete("MachineClaim", "lost").await;
+
+    fleet.delete("RunnerPool", "pool").await;
+    fleet.delete("MachineClaim", "one").await;
+    // Every event that was published is in the reference, with its type.
+    let events = objects(&fleet.playground, "events.k8s.io/v1", "Event", Some("ci")).list(&ListParams::default()).await;
+    let events = events.unwrap().items;
+    assert!(events.len() > 5, "{events:?}");
+    for event in events {
+        let (reason, is_warning) = (event.data["reason"].as_str().unwrap(), event.data["type"] == "Warning");
+        let row = api::reference::FLEET_EVENTS.iter().find(|row| row.name == reason);
+        assert_eq!(row.map(|row| row.warning), Some(is_warning), "{reason}");
+    }
+    for kind in [("HypervisorMachineTemplate", "linux"), ("HypervisorCluster", "pve")] {
+        fleet.delete(kind.0, kind.1).await;
+    }
+    eventually("no series is left", async || {
+        let text = http(port, "GET", "/metrics")?;
+        (text.contains("virtpilot_fleet_leader 1") && !text.contains("ci/")).then_some(())
+    })
+    .await;
+}
