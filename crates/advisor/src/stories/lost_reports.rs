@@ -1,0 +1,183 @@
+//! Reports and answers that are lost, late, or about an object that is another one by now.
+
+use crate::Notice;
+use crate::testing::bed::{Fault, HCO, TestBed};
+use crate::testing::pack::{DENSITY, OBJECTS};
+use protocol::Command;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn is_write_of(request: &Command<Notice>, name: &str) -> bool {
+    matches!(request, Command::Write(write) if write.key.name == name)
+}
+
+/// The operator of the HyperConverged says how far it is.
+fn roll_out(bed: &mut TestBed, is_done: bool) {
+    let hco = bed.key(HCO);
+    let condition =
+        json!({"type": "Progressing", "status": if is_done { "False" } else { "True" }, "message": "rolls out"});
+    let change = |object: &mut Value| object["status"] = json!({"conditions": [condition]});
+    bed.server.update_status("hyperconverged-cluster-operator", &hco, change).unwrap();
+}
+
+/// A plan that is approved and about to change the HyperConverged, whose operator takes a while.
+fn changing_hyperconverged() -> TestBed {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.approve();
+    bed.run_until(|request| is_write_of(request, api::hco::NAME));
+    for request in std::mem::take(&mut bed.requests) {
+        bed.carry_out(request);
+    }
+    roll_out(&mut bed, false);
+    bed
+}
+
+#[test]
+fn an_item_completes_when_the_operator_of_its_object_is_done() {
+    let mut bed = changing_hyperconverged();
+    bed.run_for(HOUR);
+    assert_eq!(
+        (bed.phase().as_str(), bed.item("overcommit")["message"].as_str()),
+        ("InProgress", Some("Progressing is True: rolls out"))
+    );
+    assert_eq!(bed.item("descheduler")["state"], "Pending");
+    roll_out(&mut bed, true);
+    bed.run();
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+}
+
+#[test]
+fn an_operator_that_is_done_while_its_object_is_compared_is_not_waited_for_for_ever() {
+    let mut bed = changing_hyperconverged();
+    bed.run_until(|request| matches!(request, Command::Preview { key, .. } if key.name == api::hco::NAME));
+    let is_read =
+        |request: &Command<Notice>| matches!(request, Command::Inspect { key, .. } if key.name == api::hco::NAME);
+    let index = bed.requests.iter().position(is_read).expect("it is read, too");
+    let read = bed.requests.remove(index);
+    bed.carry_out(read);
+    // What was read is older than this, and nobody waits for the status yet when it is reported.
+    roll_out(&mut bed, true);
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+}
+
+#[test]
+fn a_write_whose_answer_was_lost_is_recorded_as_written_and_not_made_again() {
+    for fault in [Fault::Unanswered, Fault::KilledAfter] {
+        let mut bed = TestBed::new();
+        bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+        bed.run();
+        bed.approve();
+        // The rest of the plan cannot be applied, so that its approval holds.
+        let sizes = bed.key(OBJECTS[2]);
+        bed.refused_writes.push(sizes);
+        bed.run_until(|request| is_write_of(request, "limits"));
+        bed.faults = [Some(fault)].into();
+        bed.run_for(HOUR);
+        let limits = bed.item("limits");
+        assert_eq!((bed.phase().as_str(), limits["state"].as_str()), ("Failed", Some("Completed")), "{fault:?}");
+        assert!(limits["appliedTime"].is_string(), "{fault:?}: it says when it was written: {limits}");
+        // So a person who deletes it changes what was applied, as with any other answer.
+        bed.delete(OBJECTS[1]);
+        bed.run_for(HOUR);
+        assert_eq!(
+            (bed.phase().as_str(), bed.stored(OBJECTS[1]).is_none()),
+            ("Drifted", true),
+            "{}",
+            bed.lines.concat()
+        );
+        assert_eq!(bed.promises.checked, 1, "it is written once");
+    }
+}
+
+#[test]
+fn an_object_that_is_deleted_and_created_again_at_once_is_compared_again() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    let before = bed.stored(OBJECTS[1]).unwrap().uid().to_owned();
+    bed.delete(OBJECTS[1]);
+    bed.edit(OBJECTS[1], &json!({"data": {"limit": "mine", "release": "1"}}));
+    // Both are reported at once, so that the object seems never to have been gone.
+    bed.run_for(MINUTE);
+    assert_ne!(bed.stored(OBJECTS[1]).unwrap().uid(), before);
+    assert_eq!(bed.phase(), "Drifted", "{}", bed.lines.concat());
+    assert!(bed.item("limits")["diff"].as_str().unwrap().contains("-.data.limit: \"mine\""), "{}", bed.item("limits"));
+    bed.approve();
+    bed.run_for(MINUTE);
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[1], "/data/limit")), ("Completed", json!("5")));
+}
+
+/// Makes the versions of the server grow.
+fn let_time_pass(bed: &mut TestBed) {
+    for number in 0..20 {
+        bed.edit("ConfigMap virt/counter", &json!({"data": {"number": number.to_string()}}));
+    }
+}
+
+/// What a person sees of the profile, and of its objects.
+fn seen(bed: &TestBed) -> (String, Value, Vec<Value>) {
+    let reason = bed.condition("Ready")["reason"].as_str().unwrap_or_default().to_owned();
+    let content = |object: &&str| crate::before::content(&bed.value(object, ""));
+    (format!("{} {reason}", bed.phase()), bed.status()["planDigest"].clone(), OBJECTS.iter().map(content).collect())
+}
+
+#[test]
+fn drift_that_a_backup_brings_back_is_shown_and_so_is_drift_after_it() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+    bed.run_for(MINUTE);
+    let backup = bed.server.clone();
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "7"}}));
+    let_time_pass(&mut bed);
+    bed.run_for(MINUTE);
+    assert_eq!(bed.phase(), "Completed");
+    bed.restore(&backup);
+    bed.run_for(MINUTE);
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Drifted", json!("mine")));
+    bed.approve();
+    bed.run_for(MINUTE);
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", json!("7")));
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "again"}}));
+    bed.run_for(MINUTE);
+    assert_eq!(bed.phase(), "Drifted", "its version is still lower than that before: {}", bed.lines.concat());
+}
+
+#[test]
+fn a_backup_of_every_moment_of_a_plan_leads_to_what_a_new_process_makes_of_it() {
+    // A person plans, approves, changes an option and rolls back.
+    let mut bed = TestBed::new();
+    let mut backups = Vec::new();
+    let steps: [fn(&mut TestBed); 5] = [
+        |bed| bed.ask(json!({"action": "DryRun"})),
+        TestBed::approve,
+        |bed| bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}})),
+        |bed| bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false, "size": 2}}})),
+        TestBed::approve,
+    ];
+    for step in steps {
+        step(&mut bed);
+        backups.push(bed.server.clone());
+        bed.run();
+        backups.push(bed.server.clone());
+        bed.run_for(2 * HOUR);
+        backups.push(bed.server.clone());
+    }
+    let_time_pass(&mut bed);
+    for (number, backup) in backups.iter().enumerate() {
+        bed.restore(backup);
+        bed.run_for(2 * HOUR);
+        let through = seen(&bed);
+        bed.restore(backup);
+        bed.restart();
+        bed.run_for(2 * HOUR);
+        assert_eq!(through, seen(&bed), "backup {number}: {}", bed.lines.concat());
+        let_time_pass(&mut bed);
+    }
+}
