@@ -222,7 +222,6 @@ impl ApiServer {
         let removed = old.keys().filter(|path| !new.contains_key(*path));
         let changed: Vec<_> = set.iter().map(|(path, _)| *path).chain(removed).collect();
         let is_its = |owner: &Owner| !owner.applies && owner.manager == manager && owner.subresource == subresource;
-        let earlier = owners.iter().find(|owner| is_its(owner)).cloned();
         for owner in &mut owners {
             owner.fields.retain(|field| !changed.iter().any(|path| overlap(field, path)));
         }
@@ -235,9 +234,7 @@ impl ApiServer {
                 owners.len() - 1
             });
             owners[index].fields.extend(set.iter().map(|(path, _)| (*path).clone()));
-            if earlier.is_none_or(|earlier| earlier.fields != owners[index].fields) {
-                owners[index].time = self.time();
-            }
+            owners[index].time = self.time();
         }
         Ok(self.commit(key, &before, after, owners))
     }

@@ -117,8 +117,8 @@ impl Managed {
         // The watch may be faster than the answer, or the answer may be lost. Nothing else is sent before the answer is there: it would be
         // mistaken for the answer to what was sent later.
         if std::mem::take(&mut self.is_restored) {
-            (self.memory, self.unanswered) = (Memory::of(&status), None);
-            (self.outcomes, self.approval) = (BTreeMap::new(), None);
+            self.memory = Memory::of(&status);
+            self.outcomes.clear();
         }
         if [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status)) {
             self.unanswered = None;

@@ -52,17 +52,38 @@ fn an_item_completes_when_the_operator_of_its_object_is_done() {
     assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
 }
 
+/// The operator of the HyperConverged is done after it was read, and before the comparison that it was read for is complete.
+fn finish_while_it_is_compared(bed: &mut TestBed) {
+    let is_about = |request: &Command<Notice>| matches!(request, Command::Inspect { key, .. } | Command::Preview { key, .. } if key.name == api::hco::NAME);
+    bed.run_until(is_about);
+    let (about, others) = std::mem::take(&mut bed.requests).into_iter().partition(is_about);
+    bed.requests = others;
+    // All else is compared by then.
+    bed.run();
+    let mut about = Vec::into_iter(about);
+    let mut carry_out_next = |bed: &mut TestBed| bed.carry_out(about.next().expect("it is read and previewed"));
+    carry_out_next(bed);
+    let later = bed.now().monotonic.after(Duration::from_secs(5));
+    bed.set_clock(later);
+    roll_out(bed, true);
+    carry_out_next(bed);
+}
+
 #[test]
 fn an_operator_that_is_done_while_its_object_is_compared_is_not_waited_for_for_ever() {
     let mut bed = changing_hyperconverged();
-    bed.run_until(|request| matches!(request, Command::Preview { key, .. } if key.name == api::hco::NAME));
-    let is_read =
-        |request: &Command<Notice>| matches!(request, Command::Inspect { key, .. } if key.name == api::hco::NAME);
-    let index = bed.requests.iter().position(is_read).expect("it is read, too");
-    let read = bed.requests.remove(index);
-    bed.carry_out(read);
-    // What was read is older than this, and nobody waits for the status yet when it is reported.
-    roll_out(&mut bed, true);
+    finish_while_it_is_compared(&mut bed);
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+}
+
+#[test]
+fn an_operator_that_is_done_while_a_new_process_compares_its_object_is_not_waited_for_for_ever() {
+    let mut bed = changing_hyperconverged();
+    bed.run_for(HOUR);
+    // What the new process finds is what is published already, so that it writes nothing that would be answered.
+    bed.restart();
+    finish_while_it_is_compared(&mut bed);
     bed.run_for(HOUR);
     assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
 }
@@ -151,7 +172,7 @@ fn drift_that_a_backup_brings_back_is_shown_and_so_is_drift_after_it() {
 
 #[test]
 fn a_backup_of_every_moment_of_a_plan_leads_to_what_a_new_process_makes_of_it() {
-    // A person plans, approves, changes an option and rolls back.
+    // A person plans and approves, somebody changes what was applied, and the person plans and approves other options.
     let mut bed = TestBed::new();
     let mut backups = Vec::new();
     let steps: [fn(&mut TestBed); 5] = [
@@ -180,4 +201,26 @@ fn a_backup_of_every_moment_of_a_plan_leads_to_what_a_new_process_makes_of_it() 
         assert_eq!(through, seen(&bed), "backup {number}: {}", bed.lines.concat());
         let_time_pass(&mut bed);
     }
+}
+
+#[test]
+fn a_plan_goes_on_where_a_backup_has_left_it() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+    bed.run();
+    bed.approve();
+    let sizes = bed.key(OBJECTS[2]);
+    bed.refused_writes.push(sizes);
+    bed.run_until(|request| is_write_of(request, "limits"));
+    let backup = bed.server.clone();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.item("limits")["state"].as_str()), ("Failed", Some("Completed")));
+    bed.restore(&backup);
+    assert!(bed.stored(OBJECTS[1]).is_none());
+    bed.run_for(HOUR);
+    // Nobody has deleted what the backup does not have.
+    assert_eq!((bed.phase().as_str(), bed.stored(OBJECTS[1]).is_some()), ("Failed", true), "{}", bed.lines.concat());
+    bed.refused_writes.clear();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
 }
