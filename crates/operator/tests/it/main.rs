@@ -31,6 +31,7 @@ mod fleet;
 mod fleet_kinds;
 mod foreign_owners;
 mod gitops;
+mod go_advisor_faults;
 mod hanging_webhook;
 mod installation;
 mod kinds;
