@@ -4,8 +4,6 @@ pub mod approval;
 pub mod items;
 #[cfg(test)]
 mod model;
-#[cfg(test)]
-mod tests;
 
 use crate::situation::{
     Applied, Approved, Candidate, CandidateItem, Draft, Progress, RequestedAction, Shown, Situation,

@@ -1,5 +1,6 @@
 //! What users of the predecessor saw, one test for each of its faults: B1 to B16 were found by reading it, N1 to N5 and N8 by running it. N6 and N7 are about
-//! roles and options: `crates/operator/tests/it/people_of_advisor.rs` and `virt_platform_config.rs`.
+//! roles and options: `crates/operator/tests/it/people_of_advisor.rs` and `virt_platform_config.rs`. Those that depend on the profiles that are shipped are also
+//! tested with these: `crates/operator/tests/it/go_advisor_faults.rs`.
 
 use crate::testing::bed::{HCO, MACHINE_CONFIGS, TestBed};
 use crate::testing::pack::{self, DENSITY, OBJECTS, PROFILE, RIVAL};

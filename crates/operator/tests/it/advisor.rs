@@ -115,7 +115,8 @@ impl Advised {
 }
 
 pub(crate) fn item<'a>(status: &'a Value, name: &str) -> &'a Value {
-    status["items"].as_array().unwrap().iter().find(|item| item["name"] == name).unwrap_or(&Value::Null)
+    let mut items = status["items"].as_array().into_iter().flatten();
+    items.find(|item| item["name"] == name).unwrap_or(&Value::Null)
 }
 
 #[tokio::test(flavor = "multi_thread")]
