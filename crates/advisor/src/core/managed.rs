@@ -23,8 +23,8 @@ pub(super) struct Managed {
     pub(super) version: Option<u128>,
     /// What our own status remembers. What others write into a status does not get here.
     pub(super) memory: Memory,
-    /// Whether the server was restored, so that the status that it has is to be remembered.
-    is_restored: bool,
+    /// Whether the server was restored, and its object not reported since: the status that it has is to be remembered.
+    pub(super) is_restored: bool,
     /// What the profile wants, with the versions of facts and spec that it was rendered from.
     pub(super) wants: Option<(u64, i64, ProfileWants)>,
     /// The comparisons of its objects, by item.

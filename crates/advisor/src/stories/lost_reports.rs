@@ -3,7 +3,7 @@
 use crate::Notice;
 use crate::testing::bed::{Fault, HCO, TestBed};
 use crate::testing::pack::{DENSITY, OBJECTS};
-use protocol::Command;
+use protocol::{Command, Event};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -223,4 +223,44 @@ fn a_plan_goes_on_where_a_backup_has_left_it() {
     bed.refused_writes.clear();
     bed.run_for(HOUR);
     assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+}
+
+/// A profile that is complete, on a server that was restored. Every watch has reported that versions went back, and only that of profiles has
+/// listed again, if at all.
+fn restored(has_listed_profiles: bool) -> TestBed {
+    let mut bed = TestBed::new();
+    bed.complete();
+    let backup = bed.server.clone();
+    let_time_pass(&mut bed);
+    bed.run_for(MINUTE);
+    bed.restore(&backup);
+    let mut events = Vec::new();
+    for (target, watch) in &mut bed.watches {
+        let most = if has_listed_profiles && target.kind == crate::core::kind() { usize::MAX } else { 1 };
+        let reports = std::iter::from_fn(|| watch.next(target, &bed.server)).take(most);
+        events.extend(reports.map(|event| Event::Watched(target.clone(), event)));
+    }
+    bed.handle(events);
+    bed
+}
+
+#[test]
+fn an_object_that_a_restored_server_has_not_listed_yet_is_not_absent() {
+    let mut bed = restored(true);
+    assert!(bed.requests.is_empty(), "nothing is compared: {:?}", bed.requests);
+    let shown = bed.status();
+    bed.run_for(HOUR);
+    assert_eq!(bed.status(), shown, "all is as it was");
+}
+
+#[test]
+fn a_status_that_a_restored_server_has_not_listed_yet_is_not_overwritten() {
+    let mut bed = restored(false);
+    let later = bed.now().monotonic.after(MINUTE);
+    bed.set_clock(later);
+    bed.handle(Vec::new());
+    assert!(bed.requests.is_empty(), "{:?}", bed.requests);
+    let shown = bed.status();
+    bed.run_for(HOUR);
+    assert_eq!(bed.status(), shown, "all is as it was");
 }
