@@ -1,6 +1,6 @@
 //! What is different in a plan since it was shown, for people who have read the former one.
 
-use api::advisor::{Item, Phase, ReplacedPlan, VirtPlatformConfigStatus};
+use api::advisor::{Item, Operation, Phase, ReplacedPlan, VirtPlatformConfigStatus};
 use std::collections::BTreeSet;
 
 /// More is not shown: whoever has so much to read reads the plan.
@@ -10,13 +10,14 @@ const LONGEST_LINE: usize = 200;
 /// So many lines of a difference are quoted for one item.
 const MOST_LINES: usize = 3;
 
-/// The plan that this status replaces, if both wait for a review of the same options: somebody may have read the former one.
+/// The plan that this status replaces, if it waits for a review, and somebody may have read the former one for the same options.
 pub fn replaced(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Option<ReplacedPlan> {
     if before.plan_digest == after.plan_digest && is_reviewed(after) {
         return before.replaced_plan.clone();
     }
     let is_same_request = (&before.applied_options, before.rollback) == (&after.applied_options, after.rollback);
-    if !is_reviewed(before) || !is_reviewed(after) || !is_same_request {
+    let is_read = is_reviewed(before) || is_approved(before);
+    if !is_read || !is_reviewed(after) || !is_same_request {
         return None;
     }
     let (digest, changes) = (before.plan_digest.clone()?, changes(before, after));
@@ -26,6 +27,17 @@ pub fn replaced(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigSta
 fn is_reviewed(status: &VirtPlatformConfigStatus) -> bool {
     let phases = [Phase::ReviewRequired, Phase::Drifted, Phase::CompletedWithUpgrade];
     status.plan_digest.is_some() && status.phase.is_some_and(|phase| phases.contains(&phase))
+}
+
+/// Whether the plan was being applied.
+fn is_approved(status: &VirtPlatformConfigStatus) -> bool {
+    let phases = [Phase::InProgress, Phase::Failed, Phase::CompletedWithErrors];
+    status.plan_digest.is_some() && status.phase.is_some_and(|phase| phases.contains(&phase))
+}
+
+/// Whether an item is as it was planned because it was written.
+fn is_applied(item: &Item) -> bool {
+    item.operation == Some(Operation::Keep) && item.applied_time.is_some()
 }
 
 fn changes(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Vec<String> {
@@ -39,7 +51,7 @@ fn changes(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) 
     for item in &after.items {
         match before.items.iter().find(|former| former.name == item.name) {
             None => all.push(format!("{} is new: {}", item.name, object(item))),
-            Some(former) if former.digest != item.digest => {
+            Some(former) if former.digest != item.digest && !is_applied(item) => {
                 all.push(format!("{}: {}", item.name, change(former, item)));
             }
             Some(_) => {}
@@ -163,6 +175,7 @@ mod tests {
     fn nothing_is_said_about_a_plan_that_nobody_was_to_review_or_that_was_made_for_other_options() {
         let plan = |phase: &str, digest: &str| status(phase, digest, &json!([item("a", digest, "")]));
         let (review, done) = (plan("ReviewRequired", "sha256:1"), plan("Completed", "sha256:1"));
+        assert!(replaced(&plan("InProgress", "sha256:1"), &plan("Drifted", "sha256:2")).is_some(), "it was approved");
         let next = plan("ReviewRequired", "sha256:2");
         assert!(replaced(&review, &next).is_some());
         assert_eq!(replaced(&done, &next), None);

@@ -76,7 +76,7 @@ const fn exit(command: &'static str, code: u8, meaning: &'static str) -> Exit {
 }
 
 /// Every exit code.
-pub const EXITS: [Exit; 17] = [
+pub const EXITS: [Exit; 18] = [
     exit("every command", 0, "it did what was asked"),
     exit("every command", 1, "it did not; standard error has one line that says why"),
     exit("plan", 0, "nothing to do; objects may be held until a person changes something"),
@@ -94,6 +94,11 @@ pub const EXITS: [Exit; 17] = [
         "a refusal, or the answer was no: nothing is approved; with `--revoke` also: a change was already made",
     ),
     exit("check", 1, "a row is FAIL: something has to be repaired"),
+    exit(
+        "fleet check",
+        1,
+        "a hypervisor cannot be reached or used; standard output says what is missing and how to fix it",
+    ),
     exit("lint", 1, "something is wrong with a file"),
     exit("handback", 1, "some objects are not handed back; run it again"),
     exit("render", 1, "an asset could not be rendered"),

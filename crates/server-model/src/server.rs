@@ -1,11 +1,11 @@
 //! An in-memory model of the Kubernetes API server: objects, versions, owners of fields, and a log of every change.
 
-use crate::fields::{self, leaves, overlap};
+use crate::fields::{self, Path, leaves, overlap};
 use crate::stored::{Owner, Stored, id};
 use change::{Key, Kind};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// An object with this value anywhere is refused as invalid.
@@ -99,6 +99,11 @@ impl ApiServer {
         ApiServer { objects, kinds, log: Vec::new(), deletions: Vec::new(), ..*self }
     }
 
+    /// Restores what a backup has, in the versions of then. Time goes on, and no uid is given twice.
+    pub fn restore(&mut self, backup: &ApiServer) {
+        *self = ApiServer { uids: self.uids, now: self.now, ..backup.clone() };
+    }
+
     /// An object, if it exists and its kind is served.
     pub fn get(&self, key: &Key) -> Option<&Rc<Stored>> {
         self.objects.get(&id(key)).filter(|_| self.serves(&key.kind))
@@ -125,7 +130,7 @@ impl ApiServer {
                 return Err(Failure::Conflict(format!("{key} does not exist")));
             }
             let fields = wanted.keys().cloned().collect();
-            let owner = Owner { manager: manager.to_owned(), applies: true, time: self.time(), fields };
+            let owner = owner(manager, true, self.time(), fields);
             return Ok(Some(self.insert(key, object, owner)));
         };
         let is_another =
@@ -166,7 +171,7 @@ impl ApiServer {
             Some(index) if !is_changed => owners[index].time.clone(),
             _ => self.time(),
         };
-        let owner = Owner { manager: manager.to_owned(), applies: true, time, fields };
+        let owner = owner(manager, true, time, fields);
         match index {
             Some(index) => owners[index] = owner,
             None => owners.push(owner),
@@ -176,6 +181,21 @@ impl ApiServer {
 
     /// Changes a whole object, managedFields included, as a plain update. A change of resourceVersion or uid is a precondition.
     pub fn update(&mut self, manager: &str, key: &Key, change: impl FnOnce(&mut Value)) -> Outcome {
+        self.update_through("", manager, key, change)
+    }
+
+    /// The same through the subresource `status`, which has owners of its own.
+    pub fn update_status(&mut self, manager: &str, key: &Key, change: impl FnOnce(&mut Value)) -> Outcome {
+        self.update_through("status", manager, key, change)
+    }
+
+    fn update_through(
+        &mut self,
+        subresource: &str,
+        manager: &str,
+        key: &Key,
+        change: impl FnOnce(&mut Value),
+    ) -> Outcome {
         let Some(before) = self.get(key).cloned() else {
             return Err(Failure::Refused(404, format!("{key} not found")));
         };
@@ -201,22 +221,20 @@ impl ApiServer {
         let set: Vec<_> = new.iter().filter(|(path, value)| old.get(*path) != Some(*value)).collect();
         let removed = old.keys().filter(|path| !new.contains_key(*path));
         let changed: Vec<_> = set.iter().map(|(path, _)| *path).chain(removed).collect();
-        let earlier = owners.iter().find(|owner| !owner.applies && owner.manager == manager).cloned();
+        let is_its = |owner: &Owner| !owner.applies && owner.manager == manager && owner.subresource == subresource;
         for owner in &mut owners {
             owner.fields.retain(|field| !changed.iter().any(|path| overlap(field, path)));
         }
         if !set.is_empty() {
-            let time = self.time();
-            let new = Owner { manager: manager.to_owned(), applies: false, time, fields: Default::default() };
-            let index = owners.iter().position(|owner| !owner.applies && owner.manager == manager);
+            let subresource = subresource.to_owned();
+            let new = Owner { subresource, ..owner(manager, false, self.time(), Default::default()) };
+            let index = owners.iter().position(is_its);
             let index = index.unwrap_or_else(|| {
                 owners.push(new);
                 owners.len() - 1
             });
             owners[index].fields.extend(set.iter().map(|(path, _)| (*path).clone()));
-            if earlier.is_none_or(|earlier| earlier.fields != owners[index].fields) {
-                owners[index].time = self.time();
-            }
+            owners[index].time = self.time();
         }
         Ok(self.commit(key, &before, after, owners))
     }
@@ -228,7 +246,7 @@ impl ApiServer {
             return Ok(None);
         }
         let fields = leaves(object).into_keys().collect();
-        let owner = Owner { manager: manager.to_owned(), applies: false, time: self.time(), fields };
+        let owner = owner(manager, false, self.time(), fields);
         Ok(Some(self.insert(key, object, owner)))
     }
 
@@ -318,6 +336,11 @@ impl ApiServer {
     pub fn time(&self) -> String {
         Timestamp::from_second(self.now.as_second()).unwrap_or_default().to_string()
     }
+}
+
+/// An owner that writes the object itself.
+fn owner(manager: &str, applies: bool, time: String, fields: BTreeSet<Path>) -> Owner {
+    Owner { manager: manager.to_owned(), applies, subresource: String::new(), time, fields }
 }
 
 /// Whether an object is of this kind, in this namespace or in any.

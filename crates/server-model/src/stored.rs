@@ -24,6 +24,8 @@ pub struct Owner {
     pub manager: String,
     /// Whether it applies; otherwise it updates.
     pub applies: bool,
+    /// The subresource through which it writes; empty for the object itself.
+    pub subresource: String,
     /// When it last wrote.
     pub time: String,
     /// What it owns.
@@ -33,15 +35,19 @@ pub struct Owner {
 impl Owner {
     fn to_value(&self) -> Value {
         let operation = if self.applies { "Apply" } else { "Update" };
-        json!({"manager": self.manager, "operation": operation, "apiVersion": "v1", "time": self.time,
-            "fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(&self.fields)})
+        let mut entry = json!({"manager": self.manager, "operation": operation, "apiVersion": "v1", "time": self.time,
+            "fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(&self.fields)});
+        if !self.subresource.is_empty() {
+            entry["subresource"] = json!(self.subresource);
+        }
+        entry
     }
 
     /// Reads one entry of managedFields.
     pub fn read(entry: &Value) -> Owner {
         let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         let (applies, fields) = (entry["operation"] == "Apply", from_fields_v1(&entry["fieldsV1"]));
-        Owner { manager: text("manager"), applies, time: text("time"), fields }
+        Owner { manager: text("manager"), applies, subresource: text("subresource"), time: text("time"), fields }
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Managed {
     pub(super) version: Option<u128>,
     /// What our own status remembers. What others write into a status does not get here.
     pub(super) memory: Memory,
+    /// Whether the server was restored, and its object not reported since: the status that it has is to be remembered.
+    pub(super) is_restored: bool,
     /// What the profile wants, with the versions of facts and spec that it was rendered from.
     pub(super) wants: Option<(u64, i64, ProfileWants)>,
     /// The comparisons of its objects, by item.
@@ -67,6 +69,7 @@ impl Managed {
             generation,
             spec,
             memory: Memory::of(&status),
+            is_restored: false,
             published: status,
             version: None,
             wants: None,
@@ -92,10 +95,10 @@ impl Managed {
         self.publishing.is_some() || self.writing.is_some()
     }
 
-    /// The server has older versions of these objects than were known: no version that is known counts any more.
+    /// The server has older versions of these objects than were known: no version that is known counts any more, nor what was remembered since.
     pub(super) fn went_back(&mut self, target: &WatchTarget) {
         if *target == requests() {
-            self.version = None;
+            (self.version, self.is_restored) = (None, true);
         }
         for work in self.work.values_mut().filter(|work| WatchTarget::of(&work.key) == *target) {
             work.forget_version();
@@ -113,6 +116,10 @@ impl Managed {
         (self.generation, self.spec) = (generation, spec);
         // The watch may be faster than the answer, or the answer may be lost. Nothing else is sent before the answer is there: it would be
         // mistaken for the answer to what was sent later.
+        if std::mem::take(&mut self.is_restored) {
+            self.memory = Memory::of(&status);
+            self.outcomes.clear();
+        }
         if [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status)) {
             self.unanswered = None;
             self.memory = Memory::of(&status);

@@ -175,6 +175,9 @@ impl Core {
             WatchEvent::Listed { all, .. } => self.listed(target, &all),
             WatchEvent::Unseen => {}
             WatchEvent::WentBack => {
+                // What is not listed again yet is not absent.
+                self.watches.lost(target);
+                self.report_readiness();
                 self.targets.forget(target);
                 for managed in self.profiles.values_mut() {
                     managed.went_back(target);

@@ -25,7 +25,7 @@ const AGAIN: Backoff = Backoff { first: Duration::from_secs(2), longest: Duratio
 impl Core {
     /// Reconciles one profile.
     pub(super) fn reconcile(&mut self, name: &str) {
-        let Some(managed) = self.profiles.get(name) else { return };
+        let Some(managed) = self.profiles.get(name).filter(|managed| !managed.is_restored) else { return };
         let request = Request::of(&managed.spec, managed.generation);
         let is_ignored = managed.spec.action == api::advisor::Action::Ignore;
         let (drafted, request) = match request {

@@ -20,7 +20,7 @@ pub enum Approval {
 pub enum Why {
     /// The cluster has changed since the plan was shown.
     Moved,
-    /// Somebody has changed what a part of the plan had applied.
+    /// The cluster has changed after a part of the plan was applied.
     Spent,
     /// Nobody could have seen the plan before, and it needs a review.
     Unseen,

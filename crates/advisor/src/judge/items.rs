@@ -38,13 +38,15 @@ pub struct Walk {
 pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Approved>) -> Walk {
     let mut walk = Walk::default();
     let mut is_blocked = false;
+    let is_spent = is_spent(situation);
     for (index, item) in plan.items.iter().enumerate() {
         let before = situation.memory.items.get(&item.name);
         let written = before.and_then(|before| before.written);
         let (state, message, written) = match item.is_done {
             true => done(situation, item, before, approved, &mut walk),
             false => match approved {
-                None => (Progress::Pending, String::new(), None),
+                // Somebody has changed what was written under the approval that is spent.
+                None => (Progress::Pending, String::new(), written.filter(|_| is_spent)),
                 Some(_) if written.is_some() || item.is_written => {
                     walk.drifted.push(item.name.clone());
                     (Progress::Failed, "somebody changed it after it was written".to_owned(), written)
@@ -92,6 +94,11 @@ impl Walk {
     }
 }
 
+/// Whether items were written under an approval that counts no more.
+fn is_spent(situation: &Situation<'_>) -> bool {
+    situation.memory.approved.as_ref().is_some_and(Approved::is_spent)
+}
+
 /// An item with nothing to do.
 fn done(
     situation: &Situation<'_>,
@@ -108,7 +115,7 @@ fn done(
     }
     // It was in progress, or had failed, and there is nothing to do any more: it was written just now.
     let was_tried = matches!(state, Some(Progress::InProgress | Progress::Failed));
-    let is_new = approved.is_some() && (was_tried || item.is_written);
+    let is_new = (approved.is_some() || is_spent(situation)) && (was_tried || item.is_written);
     let written = written.or(is_new.then_some(situation.now));
     match &item.health {
         Health::Healthy => (Progress::Completed, String::new(), written),

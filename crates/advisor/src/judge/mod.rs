@@ -4,8 +4,6 @@ pub mod approval;
 pub mod items;
 #[cfg(test)]
 mod model;
-#[cfg(test)]
-mod tests;
 
 use crate::situation::{
     Applied, Approved, Candidate, CandidateItem, Draft, Progress, RequestedAction, Shown, Situation,
@@ -216,8 +214,14 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
     }
     let before = memory.applied.as_ref().filter(|applied| applied.options == request.options);
     let Some(before) = before else {
-        let (reason, message) = review(why);
-        let phase = if why == Some(&Why::Spent) { Phase::Drifted } else { Phase::ReviewRequired };
+        let drifted: Vec<&str> = plan
+            .items
+            .iter()
+            .zip(&found.items)
+            .filter(|(item, judged)| !item.is_done && judged.written.is_some())
+            .map(|(item, _)| item.name.as_str())
+            .collect();
+        let (phase, reason, message) = review(why, &drifted.join(", "));
         return Judgement { phase, reason, message, ..base };
     };
     let changed_inputs = differing(&before.inputs, &plan.inputs);
@@ -303,8 +307,9 @@ fn stopped(situation: &Situation<'_>, plan: &Candidate, approved: &Approved, fou
     }
 }
 
-fn review(why: Option<&Why>) -> (&'static str, String) {
-    match why {
+/// Why a plan waits for a review. `drifted` are the items that somebody changed after they were written under an approval that is spent.
+fn review(why: Option<&Why>, drifted: &str) -> (Phase, &'static str, String) {
+    let (reason, message) = match why {
         None => ("PlanReady", "read the plan; then approve it".to_owned()),
         Some(Why::Moved) => (
             "PlanChanged",
@@ -314,14 +319,20 @@ fn review(why: Option<&Why>) -> (&'static str, String) {
             "PlanUnseen",
             "the plan was not shown when Apply was written, and it restarts nodes or takes something away, so nothing is applied; read it, then approve it".to_owned(),
         ),
+        Some(Why::Spent) if drifted.is_empty() => (
+            "PlanChanged",
+            "the cluster has changed while the plan was applied, so the rest of it is not applied; read the new plan, then approve it".to_owned(),
+        ),
         Some(Why::Spent) => (
             "Drifted",
-            "somebody changed what was already applied, so the rest of the plan is not applied; read the new plan, then approve it".to_owned(),
+            format!("somebody changed what was already applied, {drifted}, so the rest of the plan is not applied; read the new plan, then approve it"),
         ),
         Some(Why::AnotherPlan(named)) => {
             ("AnotherPlanApproved", format!("spec.approvedPlan names another plan, {named}, so nothing is applied"))
         }
-    }
+    };
+    let phase = if reason == "Drifted" { Phase::Drifted } else { Phase::ReviewRequired };
+    (phase, reason, message)
 }
 
 fn now_applied(situation: &Situation<'_>, plan: &Candidate, digest: Digest, before: Option<Applied>) -> Applied {

@@ -1,7 +1,8 @@
 //! What approves a plan, and what does not.
 
-use crate::testing::bed::{Fault, TestBed};
-use crate::testing::pack::{OBJECTS, PROFILE};
+use crate::testing::bed::{Fault, HCO, TestBed};
+use crate::testing::pack::{DENSITY, OBJECTS, PROFILE};
+use protocol::Command;
 use serde_json::json;
 use std::time::Duration;
 
@@ -225,4 +226,97 @@ fn writes_of_an_object_that_the_server_cannot_take_are_tried_again_with_growing_
     assert!((1..=3).contains(&(written(&bed) - before)), "{}", bed.lines.concat());
     bed.run_for(6 * HOUR);
     assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+}
+
+/// A plan for a swap file, the HyperConverged and a descheduler, which is approved and about to write the first.
+fn writing_swap() -> TestBed {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.approve();
+    bed.run_until(|request| matches!(request, Command::Write(write) if write.key.name == "swap"));
+    bed
+}
+
+#[test]
+fn an_approved_item_that_a_later_plan_leaves_out_ends_the_approval_of_the_others() {
+    let mut bed = writing_swap();
+    let approved = bed.status()["planDigest"].clone();
+    // Without a HyperConverged there is nothing to change: the plan has two items now.
+    bed.delete(HCO);
+    bed.run_for(3 * HOUR);
+    let descheduler = "ConfigMap virt/descheduler";
+    assert!(
+        bed.stored(descheduler).is_none(),
+        "it was approved together with the item that is gone: {}",
+        bed.lines.concat()
+    );
+    assert_eq!(written(&bed), 1);
+    assert_ne!(bed.status()["planDigest"], approved);
+    assert!(bed.item("overcommit").is_null(), "{}", bed.status());
+    assert_eq!(
+        (bed.item("swap")["state"].as_str(), bed.item("descheduler")["state"].as_str()),
+        (Some("Completed"), Some("Pending"))
+    );
+    // Nobody has changed what was applied, and what is different is named.
+    assert_eq!(
+        (bed.phase().as_str(), bed.condition("Ready")["reason"].as_str()),
+        ("ReviewRequired", Some("PlanChanged"))
+    );
+    let gone = "overcommit is not planned any more: HyperConverged virt/kubevirt-hyperconverged";
+    assert_eq!(bed.status()["replacedPlan"], json!({"digest": approved, "changes": [gone]}));
+    let shown = bed.status();
+    bed.restart();
+    bed.run_for(HOUR);
+    assert_eq!(bed.status(), shown, "also after a restart");
+    // The new plan is approved as any other.
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!(
+        (bed.phase().as_str(), bed.stored(descheduler).is_some(), bed.stored(HCO).is_none()),
+        ("Completed", true, true)
+    );
+}
+
+#[test]
+fn an_approved_item_that_is_left_out_before_anything_is_written_is_named_and_nothing_is_written() {
+    let mut bed = writing_swap();
+    let approved = bed.status()["planDigest"].clone();
+    // The first write does not arrive.
+    bed.faults = [Some(Fault::Lost)].into();
+    let hco = bed.stored(HCO).unwrap().object["metadata"].clone();
+    bed.delete(HCO);
+    bed.run_for(HOUR);
+    assert_eq!(
+        (bed.phase().as_str(), bed.condition("ReviewRequired")["reason"].as_str()),
+        ("ReviewRequired", Some("PlanChanged"))
+    );
+    let changes = bed.status()["replacedPlan"]["changes"].clone();
+    assert_eq!(changes, json!(["overcommit is not planned any more: HyperConverged virt/kubevirt-hyperconverged"]));
+    assert_eq!(bed.stored("ConfigMap virt/swap"), None, "{}", bed.lines.concat());
+    // Everything is again as it was when the plan was approved, by its digest.
+    bed.create(&json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged",
+        "metadata": {"name": hco["name"], "namespace": hco["namespace"]}, "spec": {}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("Completed", json!(150)), "{approved}");
+}
+
+#[test]
+fn what_was_written_under_an_approval_and_changed_by_somebody_is_named_as_drift_also_after_a_restart() {
+    let mut bed = writing_swap();
+    bed.run_until(|request| matches!(request, Command::Write(write) if write.key.name == api::hco::NAME));
+    bed.edit("ConfigMap virt/swap", &json!({"data": {"swap": "mine"}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.condition("Ready")["reason"].as_str()), ("Drifted", Some("Drifted")));
+    let message = bed.condition("Drifted")["message"].clone();
+    assert!(message.as_str().unwrap().starts_with("somebody changed what was already applied, swap, so"), "{message}");
+    let shown = bed.status();
+    bed.restart();
+    bed.run_for(HOUR);
+    assert_eq!(bed.status(), shown, "{}", bed.lines.concat());
+    assert_eq!(bed.value("ConfigMap virt/swap", "/data/swap"), "mine");
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value("ConfigMap virt/swap", "/data/swap")), ("Completed", json!("on")));
 }

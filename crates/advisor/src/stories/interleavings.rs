@@ -1,11 +1,12 @@
-//! Seeded interleavings: people edit targets, inputs, options and approvals at any moment, requests fail, the process ends, events are late; what
-//! is written is what was approved, nobody's edit is overwritten, and in the end all rests.
+//! Seeded interleavings: people edit targets, inputs, options and approvals at any moment, requests fail, the process ends, the server is restored,
+//! events are late; what is written is what was approved, nobody's edit is overwritten, and in the end all rests.
 
 use crate::testing::bed::{Fault, HCO, TestBed};
 use crate::testing::pack::{OBJECTS, PROFILE};
 use protocol::{Command, Core as _};
 use serde_json::{Value, json};
 use server_model::random::Random;
+use server_model::server::ApiServer;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -94,6 +95,19 @@ fn disturb(bed: &mut TestBed, random: &mut Random, request: &Command<crate::Noti
     }
 }
 
+/// The server is down and restored from a backup: what it has answered arrives, and what is on its way to it does not.
+fn restore(bed: &mut TestBed, backup: &ApiServer) {
+    let answers = std::mem::take(&mut bed.answers);
+    bed.handle(answers);
+    for request in std::mem::take(&mut bed.requests) {
+        (bed.faults, bed.failing_reads) = ([Some(Fault::Lost)].into(), 1);
+        bed.carry_out(request);
+    }
+    bed.faults.clear();
+    bed.failing_reads = 0;
+    bed.restore(backup);
+}
+
 /// Runs one simulation to its end; how many writes were checked.
 fn simulate(seed: u64, bed: &mut TestBed) {
     let random = &mut Random(seed);
@@ -104,12 +118,17 @@ fn simulate(seed: u64, bed: &mut TestBed) {
     if random.chance(80) {
         bed.run();
     }
+    let mut backup = None;
     for _ in 0..ACTS {
-        match random.below(12) {
+        match random.below(14) {
             0..=3 => edit_target(bed, random),
             4 => bed.edit(HCO, &json!({"spec": {"limit": random.below(3)}})),
             5..=9 => edit_spec(bed, random),
             10 => bed.edit("MachineConfigPool worker", &json!({"spec": {"paused": random.chance(50)}})),
+            11 | 12 => match backup.take() {
+                None => backup = Some(bed.server.clone()),
+                Some(backup) => restore(bed, &backup),
+            },
             _ if random.chance(30) => bed.upgrade(),
             _ => bed.restart(),
         }

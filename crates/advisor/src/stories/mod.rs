@@ -1,9 +1,11 @@
 //! What people see of the advisor, one story after the other, against a model of the API server.
 
+mod advertising;
 mod approvals;
 mod crashes;
 mod faults_of_the_predecessor;
 mod interleavings;
+mod lost_reports;
 
 use crate::testing::bed::TestBed;
 

@@ -1,6 +1,6 @@
 //! Runs the core against the model: carries out its commands, delivers answers and watch events, and moves the clock.
 
-use super::pack::{self, NAMESPACE, PROFILE};
+use super::pack::{self, DENSITY, NAMESPACE, PROFILE};
 use super::promises::Promises;
 use crate::{Config, Core, IDENTITY, Notice};
 use catalog::{Answer, Catalog};
@@ -63,6 +63,8 @@ pub(crate) enum Fault {
 /// The test bed.
 pub(crate) struct TestBed {
     pub(crate) core: Core,
+    /// The profile that a story is about.
+    pub(crate) profile: &'static str,
     pub(crate) release: u8,
     started: Timestamp,
     pub(crate) server: ApiServer,
@@ -103,6 +105,7 @@ impl TestBed {
         CRDS.iter().chain([&MACHINE_CONFIGS]).for_each(|crd| server.install_crd(crd));
         let mut bed = TestBed {
             core: core(pack::catalog(1), start_of(started)),
+            profile: PROFILE,
             release: 1,
             started,
             server,
@@ -123,9 +126,10 @@ impl TestBed {
         };
         bed.create(&json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged",
             "metadata": {"name": api::hco::NAME, "namespace": NAMESPACE}, "spec": {}}));
-        // It was advertised before, so that nothing but stories creates objects.
+        // All profiles were advertised before, so that nothing but stories creates objects.
+        let advertised = format!("{PROFILE},{DENSITY}");
         bed.create(&json!({"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": "virt-advisor-state", "namespace": NAMESPACE}, "data": {"advertised": PROFILE}}));
+            "metadata": {"name": "virt-advisor-state", "namespace": NAMESPACE}, "data": {"advertised": advertised}}));
         bed.create_pool("worker", workers);
         bed.create_pool("master", &["m0"]);
         bed.run_nodes();
@@ -145,6 +149,14 @@ impl TestBed {
         self.requests.clear();
         self.answers.clear();
         self.promises.restart();
+    }
+
+    /// Somebody restores the server from a backup: every watch lists again, in versions that are lower than those that were known.
+    pub(crate) fn restore(&mut self, backup: &ApiServer) {
+        self.line("the server is restored");
+        self.server.restore(backup);
+        self.watches.values_mut().for_each(OpenWatch::go_back);
+        self.promises.restored(self.server.objects().map(|(_, stored)| &**stored));
     }
 
     /// A new process of another release.
@@ -184,7 +196,7 @@ impl TestBed {
 
     /// Somebody changes the spec of the profile, as `kubectl patch` does.
     pub(crate) fn ask(&mut self, spec: Value) {
-        self.ask_of(PROFILE, spec);
+        self.ask_of(self.profile, spec);
     }
 
     pub(crate) fn ask_of(&mut self, profile: &str, mut spec: Value) {
@@ -216,7 +228,7 @@ impl TestBed {
     }
 
     pub(crate) fn status(&self) -> Value {
-        self.value(&format!("VirtPlatformConfig {PROFILE}"), "/status")
+        self.value(&format!("VirtPlatformConfig {}", self.profile), "/status")
     }
 
     pub(crate) fn phase(&self) -> String {

@@ -1,4 +1,5 @@
-//! A pack with one profile, as small as stories need it: an object for nodes, one that depends on an input, and one that depends on options.
+//! A pack with small profiles: one with an object for nodes, one that depends on an input and one that depends on options; one that changes the
+//! HyperConverged; and one that is a rival of the first.
 
 use catalog::{Catalog, Files};
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ pub(crate) const NAMESPACE: &str = "virt";
 pub(crate) const PROFILE: &str = "advice";
 /// Another profile, which wants the same object as the first one.
 pub(crate) const RIVAL: &str = "rival";
+/// A profile that changes the HyperConverged between two objects of its own.
+pub(crate) const DENSITY: &str = "density";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
 
@@ -19,6 +22,9 @@ profile_assets:
 - {name: limits, path: active/limits.yaml.tpl, component: X}
 - {name: sizes, path: active/sizes.yaml.tpl, component: X}
 - {name: rival, path: active/rival.yaml.tpl, component: X}
+- {name: swap, path: active/swap.yaml.tpl, component: X}
+- {name: overcommit, path: active/overcommit.yaml.tpl, component: X}
+- {name: descheduler, path: active/descheduler.yaml.tpl, component: X}
 ";
 const ARGS: &str = "apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
@@ -40,6 +46,25 @@ kind: ConfigMap
 metadata: {name: sizes, namespace: virt}
 data: {color: red}
 ";
+const SWAP: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: swap, namespace: virt}
+data: {swap: 'on'}
+";
+// As our own profile: the HyperConverged is changed, and never created.
+const OVERCOMMIT: &str = "{{- if not .HCO.GetName }}
+{{- notApplicable \"there is no HyperConverged\" }}
+{{- end }}
+apiVersion: hco.kubevirt.io/v1
+kind: HyperConverged
+metadata: {name: {{ .HCO.GetName }}, namespace: virt}
+spec: {overcommit: 150}
+";
+const DESCHEDULER: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: descheduler, namespace: virt}
+data: {mode: '{{ dig \"platform.kubevirt.io/density-mode\" \"unset\" .HCO.GetAnnotations }}'}
+";
 const ADVICE: &str = "name: advice
 category: c
 description: D.
@@ -59,6 +84,22 @@ settings:
 inputs:
 - {name: limit, paths: [spec.limit]}
 - {name: other, paths: [spec.other]}
+";
+const OF_DENSITY: &str = "name: density
+category: c
+description: D.
+impact_summary: I.
+advertised: true
+options:
+  key: density
+  properties:
+    mode: {type: string, description: d, enum: [Automatic, Predictive], default: Automatic}
+items:
+- {name: swap, description: Sets swap., asset: swap}
+- {name: overcommit, description: Sets overcommit., asset: overcommit}
+- {name: descheduler, description: Sets a mode., asset: descheduler}
+settings:
+- {key: platform.kubevirt.io/density-mode, option: mode}
 ";
 const OF_RIVAL: &str = "name: rival
 category: c
@@ -83,7 +124,11 @@ fn load(release: u8) -> Catalog {
         ("active/limits.yaml.tpl", &limits),
         ("active/sizes.yaml.tpl", SIZES),
         ("active/rival.yaml.tpl", RIVALS),
+        ("active/swap.yaml.tpl", SWAP),
+        ("active/overcommit.yaml.tpl", OVERCOMMIT),
+        ("active/descheduler.yaml.tpl", DESCHEDULER),
         ("profiles/advice.yaml", ADVICE),
+        ("profiles/density.yaml", OF_DENSITY),
         ("profiles/rival.yaml", OF_RIVAL),
     ];
     let files: BTreeMap<String, Vec<u8>> =

@@ -85,6 +85,16 @@ impl Promises {
         self.known.clear();
     }
 
+    /// The server was restored and has these objects: what was written since is not written.
+    pub(crate) fn restored<'a>(&mut self, objects: impl Iterator<Item = &'a Stored>) {
+        self.written.clear();
+        self.statuses.clear();
+        for stored in objects.filter(|stored| stored.object["kind"] == "VirtPlatformConfig") {
+            let config: VirtPlatformConfig = serde_json::from_value(stored.object.clone()).expect("it can be read");
+            self.statuses.insert(config.spec.profile, config.status.unwrap_or_default());
+        }
+    }
+
     /// The server has made a write.
     pub(crate) fn made(
         &mut self,

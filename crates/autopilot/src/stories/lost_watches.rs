@@ -227,7 +227,7 @@ fn after_a_restore_lower_versions_count() {
     let before = bed.server.clone();
     bed.settle();
     assert_eq!(bed.value(PLAIN, "/data/level"), "1");
-    bed.restore(before);
+    bed.restore(&before);
     let lines = bed.settle();
     assert!(lines.contains("WatchLost ConfigMap: the versions of the API server went back"), "{lines}");
     assert_eq!(bed.value(PLAIN, "/data/level"), "1", "{lines}");
@@ -245,7 +245,7 @@ fn an_object_that_is_missing_after_a_restore_was_deleted_by_nobody() {
     let mut bed = unstarted(&["plain"]);
     let before = bed.server.clone();
     bed.advance(super::SECOND);
-    bed.restore(before);
+    bed.restore(&before);
     let lines = bed.settle();
     assert!(lines.contains("AssetApplied ConfigMap virt/plain") && !lines.contains("somebody deleted it"), "{lines}");
     bed.expect_silence();

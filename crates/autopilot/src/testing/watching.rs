@@ -7,10 +7,8 @@ use server_model::watching::OpenWatch;
 
 impl TestBed {
     /// Somebody restores the server as it was: its versions go back, and every watch lists again.
-    pub(crate) fn restore(&mut self, before: ApiServer) {
-        let now = self.server.now;
-        self.server = before;
-        self.server.now = now;
+    pub(crate) fn restore(&mut self, before: &ApiServer) {
+        self.server.restore(before);
         for watch in self.watches.values_mut() {
             watch.go_back();
         }

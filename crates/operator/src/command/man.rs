@@ -41,6 +41,13 @@ mod tests {
     use clap::CommandFactory;
     use expect_test::expect_file;
 
+    /// The help of one command, below its name.
+    fn section(level: &str, name: &str, command: &clap::Command) -> String {
+        let help = command.clone().bin_name(name).render_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        format!("\n{level} {name}\n\n```\n{}\n```\n", help.join("\n").trim_end())
+    }
+
     #[test]
     fn the_reference_of_commands_is_current() {
         let mut program = crate::Arguments::command().max_term_width(110).term_width(110);
@@ -59,9 +66,10 @@ mod tests {
                     "\n## virtpilot up\n\n{about}. `virtpilot up --help` lists its flags; see [playground](../playground.md).\n"
                 ));
             } else {
-                let help = command.clone().bin_name(format!("virtpilot {name}")).render_help().to_string();
-                let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-                text.push_str(&format!("\n## virtpilot {name}\n\n```\n{}\n```\n", help.join("\n").trim_end()));
+                text.push_str(&section("##", &format!("virtpilot {name}"), command));
+                for part in command.get_subcommands().filter(|part| part.get_name() != "help") {
+                    text.push_str(&section("###", &format!("virtpilot {name} {}", part.get_name()), part));
+                }
             }
         }
         expect_file!["../../../../docs/reference/commands.md"].assert_eq(&text);

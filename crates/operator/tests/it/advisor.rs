@@ -46,6 +46,11 @@ impl Advised {
         self.process = Some(Process::of(&mut command));
     }
 
+    /// The memory of the advisor in MB.
+    pub(crate) fn memory(&self) -> f64 {
+        self.process.as_ref().unwrap().memory()
+    }
+
     pub(crate) fn profiles(&self) -> Api<DynamicObject> {
         objects(&self.playground, "advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig", None)
     }
@@ -109,8 +114,9 @@ impl Advised {
     }
 }
 
-fn item<'a>(status: &'a Value, name: &str) -> &'a Value {
-    status["items"].as_array().unwrap().iter().find(|item| item["name"] == name).unwrap_or(&Value::Null)
+pub(crate) fn item<'a>(status: &'a Value, name: &str) -> &'a Value {
+    let mut items = status["items"].as_array().into_iter().flatten();
+    items.find(|item| item["name"] == name).unwrap_or(&Value::Null)
 }
 
 #[tokio::test(flavor = "multi_thread")]

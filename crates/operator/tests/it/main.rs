@@ -32,6 +32,7 @@ mod fleet_kinds;
 mod fleet_surface;
 mod foreign_owners;
 mod gitops;
+mod go_advisor_faults;
 mod hanging_webhook;
 mod installation;
 mod kinds;

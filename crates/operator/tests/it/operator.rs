@@ -64,6 +64,27 @@ impl Process {
         Process(command.env("POD_NAME", "virt-platform-autopilot-0").env(IMAGE.0, IMAGE.1).spawn().unwrap())
     }
 
+    /// Its anonymous memory in MB, without its stack, which is much larger in a build without optimisation.
+    pub(crate) fn memory(&self) -> f64 {
+        let id = self.0.id();
+        let text = std::fs::read_to_string(format!("/proc/{id}/smaps")).unwrap();
+        let (mut kilobytes, mut is_stack) = (0.0, false);
+        for line in text.lines() {
+            match line.strip_prefix("Anonymous:") {
+                Some(number) if !is_stack => {
+                    kilobytes += number.split_whitespace().next().unwrap().parse::<f64>().unwrap();
+                }
+                Some(_) => {}
+                // The first line of a mapping names it.
+                None if line.as_bytes()[0].is_ascii_digit() || line.as_bytes()[0].is_ascii_lowercase() => {
+                    is_stack = line.ends_with("[stack]");
+                }
+                None => {}
+            }
+        }
+        kilobytes / 1024.0
+    }
+
     /// Whether it still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()
@@ -213,25 +234,9 @@ impl Running {
         Served { probes, metrics, debug, log }
     }
 
-    /// The operator's anonymous memory in MB, without its stack, which is much larger in a build without optimisation.
+    /// The operator's memory, as [`Process::memory`].
     pub(crate) fn memory(&self) -> f64 {
-        let id = self.operator.as_ref().unwrap().0.id();
-        let text = std::fs::read_to_string(format!("/proc/{id}/smaps")).unwrap();
-        let (mut kilobytes, mut is_stack) = (0.0, false);
-        for line in text.lines() {
-            match line.strip_prefix("Anonymous:") {
-                Some(number) if !is_stack => {
-                    kilobytes += number.split_whitespace().next().unwrap().parse::<f64>().unwrap();
-                }
-                Some(_) => {}
-                // The first line of a mapping names it.
-                None if line.as_bytes()[0].is_ascii_digit() || line.as_bytes()[0].is_ascii_lowercase() => {
-                    is_stack = line.ends_with("[stack]");
-                }
-                None => {}
-            }
-        }
-        kilobytes / 1024.0
+        self.operator.as_ref().unwrap().memory()
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {
