@@ -47,7 +47,10 @@ pub(super) fn run(selection: &Selection) -> anyhow::Result<ExitCode> {
 
 async fn checked(server: &Server, key: &ClusterKey) -> Result<Checked, Failure> {
     let hands = connect_once(server, key).await?;
-    match hands.carry_out(&Request { cluster: key.clone(), operation: Operation::Check }).await? {
+    match hands
+        .carry_out(&Request { cluster: key.clone(), endpoint: String::new(), operation: Operation::Check })
+        .await?
+    {
         Answer::Checked(checked) => Ok(*checked),
         _ => Err(Failure::Transient("the hypervisor answered something else".into())),
     }
