@@ -120,7 +120,7 @@ const fn warning(name: &'static str, meaning: &'static str, action: &'static str
 const NOTHING: &str = "nothing";
 
 /// Every event that the fleet publishes; each begins with the kinds that it may be about.
-pub const FLEET_EVENTS: [EventReason; 43] = [
+pub const FLEET_EVENTS: [EventReason; 44] = [
     normal("Cloning", "MachineClaim: its machine is created", NOTHING),
     normal("Starting", "MachineClaim: its machine is started", NOTHING),
     normal("Ready", "MachineClaim: its machine is ready; the message says after which time", NOTHING),
@@ -232,6 +232,11 @@ pub const FLEET_EVENTS: [EventReason; 43] = [
         "HypervisorCluster: the credentials lack privileges",
         "`virtpilot fleet check` names the commands",
     ),
+    warning(
+        "EndpointChanged",
+        "HypervisorCluster: its endpoint was changed although it has machines",
+        "set it back, or the annotation hyperfleet.io/same-hypervisor to true",
+    ),
     warning("NoQuorum", "HypervisorCluster: its nodes have no quorum", "bring its nodes back"),
     warning("ClockSkew", "HypervisorCluster: its clock differs", "synchronise the clocks with NTP"),
     warning(
@@ -245,7 +250,11 @@ pub const FLEET_EVENTS: [EventReason; 43] = [
         NOTHING,
     ),
     normal("ValidationSucceeded", "HypervisorMachineTemplate: machines can be made from it", NOTHING),
-    warning("Validating", "HypervisorMachineTemplate: the hypervisor is asked for it", NOTHING),
+    warning(
+        "NamespaceNotAllowed",
+        "HypervisorMachineTemplate: its namespace may not use the hypervisor",
+        "add the namespace to spec.allowedNamespaces of the HypervisorCluster",
+    ),
     warning("ValidationFailed", "HypervisorMachineTemplate: it does not fit its hypervisor", "see the message"),
     normal("Scaling", "RunnerPool: it wants another number of machines", NOTHING),
 ];

@@ -179,7 +179,9 @@ impl Notice {
     pub fn weight(&self) -> Weight {
         let needs_person = match self {
             Notice::Claim { reason, .. } if STEPS.contains(&reason.as_str()) => return Weight::Step,
-            Notice::Cluster { reason: "Connecting", .. } => return Weight::Step,
+            Notice::Cluster { reason: "Connecting", .. } | Notice::Template { reason: "Validating", .. } => {
+                return Weight::Step;
+            }
             Notice::Claim { phase, reason, .. } => {
                 *phase == Some(ClaimPhase::Failed) || WARNINGS.contains(&reason.as_str())
             }

@@ -97,6 +97,10 @@ impl Journal<Notice> for FleetJournal {
                 vec![event(name.key(CLUSTER), uid, warning, reason, message)]
             }
             Notice::Template { name, uid, reason, message, .. } => {
+                if weight == Weight::Step {
+                    tracing::info!("{}: {message}", name.key(TEMPLATE));
+                    return Vec::new();
+                }
                 vec![event(name.key(TEMPLATE), uid, warning, reason, message)]
             }
             Notice::Pool { name, uid, desired, replicas, ready, message } => {

@@ -14,7 +14,7 @@ use playground::user_error::refused;
 use playground::{Options as PlaygroundOptions, Playground, Progress, ProxmoxStandIn, UserError};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// One after the other.
@@ -55,7 +55,7 @@ fn start(mut setup: Setup) -> Result<ProxmoxStandIn, UserError> {
     ProxmoxStandIn::start(&Options { setup, port: None })
 }
 
-fn operator(account: &Account, log: &PathBuf) -> Result<OperatorProcess, UserError> {
+fn operator(account: &Account, log: &Path) -> Result<OperatorProcess, UserError> {
     OperatorProcess::start_fleet(account, log)
 }
 
