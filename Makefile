@@ -8,7 +8,7 @@ CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilo
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 
 help:
-	@echo 'make demo     start the playground and let the autopilot and the advisor show what they do on it'
+	@echo 'make demo     start the playground and let the autopilot, the advisor and the fleet show what they do on it'
 	@echo 'make test     lint, tidy, unit and integration tests; alerts, dashboards, scripts and units of nodes'
 	@echo 'make lint     formatting, clippy and doc links alone'
 	@echo 'make bench    measure, as a table and as JSON (BENCH="--idle 600" for a long quiet, "--only kinds" for one part)'

@@ -136,8 +136,14 @@ impl Core {
         self.check(name);
         self.list(name);
         self.due.insert(Due::Cluster(name.clone()));
-        let members = self.clusters.get(name).into_iter().flat_map(|found| found.members.iter().cloned());
-        self.due.extend(members.map(Due::Claim));
+        // What has failed because of the former settings is tried at once with the new ones.
+        let now = self.now.monotonic;
+        for member in self.clusters.get(name).into_iter().flat_map(|found| &found.members) {
+            if let Some(failed) = self.claims.get_mut(member).and_then(|managed| managed.failed.as_mut()) {
+                failed.retry_at = now;
+            }
+            self.due.insert(Due::Claim(member.clone()));
+        }
         let of_it: Vec<Name> = self
             .templates
             .iter()

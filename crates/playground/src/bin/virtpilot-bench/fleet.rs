@@ -11,7 +11,7 @@ use playground::proxmox::{Deed, Options, Setup, Timing};
 use playground::pseudo_random::PseudoRandom;
 use playground::service_account::Account;
 use playground::user_error::refused;
-use playground::{Options as PlaygroundOptions, Playground, Progress, ProxmoxStandIn, UserError};
+use playground::{Options as PlaygroundOptions, Playground, Progress, ProxmoxStandIn, Scene, UserError};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ const MANY: usize = 5_000;
 const POLL: Duration = Duration::from_secs(30);
 
 pub(crate) async fn measure() -> Result<Vec<Measure>, UserError> {
-    let playground = Playground::start(&PlaygroundOptions::for_bench(None), Progress::Silent).await?;
+    let playground =
+        Playground::start(&PlaygroundOptions::for_bench(Some(Scene::preset("small")?)), Progress::Silent).await?;
     let account = fleet_site::install(&playground).await?;
     let log = playground.folder().join("fleet.log");
     let site = FleetSite { playground: &playground, proxmox: start(Setup::cluster(Timing::short()))? };
