@@ -150,6 +150,10 @@ fn container(settings: &Settings) -> Value {
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
     });
+    if settings.products == Products::Fleet {
+        let name = format!("{}-environment", settings.name());
+        container["envFrom"] = json!([{"configMapRef": {"name": name, "optional": true}}]);
+    }
     if settings.metrics_secure {
         container["volumeMounts"] = json!([metrics::mount()]);
     }

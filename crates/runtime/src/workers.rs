@@ -6,13 +6,17 @@ use crate::reads;
 use crate::watches::{AfterList, Watches};
 use anyhow::{Context, bail};
 use cluster::{Permit, Report, Server, act};
-use protocol::{Command, Event};
+use protocol::{Command, Event, Write};
+use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
 /// A core takes at most about so many events at a time, so that its commands do not wait for an endless burst.
 const LARGEST_BATCH: usize = 1_024;
+
+/// So many writes are on their way at a time. More of them would share one connection with the renewal of the lease, which would come too late.
+const WRITES_AT_A_TIME: usize = 64;
 
 /// All tasks of one core.
 pub(crate) struct Workers<A> {
@@ -23,6 +27,8 @@ pub(crate) struct Workers<A> {
     reports: mpsc::Receiver<Report>,
     reads: JoinSet<(Event<A>, Trace)>,
     writes: JoinSet<(Event<A>, Trace)>,
+    /// Writes that wait for others to end, in order.
+    waiting: VecDeque<(Box<Write>, Trace)>,
 }
 
 /// A command that starts no task: it is the caller's.
@@ -36,7 +42,15 @@ pub(crate) enum Announcement<N> {
 impl<A: Send + 'static> Workers<A> {
     pub(crate) fn new(server: Server, permit: Option<Permit>, after_list: AfterList) -> Workers<A> {
         let (watches, reports) = Watches::new(server.clone(), after_list);
-        Workers { server, permit, watches, reports, reads: JoinSet::new(), writes: JoinSet::new() }
+        Workers {
+            server,
+            permit,
+            watches,
+            reports,
+            reads: JoinSet::new(),
+            writes: JoinSet::new(),
+            waiting: VecDeque::new(),
+        }
     }
 
     /// Starts what a command asks for, as a part of the trace, or returns what is to be announced.
@@ -61,19 +75,31 @@ impl<A: Send + 'static> Workers<A> {
                 self.read(trace, async move { Event::Elsewhere(number, answer.await) });
             }
             Command::Write(asked) => {
-                let Some(permit) = self.permit.clone() else {
+                if self.permit.is_none() {
                     bail!("a core that must not write asked to write {}", asked.key);
-                };
-                let write = async move {
-                    let key = asked.key.clone();
-                    Event::Written(key, act::write(&server, &permit, *asked).await)
-                };
-                self.writes.spawn(traced(trace, write));
+                }
+                self.waiting.push_back((asked, trace.clone()));
+                self.send_waiting();
             }
             Command::Notify(notice) => return Ok(Some(Announcement::Notice(notice))),
             Command::Readiness(missing) => return Ok(Some(Announcement::Readiness(missing))),
         }
         Ok(None)
+    }
+
+    /// Sends writes that wait, as many as may be on their way.
+    fn send_waiting(&mut self) {
+        let Some(permit) = &self.permit else { return };
+        while self.writes.len() < WRITES_AT_A_TIME
+            && let Some((write, trace)) = self.waiting.pop_front()
+        {
+            let (server, permit) = (self.server.clone(), permit.clone());
+            let write = async move {
+                let key = write.key.clone();
+                Event::Written(key, act::write(&server, &permit, *write).await)
+            };
+            self.writes.spawn(traced(&trace, write));
+        }
     }
 
     fn read(&mut self, trace: &Trace, task: impl Future<Output = Event<A>> + Send + 'static) {
@@ -102,6 +128,7 @@ impl<A: Send + 'static> Workers<A> {
         while let Some(written) = self.writes.try_join_next() {
             batch.answer(written.context("a write ended unexpectedly")?);
         }
+        self.send_waiting();
         while batch.len() < LARGEST_BATCH
             && let Ok(report) = self.reports.try_recv()
         {
@@ -119,11 +146,16 @@ impl<A: Send + 'static> Workers<A> {
 
     /// Whether nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty() && self.watches.is_idle() && self.reports.is_empty()
+        self.reads.is_empty()
+            && self.writes.is_empty()
+            && self.waiting.is_empty()
+            && self.watches.is_idle()
+            && self.reports.is_empty()
     }
 
-    /// Ends everything but writes.
+    /// Ends everything but the writes that are on their way.
     pub(crate) fn stop_reading(&mut self) {
+        self.waiting.clear();
         self.watches.close_all();
         self.reads.abort_all();
     }

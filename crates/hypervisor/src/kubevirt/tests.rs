@@ -179,6 +179,7 @@ async fn found(provider: &KubeVirt) -> Blueprint {
     blueprint(provider.find_template(&TemplateRef::Tag("linux".into())).await.unwrap().remove(0))
 }
 
+/// P24 for the second provider.
 #[tokio::test]
 async fn a_machine_is_copied_from_a_template_configured_started_and_deleted() {
     let (state, provider) = server();

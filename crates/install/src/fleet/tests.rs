@@ -55,6 +55,7 @@ fn nothing_is_granted_for_all_resources_or_verbs_and_nothing_escalates() {
     }
 }
 
+/// P17 and P22: without any privilege, and configured by a ConfigMap if there is one.
 #[test]
 fn the_fleet_is_deployed_by_itself_and_needs_nothing_of_the_platform() {
     let objects = installed(FleetSettings::default());
@@ -66,6 +67,10 @@ fn the_fleet_is_deployed_by_itself_and_needs_nothing_of_the_platform() {
     let pod = &deployment["spec"]["template"]["spec"];
     let arguments = ["run", "--leader-elect", "--namespace=$(POD_NAMESPACE)", "--products=fleet"];
     assert_eq!(pod["containers"][0]["args"], json!(arguments));
+    let environment = json!([{"configMapRef": {"name": "virtpilot-fleet-environment", "optional": true}}]);
+    assert_eq!(pod["containers"][0]["envFrom"], environment);
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"], false);
     assert_eq!((&pod["serviceAccountName"], pod.get("priorityClassName")), (&json!("virtpilot-fleet"), None));
     let policy = objects.iter().find(|object| object["kind"] == "NetworkPolicy").unwrap();
     assert_eq!(policy["spec"]["egress"][1]["ports"], json!([{"port": 8006, "protocol": "TCP"}]));

@@ -241,6 +241,7 @@ fn ready(status: &Value) -> Value {
     conditions.into_iter().find(|condition| condition["type"] == "Ready").cloned().unwrap_or_default()
 }
 
+/// P17: with exactly the rights of its role, none of which is missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_is_left() {
     let mut fleet = Fleet::start(Timing::short()).await;
@@ -320,6 +321,7 @@ async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_i
     assert_eq!(fleet.process.take().unwrap().terminate(), Some(0));
 }
 
+/// P1 and P23: a Secret may come from anywhere, later than the object that names it, and may change.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_credentials_are_a_condition_with_a_remedy_and_right_ones_take_effect_without_a_restart() {
     let mut fleet = Fleet::install(Timing::short(), "").await;

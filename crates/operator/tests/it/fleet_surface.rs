@@ -14,6 +14,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
+/// P18.
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_they_are_gone() {
     let mut fleet = Fleet::start(Timing::short()).await;

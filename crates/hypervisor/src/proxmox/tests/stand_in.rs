@@ -95,6 +95,7 @@ fn left(state: &Shared) -> (Vec<u32>, Vec<String>) {
     (machines, volumes)
 }
 
+/// P19, P21 and P24: every method, by the API alone, with a linked clone, its bridge, and a seed as its drive for cloud-init.
 #[tokio::test]
 async fn the_rights_of_the_fleet_are_enough_for_a_whole_life() {
     let (server, state, proxmox) = fleet().await;
@@ -110,6 +111,9 @@ async fn the_rights_of_the_fleet_are_enough_for_a_whole_life() {
     assert_eq!(proxmox.inspect(&blueprint.id).await, Ok(None));
     proxmox.create(&blueprint).await.unwrap();
     proxmox.configure(&blueprint).await.unwrap();
+    let config = state.lock().unwrap().vm(300).unwrap().config.clone();
+    assert!(config["net0"].contains("bridge=vmbr0") && config["net0"].contains("tag=12"), "{config:?}");
+    assert!(config["ide2"].starts_with("local:iso/virtpilot-") && config["scsi0"].starts_with("shared:"), "{config:?}");
     server.forget();
     proxmox.configure(&blueprint).await.unwrap();
     assert_eq!(server.lines(), ["GET /nodes/pve2/qemu/300/config"]);
