@@ -235,7 +235,7 @@ pub const FLEET_EVENTS: [EventReason; 44] = [
     warning(
         "EndpointChanged",
         "HypervisorCluster: its endpoint was changed although it has machines",
-        "set it back, or the annotation hyperfleet.io/same-hypervisor to true",
+        "set it back, or the annotation hyperfleet.io/same-hypervisor to the new endpoint",
     ),
     warning("NoQuorum", "HypervisorCluster: its nodes have no quorum", "bring its nodes back"),
     warning("ClockSkew", "HypervisorCluster: its clock differs", "synchronise the clocks with NTP"),

@@ -6,7 +6,7 @@ use crate::object::{Name, Object};
 use crate::placement::Load;
 use api::fleet::{
     AvailableResources, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER, OrphanPolicy,
-    Quantity, SAME_HYPERVISOR,
+    Provider, Quantity, SAME_HYPERVISOR,
 };
 use change::Now;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,10 +119,12 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
 /// Whether the address of a hypervisor was changed although it has machines, and nobody has said that it is the same hypervisor: what is
 /// not found there is not gone.
 pub fn is_moved(cluster: &Cluster, users: &BTreeSet<Name>) -> bool {
-    let before = cluster.status.endpoint.as_ref();
-    !users.is_empty()
-        && before.is_some_and(|before| *before != cluster.spec.endpoint)
-        && !cluster.is_switched(SAME_HYPERVISOR)
+    let is_here = |endpoint: &String| endpoint.trim_end_matches('/') == cluster.spec.endpoint.trim_end_matches('/');
+    // The machines of KubeVirt are in this cluster, whatever the endpoint says.
+    cluster.spec.provider != Provider::Kubevirt
+        && !users.is_empty()
+        && cluster.status.endpoint.as_ref().is_some_and(|before| !is_here(before))
+        && !cluster.annotations.get(SAME_HYPERVISOR).is_some_and(is_here)
 }
 
 fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
@@ -131,7 +133,7 @@ fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
     {
         let message = format!(
             "the endpoint was {before} when {} machines were created; set it back until they are gone, or, if it is the same hypervisor, set \
-             the annotation {SAME_HYPERVISOR} to true",
+             the annotation {SAME_HYPERVISOR} to the new endpoint",
             observed.users.len()
         );
         return (false, "EndpointChanged", message);
@@ -250,7 +252,7 @@ mod tests {
             created: Timestamp::UNIX_EPOCH,
             deleting: None,
             finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
-            switches: Vec::new(),
+            annotations: BTreeMap::new(),
             spec: serde_json::from_value(spec).unwrap(),
             status: HypervisorClusterStatus::default(),
         }
@@ -328,7 +330,10 @@ mod tests {
         assert!(moved.message.contains("was https://pve:8006"), "{}", moved.message);
         assert_eq!(moved.status.endpoint.as_deref(), Some("https://pve:8006"), "it stays until it is resolved");
         assert!(decided(&cluster, &Ok(good()), 0, &[], 1_001).is_ready);
-        cluster.switches = vec![api::fleet::SAME_HYPERVISOR.into()];
+        let annotate = |value: &str| [(api::fleet::SAME_HYPERVISOR.to_owned(), value.to_owned())].into();
+        cluster.annotations = annotate("https://another:8006");
+        assert!(!decided(&cluster, &Ok(good()), 0, &["one"], 1_002).is_ready, "it was said of another endpoint");
+        cluster.annotations = annotate("https://other:8006");
         let same = decided(&cluster, &Ok(good()), 0, &["one"], 1_002);
         assert_eq!((same.is_ready, same.status.endpoint.as_deref()), (true, Some("https://other:8006")));
     }

@@ -5,6 +5,7 @@ use change::{Key, Kind, Live};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Namespace and name of an object.
@@ -72,8 +73,8 @@ pub struct Object<S, T> {
     pub deleting: Option<Timestamp>,
     /// Its finalizers.
     pub finalizers: Vec<String>,
-    /// Those of its annotations that are the fleet's and `true`.
-    pub switches: Vec<String>,
+    /// Those of its annotations that are the fleet's.
+    pub annotations: BTreeMap<String, String>,
     /// What is wanted.
     pub spec: S,
     /// The status as the server has it.
@@ -89,7 +90,7 @@ impl<S: DeserializeOwned, T: DeserializeOwned + Default> Object<S, T> {
             // A status is ours; one that cannot be read is written again, except that a machine in it must not be forgotten.
             status => serde_json::from_value(status).map_err(|error| format!("status: {error}"))?,
         };
-        let switches = live.annotations.iter().filter(|(_, value)| *value == "true").map(|(key, _)| key.clone());
+        let annotations = own_annotations(&live.annotations);
         Ok(Object {
             name,
             uid: live.uid.clone(),
@@ -98,17 +99,23 @@ impl<S: DeserializeOwned, T: DeserializeOwned + Default> Object<S, T> {
             created: live.created.unwrap_or(Timestamp::UNIX_EPOCH),
             deleting: live.deleting,
             finalizers: live.finalizers.clone(),
-            switches: switches.collect(),
+            annotations,
             spec,
             status,
         })
     }
 }
 
+/// Those of some annotations that are the fleet's.
+pub(crate) fn own_annotations(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let own = all.iter().filter(|(key, _)| key.starts_with(api::fleet::PREFIX));
+    own.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 impl<S, T> Object<S, T> {
     /// Whether an annotation of the fleet is `true`.
     pub fn is_switched(&self, annotation: &str) -> bool {
-        self.switches.iter().any(|switch| switch == annotation)
+        self.annotations.get(annotation).is_some_and(|value| value == "true")
     }
 
     /// Whether it has a finalizer.

@@ -173,7 +173,7 @@ mod tests {
             created: Timestamp::UNIX_EPOCH,
             deleting: None,
             finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
-            switches: Vec::new(),
+            annotations: std::collections::BTreeMap::new(),
             spec: serde_json::from_value(spec).unwrap(),
             status: T::default(),
         }

@@ -22,6 +22,8 @@ use tokio::time::{Instant, sleep};
 
 /// KubeVirt chooses nodes itself, so that all of them are one.
 const NODE: &str = "kubevirt";
+/// KubeVirt takes notice of a change within this time.
+const SEEN_WITHIN: Duration = Duration::from_secs(60);
 /// Between two looks at a machine that is being stopped or deleted.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -65,23 +67,23 @@ impl KubeVirt {
         }
     }
 
-    /// Sets how the machine runs, of exactly the object that was read.
-    async fn run(&self, target: &Target, strategy: &str) -> Result<(), Failure> {
+    /// Sets how the machine runs, of exactly the object that was read; false if that was set before.
+    async fn run(&self, target: &Target, strategy: &str) -> Result<bool, Failure> {
         let machine = self.owned(&target.id, &target.owner).await?;
         if machine.data["spec"]["runStrategy"] == strategy {
-            return Ok(());
+            return Ok(false);
         }
         let metadata = json!({"uid": machine.metadata.uid, "resourceVersion": machine.metadata.resource_version});
         // `running` is the older spelling, and only one of both is allowed.
         let patch = json!({"metadata": metadata, "spec": {"runStrategy": strategy, "running": null}});
-        self.requests.patch(&target.id.0, &patch).await
+        self.requests.patch(&target.id.0, &patch).await.map(|()| true)
     }
 
     /// Waits until the machine is so.
     async fn wait(
         &self,
         target: &Target,
-        otherwise: &str,
+        (limit, otherwise): (Duration, &str),
         is_so: impl Fn(Option<&DynamicObject>) -> bool,
     ) -> Result<(), Failure> {
         let start = Instant::now();
@@ -92,7 +94,7 @@ impl KubeVirt {
             if is_so(machine.as_ref()) {
                 return Ok(());
             }
-            if start.elapsed() >= self.limits.task {
+            if start.elapsed() >= limit {
                 let state = machine.map(|machine| machine.data["status"]["printableStatus"].to_string());
                 let state = state.unwrap_or_default();
                 return Err(Failure::Transient(format!("machine {} {otherwise} in time: {state}", target.id.0)));
@@ -150,22 +152,25 @@ impl Provider for KubeVirt {
 
     async fn start(&self, target: &Target) -> Result<(), Failure> {
         // A machine that powers itself off stays off.
-        self.run(target, "Once").await?;
-        // Until KubeVirt has seen the change it still says that the machine is stopped; and it may find no place for it.
-        let is_running = |machine: &DynamicObject| object::seen(machine).power == Power::Running;
-        self.wait(target, "is not running", |machine| machine.is_none_or(is_running)).await
+        if !self.run(target, "Once").await? {
+            // It was started before: whether it runs is what its state says.
+            return Ok(());
+        }
+        // Until KubeVirt has seen the change it still says that the machine is stopped.
+        let is_seen = |machine: &DynamicObject| object::seen(machine).power != Power::Stopped;
+        self.wait(target, (SEEN_WITHIN, "is not started"), |machine| machine.is_none_or(is_seen)).await
     }
 
     async fn stop(&self, target: &Target) -> Result<(), Failure> {
         self.run(target, "Halted").await?;
         let is_stopped = |machine: &DynamicObject| object::seen(machine).power == Power::Stopped;
-        self.wait(target, "has not stopped", |machine| machine.is_none_or(is_stopped)).await
+        self.wait(target, (self.limits.task, "has not stopped"), |machine| machine.is_none_or(is_stopped)).await
     }
 
     async fn destroy(&self, target: &Target) -> Result<(), Failure> {
         let machine = self.owned(&target.id, &target.owner).await?;
         self.requests.delete(&machine).await?;
-        self.wait(target, "is not gone", |machine| machine.is_none()).await
+        self.wait(target, (self.limits.task, "is not gone"), |machine| machine.is_none()).await
     }
 
     async fn addresses(&self, target: &Target) -> Result<Option<Vec<String>>, Failure> {

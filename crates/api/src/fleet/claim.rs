@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
     kind = "MachineClaim",
     plural = "machineclaims",
     singular = "machineclaim",
-    shortname = "mc",
+    shortname = "mclaim",
     category = "hyperfleet",
     namespaced,
     status = "MachineClaimStatus",

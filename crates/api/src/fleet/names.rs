@@ -20,7 +20,7 @@ pub const IN_USE_FINALIZER: &str = "hyperfleet.io/in-use";
 
 /// On a claim that is being deleted, with `true`: the claim goes although its machine was not seen to be gone.
 pub const FORCE_DELETE: &str = "hyperfleet.io/force-delete";
-/// On a `HypervisorCluster`: `true` says that its machines are at the changed endpoint, too.
+/// On a `HypervisorCluster`: the changed endpoint, to say that it is the same hypervisor, with its machines.
 pub const SAME_HYPERVISOR: &str = "hyperfleet.io/same-hypervisor";
 /// On a claim, with `true`: it takes no more work and ends when it is not busy.
 pub const DRAIN: &str = "hyperfleet.io/drain";

@@ -108,7 +108,7 @@ pub struct ProxmoxTemplate {
     pub storage: Option<String>,
 }
 
-/// A template of KubeVirt: a stopped `VirtualMachine` in the namespace that the endpoint names.
+/// A template of KubeVirt: a stopped `VirtualMachine` in the namespace of the `HypervisorCluster`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubevirtTemplate {

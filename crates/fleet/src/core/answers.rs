@@ -111,7 +111,10 @@ impl Core {
                 failure = Some((FailureClass::Transient, message));
             }
             (Step::Create, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
-            (_, Err(Failure::Hidden(_))) if managed.entry.object.status.created_time.is_none() => {
+            (_, Err(Failure::Hidden(_)))
+                if managed.entry.object.status.created_time.is_none()
+                    && !matches!(managed.sight, Sight::Ours { .. }) =>
+            {
                 managed.sight = Sight::Foreign(sent);
             }
             // It may be this claim's, which somebody has taken out of the resource pool.

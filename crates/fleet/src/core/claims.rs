@@ -280,6 +280,9 @@ impl Core {
 
     /// Asks the hypervisor for a step.
     fn operate(&mut self, name: &Name, step: Step) {
+        if matches!(step, Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_)) {
+            return;
+        }
         let Some(managed) = self.claims.get(name).filter(|managed| managed.operation.is_none()) else { return };
         let Some(cluster) = managed.cluster() else { return };
         let (uid, operator) = (managed.entry.object.uid.clone(), &self.config.operator);

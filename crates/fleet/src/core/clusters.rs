@@ -107,6 +107,16 @@ impl Hypervisor {
         cluster::is_moved(&self.entry.object, &self.members)
     }
 
+    /// Forgets what was learnt at another address.
+    pub(super) fn forget(&mut self) {
+        (self.checked, self.listed, self.is_swept) = (None, None, false);
+        self.loads.clear();
+        self.found.clear();
+        self.surveyed.clear();
+        self.to_survey.clear();
+        self.marks = Marks::default();
+    }
+
     /// The Secrets that it names.
     pub(super) fn secret_targets(&self) -> BTreeSet<WatchTarget> {
         let spec = &self.entry.object.spec;
@@ -313,7 +323,11 @@ impl Core {
         });
         let now = self.now.monotonic;
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
-        let was_ready = std::mem::replace(&mut hypervisor.is_ready, decision.is_ready);
+        // Where machines are has to be recorded before there are any.
+        let is_recorded =
+            hypervisor.entry.object.status.endpoint.as_ref() == Some(&hypervisor.entry.object.spec.endpoint);
+        let is_ready = decision.is_ready && is_recorded;
+        let was_ready = std::mem::replace(&mut hypervisor.is_ready, is_ready);
         let uid = hypervisor.entry.object.uid.clone();
         let said = (decision.is_ready, decision.reason);
         let is_news = hypervisor.reported.replace(said) != Some(said);
@@ -331,8 +345,8 @@ impl Core {
             let (is_ready, reason, message) = (decision.is_ready, decision.reason, decision.message);
             self.notify(Notice::Cluster { name: name.clone(), uid, is_ready, reason, message });
         }
-        if decision.is_ready != was_ready {
-            self.cluster_turned(name, decision.is_ready);
+        if is_ready != was_ready {
+            self.cluster_turned(name, is_ready);
         }
     }
 

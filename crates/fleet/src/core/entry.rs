@@ -1,6 +1,6 @@
 //! One object with its write in flight. There is at most one, and it is for the version that it was decided for.
 
-use crate::object::{Name, Object, fleet_kind};
+use crate::object::{Name, Object, fleet_kind, own_annotations};
 use change::{Backoff, Effect, Key, Moment};
 use protocol::{Kinds, Write, WriteError, Written};
 use serde::Serialize;
@@ -128,9 +128,7 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
                     Writing::Metadata => {
                         self.object.finalizers.clone_from(&live.finalizers);
                         self.object.deleting = live.deleting;
-                        let is_true = |(_, value): &(&String, &String)| *value == "true";
-                        let switches = live.annotations.iter().filter(is_true).map(|(key, _)| key.clone());
-                        self.object.switches = switches.collect();
+                        self.object.annotations = own_annotations(&live.annotations);
                     }
                 }
                 Ok(())

@@ -149,7 +149,12 @@ impl Core {
                 let is_changed = match before {
                     Some(found) => {
                         let before = (found.entry.object.generation, found.entry.object.deleting);
-                        found.entry.observe(object) && before != (generation, live.deleting)
+                        let endpoint = found.entry.object.spec.endpoint.clone();
+                        let is_news = found.entry.observe(object);
+                        if found.entry.object.spec.endpoint != endpoint {
+                            found.forget();
+                        }
+                        is_news && before != (generation, live.deleting)
                     }
                     None => {
                         self.clusters.insert(name.clone(), Hypervisor::new(Entry::new(object)));

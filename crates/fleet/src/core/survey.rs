@@ -89,8 +89,14 @@ impl Core {
             None => {}
         }
         self.inspect_next(name);
+        let are_claims_known = self.watches.is_listed(&super::observing::target(super::claims::KIND));
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
         if !hypervisor.is_surveying() {
+            if are_claims_known && !std::mem::replace(&mut hypervisor.is_swept, true) {
+                self.sweep(name);
+                self.due.insert(Due::Cluster(name.clone()));
+            }
+            let Some(hypervisor) = self.clusters.get_mut(name) else { return };
             let waiting = std::mem::take(&mut hypervisor.waiting);
             self.due.extend(waiting.into_iter().map(Due::Claim));
         }

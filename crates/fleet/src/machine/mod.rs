@@ -23,8 +23,8 @@ pub type Claim = Object<MachineClaimSpec, MachineClaimStatus>;
 pub const REQUESTS_LAST: Duration = Duration::from_secs(60);
 /// A machine that is not gone so long after its claim was deleted needs a person.
 pub const CLEANUP_DEADLINE: Duration = Duration::from_secs(15 * 60);
-/// The guest is asked for its addresses so often.
-const ASK_GUEST: Duration = Duration::from_secs(3);
+/// The pauses between two questions to a guest for its addresses: short ones at first, because some guests boot within a second.
+const ASK_GUEST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 
 /// What is known of a claim's machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -366,7 +366,9 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     }
     let message = "the machine runs, and its guest agent has reported no address yet";
     let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, "WaitingForGuest", message);
-    let again = observed.asked_guest.map_or(now.monotonic, |asked| asked.after(ASK_GUEST));
+    let booting = Duration::try_from(now.wall.duration_since(started)).unwrap_or_default();
+    let pause = (booting / 4).clamp(ASK_GUEST.0, ASK_GUEST.1);
+    let again = observed.asked_guest.map_or(now.monotonic, |asked| asked.after(pause));
     let draft = draft.wake_at(now.moment_of(deadline));
     match again <= now.monotonic {
         // The answer that is on its way wakes it.

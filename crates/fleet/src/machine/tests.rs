@@ -29,7 +29,7 @@ fn claim() -> Claim {
         created: at(0).wall,
         deleting: None,
         finalizers: vec![CLEANUP_FINALIZER.into()],
-        switches: Vec::new(),
+        annotations: std::collections::BTreeMap::new(),
         spec: MachineClaimSpec {
             template_ref: LocalRef { name: "small".into() },
             runner_pool_ref: None,
@@ -165,7 +165,7 @@ fn a_cleanup_that_is_stuck_says_how_to_force_it_and_force_works() {
     let condition = stuck.status.conditions.iter().find(|condition| condition.r#type == "VMCleanedUp").unwrap();
     assert_eq!((stuck.step, condition.reason.as_str()), (Step::Wait, "CleanupStuck"));
     assert!(condition.message.contains("hyperfleet.io/force-delete"), "{}", condition.message);
-    claim.switches = vec![api::fleet::FORCE_DELETE.into()];
+    claim.annotations = [(api::fleet::FORCE_DELETE.into(), "true".into())].into();
     assert_eq!(decided(&claim, &ours(Power::Running, true), 20).step, Step::RemoveFinalizer);
 }
 
@@ -243,10 +243,10 @@ fn a_status_settles() {
 #[test]
 fn a_busy_machine_is_drained_only_when_it_is_idle() {
     let mut claim = started();
-    claim.switches = vec![api::fleet::DRAIN.into(), api::fleet::BUSY.into()];
+    claim.annotations = [api::fleet::DRAIN, api::fleet::BUSY].map(|key| (key.to_owned(), "true".to_owned())).into();
     let busy = decided(&claim, &ours(Power::Running, true), 9);
     assert_eq!((busy.step, busy.status.phase), (Step::Wait, Some(ClaimPhase::Draining)));
-    claim.switches.pop();
+    claim.annotations.remove(api::fleet::BUSY);
     assert_eq!(decided(&claim, &ours(Power::Running, true), 9).step, Step::Delete(End::Drained));
 }
 

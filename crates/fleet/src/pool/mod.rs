@@ -98,6 +98,8 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     let active: Vec<&Member> = of(|state| matches!(state, State::Starting | State::Idle(_) | State::Busy)).collect();
     let standby: Vec<&Member> = of(|state| matches!(state, State::Standby)).collect();
     let ready = of(|state| matches!(state, State::Idle(_) | State::Busy)).count();
+    // A machine that is not gone yet takes its place, however long its end takes.
+    let leaving = of(|state| matches!(state, State::Ending | State::Draining(_))).count();
     let (size, schedule_wake) = size(observed);
     let mut decision = Decision {
         create: 0,
@@ -120,11 +122,10 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         decision.drain.extend(names(&active));
     } else if count < size.desired {
         let missing = usize::try_from(size.desired - count).unwrap_or_default();
-        decision.start = names(&standby[..missing.min(standby.len())]);
-        // A machine that is not gone yet takes its place, however long its end takes.
-        let leaving = of(|state| matches!(state, State::Ending | State::Draining(_))).count();
-        let there = active.len() + standby.len() + leaving;
-        let room = usize::try_from(size.max).unwrap_or_default().saturating_sub(there);
+        let most = usize::try_from(size.max).unwrap_or_default();
+        let startable = most.saturating_sub(active.len() + leaving).min(missing);
+        decision.start = names(&standby[..startable.min(standby.len())]);
+        let room = most.saturating_sub(active.len() + standby.len() + leaving);
         let more = (missing - decision.start.len()).min(room);
         match observed.hold_until <= now.monotonic {
             true => decision.create = more,
@@ -149,7 +150,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         expire_idle(observed, &idle, spare, &mut decision);
     }
     if !is_deleting {
-        size_standby(observed, &standby, size, active.len(), &mut decision);
+        size_standby(observed, &standby, size, (active.len(), leaving), &mut decision);
     }
     time_out_jobs(observed, &mut decision);
     let total = i32::try_from(active.len() + standby.len()).unwrap_or(i32::MAX);
@@ -174,13 +175,19 @@ fn expire_idle(observed: &Observed<'_>, idle: &[&Member], spare: usize, decision
 }
 
 /// Claims whose machines wait: as many as are wanted, and together with those that run not more than the maximum.
-fn size_standby(observed: &Observed<'_>, standby: &[&Member], size: Size, active: usize, decision: &mut Decision) {
+fn size_standby(
+    observed: &Observed<'_>,
+    standby: &[&Member],
+    size: Size,
+    (active, leaving): (usize, usize),
+    decision: &mut Decision,
+) {
     let running = active + decision.start.len() + decision.create;
     let room = usize::try_from(size.max).unwrap_or_default().saturating_sub(running);
     let wanted = usize::try_from(observed.pool.spec.scaling.spares.stopped).unwrap_or_default().min(room);
     let there = standby.len().saturating_sub(decision.start.len());
     if there < wanted && observed.hold_until <= observed.now.monotonic {
-        decision.create_standby = wanted - there;
+        decision.create_standby = (wanted - there).min(room.saturating_sub(there + leaving));
     }
     let surplus = there.saturating_sub(wanted);
     decision.delete.extend(standby.iter().rev().take(surplus).map(|member| member.name.clone()));
@@ -235,9 +242,19 @@ fn status(
         std::cmp::Ordering::Equal => ("AsWanted", false),
         std::cmp::Ordering::Greater => ("Surplus", surplus_since.is_some()),
     };
+    let leaving = members.iter().filter(|member| matches!(member.state, State::Ending | State::Draining(_))).count();
+    let is_full = usize::try_from(size.max).unwrap_or_default()
+        <= leaving.saturating_add(usize::try_from(total).unwrap_or_default());
+    let (scaling, why) = match scaling {
+        ("DemandIncreased", _) if leaving > 0 && is_full => (
+            ("WaitingForCleanup", true),
+            format!("{} machines are wanted; {leaving} that are not gone yet take their places", size.desired),
+        ),
+        scaling => (scaling, format!("{} machines are wanted", size.desired)),
+    };
     let mut conditions = vec![
         wanted("Ready", is_ready, if is_ready { "MinimumReady" } else { "Starting" }, message),
-        wanted("Scaling", scaling.1, scaling.0, format!("{} machines are wanted", size.desired)),
+        wanted("Scaling", scaling.1, scaling.0, why),
     ];
     if pool.deleting.is_some() {
         let held = format!("{} claims of the pool are not gone yet", members.len());

@@ -22,7 +22,7 @@ fn pool(min_replicas: i32, max_replicas: i32) -> Pool {
         created: at(0).wall,
         deleting: None,
         finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
-        switches: Vec::new(),
+        annotations: std::collections::BTreeMap::new(),
         spec: RunnerPoolSpec {
             template_ref: LocalRef { name: "small".into() },
             replicas: None,
@@ -138,6 +138,17 @@ fn a_machine_that_is_not_gone_takes_its_place() {
     assert_eq!(decided(&pool, "iee", 1).create, 0);
     assert_eq!(decided(&pool, "iie", 1).create, 0);
     assert_eq!(decided(&pool, "iif", 1).create, 1, "a failed one is kept beside");
+    let mut pool = pool;
+    pool.spec.scaling.spares.stopped = 2;
+    let hanging = decided(&pool, "eee", 1);
+    assert_eq!(
+        (hanging.create, hanging.create_standby, hanging.start.len()),
+        (0, 0, 0),
+        "nor do spares come in their place"
+    );
+    assert_eq!(decided(&pool, "eeew", 1).start.len(), 0);
+    let why = hanging.status.conditions.iter().find(|condition| condition.r#type == "Scaling").unwrap();
+    assert_eq!(why.reason, "WaitingForCleanup");
 }
 
 #[test]

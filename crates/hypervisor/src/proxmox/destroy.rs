@@ -6,7 +6,7 @@ use crate::proxmox::machine::{Found, Machine, current_power, find, owned};
 use crate::proxmox::power::{after, ensure_stopped};
 use crate::proxmox::task::follow;
 use crate::proxmox::wire::key_number;
-use crate::record::SeedVolume;
+use crate::record::{Record, SeedVolume};
 use crate::seed;
 use fleet::hypervisor::{Failure, MachineId, Owner, Power, Target};
 use http::Method;
@@ -25,7 +25,7 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
         remove_seed(client, seed, &record.owner).await?;
         machine = owned(client, &here).await?.0;
     }
-    unprotect(client, &machine, &target.id).await?;
+    unprotect(client, &machine, &record, &target.id).await?;
     // All disks of a clone are in its configuration. Disks that merely have its number may be of another hypervisor with the same storage.
     let content = Content::Parameters(vec![("purge", "1".into())]);
     let parts: [&str; 2] = [&machine.node, &target.id.0];
@@ -49,9 +49,15 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
 }
 
 /// Takes away the protection that a clone has inherited, if it was not configured yet.
-async fn unprotect(client: &Client, machine: &Machine, id: &MachineId) -> Result<(), Failure> {
+async fn unprotect(client: &Client, machine: &Machine, record: &Record, id: &MachineId) -> Result<(), Failure> {
     if key_number(&machine.config, "protection") != Some(1) {
         return Ok(());
+    }
+    if record.is_configured {
+        return Err(Failure::Configuration {
+            message: format!("somebody has protected machine {}", id.0),
+            remedy: format!("take the protection away: qm set {} --protection 0", id.0),
+        });
     }
     let mut parameters = vec![("protection", "0".to_owned())];
     parameters.extend(machine.digest().map(|digest| ("digest", digest)));

@@ -45,7 +45,7 @@ const ALERTS: [Alert; 6] = [
         "max by (pool) (virtpilot_fleet_pool_ready_machines) < max by (pool) (virtpilot_fleet_pool_desired_machines)",
         "30m",
         "A pool of the fleet has fewer machines than it wants.",
-        "The pool {{ $labels.pool }} has had fewer machines that are ready than it wants for 30 minutes. \"virtpilot fleet list\" says why.",
+        "The pool {{ $labels.pool }} has had fewer machines that are ready than it wants for 30 minutes. \"virtpilot fleet explain pool/NAME\" says why, and names the claim to look at.",
     ),
     (
         "VirtpilotFleetOrphan",

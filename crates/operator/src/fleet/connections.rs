@@ -8,7 +8,7 @@ use fleet::object::fleet_kind;
 use hypervisor::{Credentials, Hands, Limits, Link, Scope, Secret, Settings, Tls, kubevirt};
 use k8s_openapi::ByteString;
 use protocol::Served;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// All connections to hypervisors.
@@ -49,7 +49,9 @@ impl Connections {
             let turn = self.turn(&request.cluster);
             let _turn = turn.lock().await;
             let is_connected = self.hands.connected().contains(&request.cluster);
-            match self.connect(&request.cluster, request.operation == Operation::Check || !is_connected).await {
+            let is_elsewhere = self.endpoints().get(&request.cluster).is_some_and(|known| *known != request.endpoint);
+            let is_due = request.operation == Operation::Check || !is_connected || is_elsewhere;
+            match self.connect(&request.cluster, is_due).await {
                 // Without an answer of the API server the settings are those of before.
                 Err(Failure::Transient(_)) if is_connected => {}
                 Err(failure) => {
@@ -60,7 +62,7 @@ impl Connections {
             }
         }
         let endpoint = self.endpoints().get(&request.cluster).cloned().unwrap_or_default();
-        if endpoint != request.endpoint && request.operation != Operation::Check {
+        if endpoint != request.endpoint {
             return Err(Failure::Transient("the endpoint of the hypervisor has just been changed".into()));
         }
         if !self.permit.is_valid() {
@@ -91,10 +93,24 @@ impl Connections {
     }
 }
 
-/// Connects one hypervisor for a person, with what they may read.
-pub(crate) async fn connect_once(server: &Server, cluster: &ClusterKey) -> Result<Hands, Failure> {
+/// Storages that templates use.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Storages {
+    /// For the disks of full clones.
+    pub(crate) disks: BTreeSet<String>,
+    /// For images with cloud-init.
+    pub(crate) seeds: BTreeSet<String>,
+}
+
+/// Connects one hypervisor for a person, with what they may read; these storages of it are checked, too.
+pub(crate) async fn connect_once(server: &Server, cluster: &ClusterKey, storages: &Storages) -> Result<Hands, Failure> {
     let hands = Hands::new(Arc::new(|_| {}));
-    hands.connect(cluster, link(server, None, cluster).await?.0)?;
+    let (mut link, _) = link(server, None, cluster).await?;
+    if let Link::Proxmox(settings) = &mut link {
+        settings.scope.storages.extend(storages.disks.iter().cloned());
+        settings.scope.seed_storages.extend(storages.seeds.iter().cloned());
+    }
+    hands.connect(cluster, link)?;
     Ok(hands)
 }
 

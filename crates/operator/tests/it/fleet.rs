@@ -532,7 +532,9 @@ async fn a_machine_of_kubevirt_is_made_with_the_rights_in_its_namespace_alone() 
     fleet.apply("HypervisorMachineTemplate", "linux", template).await;
     fleet.reason("HypervisorCluster", "here", "ConnectionSuccessful").await;
     fleet.claim("one").await;
-    let starts = |status: &Value| ready(status)["reason"] == "Starting";
+    let starts = |status: &Value| {
+        ["Starting", "WaitingForGuest", "PowerUnknown"].iter().any(|reason| ready(status)["reason"] == *reason)
+    };
     let status = fleet.status("MachineClaim", "one", "a machine that is switched on", starts).await;
     let id = status["vmRef"]["vmId"].as_str().unwrap();
     let machine = eventually("the machine is switched on", async || {

@@ -1,4 +1,4 @@
-//! The demo: the autopilot in thirteen steps, the advisor in six, the fleet in seven. Every step is checked, and the first that fails ends the demo with an error.
+//! The demo: the autopilot in thirteen steps, the advisor in six, the fleet in eight. Every step is checked, and the first that fails ends the demo with an error.
 
 use super::{print, rollout, story_of_advisor, story_of_fleet};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};

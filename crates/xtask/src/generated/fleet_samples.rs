@@ -19,16 +19,16 @@ pub(super) fn files() -> Vec<File> {
         ),
         file(
             "template.yaml",
-            "Machines with 4 CPUs from the newest Proxmox VE template with the tag runner.",
+            "Machines with 4 CPUs from the Proxmox VE template with the tag runner; of several, from the one with the highest id.",
             &[template()],
         ),
         file("claim.yaml", "One machine, for at most two hours.", &[claim()]),
         file(
             "monitoring.yaml",
-            "Lets the Prometheus operator scrape the fleet, and alerts. The namespace is that of the fleet; some Prometheus need a label more.",
+            "Lets the Prometheus operator scrape the fleet, and alerts. The namespace is that of the fleet. If no targets appear, add the label that your Prometheus selects.",
             &install::fleet_monitoring(install::FLEET_NAMESPACE),
         ),
-        file("pool.yaml", "Two machines at all times, and up to five on workdays.", &[pool()]),
+        file("pool.yaml", "Five machines on workdays from 08:00 to 18:00 UTC, and two otherwise.", &[pool()]),
     ]
 }
 

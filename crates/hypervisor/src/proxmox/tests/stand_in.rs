@@ -218,6 +218,16 @@ async fn machines_of_a_protected_template_are_not_protected_and_do_not_start_wit
             let config = state.lock().unwrap().vm(300).unwrap().config.clone();
             assert_eq!((config["protection"].as_str(), config["onboot"].as_str()), ("0", "0"));
         }
+        if is_configured {
+            let protect = |value: &str| {
+                let mut state = state.lock().unwrap();
+                state.vm_mut(300).unwrap().config.insert("protection".into(), value.into());
+            };
+            protect("1");
+            let refused = proxmox.destroy(&target(&blueprint)).await;
+            assert!(matches!(refused, Err(Failure::Configuration { .. })), "a person has protected it: {refused:?}");
+            protect("0");
+        }
         proxmox.destroy(&target(&blueprint)).await.unwrap();
         assert_eq!(left(&state), (Vec::new(), Vec::new()));
     }

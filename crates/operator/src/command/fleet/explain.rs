@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let space = arguments.namespace.as_deref();
         match arguments.name.split_once('/') {
             None => explain_claim(&server, space, &arguments.name).await,
-            Some(("machine" | "machineclaim" | "mc", name)) => explain_claim(&server, space, name).await,
+            Some(("machine" | "machineclaim" | "mclaim", name)) => explain_claim(&server, space, name).await,
             Some(("pool" | "runnerpool" | "rp", name)) => explain_pool(&server, space, name).await,
             Some((kind, _)) => bail!("{kind:?} is not explained; name a MachineClaim, or a RunnerPool as pool/NAME"),
         }
