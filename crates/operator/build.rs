@@ -13,7 +13,7 @@ fn main() -> std::io::Result<()> {
     println!("cargo::rustc-env=VIRTPILOT_COMMIT={}", commit.unwrap_or_else(|| "unknown commit".to_owned()));
     println!("cargo::rustc-env=VIRTPILOT_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 
-    make_small();
+    make_small()?;
 
     let assets = std::path::absolute("../../assets")?;
     println!("cargo::rerun-if-changed={}", assets.display());
@@ -30,12 +30,15 @@ fn main() -> std::io::Result<()> {
 }
 
 /// The code is most of what the operator has in memory. Rust's own linker, which is the default on this target, merges functions with the
-/// same code, and packs the list of addresses that are adjusted at the start.
-fn make_small() {
+/// same code, packs the list of addresses that are adjusted at the start, and puts code that seldom runs behind the rest.
+fn make_small() -> std::io::Result<()> {
+    println!("cargo::rerun-if-changed=seldom.ld");
     let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|actual| actual == value);
     if is("TARGET", "x86_64-unknown-linux-gnu") && is("PROFILE", "release") {
-        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all,-z,pack-relative-relocs");
+        let script = std::path::absolute("seldom.ld")?;
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all,-z,pack-relative-relocs,-T,{}", script.display());
     }
+    Ok(())
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {

@@ -98,8 +98,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     let active: Vec<&Member> = of(|state| matches!(state, State::Starting | State::Idle(_) | State::Busy)).collect();
     let standby: Vec<&Member> = of(|state| matches!(state, State::Standby)).collect();
     let ready = of(|state| matches!(state, State::Idle(_) | State::Busy)).count();
-    // A machine that is not gone yet takes its place, however long its end takes.
-    let leaving = of(|state| matches!(state, State::Ending | State::Draining(_))).count();
+    let terminating = terminating(members);
     let (size, schedule_wake) = size(observed);
     let mut decision = Decision {
         create: 0,
@@ -123,9 +122,9 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     } else if count < size.desired {
         let missing = usize::try_from(size.desired - count).unwrap_or_default();
         let most = usize::try_from(size.max).unwrap_or_default();
-        let startable = most.saturating_sub(active.len() + leaving).min(missing);
+        let startable = most.saturating_sub(active.len() + terminating).min(missing);
         decision.start = names(&standby[..startable.min(standby.len())]);
-        let room = most.saturating_sub(active.len() + standby.len() + leaving);
+        let room = most.saturating_sub(active.len() + standby.len() + terminating);
         let more = (missing - decision.start.len()).min(room);
         match observed.hold_until <= now.monotonic {
             true => decision.create = more,
@@ -150,7 +149,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         expire_idle(observed, &idle, spare, &mut decision);
     }
     if !is_deleting {
-        size_standby(observed, &standby, size, (active.len(), leaving), &mut decision);
+        size_standby(observed, &standby, size, (active.len(), terminating), &mut decision);
     }
     time_out_jobs(observed, &mut decision);
     let total = i32::try_from(active.len() + standby.len()).unwrap_or(i32::MAX);
@@ -158,7 +157,12 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     decision
 }
 
-/// Machines beyond the minimum that were idle for too long.
+/// How many claims are being deleted or drained: their machines count until they are gone, however long that takes.
+fn terminating(members: &[Member]) -> usize {
+    members.iter().filter(|member| matches!(member.state, State::Ending | State::Draining(_))).count()
+}
+
+/// Idle machines that nobody wants, for too long.
 fn expire_idle(observed: &Observed<'_>, idle: &[&Member], spare: usize, decision: &mut Decision) {
     let Some(timeout) = duration(observed.pool.spec.lifecycle.idle_timeout.as_ref()) else { return };
     let mut left = spare;
@@ -179,7 +183,7 @@ fn size_standby(
     observed: &Observed<'_>,
     standby: &[&Member],
     size: Size,
-    (active, leaving): (usize, usize),
+    (active, terminating): (usize, usize),
     decision: &mut Decision,
 ) {
     let running = active + decision.start.len() + decision.create;
@@ -187,7 +191,7 @@ fn size_standby(
     let wanted = usize::try_from(observed.pool.spec.scaling.spares.stopped).unwrap_or_default().min(room);
     let there = standby.len().saturating_sub(decision.start.len());
     if there < wanted && observed.hold_until <= observed.now.monotonic {
-        decision.create_standby = (wanted - there).min(room.saturating_sub(there + leaving));
+        decision.create_standby = (wanted - there).min(room.saturating_sub(there + terminating));
     }
     let surplus = there.saturating_sub(wanted);
     decision.delete.extend(standby.iter().rev().take(surplus).map(|member| member.name.clone()));
@@ -242,13 +246,13 @@ fn status(
         std::cmp::Ordering::Equal => ("AsWanted", false),
         std::cmp::Ordering::Greater => ("Surplus", surplus_since.is_some()),
     };
-    let leaving = members.iter().filter(|member| matches!(member.state, State::Ending | State::Draining(_))).count();
+    let terminating = terminating(members);
     let is_full = usize::try_from(size.max).unwrap_or_default()
-        <= leaving.saturating_add(usize::try_from(total).unwrap_or_default());
+        <= terminating.saturating_add(usize::try_from(total).unwrap_or_default());
     let (scaling, why) = match scaling {
-        ("DemandIncreased", _) if leaving > 0 && is_full => (
+        ("DemandIncreased", _) if terminating > 0 && is_full => (
             ("WaitingForCleanup", true),
-            format!("{} machines are wanted; {leaving} that are not gone yet take their places", size.desired),
+            format!("{} machines are wanted; {terminating} that are not gone yet take their places", size.desired),
         ),
         scaling => (scaling, format!("{} machines are wanted", size.desired)),
     };
