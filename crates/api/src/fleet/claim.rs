@@ -134,6 +134,17 @@ pub enum ClaimPhase {
 }
 
 impl ClaimPhase {
+    /// All of them, in the order of a machine's life.
+    pub const ALL: [ClaimPhase; 7] = [
+        ClaimPhase::Pending,
+        ClaimPhase::Provisioning,
+        ClaimPhase::Bootstrapping,
+        ClaimPhase::Ready,
+        ClaimPhase::Draining,
+        ClaimPhase::Terminating,
+        ClaimPhase::Failed,
+    ];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

@@ -248,8 +248,11 @@ impl Core {
         // Without its finalizer a claim that is being deleted is gone at any moment.
         let is_leaving = entry.object.deleting.is_some() && !entry.object.has_finalizer(CLEANUP_FINALIZER);
         let is_changed = decision.status != entry.object.status && !is_leaving;
-        if (is_write || is_changed) && !entry.is_writable(now) {
-            if let Some(until) = entry.blocked_until.filter(|until| *until > now) {
+        let is_writable = entry.is_writable(now);
+        if (is_write || is_changed) && !(is_writable && self.turns.free() > 0) {
+            if is_writable {
+                self.turns.wait(Due::Claim(name.clone()));
+            } else if let Some(until) = entry.blocked_until.filter(|until| *until > now) {
                 self.wake(Due::Claim(name.clone()), until);
             }
             // What does not depend on the write goes on.
@@ -271,7 +274,10 @@ impl Core {
             _ if is_changed => (entry.status(KIND, kinds, decision.status), None),
             _ => (None, None),
         };
-        self.commands.extend(write.map(|write| Command::Write(Box::new(write))));
+        if let Some(write) = write {
+            self.turns.begin(name);
+            self.commands.push(Command::Write(Box::new(write)));
+        }
         self.commands.extend(notice.map(Command::Notify));
         if !is_write {
             self.operate(name, decision.step);

@@ -48,10 +48,6 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
         self.object.version = "0".into();
     }
 
-    pub(super) fn is_writing(&self) -> bool {
-        self.writing.is_some()
-    }
-
     /// Whether it can be written now.
     pub(super) fn is_writable(&self, now: Moment) -> bool {
         self.writing.is_none() && !self.is_gone && self.blocked_until.is_none_or(|until| until <= now)

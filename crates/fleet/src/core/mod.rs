@@ -10,6 +10,7 @@ mod observing;
 mod pools;
 mod survey;
 mod templates;
+mod turns;
 mod written;
 
 use crate::hypervisor::{Answer, Failure, Request};
@@ -24,6 +25,7 @@ use pools::ManagedPool;
 use protocol::{Command, Event};
 use std::collections::{BTreeMap, BTreeSet};
 use templates::ManagedTemplate;
+use turns::Turns;
 
 /// How the fleet is to run.
 #[derive(Debug, Clone)]
@@ -80,6 +82,7 @@ pub struct Core {
     asked: BTreeMap<u64, Asked>,
     last_number: u64,
     due: BTreeSet<Due>,
+    turns: Turns,
     timers: Timers<Timer>,
     started: Moment,
     /// Whether every kind of the fleet was listed once.
@@ -111,6 +114,7 @@ impl Core {
             asked: BTreeMap::new(),
             last_number: 0,
             due: BTreeSet::new(),
+            turns: Turns::default(),
             timers,
             started: now.monotonic,
             is_informed: false,
@@ -200,6 +204,6 @@ impl protocol::Core for Core {
 
     fn backlog(&self) -> usize {
         // Kubernetes events wait only for writes to the API server: an operation on a hypervisor may take minutes.
-        self.claims.values().filter(|managed| managed.entry.is_writing()).count()
+        self.turns.writing()
     }
 }

@@ -192,8 +192,11 @@ impl Core {
     fn carry_out_pool(&mut self, name: &Name, decision: Decision) {
         let now = self.now.monotonic;
         self.create_again(name);
+        if decision.create + decision.create_standby > self.turns.free() {
+            self.turns.wait(Due::Pool(name.clone()));
+        }
         for (count, power) in [(decision.create, ClaimPower::Running), (decision.create_standby, ClaimPower::Stopped)] {
-            for _ in 0..count {
+            for _ in 0..count.min(self.turns.free()) {
                 self.create_claim(name, power);
             }
         }
@@ -249,8 +252,13 @@ impl Core {
             }
             return;
         }
-        let write = change(&mut managed.entry, &self.discovery.kinds);
-        self.commands.extend(write.map(|write| Command::Write(Box::new(write))));
+        if self.turns.free() == 0 {
+            return self.turns.wait(Due::Pool(pool.clone()));
+        }
+        if let Some(write) = change(&mut managed.entry, &self.discovery.kinds) {
+            self.turns.begin(claim);
+            self.commands.push(Command::Write(Box::new(write)));
+        }
     }
 
     /// Sends claims again of which nobody knows whether they exist.
@@ -288,6 +296,7 @@ impl Core {
         let (Some(managed), key) = (self.pools.get(pool), claim.key(CLAIM)) else { return };
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
         let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, power) };
+        self.turns.begin(claim);
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
 

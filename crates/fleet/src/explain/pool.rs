@@ -54,16 +54,7 @@ pub fn pool(facts: &PoolFacts<'_>) -> Explanation {
     let wanted = status.desired_replicas.unwrap_or_default();
     add("wanted", format!("{wanted}: demand and running spares, at least the minimum, at most the maximum"));
     let count = |phase: ClaimPhase| claims.iter().filter(|claim| claim.status.phase == Some(phase)).count();
-    let counts = [
-        ClaimPhase::Pending,
-        ClaimPhase::Provisioning,
-        ClaimPhase::Bootstrapping,
-        ClaimPhase::Ready,
-        ClaimPhase::Draining,
-        ClaimPhase::Terminating,
-        ClaimPhase::Failed,
-    ];
-    let counts = counts.map(|phase| (phase.name(), count(phase))).into_iter().filter(|(_, count)| *count > 0);
+    let counts = ClaimPhase::ALL.map(|phase| (phase.name(), count(phase))).into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<String> = counts.map(|(name, count)| format!("{count} {name}")).collect();
     add("claims", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") });
     Explanation {

@@ -1,6 +1,7 @@
 //! Finds out what a Proxmox VE is, what is there, and what the credentials allow.
 
 use crate::proxmox::client::Client;
+use crate::proxmox::list::of_kinds;
 use crate::proxmox::privileges::{Granted, missing};
 use crate::proxmox::trouble::Trouble;
 use crate::proxmox::wire::{Resource, as_flag, as_text};
@@ -17,8 +18,8 @@ pub(crate) async fn check(client: &Client) -> Result<Checked, Failure> {
     let version = version.get("version").map(as_text).unwrap_or_default();
     let clock_ahead = client.clock_ahead();
     let granted = granted(client).await.map_err(|trouble| said(trouble, "reading own privileges"))?;
-    let resources: Vec<Resource> =
-        client.get("/cluster/resources", &[]).await.map_err(|trouble| said(trouble, "listing nodes and storages"))?;
+    let resources = of_kinds(client, &["node", "storage"]).await;
+    let resources = resources.map_err(|trouble| said(trouble, "listing nodes and storages"))?;
     let mut pools: Vec<BTreeMap<String, Value>> = Vec::new();
     if !scope.pools.is_empty() {
         pools = client.get("/pools", &[]).await.map_err(|trouble| said(trouble, "listing resource pools"))?;

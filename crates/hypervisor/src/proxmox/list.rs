@@ -1,8 +1,10 @@
 //! All machines, nodes and storages by one request.
 
-use crate::proxmox::client::Client;
+use crate::proxmox::client::{Call, Client, Content};
+use crate::proxmox::trouble::Trouble;
 use crate::proxmox::wire::{Resource, tags};
 use fleet::hypervisor::{Failure, Listed, MachineId, NodeState, Power, Seen, StorageState};
+use http::Method;
 
 pub(crate) async fn list(client: &Client) -> Result<Listed, Failure> {
     let resources: Vec<Resource> = client
@@ -10,6 +12,17 @@ pub(crate) async fn list(client: &Client) -> Result<Listed, Failure> {
         .await
         .map_err(|trouble| trouble.failure("listing machines, nodes and storages"))?;
     Ok(listed(&resources))
+}
+
+/// What there is of these kinds (`vm`, `node`, `storage`): nodes and storages are few, machines may be thousands.
+pub(crate) async fn of_kinds(client: &Client, kinds: &[&str]) -> Result<Vec<Resource>, Trouble> {
+    let mut all = Vec::new();
+    for kind in kinds {
+        let content = Content::Parameters(vec![("type", (*kind).to_owned())]);
+        let call = Call { method: Method::GET, path: "/cluster/resources", parts: &[], content };
+        all.extend(client.send::<Vec<Resource>>(call).await?);
+    }
+    Ok(all)
 }
 
 fn listed(resources: &[Resource]) -> Listed {

@@ -2,7 +2,7 @@
 
 use crate::proxmox::class::Class;
 use crate::proxmox::client::{Call, Client, Content};
-use crate::proxmox::list::{power, seen};
+use crate::proxmox::list::{of_kinds, power, seen};
 use crate::proxmox::trouble::Trouble;
 use crate::proxmox::unseen;
 use crate::proxmox::wire::{Config, Resource, key};
@@ -136,10 +136,8 @@ pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Found, Failu
 }
 
 async fn listed(client: &Client, vmid: &str) -> Result<Option<Resource>, Trouble> {
-    let content = Content::Parameters(vec![("type", "vm".to_owned())]);
-    let call = Call { method: Method::GET, path: "/cluster/resources", parts: &[], content };
-    let resources: Vec<Resource> = client.send(call).await?;
-    Ok(resources.into_iter().find(|resource| resource.vmid == vmid))
+    let machines = of_kinds(client, &["vm"]).await?;
+    Ok(machines.into_iter().find(|resource| resource.vmid == vmid))
 }
 
 #[derive(Deserialize)]

@@ -3,8 +3,8 @@
 
 use crate::proxmox::check::granted;
 use crate::proxmox::client::{Call, Client, Content};
+use crate::proxmox::list::of_kinds;
 use crate::proxmox::privileges::holds;
-use crate::proxmox::wire::Resource;
 use fleet::hypervisor::Failure;
 use http::Method;
 use serde::Deserialize;
@@ -24,9 +24,8 @@ pub(crate) async fn prove_foreign(client: &Client, vmid: &str) -> Result<(), Fai
         let remedy = "grant VM.Audit on the resource pool of the machines, or on /vms".to_owned();
         return Err(Failure::Configuration { message: doing, remedy });
     }
-    let resources: Vec<Resource> =
-        client.get("/cluster/resources", &[]).await.map_err(|trouble| trouble.failure(&doing))?;
-    for node in resources.iter().filter(|resource| resource.kind == "node" && resource.status == "online") {
+    let nodes = of_kinds(client, &["node"]).await.map_err(|trouble| trouble.failure(&doing))?;
+    for node in nodes.iter().filter(|node| node.status == "online") {
         let parameters = vec![("source", "active".to_owned()), ("typefilter", "qmclone".to_owned())];
         let (path, content) = ("/nodes/{node}/tasks", Content::Parameters(parameters));
         let call = Call { method: Method::GET, path, parts: &[&node.node], content };

@@ -134,7 +134,7 @@ impl Inventory {
     pub(super) fn machines(&self) -> BTreeMap<(String, ClaimPhase), i64> {
         let mut counts = BTreeMap::new();
         for cluster in self.clusters.keys() {
-            counts.extend(PHASES.map(|phase| ((cluster.to_string(), phase), 0)));
+            counts.extend(ClaimPhase::ALL.map(|phase| ((cluster.to_string(), phase), 0)));
         }
         for claim in self.claims.values() {
             let cluster = claim.cluster.as_ref().or_else(|| self.templates.get(&claim.template));
@@ -144,16 +144,6 @@ impl Inventory {
         counts
     }
 }
-
-const PHASES: [ClaimPhase; 7] = [
-    ClaimPhase::Pending,
-    ClaimPhase::Provisioning,
-    ClaimPhase::Bootstrapping,
-    ClaimPhase::Ready,
-    ClaimPhase::Draining,
-    ClaimPhase::Terminating,
-    ClaimPhase::Failed,
-];
 
 fn bytes(quantity: &Value) -> Option<i64> {
     Quantity(quantity.as_str()?.to_owned()).bytes().and_then(|bytes| i64::try_from(bytes).ok())
