@@ -110,10 +110,19 @@ async fn to_check(ahead: i64, code: u16) -> Server {
             _ if code != 200 => refused(code, "permission denied - invalid PVE ticket"),
             "/pools" => Reply::Data(json!([{"poolid": "other"}])),
             "/version" => Reply::Data(json!({"version": "9.1.2", "release": "9.1"})),
-            "/access/permissions" => Reply::Data(json!({"/vms": {"VM.Audit": 1, "VM.Clone": "1"}, "/storage": {"Datastore.Audit": 0}})),
-            "/cluster/status" => Reply::Data(json!([{"type": "cluster", "quorate": 0}, {"type": "node", "name": "pve1"}])),
-            "/cluster/resources" => Reply::Data(json!([{"type": "node", "node": "pve1", "status": "online"}, {"type": "storage", "storage": "fast", "node": "pve1"}])),
-            "/nodes/pve1/network" => Reply::Data(json!([{"iface": "vmbr0", "type": "bridge"}, {"iface": "eth0", "type": "eth"}])),
+            "/access/permissions" => {
+                Reply::Data(json!({"/vms": {"VM.Audit": 1, "VM.Clone": "1"}, "/storage": {"Datastore.Audit": 0}}))
+            }
+            "/cluster/status" => {
+                Reply::Data(json!([{"type": "cluster", "quorate": 0}, {"type": "node", "name": "pve1"}]))
+            }
+            "/cluster/resources" if asked.parameters["type"] == "node" => {
+                Reply::Data(json!([{"type": "node", "node": "pve1", "status": "online"}]))
+            }
+            "/cluster/resources" => Reply::Data(json!([{"type": "storage", "storage": "fast", "node": "pve1"}])),
+            "/nodes/pve1/network" => {
+                Reply::Data(json!([{"iface": "vmbr0", "type": "bridge"}, {"iface": "eth0", "type": "eth"}]))
+            }
             _ => refused(501, "not implemented"),
         };
         Reply::With("date", date, Box::new(reply))

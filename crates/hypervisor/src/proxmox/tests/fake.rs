@@ -56,7 +56,7 @@ fn answer(state: &mut State, asked: &Asked) -> Reply {
     }
     let parts: Vec<&str> = asked.path.trim_start_matches('/').splitn(6, '/').collect();
     match (asked.method.as_str(), parts.as_slice()) {
-        ("GET", ["cluster", "resources"]) => resources(state, asked.parameters.contains_key("type")),
+        ("GET", ["cluster", "resources"]) => resources(state, asked.parameters.get("type").map(String::as_str)),
         ("GET", ["access", "permissions"]) if state.may_see_nothing => Reply::Data(json!({"/": {}})),
         ("GET", ["access", "permissions"]) => Reply::Data(json!({"/vms": {"VM.Audit": 1}})),
         ("GET", ["nodes", _, "tasks"]) => {
@@ -164,16 +164,19 @@ fn task(state: &mut State, node: &str, kind: &str) -> Reply {
     Reply::Data(json!(upid))
 }
 
-fn resources(state: &State, only_machines: bool) -> Reply {
+fn resources(state: &State, wanted: Option<&str>) -> Reply {
+    let wants = |kind: &str| wanted.is_none_or(|wanted| wanted == kind);
     let mut list = Vec::new();
-    for (id, machine) in state.machines.iter().filter(|(id, _)| !state.hidden.contains(*id)) {
+    for (id, machine) in state.machines.iter().filter(|(id, _)| wants("vm") && !state.hidden.contains(*id)) {
         let status = if machine.is_running { "running" } else { "stopped" };
         list.push(json!({"type": "qemu", "vmid": id.parse::<u32>().unwrap(), "node": machine.node, "status": status,
             "name": machine.config["name"], "tags": machine.config.get("tags"), "template": machine.config.get("template"),
             "maxcpu": 1, "maxmem": 536_870_912}));
     }
-    for node in ["pve1", "pve2"].iter().filter(|_| !only_machines) {
+    for node in ["pve1", "pve2"].iter().filter(|_| wants("node")) {
         list.push(json!({"type": "node", "node": node, "status": "online", "maxcpu": 8, "maxmem": 1_u64 << 34, "mem": 1 << 30}));
+    }
+    for node in ["pve1", "pve2"].iter().filter(|_| wants("storage")) {
         list.push(json!({"type": "storage", "node": node, "storage": "thin", "plugintype": "lvmthin", "shared": 0, "maxdisk": 100, "disk": 40}));
     }
     Reply::Data(json!(list))
