@@ -57,8 +57,10 @@ pub(crate) fn client(config: &Config) -> kube::Result<Client> {
         Some(proxy) => BoxCloneSyncService::new(proxy::tunnel(&proxy, http).map_err(BoxError::from)),
         None => BoxCloneSyncService::new(http.map_err(BoxError::from)),
     };
-    let mut tls =
-        hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    let mut settings = config.rustls_client_config()?;
+    // There is one server; room for the sessions of 256 is the default.
+    settings.resumption = rustls::client::Resumption::in_memory_sessions(2);
+    let mut tls = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(settings).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {
         let name = name.try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
         tls = tls.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));

@@ -22,17 +22,19 @@ const MOST_REMEMBERED: usize = 32;
 
 /// A queue of events and the task that publishes them.
 pub struct EventPublisher {
-    queue: mpsc::Sender<(Event, Timestamp, Span)>,
+    /// In boxes, because a queue keeps the memory of many items, whether they are there or not.
+    queue: mpsc::Sender<Box<(Event, Timestamp, Span)>>,
     task: JoinHandle<()>,
 }
 
 impl EventPublisher {
     /// Starts publishing; `instance` is the reporting pod, `backlog` the number of writes in flight or due.
     pub fn start(server: Server, instance: String, mut backlog: watch::Receiver<usize>) -> EventPublisher {
-        let (queue, mut events) = mpsc::channel::<(Event, Timestamp, Span)>(QUEUE);
+        let (queue, mut events) = mpsc::channel::<Box<(Event, Timestamp, Span)>>(QUEUE);
         let task = tokio::spawn(async move {
             let mut published = Vec::new();
-            while let Some((event, at, trace)) = events.recv().await {
+            while let Some(queued) = events.recv().await {
+                let (event, at, trace) = *queued;
                 let _ = tokio::time::timeout(WAIT_FOR_WRITES, backlog.wait_for(|backlog| *backlog == 0)).await;
                 let (reason, key) = (event.reason.clone(), event.regarding.key.clone());
                 let sent = publish(&server, &instance, &mut published, event, at).instrument(trace).await;
@@ -46,7 +48,7 @@ impl EventPublisher {
 
     /// Queues an event of the current trace; a full queue drops it.
     pub fn publish(&self, event: Event, at: Timestamp) {
-        if self.queue.try_send((event, at, Span::current())).is_err() {
+        if self.queue.try_send(Box::new((event, at, Span::current()))).is_err() {
             tracing::warn!("an event was dropped, because {QUEUE} others are waiting to be published");
         }
     }
