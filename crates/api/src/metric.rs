@@ -210,6 +210,12 @@ pub const FLEET_OPERATION_DURATION: Metric = histogram(
     &["hypervisor", "operation"],
     "Time that an operation on the hypervisor took, whether it succeeded or not",
 );
+/// Requests of which operations consist.
+pub const FLEET_REQUEST_DURATION: Metric = histogram(
+    "hypervisor_request_duration_seconds",
+    &["method", "path", "status"],
+    "Time until a request to a hypervisor was answered; status is 2xx, 4xx, 5xx, or none if there was no answer",
+);
 /// Those that failed.
 pub const FLEET_OPERATION_ERRORS: Metric = counter(
     "operation_errors_total",
@@ -270,6 +276,7 @@ pub const FLEET: [Metric; 17] = [
     FLEET_PROVISIONING_DURATION,
     FLEET_PROVISIONING_RESULTS,
     FLEET_OPERATION_DURATION,
+    FLEET_REQUEST_DURATION,
     FLEET_OPERATION_ERRORS,
     FLEET_HYPERVISOR_READY,
     FLEET_AVAILABLE_CPUS,

@@ -160,6 +160,11 @@ impl Metrics {
         self.fleet.iter().for_each(Fleet::leads);
     }
 
+    /// Counts a request to a hypervisor.
+    pub(crate) fn exchanged(&self, exchange: &hypervisor::Exchange) {
+        self.fleet.iter().for_each(|fleet| fleet.exchanged(exchange));
+    }
+
     /// Updates the metrics of an object of the fleet.
     pub(crate) fn observe_fleet(&self, target: &WatchTarget, event: &WatchEvent) {
         self.fleet.iter().for_each(|fleet| fleet.observe(target, event));

@@ -1,5 +1,6 @@
 //! Connects hypervisors as their `HypervisorCluster` and its Secrets say, and carries out requests on those connections.
 
+use crate::metrics::Metrics;
 use api::fleet::{Credentials as Named, HypervisorCluster, HypervisorClusterSpec, Provider, SecretKeyRef};
 use change::{Key, Kind};
 use cluster::{Permit, Server, live};
@@ -27,9 +28,9 @@ pub(super) struct Connections {
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 impl Connections {
-    pub(super) fn new(server: Server, home: String, permit: Permit) -> Connections {
-        // Every operation is reported by the core as well.
-        let report: hypervisor::Report = Arc::new(|exchange| {
+    pub(super) fn new(server: Server, home: String, permit: Permit, metrics: Arc<Metrics>) -> Connections {
+        let report: hypervisor::Report = Arc::new(move |exchange| {
+            metrics.exchanged(exchange);
             let (method, path, status) = (exchange.method, exchange.path, exchange.status.label());
             tracing::debug!("hypervisor: {method} {path}: {status} after {} ms", exchange.duration.as_millis());
         });

@@ -28,7 +28,7 @@ pub(crate) async fn run(
     stop: Stop,
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let elsewhere = Hypervisors(Arc::new(Connections::new(server.clone(), home, permit.clone())));
+    let elsewhere = Hypervisors(Arc::new(Connections::new(server.clone(), home, permit.clone(), metrics.clone())));
     metrics.fleet_leads();
     let journal = FleetJournal::new(metrics.clone());
     let core = Observed { core: Core::new(config, clock.now()), metrics };

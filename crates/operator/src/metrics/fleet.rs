@@ -7,6 +7,7 @@ use api::fleet::{ClaimPhase, FailureClass};
 use api::metric;
 use fleet::Notice;
 use fleet::object::Name;
+use hypervisor::Exchange;
 use inventory::{Gone, Inventory};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -52,6 +53,13 @@ struct Operation {
     operation: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    method: &'static str,
+    path: &'static str,
+    status: &'static str,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct OperationError {
     hypervisor: String,
@@ -85,6 +93,16 @@ impl MetricConstructor<Histogram> for Operations {
     }
 }
 
+/// A request starts a task at most, and does not wait for it.
+#[derive(Clone)]
+struct Requests;
+
+impl MetricConstructor<Histogram> for Requests {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
+    }
+}
+
 /// The metrics of the fleet.
 pub(super) struct Fleet {
     registry: Registry,
@@ -92,6 +110,7 @@ pub(super) struct Fleet {
     provisioning: Family<Template, Histogram, Provisioning>,
     results: Family<Outcome, Counter>,
     durations: Family<Operation, Histogram, Operations>,
+    requests: Family<Request, Histogram, Requests>,
     errors: Family<OperationError, Counter>,
     ready: Family<Hypervisor, Gauge>,
     cpus: Family<Hypervisor, Gauge>,
@@ -130,6 +149,7 @@ impl Fleet {
             provisioning: register(registry, &metric::FLEET_PROVISIONING_DURATION, provisioning),
             results: register(registry, &metric::FLEET_PROVISIONING_RESULTS, Family::default()),
             durations: register(registry, &metric::FLEET_OPERATION_DURATION, durations),
+            requests: register(registry, &metric::FLEET_REQUEST_DURATION, Family::new_with_constructor(Requests)),
             errors: register(registry, &metric::FLEET_OPERATION_ERRORS, Family::default()),
             ready: register(registry, &metric::FLEET_HYPERVISOR_READY, Family::default()),
             cpus: register(registry, &metric::FLEET_AVAILABLE_CPUS, Family::default()),
@@ -149,6 +169,13 @@ impl Fleet {
 
     pub(super) fn leads(&self) {
         self.leader.set(1);
+    }
+
+    /// Takes one request to a hypervisor.
+    pub(super) fn exchanged(&self, exchange: &Exchange) {
+        let Exchange { method, path, status, duration } = *exchange;
+        let labels = Request { method, path, status: status.label() };
+        self.requests.get_or_create_owned(&labels).observe(duration.as_secs_f64());
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -7,6 +7,7 @@ use change::Live;
 use fleet::Notice;
 use fleet::hypervisor::{MachineId, Owner};
 use fleet::object::{Name, fleet_kind};
+use hypervisor::{Exchange, Status};
 use protocol::{Body, WatchEvent, WatchTarget};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -72,6 +73,8 @@ fn filled() -> Fleet {
     fleet.record(&operation(Some(FailureClass::Transient)));
     fleet.record(&orphan(false));
     fleet.record(&orphan(true));
+    let (path, duration) = ("/nodes/{node}/qemu/{vmid}/clone", Duration::from_millis(30));
+    fleet.exchanged(&Exchange { method: "POST", path, status: Status::ServerError, duration });
     fleet
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn measure() -> Result<Vec<Measure>, UserError> {
     let site = FleetSite { playground: &playground, proxmox: start(Setup::cluster(Timing::short()))? };
     site.connect(site.token().1).await?;
     site.add_template().await?;
-    let mut bench = Bench { operator: Some(operator(&account, &log)?), account, log, site };
+    let mut bench = Bench { operator: Some(OperatorProcess::start_fleet(&account, &log)?), account, log, site };
     let mut measures = Vec::new();
     bench.single(&mut measures).await?;
     bench.parallel(&mut measures).await?;
@@ -54,10 +54,6 @@ fn start(mut setup: Setup) -> Result<ProxmoxStandIn, UserError> {
         storage.bytes <<= 10;
     }
     ProxmoxStandIn::start(&Options { setup, port: None })
-}
-
-fn operator(account: &Account, log: &Path) -> Result<OperatorProcess, UserError> {
-    OperatorProcess::start_fleet(account, log)
 }
 
 struct Bench<'a> {
@@ -171,6 +167,7 @@ impl Bench<'_> {
         self.site.proxmox.with(|state| {
             (state.max_clones, state.timing) = (None, Timing::short());
         });
+        expect("clones that failed", failed, 0)?;
         self.delete_all().await
     }
 
@@ -193,7 +190,7 @@ impl Bench<'_> {
             }
             tokio::time::sleep(Duration::from_millis(200) + Duration::from_secs(2).mul_f64(random.fraction())).await;
             self.operator = None;
-            self.operator = Some(operator(&self.account, &self.log)?);
+            self.operator = Some(OperatorProcess::start_fleet(&self.account, &self.log)?);
         }
         eprintln!();
         // Every claim has one machine at some time; what has not ended by itself is deleted.
@@ -207,7 +204,8 @@ impl Bench<'_> {
             self.clones() - before,
         ));
         measures.push(Measure::count("fleet: machines left afterwards", self.site.machines().len()));
-        Ok(())
+        expect("clones", self.clones() - before, CRASHING)?;
+        expect("machines left", self.site.machines().len(), 0)
     }
 
     /// Memory, requests and work with many machines that just run.
@@ -244,7 +242,7 @@ impl Bench<'_> {
         let cpu = operator.cpu()?;
         tokio::time::sleep(POLL * 4).await;
         let (cpu, requests) = (operator.cpu()? - cpu, self.site.proxmox.requests());
-        let lists = requests.iter().filter(|line| line.path.contains("cluster/resources")).count();
+        let lists = requests.iter().filter(|line| line.path.ends_with("cluster/resources")).count();
         measures.push(Measure::one(format!("fleet: memory with {MANY} machines (Pss)"), "MB", operator.pss()?));
         measures.push(Measure::count("fleet: lists of all machines in 120 s", lists));
         measures.push(Measure::count("fleet: other requests to the hypervisor in 120 s", requests.len() - lists));
@@ -296,6 +294,17 @@ impl Bench<'_> {
         self.site.proxmox.with(|state| {
             state.history().deeds.iter().filter(|(_, _, _, deed)| matches!(deed, Deed::Cloned { .. })).count()
         })
+    }
+}
+
+/// A result that no machine makes worse.
+fn expect(what: &str, found: usize, expected: usize) -> Result<(), UserError> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(UserError::new(
+            format!("the fleet is wrong: {found} {what}, expected {expected}"),
+            "read the log of the fleet, and run the seeds of its simulation: make faults",
+        )),
     }
 }
 
