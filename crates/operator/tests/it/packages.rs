@@ -146,7 +146,11 @@ async fn the_fleet_is_added_by_one_switch_of_every_package_and_by_default_it_is_
                   image=r.example/v:2,replicas=3";
     let mut templated = tools.template(&["--namespace", "openshift-cnv", "--set", values]);
     templated.retain(|name, _| !default.contains_key(name));
-    assert_same(&templated, &manifests(&flags.split_whitespace().collect::<Vec<_>>()));
+    let printed = manifests(&flags.split_whitespace().collect::<Vec<_>>());
+    assert_same(&templated, &printed);
+    // On a Kubernetes without HyperConverged, whatever else is switched on.
+    let alone = format!("{values},autopilot.enabled=false,metrics.secure=true,logging=true,metricsExporter=true");
+    assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", &alone]), &printed);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,8 @@ const FOLDER: &str = "deploy/helm/virtpilot";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The value of secure metrics, whose fields are settings of the chart; others have fields of Kubernetes.
 const METRICS: &str = "metrics";
+/// The value of the autopilot.
+const AUTOPILOT: &str = "autopilot";
 /// The value of the advisor.
 const ADVISOR: &str = "advisor";
 /// The value of the fleet.
@@ -67,13 +69,21 @@ const ON_REQUEST: [(&str, &str, &str); 2] = [
     ),
 ];
 
-const NOTES: &str = "The autopilot runs in {{ .Release.Namespace }}. Low-impact objects are applied, what restarts nodes waits for approval:
+const NOTES: &str = "{{- if .Values.autopilot.enabled }}
+The autopilot runs in {{ .Release.Namespace }}. Low-impact objects are applied, what restarts nodes waits for approval:
 
   virtpilot status --namespace {{ .Release.Namespace }}
 
 Before you uninstall it, let it release what it manages:
 
   virtpilot handback --namespace {{ .Release.Namespace }}
+{{- end }}
+{{- if .Values.fleet.enabled }}
+
+The fleet runs in {{ .Release.Namespace }}. Make a HypervisorCluster, then:
+
+  virtpilot fleet check
+{{- end }}
 ";
 
 /// What the chart is made from.
@@ -95,7 +105,7 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
     let (mut values, mut properties) = (HEADER.to_owned(), Map::new());
     let mut add = |name: &str, what: &str, default: &Value| {
         values.push_str(&format!("\n# {what}\n{}", catalog::yaml_text(&json!({name: default}))));
-        let mut property = if [METRICS, ADVISOR, FLEET].contains(&name) {
+        let mut property = if [METRICS, AUTOPILOT, ADVISOR, FLEET].contains(&name) {
             closed(default)
         } else {
             json!({"type": json_type(default)})
@@ -114,6 +124,11 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
         &json!({"secure": false, "prometheus": prometheus}),
     );
     add(
+        AUTOPILOT,
+        "Whether the autopilot is deployed; without it the advisor is not either, and what remains is the fleet, for which any Kubernetes will do",
+        &json!({"enabled": true}),
+    );
+    add(
         ADVISOR,
         "Whether the advisor runs beside the autopilot: it plans profiles, and applies them as they are approved",
         &json!({"enabled": true}),
@@ -127,13 +142,15 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
     );
     let mut files = Vec::new();
     let template = |name: &str, text: &str| File { path: format!("{FOLDER}/templates/{name}"), text: text.to_owned() };
+    // What belongs to the autopilot, and goes with it.
+    let own = |name: &str, text: &str| {
+        let text = text.strip_prefix(HEADER).unwrap_or(text);
+        template(name, &format!("{HEADER}{{{{- if .Values.autopilot.enabled }}}}\n{text}{{{{- end }}}}\n"))
+    };
     for (name, what, file) in ON_REQUEST {
         add(name, what, &json!(false));
         let text = in_release(&workspace.read(&format!("deploy/rbac/{file}.yaml"))?);
-        files.push(template(
-            &format!("{file}.yaml"),
-            &format!("{HEADER}{{{{- if .Values.{name} }}}}\n{text}{{{{- end }}}}\n"),
-        ));
+        files.push(own(&format!("{file}.yaml"), &format!("{{{{- if .Values.{name} }}}}\n{text}{{{{- end }}}}\n")));
     }
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -146,12 +163,12 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
     let advisor = [installation.crds.iter().map(kept).collect(), installation.advisor.clone()].concat();
     let (workload, secure_workload) = (text(&workload), text(&secure_workload));
     files.extend([
-        template("role.yaml", &in_release(role)),
-        template("advisor.yaml", &with_additions(HEADER, &text(&advisor), "advisor.enabled")?),
-        template("people.yaml", &with_advisor(&autopilot.people, &installation.people)?),
-        template("policy.yaml", &with_advisor(&autopilot.policy, &installation.policy)?),
-        template("operator.yaml", &unless_advisor(&with_additions(&workload, &secure_workload, "metrics.secure")?)?),
-        template("metrics.yaml", &with_additions(HEADER, &text(&metrics_roles), "metrics.secure")?),
+        own("role.yaml", &in_release(role)),
+        own("advisor.yaml", &with_additions(HEADER, &text(&advisor), "advisor.enabled")?),
+        own("people.yaml", &with_advisor(&autopilot.people, &installation.people)?),
+        own("policy.yaml", &with_advisor(&autopilot.policy, &installation.policy)?),
+        own("operator.yaml", &unless_advisor(&with_additions(&workload, &secure_workload, "metrics.secure")?)?),
+        own("metrics.yaml", &with_additions(HEADER, &text(&metrics_roles), "metrics.secure")?),
         template("fleet.yaml", &fleet.text),
         template("NOTES.txt", NOTES),
         yaml(&format!("{FOLDER}/Chart.yaml"), &[chart()]),
