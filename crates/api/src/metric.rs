@@ -271,7 +271,7 @@ pub const FLEET_LEADER: Metric =
     gauge("leader", &[], "1 if this replica of the fleet leads, 0 if it is a standby replica");
 
 /// All of the fleet.
-pub const FLEET: [Metric; 17] = [
+pub const FLEET: [Metric; 18] = [
     FLEET_MACHINES,
     FLEET_PROVISIONING_DURATION,
     FLEET_PROVISIONING_RESULTS,

@@ -1,11 +1,13 @@
 //! What is asked of hypervisors: one operation for each machine at a time, and not more clones at once than a storage can do.
 
+use super::clusters::Hypervisor;
 use super::{Core, Due};
 use crate::hypervisor::{MachineId, Operation, Request, TemplateRef};
 use crate::machine::Step;
 use crate::object::Name;
 use change::Moment;
 use protocol::Command;
+use std::collections::BTreeMap;
 
 /// A request without an answer.
 #[derive(Debug)]
@@ -57,6 +59,11 @@ impl What {
     }
 }
 
+/// Whether a step needs a turn at the hypervisor. A clone takes minutes, and has limits of its own.
+pub(super) fn has_turn(step: Step) -> bool {
+    !matches!(step, Step::Create)
+}
+
 impl Core {
     /// Asks a hypervisor; the number of the request.
     pub(super) fn ask(&mut self, cluster: &Name, operation: Operation, what: What) -> u64 {
@@ -85,16 +92,15 @@ impl Core {
     /// Whether another clone may begin; otherwise the claim waits for one to end.
     pub(super) fn may_clone(&mut self, cluster: &Name, claim: &Name, storage: &str, node: &str) -> bool {
         let Some(hypervisor) = self.clusters.get_mut(cluster) else { return false };
-        let limits = hypervisor.entry.object.spec.limits;
-        let is_free = hypervisor.clones.get(storage).is_none_or(|count| *count < limits.clones_per_storage)
-            && hypervisor.clones_on.get(node).is_none_or(|count| *count < limits.clones_per_node);
+        let is_free = hypervisor.free_clones(storage, node) > 0;
         if !is_free {
-            hypervisor.waiting_to_clone.insert(claim.clone());
+            let waiting = hypervisor.waiting_to_clone.entry((storage.to_owned(), node.to_owned())).or_default();
+            waiting.insert(claim.clone());
         }
         is_free
     }
 
-    /// A clone has ended: as many claims as there is room for now go on.
+    /// A clone has ended: there is room for another one.
     pub(super) fn clone_ended(&mut self, cluster: &Name, storage: &str, node: &str) {
         let Some(hypervisor) = self.clusters.get_mut(cluster) else { return };
         for (counts, of) in [(&mut hypervisor.clones, storage), (&mut hypervisor.clones_on, node)] {
@@ -105,9 +111,30 @@ impl Core {
                 }
             }
         }
-        // Those that find no room wait again.
-        for claim in std::mem::take(&mut hypervisor.waiting_to_clone) {
-            self.due.insert(Due::Claim(claim));
+    }
+}
+
+impl Hypervisor {
+    /// How many more clones on this storage and node may begin.
+    fn free_clones(&self, storage: &str, node: &str) -> u32 {
+        let limits = self.entry.object.spec.limits;
+        let left = |counts: &BTreeMap<String, u32>, of, most: u32| {
+            most.saturating_sub(counts.get(of).copied().unwrap_or_default())
+        };
+        left(&self.clones, storage, limits.clones_per_storage).min(left(&self.clones_on, node, limits.clones_per_node))
+    }
+
+    /// As many claims as may clone now.
+    pub(super) fn offer_clones(&mut self) -> Vec<Due> {
+        let mut waiting = std::mem::take(&mut self.waiting_to_clone);
+        let mut next = Vec::new();
+        for ((storage, node), claims) in &mut waiting {
+            for _ in 0..self.free_clones(storage, node) {
+                next.extend(claims.pop_first().map(Due::Claim));
+            }
         }
+        waiting.retain(|_, claims| !claims.is_empty());
+        self.waiting_to_clone = waiting;
+        next
     }
 }

@@ -1,6 +1,6 @@
 //! Claims: what is known of each, and carrying out what was decided.
 
-use super::asking::What;
+use super::asking::{What, has_turn};
 use super::entry::Entry;
 use super::{Core, Due};
 use crate::blueprint::{self, host_name};
@@ -275,7 +275,7 @@ impl Core {
             _ => (None, None),
         };
         if let Some(write) = write {
-            self.turns.begin(name);
+            self.turns.take(name);
             self.commands.push(Command::Write(Box::new(write)));
         }
         self.commands.extend(notice.map(Command::Notify));
@@ -293,7 +293,7 @@ impl Core {
         let Some(cluster) = managed.cluster() else { return };
         let (uid, operator) = (managed.entry.object.uid.clone(), &self.config.operator);
         let Some(target) = machine::target(&managed.entry.object, operator) else { return };
-        let Some(hypervisor) = self.clusters.get(&cluster) else {
+        let Some(hypervisor) = self.clusters.get_mut(&cluster) else {
             return self.withhold(name, format!("there is no HypervisorCluster {cluster}; create it again"));
         };
         if hypervisor.is_moved() {
@@ -304,6 +304,9 @@ impl Core {
         if step == Step::Inspect && is_started && hypervisor.listed.is_none() {
             // The first list tells about all machines at once.
             return;
+        }
+        if has_turn(step) && hypervisor.turns.free() == 0 {
+            return hypervisor.turns.wait(Due::Claim(name.clone()));
         }
         let operation = match step {
             Step::Inspect => Operation::Inspect(target.id),
@@ -326,6 +329,9 @@ impl Core {
             Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_) => return,
         };
         let number = self.ask(&cluster, operation, What::Claim { name: name.clone(), uid, step });
+        if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| has_turn(step)) {
+            hypervisor.turns.take(name);
+        }
         let now = self.now.monotonic;
         if let Some(managed) = self.claims.get_mut(name) {
             managed.operation = Some(number);

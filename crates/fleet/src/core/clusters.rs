@@ -2,6 +2,7 @@
 
 use super::asking::What;
 use super::entry::Entry;
+use super::turns::Turns;
 use super::{Core, Due, Timer};
 use crate::backoff;
 use crate::cluster::{self, Keep, Observed};
@@ -22,6 +23,8 @@ use std::time::Duration;
 const LIST_EVERY: Duration = Duration::from_secs(30);
 /// Privileges and versions change seldom.
 const CHECK_EVERY: Duration = Duration::from_secs(300);
+/// So many claims are worked on at a time, beside those that are cloned.
+const OPERATIONS: usize = 32;
 const KIND: &str = "HypervisorCluster";
 
 /// A hypervisor and what is known of it.
@@ -52,7 +55,10 @@ pub(super) struct Hypervisor {
     /// Clones in flight by storage and by node.
     pub(super) clones: BTreeMap<String, u32>,
     pub(super) clones_on: BTreeMap<String, u32>,
-    pub(super) waiting_to_clone: BTreeSet<Name>,
+    /// Claims that wait for a clone on a storage and node to end.
+    pub(super) waiting_to_clone: BTreeMap<(String, String), BTreeSet<Name>>,
+    /// Claims that are worked on.
+    pub(super) turns: Turns,
     /// Claims that wait for room, or for the hypervisor.
     pub(super) waiting: BTreeSet<Name>,
     /// Machines that no claim refers to: their names and owners, once they were inspected.
@@ -89,7 +95,8 @@ impl Hypervisor {
             next_id: None,
             clones: BTreeMap::new(),
             clones_on: BTreeMap::new(),
-            waiting_to_clone: BTreeSet::new(),
+            waiting_to_clone: BTreeMap::new(),
+            turns: Turns::new(OPERATIONS),
             waiting: BTreeSet::new(),
             surveyed: BTreeMap::new(),
             to_survey: BTreeSet::new(),

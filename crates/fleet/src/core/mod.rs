@@ -27,6 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use templates::ManagedTemplate;
 use turns::Turns;
 
+/// So many claims are written at a time.
+const WRITES: usize = 64;
+
 /// How the fleet is to run.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -82,6 +85,7 @@ pub struct Core {
     asked: BTreeMap<u64, Asked>,
     last_number: u64,
     due: BTreeSet<Due>,
+    /// Claims that are being written.
     turns: Turns,
     timers: Timers<Timer>,
     started: Moment,
@@ -114,7 +118,7 @@ impl Core {
             asked: BTreeMap::new(),
             last_number: 0,
             due: BTreeSet::new(),
-            turns: Turns::default(),
+            turns: Turns::new(WRITES),
             timers,
             started: now.monotonic,
             is_informed: false,
@@ -145,6 +149,15 @@ impl Core {
             Due::Template(name) => self.reconcile_template(&name),
             Due::Claim(name) => self.reconcile_claim(&name),
             Due::Pool(name) => self.reconcile_pool(&name),
+        }
+    }
+
+    /// Makes those due who waited for what is free now.
+    fn offer_turns(&mut self) {
+        self.due.extend(self.turns.offer());
+        for hypervisor in self.clusters.values_mut() {
+            self.due.extend(hypervisor.turns.offer());
+            self.due.extend(hypervisor.offer_clones());
         }
     }
 
@@ -191,8 +204,14 @@ impl protocol::Core for Core {
         // Before every kind was listed once, nothing is absent.
         if self.is_informed {
             // Reconciling one object may make another one due, but only with news.
-            while let Some(due) = self.due.pop_first() {
-                self.reconcile(due);
+            loop {
+                while let Some(due) = self.due.pop_first() {
+                    self.reconcile(due);
+                }
+                self.offer_turns();
+                if self.due.is_empty() {
+                    break;
+                }
             }
         }
         std::mem::take(&mut self.commands)
@@ -204,6 +223,6 @@ impl protocol::Core for Core {
 
     fn backlog(&self) -> usize {
         // Kubernetes events wait only for writes to the API server: an operation on a hypervisor may take minutes.
-        self.turns.writing()
+        self.turns.taken()
     }
 }

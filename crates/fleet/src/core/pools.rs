@@ -192,11 +192,12 @@ impl Core {
     fn carry_out_pool(&mut self, name: &Name, decision: Decision) {
         let now = self.now.monotonic;
         self.create_again(name);
-        if decision.create + decision.create_standby > self.turns.free() {
-            self.turns.wait(Due::Pool(name.clone()));
-        }
         for (count, power) in [(decision.create, ClaimPower::Running), (decision.create_standby, ClaimPower::Stopped)] {
-            for _ in 0..count.min(self.turns.free()) {
+            for _ in 0..count {
+                if self.turns.free() == 0 {
+                    self.turns.wait(Due::Pool(name.clone()));
+                    break;
+                }
                 self.create_claim(name, power);
             }
         }
@@ -256,7 +257,7 @@ impl Core {
             return self.turns.wait(Due::Pool(pool.clone()));
         }
         if let Some(write) = change(&mut managed.entry, &self.discovery.kinds) {
-            self.turns.begin(claim);
+            self.turns.take(claim);
             self.commands.push(Command::Write(Box::new(write)));
         }
     }
@@ -296,7 +297,7 @@ impl Core {
         let (Some(managed), key) = (self.pools.get(pool), claim.key(CLAIM)) else { return };
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
         let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, power) };
-        self.turns.begin(claim);
+        self.turns.take(claim);
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
 

@@ -1,50 +1,59 @@
-//! The claims that are being written, of which there are a limited number: more writes would only wait in memory for the API server.
+//! Turns: a limited number of claims are written, or worked on at a hypervisor, at a time. More would only wait in memory.
 
 use super::Due;
 use crate::object::Name;
 use std::collections::{BTreeSet, VecDeque};
 
-/// So many claims are written at a time.
-const AT_A_TIME: usize = 64;
-
-/// Who writes, and who waits for a turn.
-#[derive(Debug, Default)]
+/// Who has a turn, and who waits for one.
+#[derive(Debug)]
 pub(super) struct Turns {
-    writing: BTreeSet<Name>,
+    most: usize,
+    taken: BTreeSet<Name>,
     /// In the order in which they asked, each once.
     waiting: VecDeque<Due>,
     asked: BTreeSet<Due>,
 }
 
 impl Turns {
-    /// How many more claims may be written now.
+    /// So many at a time.
+    pub(super) fn new(most: usize) -> Turns {
+        Turns { most, taken: BTreeSet::new(), waiting: VecDeque::new(), asked: BTreeSet::new() }
+    }
+
+    /// How many more there are.
     pub(super) fn free(&self) -> usize {
-        AT_A_TIME.saturating_sub(self.writing.len())
+        self.most.saturating_sub(self.taken.len())
     }
 
-    /// How many are being written.
-    pub(super) fn writing(&self) -> usize {
-        self.writing.len()
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.len()
     }
 
-    /// A write of this claim was sent.
-    pub(super) fn begin(&mut self, claim: &Name) {
-        self.writing.insert(claim.clone());
+    /// This claim takes one.
+    pub(super) fn take(&mut self, claim: &Name) {
+        self.taken.insert(claim.clone());
     }
 
-    /// Reconciles this again when a turn is free.
+    /// This claim gives it back.
+    pub(super) fn give_back(&mut self, claim: &Name) {
+        self.taken.remove(claim);
+    }
+
+    /// Reconciles this again when one is free.
     pub(super) fn wait(&mut self, due: Due) {
         if self.asked.insert(due.clone()) {
             self.waiting.push_back(due);
         }
     }
 
-    /// A write of this claim was answered; who is next.
-    pub(super) fn end(&mut self, claim: &Name) -> Option<Due> {
-        self.writing.remove(claim);
-        let next = self.waiting.pop_front()?;
-        self.asked.remove(&next);
-        Some(next)
+    /// Those who are next. Somebody who does not want it any more takes none, so that this is asked until nobody is next.
+    pub(super) fn offer(&mut self) -> Vec<Due> {
+        let next: Vec<Due> = self.waiting.drain(..self.free().min(self.waiting.len())).collect();
+        next.iter().for_each(|due| {
+            self.asked.remove(due);
+        });
+        next
     }
 }
 
@@ -57,19 +66,23 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_a_turn_gets_it_in_the_order_of_asking() {
-        let mut turns = Turns::default();
-        for number in 0..AT_A_TIME {
-            assert!(turns.free() > 0);
-            turns.begin(&claim(number));
-        }
-        assert_eq!((turns.free(), turns.writing()), (0, AT_A_TIME));
-        for number in [99, 70, 99] {
+    fn whoever_waits_gets_a_turn_in_the_order_of_asking_and_each_once() {
+        let mut turns = Turns::new(2);
+        turns.take(&claim(0));
+        turns.take(&claim(1));
+        assert_eq!((turns.free(), turns.taken()), (0, 2));
+        for number in [9, 7, 9, 8] {
             turns.wait(Due::Claim(claim(number)));
         }
-        assert_eq!(turns.end(&claim(0)), Some(Due::Claim(claim(99))));
-        assert_eq!(turns.end(&claim(1)), Some(Due::Claim(claim(70))));
-        assert_eq!(turns.end(&claim(2)), None);
-        assert_eq!(turns.free(), 3);
+        assert_eq!(turns.offer(), []);
+        turns.give_back(&claim(0));
+        assert_eq!(turns.offer(), [Due::Claim(claim(9))]);
+        // It takes none: the next one is asked.
+        assert_eq!(turns.offer(), [Due::Claim(claim(7))]);
+        turns.take(&claim(7));
+        assert_eq!(turns.offer(), []);
+        turns.give_back(&claim(1));
+        assert_eq!(turns.offer(), [Due::Claim(claim(8))]);
+        assert_eq!(turns.offer(), []);
     }
 }

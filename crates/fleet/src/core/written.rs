@@ -23,8 +23,7 @@ impl Core {
         let (name, now) = (name_of(key), self.now.monotonic);
         let (ended, due) = match key.kind.kind.as_str() {
             "MachineClaim" => {
-                let next = self.turns.end(&name);
-                self.due.extend(next);
+                self.turns.give_back(&name);
                 if self.claim_created(&name, result) {
                     return;
                 }

@@ -12,7 +12,7 @@ use change::{Moment, Now};
 use jiff::Timestamp;
 use protocol::{Command, Core as _, Discovered, Event, WatchEvent, WatchTarget, Write, WriteError};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Which faults there are.
@@ -60,6 +60,8 @@ pub(super) struct World {
     actions: BTreeMap<(u64, u64), Action>,
     sites: Vec<Site>,
     hypervisor: FakeHypervisor,
+    /// The uids of claims whose request to clone was repeated.
+    repeated: BTreeSet<String>,
     is_calm: bool,
     claims: u64,
     pub(super) ready: u64,
@@ -83,6 +85,7 @@ impl World {
             actions: BTreeMap::new(),
             sites: Vec::new(),
             hypervisor: FakeHypervisor::default(),
+            repeated: BTreeSet::new(),
             is_calm: false,
             claims: 0,
             ready: 0,
@@ -297,6 +300,9 @@ impl World {
         if (self.faults.sweeps || !matches!(request.operation, Operation::Create(_))) && self.fails(4) {
             let again = Action::Operate { site, epoch: u64::MAX, number, request: request.clone(), is_answered: false };
             self.after(10, slow, again);
+            if let Operation::Create(blueprint) = &request.operation {
+                self.repeated.insert(blueprint.owner.uid.clone());
+            }
         }
         self.after(10, slow, Action::Operate { site, epoch, number, request, is_answered });
     }
@@ -322,7 +328,7 @@ impl World {
 
     /// A claim that is gone has no machine any more.
     fn check_gone(&mut self, site: usize, before: usize) {
-        for uid in &self.sites[site].api.gone[before..] {
+        for uid in self.sites[site].api.gone[before..].iter().filter(|uid| !self.repeated.contains(*uid)) {
             for (id, vm) in &self.hypervisor.vms {
                 let operator = &self.sites[site].operator;
                 if vm.owner.as_ref().is_some_and(|owner| owner.uid == *uid && owner.operator == *operator) {
