@@ -38,6 +38,29 @@ pub fn arguments(account: &Account) -> Vec<String> {
     arguments
 }
 
+/// A `HypervisorCluster` with this name, whose credentials and CA are in the Secrets NAME-token and NAME-ca.
+pub fn cluster_spec(name: &str, endpoint: &str) -> Value {
+    let key = |secret: &str, key: &str| json!({"name": format!("{name}-{secret}"), "key": key});
+    json!({
+        "provider": "proxmox",
+        "endpoint": endpoint,
+        "credentials": {"tokenId": key("token", "id"), "tokenSecret": key("token", "secret")},
+        "tls": {"caCertificate": key("ca", "ca.crt")},
+        "resourcePool": Setup::POOL,
+        "defaultNetwork": "vmbr0",
+    })
+}
+
+/// A `HypervisorMachineTemplate` of the stand-in's template.
+pub fn template_spec(cluster: &str) -> Value {
+    json!({
+        "hypervisorClusterRef": {"name": cluster},
+        "template": {"proxmox": {"tag": "runner"}},
+        "resources": {"cpu": 2, "memory": "2Gi"},
+        "cloudInit": {"userData": "#cloud-config\n", "storage": "local"},
+    })
+}
+
 /// The objects of the fleet, and the hypervisor.
 pub struct FleetSite<'a> {
     /// Where the objects are.
@@ -62,27 +85,12 @@ impl FleetSite<'_> {
     pub async fn connect(&self, token_secret: &str) -> Result<(), UserError> {
         self.secret("pve-ca", json!({"ca.crt": self.proxmox.ca_pem})).await?;
         self.set_token(token_secret).await?;
-        let key = |name: &str, key: &str| json!({"name": name, "key": key});
-        let spec = json!({
-            "provider": "proxmox",
-            "endpoint": self.proxmox.address,
-            "credentials": {"tokenId": key("pve-token", "id"), "tokenSecret": key("pve-token", "secret")},
-            "tls": {"caCertificate": key("pve-ca", "ca.crt")},
-            "resourcePool": Setup::POOL,
-            "defaultNetwork": "vmbr0",
-        });
-        self.create("HypervisorCluster", "pve", spec).await
+        self.create("HypervisorCluster", "pve", cluster_spec("pve", &self.proxmox.address)).await
     }
 
     /// The `HypervisorMachineTemplate` linux of the hypervisor's template.
     pub async fn add_template(&self) -> Result<(), UserError> {
-        let spec = json!({
-            "hypervisorClusterRef": {"name": "pve"},
-            "template": {"proxmox": {"tag": "runner"}},
-            "resources": {"cpu": 2, "memory": "2Gi"},
-            "cloudInit": {"userData": "#cloud-config\n", "storage": "local"},
-        });
-        self.create("HypervisorMachineTemplate", "linux", spec).await
+        self.create("HypervisorMachineTemplate", "linux", template_spec("pve")).await
     }
 
     /// Makes a claim of that template.

@@ -6,6 +6,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use playground::Playground;
 use playground::audit::Mark;
 use playground::deployment::objects;
+use playground::fleet_site::{self, HOME, SPACE};
 use playground::proxmox::{Deed, Method, Options, ProxmoxStandIn, Setup, StandIn, Timing};
 use playground::service_account::Account;
 use serde_json::{Value, json};
@@ -14,9 +15,6 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The namespace of the fleet, and that of its objects.
-const HOME: &str = "virtpilot-fleet";
-const SPACE: &str = "ci";
 const SECRETS: &str = "ci/pve-token,ci/pve-ca";
 /// A request that was given up may still be carried out for a minute, so that some deletions take longer.
 const LONG: Duration = Duration::from_secs(120);
@@ -58,24 +56,30 @@ impl Fleet {
 
     /// Starts everything, with a token for the hypervisor and with its object.
     pub(crate) async fn start(timing: Timing) -> Fleet {
-        let mut fleet = Fleet::install(timing, SECRETS).await;
+        Fleet::start_with(timing, SECRETS).await
+    }
+
+    /// The same with the right to read these Secrets.
+    pub(crate) async fn start_with(timing: Timing, secrets: &str) -> Fleet {
+        let mut fleet = Fleet::install(timing, secrets).await;
         fleet.restart();
         let (id, secret) = fleet.token();
         fleet.secret("pve-token", json!({"id": id, "secret": secret})).await;
         fleet.connect().await;
+        fleet.add_template("linux", "pve").await;
         fleet
-            .apply(
-                "HypervisorMachineTemplate",
-                "linux",
-                json!({
-                    "hypervisorClusterRef": {"name": "pve"},
-                    "template": {"proxmox": {"tag": "runner"}},
-                    "resources": {"cpu": 2, "memory": "2Gi"},
-                    "cloudInit": {"userData": "#cloud-config\n", "storage": "local"},
-                }),
-            )
-            .await;
-        fleet
+    }
+
+    /// A template of a hypervisor.
+    pub(crate) async fn add_template(&self, name: &str, cluster: &str) {
+        self.apply("HypervisorMachineTemplate", name, fleet_site::template_spec(cluster)).await;
+    }
+
+    /// The template with a bridge of its own.
+    pub(crate) async fn set_bridge(&self, bridge: &str) {
+        let mut spec = fleet_site::template_spec("pve");
+        spec["network"] = json!({"bridge": bridge});
+        self.apply("HypervisorMachineTemplate", "linux", spec).await;
     }
 
     /// Kills the operator, if it runs, and starts it as the same pod.
@@ -117,20 +121,15 @@ impl Fleet {
     /// The hypervisor, whose CA is in a Secret.
     async fn connect(&self) {
         self.secret("pve-ca", json!({"ca.crt": self.proxmox.ca_pem})).await;
-        let key = |key: &str| json!({"name": "pve-token", "key": key});
-        self.apply(
-            "HypervisorCluster",
-            "pve",
-            json!({
-                "provider": "proxmox",
-                "endpoint": self.proxmox.address,
-                "credentials": {"tokenId": key("id"), "tokenSecret": key("secret")},
-                "tls": {"caCertificate": {"name": "pve-ca", "key": "ca.crt"}},
-                "resourcePool": Setup::POOL,
-                "defaultNetwork": "vmbr0",
-            }),
-        )
-        .await;
+        self.apply("HypervisorCluster", "pve", fleet_site::cluster_spec("pve", &self.proxmox.address)).await;
+    }
+
+    /// Another hypervisor, with Secrets of its own.
+    pub(crate) async fn connect_to(&self, name: &str, proxmox: &ProxmoxStandIn) {
+        let (id, secret) = proxmox.credentials.fleet_token.split_once('=').unwrap();
+        self.secret(&format!("{name}-token"), json!({"id": id, "secret": secret})).await;
+        self.secret(&format!("{name}-ca"), json!({"ca.crt": proxmox.ca_pem})).await;
+        self.apply("HypervisorCluster", name, fleet_site::cluster_spec(name, &proxmox.address)).await;
     }
 
     pub(crate) fn api(&self, kind: &str) -> Api<DynamicObject> {
@@ -192,7 +191,7 @@ impl Fleet {
     }
 
     /// The ids of all machines but the template, and the images of their seeds.
-    fn machines(&self) -> (BTreeSet<String>, usize) {
+    pub(crate) fn machines(&self) -> (BTreeSet<String>, usize) {
         self.proxmox.with(|state| {
             let ids = state.vms().keys().filter(|id| **id != Setup::TEMPLATE).map(ToString::to_string).collect();
             let volumes = state.storages().values().flat_map(|storage| storage.volumes.keys());
@@ -208,7 +207,7 @@ impl Fleet {
     }
 
     /// The requests of the operator that were refused.
-    fn denied(&self) -> Vec<String> {
+    pub(crate) fn denied(&self) -> Vec<String> {
         let requests = self.playground.audit_log().since(Mark::BEGINNING).unwrap().by(&format!("{HOME}/{HOME}"));
         assert!(requests.count() > 10, "{requests:?}");
         let denied = requests.filter(|request| request.code == 403 || request.code == 401).0;

@@ -30,6 +30,7 @@ mod fixture;
 mod fleet;
 mod fleet_kinds;
 mod fleet_surface;
+mod fleet_trouble;
 mod foreign_owners;
 mod gitops;
 mod go_advisor_faults;

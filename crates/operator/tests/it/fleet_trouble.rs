@@ -1,0 +1,154 @@
+//! One hypervisor is broken in every way that people meet, one after the other: each is one condition with its remedy, nothing is lost, and
+//! the machines of another hypervisor come and go as if nothing had happened.
+
+use crate::fleet::Fleet;
+use playground::proxmox::{Options, ProxmoxStandIn, Setup, StandIn, Timing};
+use serde_json::{Value, json};
+
+const TOKEN: &str = "fleet@pve!virtpilot";
+
+/// What is broken, where that is shown, and how it is repaired.
+struct Trouble {
+    name: &'static str,
+    breaks: fn(&mut StandIn),
+    repairs: fn(&mut StandIn),
+    /// Kind, name, condition and reason. Without a name it is the claim.
+    shown: (&'static str, &'static str, &'static str, &'static str),
+    /// A part of the message.
+    remedy: &'static str,
+}
+
+const fn of_cluster(
+    condition: &'static str,
+    reason: &'static str,
+) -> (&'static str, &'static str, &'static str, &'static str) {
+    ("HypervisorCluster", "pve", condition, reason)
+}
+
+const TROUBLES: [Trouble; 7] = [
+    Trouble {
+        name: "wrong-token",
+        breaks: |state| state.remove_token("fleet@pve", "virtpilot"),
+        repairs: |state| state.set_token("fleet@pve", "virtpilot", Setup::FLEET_TOKEN.split_once('=').unwrap().1, true),
+        shown: of_cluster("Ready", "ConfigurationError"),
+        remedy: "token",
+    },
+    Trouble {
+        name: "missing-privilege",
+        breaks: |state| {
+            state.revoke(TOKEN, "VM.Clone");
+            state.revoke("fleet@pve", "VM.Clone");
+        },
+        repairs: |state| {
+            for path in ["/pool/virtpilot", "/vms/9000"] {
+                state.grant("fleet@pve", path, &["VM.Clone"]);
+                state.grant(TOKEN, path, &["VM.Clone"]);
+            }
+        },
+        shown: of_cluster("Ready", "MissingPrivileges"),
+        remedy: "VM.Clone on /pool/virtpilot",
+    },
+    Trouble {
+        name: "no-quorum",
+        breaks: |state| state.set_quorate(false),
+        repairs: |state| state.set_quorate(true),
+        shown: of_cluster("Ready", "NoQuorum"),
+        remedy: "bring its nodes back",
+    },
+    Trouble {
+        name: "clock-skew",
+        breaks: |state| state.set_clock_ahead(3_600),
+        repairs: |state| state.set_clock_ahead(0),
+        shown: of_cluster("Ready", "ClockSkew"),
+        remedy: "NTP",
+    },
+    Trouble {
+        name: "node-down",
+        breaks: |state| state.set_online("pve2", false),
+        repairs: |state| state.set_online("pve2", true),
+        shown: of_cluster("NodesOnline", "NodeOffline"),
+        remedy: "pve2",
+    },
+    Trouble {
+        name: "full-storage",
+        breaks: |state| state.set_full("shared", true),
+        repairs: |state| state.set_full("shared", false),
+        shown: ("MachineClaim", "", "Ready", "InsufficientResources"),
+        remedy: "free space",
+    },
+    Trouble {
+        name: "unknown-template",
+        breaks: |state| state.remove_vm(Setup::TEMPLATE),
+        repairs: |state| state.add_template(&Setup::cluster(Timing::short()).templates[0]),
+        shown: ("HypervisorMachineTemplate", "linux", "TemplateValid", "TemplateNotFound"),
+        remedy: "runner",
+    },
+];
+
+/// The message of a condition, once it has this reason.
+async fn message(fleet: &Fleet, (kind, name): (&str, &str), condition: &str, reason: &str) -> String {
+    let found = |status: &Value| {
+        let all = status["conditions"].as_array().into_iter().flatten();
+        all.into_iter().find(|one| one["type"] == condition && one["reason"] == reason).cloned()
+    };
+    let status = fleet.status(kind, name, reason, |status| found(status).is_some()).await;
+    found(&status).unwrap()["message"].as_str().unwrap().to_owned()
+}
+
+/// Another version of the Secret, which leads to a check.
+async fn check(fleet: &Fleet, note: &str) {
+    let (id, secret) = fleet.token();
+    fleet.secret("pve-token", json!({"id": id, "secret": secret, "note": note})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_trouble_of_a_hypervisor_is_one_condition_with_its_remedy_and_another_one_goes_on() {
+    let fleet = Fleet::start_with(Timing::short(), "ci/pve-token,ci/pve-ca,ci/calm-token,ci/calm-ca").await;
+    let calm = ProxmoxStandIn::start(&Options { setup: Setup::cluster(Timing::short()), ..Options::for_test() });
+    let calm = calm.unwrap_or_else(|error| panic!("{error}"));
+    fleet.connect_to("calm", &calm).await;
+    fleet.add_template("calm", "calm").await;
+    fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
+
+    for Trouble { name, breaks, repairs, shown: (kind, of, condition, reason), remedy } in &TROUBLES {
+        fleet.proxmox.with(breaks);
+        check(&fleet, &format!("{name} breaks")).await;
+        fleet.claim(name).await;
+        let of = if of.is_empty() { name } else { of };
+        let found = message(&fleet, (kind, of), condition, reason).await;
+        assert!(found.contains(remedy), "{name}: {found}");
+
+        let other = format!("calm-{name}");
+        fleet.apply("MachineClaim", &other, json!({"templateRef": {"name": "calm"}})).await;
+        fleet.ready_claim(&other).await;
+        fleet.delete("MachineClaim", &other).await;
+
+        fleet.proxmox.with(repairs);
+        check(&fleet, &format!("{name} is repaired")).await;
+        fleet.ready_claim(name).await;
+    }
+
+    // A CA that does not fit, and a bridge that no node has.
+    fleet.claim("wrong-ca").await;
+    fleet.ready_claim("wrong-ca").await;
+    fleet.secret("pve-ca", json!({"ca.crt": calm.ca_pem})).await;
+    let found = message(&fleet, ("HypervisorCluster", "pve"), "Ready", "ConfigurationError").await;
+    assert!(found.contains("certificate"), "{found}");
+    fleet.secret("pve-ca", json!({"ca.crt": fleet.proxmox.ca_pem})).await;
+    fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
+    fleet.set_bridge("vmbr9").await;
+    fleet.claim("missing-bridge").await;
+    let found = message(&fleet, ("MachineClaim", "missing-bridge"), "Ready", "ConfigurationError").await;
+    assert!(found.contains("vmbr9"), "{found}");
+    fleet.set_bridge("vmbr0").await;
+    fleet.ready_claim("missing-bridge").await;
+
+    // Nothing was lost or doubled: each claim has its machine, and there is no other.
+    let mut ids = std::collections::BTreeSet::new();
+    for name in TROUBLES.iter().map(|trouble| trouble.name).chain(["wrong-ca", "missing-bridge"]) {
+        let status = fleet.ready_claim(name).await;
+        ids.insert(status["vmRef"]["vmId"].as_str().unwrap().to_owned());
+    }
+    assert_eq!((ids.len(), &ids), (TROUBLES.len() + 2, &fleet.machines().0));
+    assert_eq!(fleet.denied(), Vec::<String>::new());
+}
