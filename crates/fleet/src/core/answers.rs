@@ -110,7 +110,13 @@ impl Core {
                 managed.unresolved_until = managed.unresolved_until.max(now.after(REQUESTS_LAST));
                 failure = Some((FailureClass::Transient, message));
             }
-            (Step::Create, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
+            (Step::Create, Err(error)) => {
+                // Only what was refused for certain has left nothing behind.
+                if !matches!(error, Failure::Permanent(_)) {
+                    managed.sight = Sight::Unknown;
+                }
+                failure = Some((backoff::class(&error), backoff::message(&error)));
+            }
             (_, Err(Failure::Hidden(_)))
                 if managed.entry.object.status.created_time.is_none()
                     && !matches!(managed.sight, Sight::Ours { .. }) =>

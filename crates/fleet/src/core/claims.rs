@@ -47,6 +47,13 @@ impl Managed {
         self.entry.object.status.vm_ref.as_ref().map(|vm_ref| MachineId(vm_ref.vm_id.clone()))
     }
 
+    /// What has failed is tried again at once.
+    pub(super) fn retry_now(&mut self, now: Moment) {
+        if let Some(failed) = &mut self.failed {
+            failed.retry_at = failed.retry_at.min(now);
+        }
+    }
+
     /// The hypervisor of its machine, if it is recorded.
     pub(super) fn cluster(&self) -> Option<Name> {
         self.entry.object.status.vm_ref.as_ref().and_then(|vm_ref| Name::read(&vm_ref.hypervisor_cluster))
@@ -63,8 +70,13 @@ impl Core {
                 let id = |claim: &Claim| claim.status.vm_ref.as_ref().map(|vm_ref| vm_ref.vm_id.clone());
                 let (before, after) = (id(&managed.entry.object), id(&claim));
                 let intended = managed.intended.as_ref().map(|vm_ref| vm_ref.vm_id.clone());
+                let was_deleting = managed.entry.object.deleting.is_some();
                 if !managed.entry.observe(claim) {
                     return;
+                }
+                if managed.entry.object.deleting.is_some() && !was_deleting {
+                    // What kept it from a machine is no reason to wait with its end.
+                    managed.retry_now(now);
                 }
                 if before != after && after != intended {
                     // Somebody else has written the status: nothing is known of that machine.

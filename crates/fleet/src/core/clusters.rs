@@ -149,8 +149,8 @@ impl Core {
         // What has failed because of the former settings is tried at once with the new ones.
         let now = self.now.monotonic;
         for member in self.clusters.get(name).into_iter().flat_map(|found| &found.members) {
-            if let Some(failed) = self.claims.get_mut(member).and_then(|managed| managed.failed.as_mut()) {
-                failed.retry_at = now;
+            if let Some(managed) = self.claims.get_mut(member) {
+                managed.retry_now(now);
             }
             self.due.insert(Due::Claim(member.clone()));
         }

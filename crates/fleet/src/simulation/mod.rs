@@ -5,6 +5,8 @@ mod credentials;
 mod hypervisor;
 mod random;
 mod scale;
+mod scripted;
+mod troubles;
 mod world;
 
 use world::{Faults, World};

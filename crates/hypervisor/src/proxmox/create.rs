@@ -51,7 +51,11 @@ async fn clone(client: &Client, blueprint: &Blueprint, id: &str, from: &str) -> 
     let parts: [&str; 2] = [from, &blueprint.template.id.0];
     let content = Content::Parameters(parameters(blueprint, id, from)?);
     let call = Call { method: Method::POST, path: "/nodes/{node}/qemu/{vmid}/clone", parts: &parts, content };
-    let task: Value = client.send(call).await?;
+    let task: Value = match client.send(call).await {
+        // It may have been carried out, whoever has changed the answer.
+        Err(trouble @ Trouble::Misread { .. }) => return Err(Trouble::Unanswered(trouble.message())),
+        other => other?,
+    };
     follow(client, &task).await
 }
 

@@ -243,6 +243,15 @@ async fn a_clone_is_classed_by_the_end_of_its_task() {
     }
 }
 
+/// A proxy answers with a page of its own.
+#[tokio::test]
+async fn a_clone_whose_answer_cannot_be_read_may_have_been_made() {
+    let (_server, state, proxmox) = fake().await;
+    once(&state, "POST /nodes/pve1/qemu/9000/clone", |_| Some(Reply::Whole(200, "OK".into(), "<html>".into())));
+    let failure = proxmox.create(&blueprint()).await.unwrap_err();
+    assert!(matches!(failure, Failure::Transient(_)), "{failure:?}");
+}
+
 #[tokio::test]
 async fn a_template_that_moved_is_cloned_where_it_is_and_a_deleted_one_is_named() {
     let (server, state, proxmox) = fake().await;
