@@ -89,7 +89,9 @@ impl Core {
                 if let Sight::Ours { is_configured, .. } = &mut managed.sight {
                     *is_configured = true;
                 }
-                managed.failed = None;
+                // Whether what kept it from starting is mended, only the next start tells.
+                managed.failed = managed.failed.take().filter(|failed| failed.of == Step::Start);
+                managed.retry_now(now);
             }
             (Step::Start, Ok(_)) => {
                 if let Sight::Ours { power, .. } = &mut managed.sight {
@@ -138,13 +140,20 @@ impl Core {
                 };
                 failure = Some((class, backoff::message(&error)));
             }
+            (Step::Start, Err(error @ Failure::Configuration { .. })) => {
+                // What is wrong may be in the template, and corrected there by the next attempt.
+                if let Sight::Ours { is_configured, .. } = &mut managed.sight {
+                    *is_configured = false;
+                }
+                failure = Some((backoff::class(&error), backoff::message(&error)));
+            }
             (_, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
             (_, Ok(_)) => failure = Some((FailureClass::Transient, "the hypervisor answered something else".into())),
         }
         if let Some((class, message)) = failure {
             let count = managed.failed.as_ref().map_or(0, |failed| failed.count);
             let retry_at = now.after(backoff::pause(class, count, &managed.entry.object.uid));
-            managed.failed = Some(Failed { class, message, retry_at, count: count.saturating_add(1) });
+            managed.failed = Some(Failed { of: step, class, message, retry_at, count: count.saturating_add(1) });
             self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
         }
         self.claim_changed(name);

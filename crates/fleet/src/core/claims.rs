@@ -116,6 +116,7 @@ impl Core {
         let attempts = claim.status.attempts;
         let last = claim.status.last_failure.as_ref().filter(|_| attempts > 0);
         let failed = last.map(|last| Failed {
+            of: Step::Inspect,
             class: last.class,
             message: last.message.clone(),
             retry_at: now.monotonic,
@@ -353,7 +354,7 @@ impl Core {
         let Some(managed) = self.claims.get_mut(name) else { return };
         let (class, retry_at) = (api::fleet::FailureClass::Configuration, now.after(Duration::from_secs(60)));
         let is_known = managed.failed.as_ref().is_some_and(|failed| failed.message == message);
-        managed.failed = Some(Failed { class, message, retry_at, count: 1 });
+        managed.failed = Some(Failed { of: Step::Inspect, class, message, retry_at, count: 1 });
         if !is_known {
             self.due.insert(Due::Claim(name.clone()));
         }

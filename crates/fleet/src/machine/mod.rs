@@ -63,6 +63,8 @@ pub enum Ground {
 /// The last failure of an operation on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
+    /// The step that has failed; after a restart nobody knows, and it counts as a look.
+    pub of: Step,
     /// Its class.
     pub class: FailureClass,
     /// What happened.

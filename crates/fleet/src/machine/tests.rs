@@ -61,6 +61,10 @@ fn ours(power: Power, is_configured: bool) -> Sight {
     Sight::Ours { power, is_configured, node: "a".into() }
 }
 
+fn failed(class: FailureClass, message: &str, retry_at: u64) -> Failed {
+    Failed { of: Step::Inspect, class, message: message.into(), retry_at: at(retry_at).monotonic, count: 2 }
+}
+
 /// What a decision depends on beside the claim and its machine.
 #[derive(Default)]
 struct More {
@@ -158,8 +162,7 @@ fn the_finalizer_goes_only_when_the_machine_is_surely_gone() {
 #[test]
 fn a_cleanup_that_is_stuck_says_how_to_force_it_and_force_works() {
     let mut claim = Claim { deleting: Some(at(10).wall), ..started() };
-    let failed =
-        Failed { class: FailureClass::Transient, message: "no route".into(), retry_at: at(5_000).monotonic, count: 9 };
+    let failed = failed(FailureClass::Transient, "no route", 5_000);
     let more = More { failed: Some(failed), ..More::default() };
     let stuck = decided_with(&claim, &ours(Power::Running, true), 4_000, &more);
     let condition = stuck.status.conditions.iter().find(|condition| condition.r#type == "VMCleanedUp").unwrap();
@@ -193,9 +196,8 @@ fn a_machine_that_is_too_old_ends() {
 /// P8: a failure is retried later, and its condition says why.
 #[test]
 fn a_failure_is_retried_after_its_pause_and_shown() {
-    let failed = |class| Failed { class, message: "the storage is full".into(), retry_at: at(50).monotonic, count: 2 };
     let decision = |class, now| {
-        let more = More { failed: Some(failed(class)), ..More::default() };
+        let more = More { failed: Some(failed(class, "the storage is full", 50)), ..More::default() };
         let decision = decided_with(&placed(), &absent(0), now, &more);
         (decision.step, decision.status)
     };

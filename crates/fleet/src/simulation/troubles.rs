@@ -3,6 +3,7 @@
 use super::api_server::id;
 use super::scripted::{Reply, Scripted, configuration};
 use crate::hypervisor::{Failure, Operation};
+use serde_json::json;
 
 fn is_create(operation: &Operation) -> bool {
     matches!(operation, Operation::Create(_))
@@ -32,4 +33,33 @@ fn a_claim_whose_clone_has_failed_goes_only_after_its_machine_was_looked_for() {
         assert!(world.hypervisor.vms.is_empty(), "{failure:?}: an orphan is left");
         assert_eq!(world.said("one"), None, "{failure:?}: it does not wait for the next attempt");
     }
+}
+
+/// Proxmox VE finds out that a bridge does not exist when a machine starts.
+#[test]
+fn a_machine_that_cannot_start_with_its_template_starts_once_the_template_is_corrected() {
+    let mut world = Scripted::new();
+    let small = id("HypervisorMachineTemplate", "small");
+    world.api.edit(&small, |spec| spec["network"] = json!({"bridge": "vmbr9"}));
+    world.claim("one");
+    let mut bridge = String::new();
+    let mut reply = |operation: &Operation, _: u64| match operation {
+        Operation::Configure(blueprint) => {
+            bridge = blueprint.network.as_ref().unwrap().bridge.clone();
+            Reply::Usual
+        }
+        Operation::Start(_) if bridge == "vmbr9" => configuration("bridge 'vmbr9' does not exist"),
+        _ => Reply::Usual,
+    };
+    world.run_until(600, &mut reply);
+    let (phase, message) = world.said("one").unwrap();
+    assert_eq!(phase, "Provisioning ConfigurationError");
+    assert_eq!(message, "bridge 'vmbr9' does not exist; correct it");
+    let starts = world.times(|operation| matches!(operation, Operation::Start(_))).len();
+    assert!((3..=8).contains(&starts), "the pauses grow: {starts} attempts");
+    world.api.edit(&small, |spec| spec["network"]["bridge"] = json!("vmbr0"));
+    world.run_until(602, &mut reply);
+    assert_eq!(world.said("one").unwrap().0, "Bootstrapping WaitingForGuest");
+    world.run_until(680, &mut reply);
+    assert_eq!(world.said("one").unwrap().0, "Ready Ready");
 }
