@@ -104,8 +104,13 @@ impl Core {
                 managed.failed = None;
                 self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
             }
-            (Step::AskGuest, Ok(Answer::Addresses(Some(addresses)))) => managed.addresses = addresses,
-            (Step::AskGuest, Ok(_) | Err(Failure::Transient(_) | Failure::Resource(_))) => {}
+            (Step::AskGuest, Ok(answer)) => {
+                if let Answer::Addresses(Some(addresses)) = answer {
+                    managed.addresses = addresses;
+                }
+                managed.failed = None;
+            }
+            (Step::AskGuest, Err(Failure::Transient(_) | Failure::Resource(_))) => {}
             (Step::Create, Err(Failure::Exists(_))) => managed.sight = Sight::Unknown,
             (Step::Create, Err(Failure::Transient(message))) => {
                 managed.sight = Sight::Unknown;

@@ -362,15 +362,24 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     }
     let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
     let deadline = change::now::later(started, timeout);
+    let wrong = observed.failed.filter(|failed| failed.class == FailureClass::Configuration);
     if deadline <= now.wall {
-        let message = format!("the guest agent reported no address within {} s", timeout.as_secs());
+        let mut message = format!("the guest agent reported no address within {} s", timeout.as_secs());
+        if let Some(failed) = wrong {
+            message = format!("{message}: {}", failed.message);
+        }
         return Draft::new(Step::Wait, ClaimPhase::Failed, "BootTimeout", message);
     }
-    let message = "the machine runs, and its guest agent has reported no address yet";
-    let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, "WaitingForGuest", message);
+    let (reason, message) = match wrong {
+        Some(failed) => ("ConfigurationError", failed.message.as_str()),
+        None => ("WaitingForGuest", "the machine runs, and its guest agent has reported no address yet"),
+    };
+    let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, reason, message);
     let booting = Duration::try_from(now.wall.duration_since(started)).unwrap_or_default();
     let pause = (booting / 4).clamp(ASK_GUEST.0, ASK_GUEST.1);
     let again = observed.asked_guest.map_or(now.monotonic, |asked| asked.after(pause));
+    // Until a person has changed something, the answer stays the same.
+    let again = wrong.map_or(again, |failed| again.max(failed.retry_at));
     let draft = draft.wake_at(now.moment_of(deadline));
     match again <= now.monotonic {
         // The answer that is on its way wakes it.

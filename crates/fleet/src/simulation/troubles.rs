@@ -63,3 +63,24 @@ fn a_machine_that_cannot_start_with_its_template_starts_once_the_template_is_cor
     world.run_until(680, &mut reply);
     assert_eq!(world.said("one").unwrap().0, "Ready Ready");
 }
+
+#[test]
+fn a_guest_that_may_not_be_asked_is_shown_as_such_and_asked_seldom() {
+    let mut world = Scripted::new();
+    world.claim("one");
+    world.run_until(300, |operation, _| match operation {
+        Operation::Addresses(_) => configuration("Permission check failed (/vms/200, VM.GuestAgent.Audit)"),
+        _ => Reply::Usual,
+    });
+    let (phase, message) = world.said("one").unwrap();
+    assert_eq!(phase, "Bootstrapping ConfigurationError");
+    assert!(message.contains("VM.GuestAgent.Audit") && message.contains("correct it"), "{message}");
+    let asked = world.times(|operation| matches!(operation, Operation::Addresses(_))).len();
+    assert!((2..=6).contains(&asked), "{asked} questions");
+    assert!(world.claim_writes <= 12, "{} writes", world.claim_writes);
+    world.run_until(700, |operation, second| match operation {
+        Operation::Addresses(_) if second < 400 => configuration("Permission check failed"),
+        _ => Reply::Usual,
+    });
+    assert_eq!(world.said("one").unwrap().0, "Ready Ready");
+}
