@@ -40,6 +40,11 @@ pub fn message(failure: &Failure) -> String {
     }
 }
 
+/// Whether a failure may concern a whole hypervisor: credentials, a privilege, or the quorum are gone.
+pub fn may_be_of_cluster(class: FailureClass, message: &str) -> bool {
+    class == FailureClass::Configuration || message.to_lowercase().contains("no quorum")
+}
+
 /// The pause after so many earlier failures in a row, up to a quarter longer. The jitter follows from the uid, so that claims that failed
 /// together are not tried together again.
 pub fn pause(class: FailureClass, failures: u32, uid: &str) -> Duration {

@@ -29,6 +29,12 @@ impl Core {
         let took = self.now.monotonic.elapsed().saturating_sub(sent.elapsed());
         let (operation, failed) = (what.word(), failure.clone());
         self.notify(Notice::Operation { cluster: cluster.clone(), claim, operation, took, failure: failed });
+        let is_of_machine = matches!(what, What::Claim { .. } | What::Survey(_) | What::Orphan(_));
+        let is_explicable =
+            failure.as_ref().is_some_and(|(class, message)| backoff::may_be_of_cluster(*class, message));
+        if is_of_machine && is_explicable {
+            self.check_soon(&cluster);
+        }
         let unexpected = (FailureClass::Transient, "the hypervisor answered something else".to_owned());
         match (what, answer) {
             (What::Check, Ok(Answer::Checked(checked))) => self.checked(&cluster, Ok(*checked)),

@@ -2,7 +2,7 @@
 
 use super::api_server::id;
 use super::scripted::{Reply, Scripted, configuration};
-use crate::hypervisor::{Failure, Operation};
+use crate::hypervisor::{Answer, Failure, Operation};
 use serde_json::json;
 
 fn is_create(operation: &Operation) -> bool {
@@ -77,10 +77,59 @@ fn a_guest_that_may_not_be_asked_is_shown_as_such_and_asked_seldom() {
     assert!(message.contains("VM.GuestAgent.Audit") && message.contains("correct it"), "{message}");
     let asked = world.times(|operation| matches!(operation, Operation::Addresses(_))).len();
     assert!((2..=6).contains(&asked), "{asked} questions");
-    assert!(world.claim_writes <= 12, "{} writes", world.claim_writes);
+    assert!(world.claim_writes <= 15, "{} writes", world.claim_writes);
     world.run_until(700, |operation, second| match operation {
         Operation::Addresses(_) if second < 400 => configuration("Permission check failed"),
         _ => Reply::Usual,
     });
     assert_eq!(world.said("one").unwrap().0, "Ready Ready");
+}
+
+fn is_check(operation: &Operation) -> bool {
+    matches!(operation, Operation::Check)
+}
+
+#[test]
+fn a_lost_quorum_is_shown_within_seconds_and_its_end_within_half_a_minute() {
+    let mut world = Scripted::new();
+    world.run_until(100, |_, _| Reply::Usual);
+    world.claim("one");
+    let reply = |operation: &Operation, second: u64| match operation {
+        _ if !(100..200).contains(&second) => Reply::Usual,
+        Operation::Check => Reply::Instead(Ok(Answer::Checked(Box::default()))),
+        Operation::List | Operation::FindTemplate(_) | Operation::Inspect(_) => Reply::Usual,
+        _ => Reply::Instead(Err(Failure::Transient("cluster not ready - no quorum? (500)".into()))),
+    };
+    world.run_until(102, reply);
+    assert_eq!(world.cluster_condition("Ready").1, "NoQuorum");
+    world.run_until(225, reply);
+    assert_eq!(world.cluster_condition("Ready").1, "ConnectionSuccessful");
+    assert_eq!(world.hypervisor.vms.len(), 1, "the claim goes on at once");
+}
+
+#[test]
+fn a_second_failed_list_leads_to_a_check_that_says_why() {
+    let mut world = Scripted::new();
+    world.run_until(100, |_, _| Reply::Usual);
+    world.run_until(140, |operation, _| match operation {
+        Operation::List | Operation::Check => configuration("the token has expired"),
+        _ => Reply::Usual,
+    });
+    let (_, reason, message) = world.cluster_condition("Ready");
+    assert_eq!((reason.as_str(), message.as_str()), ("ConfigurationError", "the token has expired; correct it"));
+}
+
+#[test]
+fn many_claims_that_fail_lead_to_a_check_every_15_seconds_at_most() {
+    let mut world = Scripted::new();
+    for number in 0..40 {
+        world.claim(&format!("c-{number}"));
+    }
+    world.run_until(300, |operation, _| match operation {
+        Operation::Create(_) => configuration("no such storage"),
+        _ => Reply::Usual,
+    });
+    let checks = world.times(is_check);
+    assert!((5..=22).contains(&checks.len()), "{checks:?}");
+    assert!(checks.windows(2).all(|pair| pair[1] - pair[0] >= 14), "{checks:?}");
 }
