@@ -20,15 +20,17 @@ pub fn class(failure: &Failure) -> FailureClass {
         Failure::Transient(_) | Failure::Exists(_) => FailureClass::Transient,
         Failure::Permanent(_) | Failure::Absent(_) | Failure::NotOurs { .. } => FailureClass::Permanent,
         Failure::Configuration { .. } | Failure::Hidden(_) => FailureClass::Configuration,
-        Failure::Resource(_) => FailureClass::Resource,
+        Failure::Resource { .. } => FailureClass::Resource,
     }
 }
 
 /// What happened, and what to do.
 pub fn message(failure: &Failure) -> String {
     match failure {
-        Failure::Transient(message) | Failure::Permanent(message) | Failure::Resource(message) => message.clone(),
-        Failure::Configuration { message, remedy } => format!("{message}; {remedy}"),
+        Failure::Transient(message) | Failure::Permanent(message) => message.clone(),
+        Failure::Configuration { message, remedy } | Failure::Resource { message, remedy } => {
+            format!("{message}; {remedy}")
+        }
         Failure::Exists(id) => format!("there is a machine {} already", id.0),
         Failure::Absent(id) => format!("there is no machine {}", id.0),
         Failure::Hidden(id) => format!(

@@ -308,8 +308,13 @@ pub enum Failure {
         /// What to do.
         remedy: String,
     },
-    /// There is not enough left: memory, space, ids.
-    Resource(String),
+    /// There is not enough left: memory, space, ids. With the remedy.
+    Resource {
+        /// Of what.
+        message: String,
+        /// What to do, if nobody wants to wait.
+        remedy: String,
+    },
     /// The id is taken by a machine that exists.
     Exists(MachineId),
     /// The machine is surely not there.

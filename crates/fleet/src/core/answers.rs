@@ -49,7 +49,7 @@ impl Core {
                 let is_over = !matches!(
                     result,
                     Err(Failure::Transient(_)
-                        | Failure::Resource(_)
+                        | Failure::Resource { .. }
                         | Failure::Configuration { .. }
                         | Failure::Hidden(_)
                         | Failure::Permanent(_))
@@ -116,7 +116,7 @@ impl Core {
                 }
                 managed.failed = None;
             }
-            (Step::AskGuest, Err(Failure::Transient(_) | Failure::Resource(_))) => {}
+            (Step::AskGuest, Err(Failure::Transient(_) | Failure::Resource { .. })) => {}
             (Step::Create, Err(Failure::Exists(_))) => managed.sight = Sight::Unknown,
             (Step::Create, Err(Failure::Transient(message))) => {
                 managed.sight = Sight::Unknown;

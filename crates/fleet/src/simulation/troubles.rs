@@ -14,7 +14,7 @@ fn is_create(operation: &Operation) -> bool {
 fn a_claim_whose_clone_has_failed_goes_only_after_its_machine_was_looked_for() {
     let failures = [
         Failure::Configuration { message: "no storage".into(), remedy: "name one".into() },
-        Failure::Resource("no space".into()),
+        Failure::Resource { message: "no space".into(), remedy: "free some".into() },
     ];
     for failure in failures {
         let mut world = Scripted::new();

@@ -43,6 +43,11 @@ fn failure(trouble: &Trouble, blueprint: &Blueprint) -> Failure {
     match trouble.class() {
         // It is the template that is absent, not the machine.
         Class::Absent => Failure::Transient(format!("{doing}: {}", trouble.message())),
+        Class::Resource(lack) => {
+            let storage = blueprint.storage.as_ref().unwrap_or(&blueprint.template.storage);
+            let message = format!("{doing}: {}", trouble.message());
+            Failure::Resource { message, remedy: lack.remedy(Some(storage)) }
+        }
         _ => trouble.about(&blueprint.id, &doing),
     }
 }

@@ -233,7 +233,7 @@ async fn a_clone_is_classed_by_the_end_of_its_task() {
             "can't lock file '/var/lock/qemu-server/lock-9000.conf' - got timeout",
             (|f| matches!(f, Failure::Transient(_))) as fn(&Failure) -> bool,
         ),
-        ("clone failed: No space left on device", |f| matches!(f, Failure::Resource(_))),
+        ("clone failed: No space left on device", |f| matches!(f, Failure::Resource { .. })),
         ("storage 'fast' does not exist", |f| matches!(f, Failure::Configuration { .. })),
         ("unable to create VM 106: config file already exists", |f| matches!(f, Failure::Exists(_))),
     ] {

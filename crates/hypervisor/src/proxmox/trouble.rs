@@ -87,7 +87,7 @@ impl Trouble {
             Class::Transient => Failure::Transient(message),
             Class::Permanent | Class::Exists | Class::Absent => Failure::Permanent(message),
             Class::Configuration(remedy) => Failure::Configuration { message, remedy },
-            Class::Resource => Failure::Resource(message),
+            Class::Resource(lack) => Failure::Resource { message, remedy: lack.remedy(None) },
         }
     }
 }

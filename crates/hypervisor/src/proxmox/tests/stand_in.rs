@@ -329,7 +329,12 @@ async fn what_is_broken_in_the_cluster_is_classed() {
     let blueprint = blueprint(&proxmox, 300).await;
     let set = |change: fn(&mut StandIn)| change(&mut state.lock().unwrap());
     set(|state| state.set_full("shared", true));
-    assert!(matches!(proxmox.create(&blueprint).await, Err(Failure::Resource(_))));
+    match proxmox.create(&blueprint).await {
+        Err(Failure::Resource { remedy, .. }) => {
+            assert!(remedy.starts_with("free space on storage shared,"), "{remedy}")
+        }
+        other => panic!("{other:?}"),
+    }
     set(|state| state.set_full("shared", false));
     set(|state| state.set_quorate(false));
     let failure = proxmox.create(&blueprint).await;
