@@ -41,7 +41,7 @@ async fn every_refusal_of_the_server_is_one_clear_failure() {
             ["configuration: logging in", "invalid token value!", "check the id and the secret"],
         ),
         ("quorum lost", 500, "cluster not ready - no quorum?", ["transient:", "no quorum", ""]),
-        ("node down", 595, "No route to host", ["transient:", "No route to host", ""]),
+        ("node down", 595, "No route to host", ["transient:", "No route to host", "bring the node back"]),
         ("gateway", 502, "Bad Gateway", ["transient:", "502", ""]),
         ("a redirect", 301, "Moved Permanently", ["configuration:", "Moved", "use the address of the API"]),
         (

@@ -344,8 +344,12 @@ async fn what_is_broken_in_the_cluster_is_classed() {
     set(|state| state.set_online("pve2", false));
     // The clone is made where the template is, and given to the other node.
     proxmox.create(&blueprint).await.unwrap();
-    let failure = proxmox.configure(&blueprint).await;
-    assert!(matches!(failure, Err(Failure::Transient(_))), "{failure:?}");
+    match proxmox.configure(&blueprint).await {
+        Err(Failure::Transient(message)) => {
+            assert!(message.contains("node pve2: ") && message.contains("bring the node back"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
     set(|state| state.set_online("pve2", true));
     let mut wrong = blueprint.clone();
     wrong.network = Some(Network { bridge: "vmbr9".into(), vlan: None });
