@@ -150,8 +150,8 @@ fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
     match (observed.checked, observed.list_failures) {
         (None, _) => (false, "Connecting", "the hypervisor was not asked yet".to_owned()),
         (Some(Err((FailureClass::Configuration, message))), _) => (false, "ConfigurationError", message.clone()),
-        (Some(Err((_, message))), _) => (false, "ConnectionFailed", message.clone()),
-        (Some(Ok(_)), (failures, Some(why))) if failures > 1 => (false, "ConnectionFailed", why.to_owned()),
+        (Some(Err((_, message))), _) => (false, "ConnectionFailed", unreachable(message)),
+        (Some(Ok(_)), (failures, Some(why))) if failures > 1 => (false, "ConnectionFailed", unreachable(why)),
         (Some(Ok(checked)), _) => {
             let problems = problems(checked);
             let Some(Problem { reason, remedy, .. }) = problems.first() else {
@@ -162,6 +162,12 @@ fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
             (false, reason, format!("{}; {remedy}", found.join(", ")))
         }
     }
+}
+
+fn unreachable(why: &str) -> String {
+    format!(
+        "{why}; check spec.endpoint, and that its port can be reached from the pods of the fleet (NetworkPolicy, firewall)"
+    )
 }
 
 /// Whether the nodes that may be used answer. Those that do not keep no others from being used.
@@ -316,9 +322,9 @@ mod tests {
         for (checked, failures, reason, part) in [
             (Ok(good()), 0, "ConnectionSuccessful", "9.2"),
             (Ok(good()), 1, "ConnectionSuccessful", "9.2"),
-            (Ok(good()), 2, "ConnectionFailed", "connection refused"),
+            (Ok(good()), 2, "ConnectionFailed", "connection refused; check spec.endpoint"),
             (wrong("wrong token; create another"), 0, "ConfigurationError", "create another"),
-            (Err((FailureClass::Transient, "no route".into())), 0, "ConnectionFailed", "no route"),
+            (Err((FailureClass::Transient, "no route".into())), 0, "ConnectionFailed", "no route; check spec.endpoint"),
             (Ok(Checked { missing: vec!["VM.Clone on /vms".into()], ..good() }), 0, "MissingPrivileges", "grant"),
             (Ok(Checked { unknown: vec!["node c".into()], ..good() }), 0, "ConfigurationError", "node c; correct"),
             (Ok(Checked { is_quorate: false, ..good() }), 0, "NoQuorum", "bring its nodes back"),
