@@ -84,6 +84,10 @@ const TEXTS: &[(&[&str], Text)] = &[
         &["clone to non-shared storage"],
         Text::Remedy("put the template on shared storage, or a copy of it on every node"),
     ),
+    (
+        &["can't clone vm to node", "local storage"],
+        Text::Remedy("put the template on shared storage, or a copy of it on every node"),
+    ),
     (&["full clone feature is not supported"], Text::Remedy("put the template on another storage")),
 ];
 
@@ -215,6 +219,7 @@ mod tests {
             (500, "hostname lookup 'pve9' failed - failed to get address info for: pve9", "name only nodes"),
             (500, "pool 'ci' does not exist", "create the resource pool"),
             (500, "Linked clone feature for drive 'scsi0' is not available", "use full clones"),
+            (500, "can't clone VM to node 'pve2' (VM uses local storage)", "put the template on shared storage"),
             (500, "can't clone to non-shared storage 'local-lvm'", "put the template on shared storage"),
             (301, "Moved Permanently", "use the address of the API itself"),
             (501, "Method 'GET /x' not implemented", "use Proxmox VE 8"),
