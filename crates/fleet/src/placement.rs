@@ -134,9 +134,8 @@ pub fn choose<'a>(
             missing.add(format!("{name} has {} of {} memory left", shown(free), shown(need.memory)), MORE_ROOM);
             continue;
         }
-        if let Some(why) = lacks_space(need, name, template, listed, overcommit) {
-            let storage = need.storage.as_ref().unwrap_or(&template.storage);
-            missing.add(why, &format!("free space on {storage}, name another storage, or end machines"));
+        if let Some((found, remedy)) = lacks_space(need, name, template, listed, overcommit) {
+            missing.add(found, &remedy);
             continue;
         }
         if best.as_ref().is_none_or(|(most, _, _)| free > *most) {
@@ -164,21 +163,23 @@ fn lacks_space(
     template: &Template,
     listed: &Listed,
     overcommit: Overcommit,
-) -> Option<String> {
+) -> Option<(String, String)> {
     let storage = need.storage.as_ref().unwrap_or(&template.storage);
     if storage.is_empty() {
         // The hypervisor finds the space itself.
         return None;
     }
     let Some(StorageState { bytes, used, .. }) = listed.storages.get(&(node.to_owned(), storage.clone())) else {
-        return Some(format!("{node} has no storage {storage}"));
+        let remedy = "name a storage that these nodes have".to_owned();
+        return Some((format!("{node} has no storage {storage}"), remedy));
     };
     let wanted = match &need.storage {
         Some(_) => need.disk,
         None => ROOM_OF_LINKED_CLONE.min(need.disk),
     };
     let free = percent(*bytes, overcommit.storage_percent).saturating_sub(*used);
-    (free < wanted).then(|| format!("{storage} on {node} has {} of {} left", shown(free), shown(wanted)))
+    let found = format!("{storage} on {node} has {} of {} left", shown(free), shown(wanted));
+    (free < wanted).then(|| (found, format!("free space on {storage}, name another storage, or end machines")))
 }
 
 fn percent(amount: u64, percent: u32) -> u64 {
@@ -271,7 +272,10 @@ mod tests {
             let placed = choose(&need(), &templates, &[], &listed, &loads(&listed), Overcommit::default());
             placed.map(|(node, _)| node)
         };
-        assert_eq!((placed(""), placed("other")), (Ok("a".to_owned()), Err("a has no storage other".to_owned())));
+        assert_eq!(
+            (placed(""), placed("other")),
+            (Ok("a".to_owned()), Err("a has no storage other: name a storage that these nodes have".to_owned()))
+        );
     }
 
     /// P21 for placement: a local template keeps a machine on its node.
