@@ -15,6 +15,8 @@ pub(super) struct Vm {
     pub(super) owner: Option<Owner>,
     pub(super) power: Power,
     pub(super) is_configured: bool,
+    /// Whether it has run and was switched off at some time; a late request may have started it again.
+    pub(super) has_stopped: bool,
     /// When its guest answers, and when it switches itself off.
     pub(super) boots_at: u64,
     pub(super) ends_at: u64,
@@ -23,6 +25,13 @@ pub(super) struct Vm {
     /// Tells it from another machine with the same id.
     pub(super) serial: u64,
     memory: u64,
+}
+
+impl Vm {
+    pub(super) fn switch_off(&mut self) {
+        self.has_stopped |= self.power == Power::Running;
+        self.power = Power::Stopped;
+    }
 }
 
 #[derive(Default)]
@@ -60,6 +69,7 @@ impl FakeHypervisor {
             owner,
             power: Power::Stopped,
             is_configured: false,
+            has_stopped: false,
             boots_at: 0,
             ends_at: u64::MAX,
             stale: (0, Power::Stopped),
@@ -86,7 +96,7 @@ impl FakeHypervisor {
     pub(super) fn pass_time(&mut self, now: u64) {
         for vm in self.vms.values_mut().filter(|vm| vm.ends_at <= now && vm.power == Power::Running) {
             vm.stale = (now + STATISTICS, vm.power);
-            vm.power = Power::Stopped;
+            vm.switch_off();
         }
     }
 
@@ -159,7 +169,7 @@ impl FakeHypervisor {
                 })
             }
             Operation::Stop(target) => self.owned(&target.id, &target.owner).map(|vm| {
-                vm.power = Power::Stopped;
+                vm.switch_off();
                 Answer::Done
             }),
             Operation::Destroy(target) => {

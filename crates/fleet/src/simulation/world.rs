@@ -264,8 +264,9 @@ impl World {
             }
             Command::Notify(Notice::Ended { name, uid, end: End::Stopped }) => {
                 let is_of = |vm: &&Vm| vm.owner.as_ref().is_some_and(|owner| owner.uid == uid);
-                if self.hypervisor.vms.values().filter(is_of).any(|vm| vm.power == Power::Running) {
-                    self.broken.push(format!("claim {name} is said to have stopped, and its machine runs"));
+                if self.hypervisor.vms.values().filter(is_of).any(|vm| vm.power == Power::Running && !vm.has_stopped) {
+                    self.broken
+                        .push(format!("claim {name} is said to have stopped, and its machine runs all the time"));
                 }
             }
             Command::Notify(_) | Command::Readiness(_) => {}
@@ -420,7 +421,7 @@ impl World {
         if self.fails(1) {
             let vm = self.hypervisor.vms.iter_mut().find(|(id, _)| !self.hypervisor.foreign.contains_key(*id));
             if let Some((_, vm)) = vm {
-                vm.power = Power::Stopped;
+                vm.switch_off();
             }
         }
         if self.fails(1) {
