@@ -80,7 +80,92 @@ pub fn blueprint(
 
 #[cfg(test)]
 mod tests {
-    use super::host_name;
+    use super::{blueprint, host_name};
+    use crate::hypervisor::{MachineId, Network, Template};
+    use crate::machine::Claim;
+    use crate::object::{Name, Object};
+    use api::fleet::{MachineClaimStatus, VmRef};
+    use serde_json::{Value, json};
+
+    fn claim() -> Claim {
+        let vm_ref = VmRef { hypervisor_cluster: "ci/pve".into(), vm_id: "200".into(), node: Some("b".into()) };
+        Object {
+            name: Name::new("ci", "one"),
+            uid: "u-1".into(),
+            version: "1".into(),
+            generation: 1,
+            created: jiff::Timestamp::UNIX_EPOCH,
+            deleting: None,
+            finalizers: Vec::new(),
+            annotations: std::collections::BTreeMap::new(),
+            spec: serde_json::from_value(json!({"templateRef": {"name": "small"}})).unwrap(),
+            status: MachineClaimStatus { vm_ref: Some(vm_ref), ..MachineClaimStatus::default() },
+        }
+    }
+
+    fn found(can_link: bool) -> Template {
+        Template {
+            id: MachineId("9000".into()),
+            name: "base".into(),
+            node: "a".into(),
+            storage: "of-template".into(),
+            is_shared: true,
+            can_link,
+            disk: "scsi0".into(),
+            disk_bytes: 8 << 30,
+            has_agent: true,
+        }
+    }
+
+    /// P21: what the template names comes before what the hypervisor names, and that before what is there.
+    #[test]
+    fn storage_bridge_and_vlan_are_those_of_the_template_then_those_of_the_hypervisor() {
+        let made = |source: Value, network: Value, cluster: Value, can_link: bool| {
+            let mut proxmox = json!({"tag": "base"});
+            proxmox.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+            let spec = json!({
+                "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": proxmox}, "network": network,
+                "resources": {"cpu": 2, "memory": "4Gi"},
+            });
+            let mut hypervisor = json!({"provider": "proxmox", "endpoint": "https://pve:8006"});
+            hypervisor.as_object_mut().unwrap().extend(cluster.as_object().unwrap().clone());
+            let (spec, hypervisor) =
+                (serde_json::from_value(spec).unwrap(), serde_json::from_value(hypervisor).unwrap());
+            blueprint(&claim(), "o", &spec, &hypervisor, &found(can_link)).unwrap()
+        };
+        let none = || json!({});
+        let default = || json!({"defaultStorage": "of-cluster"});
+        for (source, cluster, can_link, storage) in [
+            (none(), none(), true, None),
+            (none(), default(), true, None),
+            (json!({"linkedClone": true, "storage": "named"}), default(), true, None),
+            (none(), none(), false, Some("of-template")),
+            (none(), default(), false, Some("of-cluster")),
+            (json!({"storage": "named"}), default(), false, Some("named")),
+            (json!({"linkedClone": false}), none(), true, Some("of-template")),
+            (json!({"linkedClone": false}), default(), true, Some("of-cluster")),
+            (json!({"linkedClone": false, "storage": "named"}), default(), true, Some("named")),
+        ] {
+            let what = format!("{source} {cluster} {can_link}");
+            let made = made(source, none(), cluster, can_link);
+            assert_eq!((made.storage.as_deref(), made.is_linked), (storage, storage.is_none()), "{what}");
+        }
+        let default = || json!({"defaultNetwork": "vmbr0"});
+        let on = |bridge: &str, vlan| Some(Network { bridge: bridge.into(), vlan });
+        for (network, cluster, expected) in [
+            (none(), none(), None),
+            (none(), default(), on("vmbr0", None)),
+            (json!({"vlan": 12}), default(), on("vmbr0", Some(12))),
+            (json!({"bridge": "vmbr7"}), none(), on("vmbr7", None)),
+            (json!({"bridge": "vmbr7"}), default(), on("vmbr7", None)),
+            (json!({"bridge": "vmbr7", "vlan": 12}), default(), on("vmbr7", Some(12))),
+        ] {
+            let what = format!("{network} {cluster}");
+            assert_eq!(made(none(), network, cluster, true).network, expected, "{what}");
+        }
+        let made = made(none(), none(), json!({"resourcePool": "virtpilot"}), true);
+        assert_eq!((made.pool.as_deref(), made.node.as_str(), made.disk_bytes), (Some("virtpilot"), "b", None));
+    }
 
     #[test]
     fn a_host_name_is_short_and_valid_and_tells_claims_apart() {

@@ -3,6 +3,7 @@
 mod api_server;
 mod credentials;
 mod hypervisor;
+mod limits;
 mod random;
 mod scale;
 mod scripted;
