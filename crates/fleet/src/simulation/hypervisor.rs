@@ -34,11 +34,17 @@ impl Vm {
     }
 }
 
+fn no_template() -> Failure {
+    Failure::Configuration { message: "there is no such template".into(), remedy: "name one that exists".into() }
+}
+
 #[derive(Default)]
 pub(super) struct FakeHypervisor {
     pub(super) vms: BTreeMap<String, Vm>,
     pub(super) offline: BTreeSet<String>,
     pub(super) is_down: bool,
+    /// Somebody has deleted the template.
+    pub(super) has_no_template: bool,
     serial: u64,
     /// Foreign machines that are to be there, by id, with their serials.
     pub(super) foreign: BTreeMap<String, u64>,
@@ -115,6 +121,7 @@ impl FakeHypervisor {
         match operation {
             Operation::Check => Ok(Answer::Checked(Box::new(Checked { is_quorate: true, ..Checked::default() }))),
             Operation::List => Ok(Answer::Listed(Box::new(self.list(now, random)))),
+            Operation::FindTemplate(_) if self.has_no_template => Err(no_template()),
             Operation::FindTemplate(_) => Ok(Answer::Templates(vec![Template {
                 id: MachineId("100".into()),
                 name: "base".into(),
@@ -142,6 +149,9 @@ impl FakeHypervisor {
                 }
                 if self.offline.contains(&blueprint.node) {
                     return transient("no route to node");
+                }
+                if self.has_no_template {
+                    return Err(no_template());
                 }
                 let same = self.vms.values().filter(|vm| vm.owner.as_ref() == Some(&blueprint.owner)).count();
                 if same > 0 {

@@ -4,7 +4,7 @@ use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
 use crate::core::{Config, Core, HypervisorAnswer};
-use crate::hypervisor::{Failure, Operation, Owner, Power, Request};
+use crate::hypervisor::{Answer, Failure, Operation, Owner, Power, Request};
 use crate::machine::End;
 use crate::notice::Notice;
 use api::fleet::ClaimPhase;
@@ -203,7 +203,18 @@ impl World {
             }
             Action::Write(site, epoch, write) => self.write(site, epoch, &write),
             Action::Operate { site, epoch, number, request, is_answered } => {
-                let answer = self.hypervisor.carry_out(&request.operation, self.now, &mut self.random);
+                let refusal = self.refusal(&request.operation);
+                // What fails with a class other than Permanent may have been done all the same.
+                let is_done = match &refusal {
+                    Some(Failure::Permanent(_)) => false,
+                    Some(_) => self.random.chance(40),
+                    None => true,
+                };
+                let answer = match is_done {
+                    true => self.hypervisor.carry_out(&request.operation, self.now, &mut self.random),
+                    false => Ok(Answer::Done),
+                };
+                let answer = refusal.map_or(answer, Err);
                 if request.operation.machine().is_some() && self.history.is_some() {
                     let line = format!(
                         "{} site {site}: {} -> {answer:?}, answered: {is_answered}",
@@ -222,6 +233,19 @@ impl World {
             Action::Follow(site, epoch, target) => self.follow(site, epoch, &target),
             Action::People => self.people(),
         }
+    }
+
+    /// Why an operation on a machine is refused, if it is: a person has to do something, there is no room, or it is wrong for ever.
+    fn refusal(&mut self, operation: &Operation) -> Option<Failure> {
+        operation.machine()?;
+        let (message, remedy) = ("refused".to_owned(), "do something".to_owned());
+        if self.fails(2) {
+            return Some(Failure::Configuration { message, remedy });
+        }
+        if self.fails(2) {
+            return Some(Failure::Resource { message, remedy });
+        }
+        self.fails(1).then_some(Failure::Permanent(message))
     }
 
     fn handle(&mut self, site: usize, events: Vec<Event<HypervisorAnswer>>) {
@@ -425,6 +449,11 @@ impl World {
             }
         }
         if self.fails(1) {
+            self.hypervisor.has_no_template = true;
+        } else if self.random.chance(5) {
+            self.hypervisor.has_no_template = false;
+        }
+        if self.fails(1) {
             self.hypervisor.is_down = !self.hypervisor.is_down;
         } else if self.hypervisor.is_down && self.random.chance(10) {
             self.hypervisor.is_down = false;
@@ -469,6 +498,7 @@ impl World {
     pub(super) fn calm_down(&mut self) {
         self.is_calm = true;
         self.hypervisor.is_down = false;
+        self.hypervisor.has_no_template = false;
         self.hypervisor.offline.clear();
         let (now, keeps) = (self.wall(), self.keeps_hypervisors());
         for site in &mut self.sites {
