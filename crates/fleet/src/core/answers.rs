@@ -111,8 +111,8 @@ impl Core {
                 self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
             }
             (Step::AskGuest, Ok(answer)) => {
-                if let Answer::Addresses(Some(addresses)) = answer {
-                    managed.addresses = addresses;
+                if let Answer::Addresses(Some(guest)) = answer {
+                    managed.guest = guest;
                 }
                 managed.failed = None;
             }

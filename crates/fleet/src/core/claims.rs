@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::{Core, Due};
 use crate::blueprint::{self, host_name};
 use crate::conditions;
-use crate::hypervisor::{Blueprint, MachineId, Operation};
+use crate::hypervisor::{Blueprint, GuestNetwork, MachineId, Operation};
 use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_LAST, Sight, Step};
 use crate::notice::Notice;
 use crate::object::Name;
@@ -32,7 +32,7 @@ pub(super) struct Managed {
     pub(super) enrolled: Option<(Name, MachineId)>,
     /// The node, CPUs and memory that it takes.
     pub(super) load: Option<(String, u32, u64)>,
-    pub(super) addresses: Vec<String>,
+    pub(super) guest: GuestNetwork,
     pub(super) asked_guest: Option<Moment>,
     /// When the last operation on its machine ended: an older list says nothing.
     pub(super) touched: Moment,
@@ -122,7 +122,11 @@ impl Core {
             retry_at: now.monotonic,
             count: attempts,
         });
-        let addresses = claim.status.network_info.as_ref().map(|info| info.addresses.clone()).unwrap_or_default();
+        let guest = claim
+            .status
+            .network_info
+            .as_ref()
+            .map(|info| GuestNetwork { addresses: info.addresses.clone(), mac: info.mac_address.clone() });
         let managed = Managed {
             host_name: host_name(&name.name).into_boxed_str(),
             entry: Entry::new(claim),
@@ -133,7 +137,7 @@ impl Core {
             intended: None,
             enrolled: None,
             load: None,
-            addresses,
+            guest: guest.unwrap_or_default(),
             asked_guest: None,
             touched: Moment::default(),
             reported: None,
@@ -237,7 +241,7 @@ impl Core {
             unresolved_until: managed.unresolved_until,
             ground: &ground,
             readiness,
-            addresses: &managed.addresses,
+            guest: &managed.guest,
             asked_guest: managed.asked_guest,
             now: self.now,
         });

@@ -6,7 +6,7 @@ mod status;
 mod tests;
 
 use crate::conditions;
-use crate::hypervisor::{MachineId, Owner, Power, Target};
+use crate::hypervisor::{GuestNetwork, MachineId, Owner, Power, Target};
 use crate::object::Object;
 use api::fleet::{
     BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, FailureClass, MachineClaimSpec, MachineClaimStatus,
@@ -92,8 +92,8 @@ pub struct Observed<'a> {
     pub ground: &'a Ground,
     /// What the template says about readiness; nothing if there is no template any more.
     pub readiness: Option<(ReadinessSignal, Duration)>,
-    /// The addresses that the guest has reported.
-    pub addresses: &'a [String],
+    /// What the guest has reported of its network.
+    pub guest: &'a GuestNetwork,
     /// When the guest was asked last.
     pub asked_guest: Option<Moment>,
     /// The present moment.
@@ -357,7 +357,7 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let Observed { claim, readiness, .. } = observed;
     let is_ready = claim.status.ready_time.is_some();
     let (signal, timeout) = readiness.unwrap_or((ReadinessSignal::Running, Duration::MAX));
-    if is_ready || signal == ReadinessSignal::Running || !observed.addresses.is_empty() {
+    if is_ready || signal == ReadinessSignal::Running || !observed.guest.addresses.is_empty() {
         return Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
     }
     let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);

@@ -1,7 +1,7 @@
 //! The life of one claim, as tables.
 
 use super::{Claim, Decision, End, Failed, Ground, Observed, Sight, Step, decide};
-use crate::hypervisor::Power;
+use crate::hypervisor::{GuestNetwork, Power};
 use crate::object::{Name, Object};
 use api::fleet::{
     CLEANUP_FINALIZER, ClaimPhase, ClaimPower, FailureClass, LocalRef, MachineClaimSpec, MachineClaimStatus,
@@ -72,7 +72,7 @@ struct More {
     failed: Option<Failed>,
     unresolved: u64,
     ground: Option<Ground>,
-    addresses: Vec<String>,
+    guest: GuestNetwork,
 }
 
 /// A decision with nothing in flight, on good ground.
@@ -90,7 +90,7 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         unresolved_until: Moment::since_start(Duration::from_secs(more.unresolved)),
         ground: more.ground.as_ref().unwrap_or(&ground),
         readiness: Some((ReadinessSignal::AgentAddress, Duration::from_secs(600))),
-        addresses: &more.addresses,
+        guest: &more.guest,
         asked_guest: None,
         now: at(now),
     })
@@ -117,10 +117,13 @@ fn a_claim_walks_from_its_finalizer_to_a_machine_that_is_ready() {
     for (claim, sight, step) in steps {
         assert_eq!(decided(&claim, &sight, 1).step, step, "{sight:?}");
     }
-    let more = More { addresses: vec!["192.0.2.7".to_owned()], ..More::default() };
+    let guest = GuestNetwork { addresses: vec!["192.0.2.7".to_owned()], mac: Some("bc:24:11:00:00:07".into()) };
+    let more = More { guest, ..More::default() };
     let ready = decided_with(&started(), &ours(Power::Running, true), 9, &more);
     assert_eq!((ready.step, ready.status.phase), (Step::Wait, Some(ClaimPhase::Ready)));
-    assert_eq!(ready.status.network_info.unwrap().ip_address.as_deref(), Some("192.0.2.7"));
+    let network = ready.status.network_info.unwrap();
+    assert_eq!(network.ip_address.as_deref(), Some("192.0.2.7"));
+    assert_eq!(network.mac_address.as_deref(), Some("bc:24:11:00:00:07"));
 }
 
 /// One clone for each claim: what was created once is never created again.

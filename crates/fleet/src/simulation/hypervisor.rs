@@ -2,8 +2,8 @@
 
 use super::random::Random;
 use crate::hypervisor::{
-    Answer, Checked, Failure, Inspected, Listed, MachineId, NodeState, Operation, Owner, Power, Seen, StorageState,
-    Template,
+    Answer, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, NodeState, Operation, Owner, Power, Seen,
+    StorageState, Template,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -189,7 +189,8 @@ impl FakeHypervisor {
             }
             Operation::Addresses(target) => self.owned(&target.id, &target.owner).map(|vm| {
                 let is_up = vm.power == Power::Running && vm.boots_at <= now;
-                Answer::Addresses(is_up.then(|| vec!["192.0.2.7".to_owned()]))
+                let addresses = vec!["192.0.2.7".to_owned()];
+                Answer::Addresses(is_up.then_some(GuestNetwork { addresses, mac: None }))
             }),
         }
     }

@@ -11,7 +11,9 @@ use crate::provider::Provider;
 use crate::record;
 use crate::settings::Settings;
 use fake::{Shared, State};
-use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Owner, Power, Seed, Target, Template, TemplateRef};
+use fleet::hypervisor::{
+    Blueprint, Failure, GuestNetwork, MachineId, Network, Owner, Power, Seed, Target, Template, TemplateRef,
+};
 use serde_json::json;
 use server::{Reply, Server, refused};
 use std::sync::Arc;
@@ -118,7 +120,8 @@ async fn a_machine_is_created_configured_started_and_destroyed() {
 
     assert_eq!(proxmox.addresses(&target("u-1")).await, Ok(None));
     proxmox.start(&target("u-1")).await.unwrap();
-    assert_eq!(proxmox.addresses(&target("u-1")).await, Ok(Some(vec!["10.0.0.7".to_owned()])));
+    let guest = GuestNetwork { addresses: vec!["10.0.0.7".to_owned()], mac: None };
+    assert_eq!(proxmox.addresses(&target("u-1")).await, Ok(Some(guest)));
     let listed = proxmox.list().await.unwrap();
     assert_eq!(listed.machines[&MachineId("105".into())].power, Power::Running);
     assert_eq!((listed.nodes.len(), listed.storages[&("pve1".to_owned(), "thin".to_owned())].used), (2, 40));

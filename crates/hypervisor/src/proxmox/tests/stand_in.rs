@@ -130,7 +130,9 @@ async fn the_rights_of_the_fleet_are_enough_for_a_whole_life() {
             break addresses;
         }
     };
-    assert!(!addresses.is_empty());
+    assert!(!addresses.addresses.is_empty());
+    let mac = addresses.mac.unwrap().to_uppercase();
+    assert!(config["net0"].to_uppercase().contains(&mac), "{mac}");
     let listed = proxmox.list().await.unwrap();
     assert!(listed.machines.contains_key(&blueprint.id) && listed.nodes.len() == 3 && listed.storages.len() == 9);
     assert_eq!(left(&state).1.len(), 1);
