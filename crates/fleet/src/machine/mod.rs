@@ -23,6 +23,8 @@ pub type Claim = Object<MachineClaimSpec, MachineClaimStatus>;
 pub const REQUESTS_LAST: Duration = Duration::from_secs(60);
 /// A machine that is not gone so long after its claim was deleted needs a person.
 pub const CLEANUP_DEADLINE: Duration = Duration::from_secs(15 * 60);
+/// So many failures in a row take a quarter of an hour with the pauses between them: somebody should look.
+const STUCK_AFTER: u32 = 14;
 /// The pauses between two questions to a guest for its addresses: short ones at first, because some guests boot within a second.
 const ASK_GUEST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 
@@ -338,13 +340,21 @@ fn working(observed: &Observed<'_>, step: Step, reason: &'static str, message: i
         Some(failed) => {
             let is_due = failed.retry_at <= observed.now.monotonic;
             let step = if is_due && !observed.is_working { step } else { Step::Wait };
+            let mut message = failed.message.clone();
             let reason = match failed.class {
+                FailureClass::Transient if failed.count >= STUCK_AFTER => {
+                    message = format!(
+                        "{message}; this was attempt {}, and the operator keeps trying: look at the hypervisor, or delete the claim",
+                        failed.count
+                    );
+                    "ProvisioningStuck"
+                }
                 FailureClass::Transient => "Retrying",
                 FailureClass::Permanent => "ProvisioningFailed",
                 FailureClass::Configuration => "ConfigurationError",
                 FailureClass::Resource => "InsufficientResources",
             };
-            let draft = Draft { step, reason: reason.to_owned(), message: failed.message.clone(), ..draft };
+            let draft = Draft { step, reason: reason.to_owned(), message, ..draft };
             if is_due { draft } else { draft.wake_at(failed.retry_at) }
         }
         None if observed.is_working => draft,

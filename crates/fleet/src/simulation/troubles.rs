@@ -136,3 +136,21 @@ fn many_claims_that_fail_lead_to_a_check_every_15_seconds_at_most() {
     assert!((5..=22).contains(&checks.len()), "{checks:?}");
     assert!(checks.windows(2).all(|pair| pair[1] - pair[0] >= 14), "{checks:?}");
 }
+
+#[test]
+fn a_claim_that_fails_for_a_quarter_of_an_hour_says_so_and_goes_on() {
+    let mut world = Scripted::new();
+    world.claim("one");
+    let reply = |operation: &Operation, second: u64| match operation {
+        Operation::Create(_) if second < 1_500 => Reply::Instead(Err(Failure::Transient("got timeout".into()))),
+        _ => Reply::Usual,
+    };
+    world.run_until(600, reply);
+    assert_eq!(world.said("one").unwrap().0, "Provisioning Retrying");
+    world.run_until(1_200, reply);
+    let (phase, message) = world.said("one").unwrap();
+    assert_eq!(phase, "Provisioning ProvisioningStuck");
+    assert!(message.starts_with("got timeout; ") && message.contains("look at the hypervisor"), "{message}");
+    world.run_until(1_800, reply);
+    assert_eq!(world.hypervisor.clones, 1);
+}
