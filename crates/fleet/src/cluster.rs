@@ -343,8 +343,8 @@ mod tests {
     fn nodes_that_do_not_answer_are_named_and_keep_no_others_from_being_used() {
         let mut cluster = cluster();
         let state = |is_online| NodeState { is_online, cpus: 8, memory: 64 << 30, memory_used: 0 };
-        let mut listed = Listed::default();
-        listed.nodes = [("a", true), ("b", false), ("c", false)].map(|(name, up)| (name.to_owned(), state(up))).into();
+        let nodes = [("a", true), ("b", false), ("c", false)].map(|(name, up)| (name.to_owned(), state(up))).into();
+        let listed = Listed { nodes, ..Listed::default() };
         let said = |cluster: &Cluster, listed: Option<&Listed>| {
             let observed = Observed {
                 cluster,

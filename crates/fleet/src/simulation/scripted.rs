@@ -61,11 +61,11 @@ impl Scripted {
             held: Vec::new(),
             claim_writes: 0,
         };
-        scripted.create("HypervisorCluster", "pve", json!({"provider": "proxmox", "endpoint": "https://pve:8006"}));
+        scripted.create("HypervisorCluster", "pve", &json!({"provider": "proxmox", "endpoint": "https://pve:8006"}));
         scripted.create(
             "HypervisorMachineTemplate",
             "small",
-            json!({
+            &json!({
                 "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": {"tag": "base"}},
                 "resources": {"cpu": 1, "memory": "1Gi"},
             }),
@@ -73,7 +73,7 @@ impl Scripted {
         scripted
     }
 
-    pub(super) fn create(&mut self, kind: &str, name: &str, spec: Value) {
+    pub(super) fn create(&mut self, kind: &str, name: &str, spec: &Value) {
         let object = json!({
             "apiVersion": "hyperfleet.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
         });
@@ -81,7 +81,7 @@ impl Scripted {
     }
 
     pub(super) fn claim(&mut self, name: &str) {
-        self.create("MachineClaim", name, json!({"templateRef": {"name": "small"}}));
+        self.create("MachineClaim", name, &json!({"templateRef": {"name": "small"}}));
     }
 
     pub(super) fn delete(&mut self, kind: &str, name: &str) {
@@ -133,7 +133,7 @@ impl Scripted {
 
     fn handle(&mut self, mut events: Vec<Event<HypervisorAnswer>>, reply: &mut dyn FnMut(&Operation, u64) -> Reply) {
         loop {
-            for (version, key, object) in self.api.log[self.followed..].to_vec() {
+            for (version, key, object) in self.api.log[self.followed..].iter().cloned() {
                 let target = self.watched.iter().find(|target| target.kind.kind == key.0).cloned();
                 let event = report(&(version, key, object));
                 events.extend(target.map(|target| Event::Watched(target, event)));

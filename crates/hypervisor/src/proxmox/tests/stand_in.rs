@@ -333,7 +333,7 @@ async fn what_is_broken_in_the_cluster_is_classed() {
     set(|state| state.set_full("shared", true));
     match proxmox.create(&blueprint).await {
         Err(Failure::Resource { remedy, .. }) => {
-            assert!(remedy.starts_with("free space on storage shared,"), "{remedy}")
+            assert!(remedy.starts_with("free space on storage shared,"), "{remedy}");
         }
         other => panic!("{other:?}"),
     }
