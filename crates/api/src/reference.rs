@@ -120,7 +120,7 @@ const fn warning(name: &'static str, meaning: &'static str, action: &'static str
 const NOTHING: &str = "nothing";
 
 /// Every event that the fleet publishes; each begins with the kinds that it may be about.
-pub const FLEET_EVENTS: [EventReason; 44] = [
+pub const FLEET_EVENTS: [EventReason; 45] = [
     normal("Cloning", "MachineClaim: its machine is created", NOTHING),
     normal("Starting", "MachineClaim: its machine is started", NOTHING),
     normal("Ready", "MachineClaim: its machine is ready; the message says after which time", NOTHING),
@@ -209,6 +209,11 @@ pub const FLEET_EVENTS: [EventReason; 44] = [
         "CleanupFailed",
         "MachineClaim: its machine could not be destroyed, which is tried again",
         "`virtpilot fleet explain NAME`",
+    ),
+    warning(
+        "ProvisioningStuck",
+        "MachineClaim: its machine could not be made for a quarter of an hour, and is tried further",
+        "look at the hypervisor, or delete the claim",
     ),
     warning(
         "CleanupStuck",

@@ -20,15 +20,17 @@ pub fn class(failure: &Failure) -> FailureClass {
         Failure::Transient(_) | Failure::Exists(_) => FailureClass::Transient,
         Failure::Permanent(_) | Failure::Absent(_) | Failure::NotOurs { .. } => FailureClass::Permanent,
         Failure::Configuration { .. } | Failure::Hidden(_) => FailureClass::Configuration,
-        Failure::Resource(_) => FailureClass::Resource,
+        Failure::Resource { .. } => FailureClass::Resource,
     }
 }
 
 /// What happened, and what to do.
 pub fn message(failure: &Failure) -> String {
     match failure {
-        Failure::Transient(message) | Failure::Permanent(message) | Failure::Resource(message) => message.clone(),
-        Failure::Configuration { message, remedy } => format!("{message}; {remedy}"),
+        Failure::Transient(message) | Failure::Permanent(message) => message.clone(),
+        Failure::Configuration { message, remedy } | Failure::Resource { message, remedy } => {
+            format!("{message}; {remedy}")
+        }
         Failure::Exists(id) => format!("there is a machine {} already", id.0),
         Failure::Absent(id) => format!("there is no machine {}", id.0),
         Failure::Hidden(id) => format!(
@@ -38,6 +40,11 @@ pub fn message(failure: &Failure) -> String {
         Failure::NotOurs { id, found: Some(owner) } => format!("machine {} belongs to {}", id.0, owner.claim),
         Failure::NotOurs { id, found: None } => format!("machine {} has no record of this installation", id.0),
     }
+}
+
+/// Whether a failure may concern a whole hypervisor: credentials, a privilege, or the quorum are gone.
+pub fn may_be_of_cluster(class: FailureClass, message: &str) -> bool {
+    class == FailureClass::Configuration || message.to_lowercase().contains("no quorum")
 }
 
 /// The pause after so many earlier failures in a row, up to a quarter longer. The jitter follows from the uid, so that claims that failed

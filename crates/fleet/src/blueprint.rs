@@ -37,12 +37,20 @@ pub fn need(
         let (wanted, there) = (crate::placement::shown(disk), crate::placement::shown(template.disk_bytes));
         return Err(format!("resources.disk is {wanted}, and the disk of the template has {there}: a disk only grows"));
     }
+    if spec.network.vlan.is_some() && bridge(spec, cluster).is_none() {
+        return Err("network.vlan has no effect without a bridge: set network.bridge, or defaultNetwork of the HypervisorCluster".into());
+    }
     let source = spec.template.proxmox.as_ref();
     let must_link = source.is_some_and(|source| source.linked_clone == Some(true));
     let is_linked = template.can_link && source.is_none_or(|source| source.linked_clone != Some(false));
     let named = source.and_then(|source| source.storage.clone()).or_else(|| cluster.default_storage.clone());
     let storage = (!is_linked).then(|| named.unwrap_or_else(|| template.storage.clone()));
     Ok(Need { cpus: spec.resources.cpu, memory, disk, storage, must_link })
+}
+
+/// The bridge of the template, or else that of the hypervisor.
+fn bridge(spec: &HypervisorMachineTemplateSpec, cluster: &HypervisorClusterSpec) -> Option<String> {
+    spec.network.bridge.clone().or_else(|| cluster.default_network.clone())
 }
 
 /// The machine of a claim.
@@ -56,7 +64,6 @@ pub fn blueprint(
     let vm_ref = claim.status.vm_ref.as_ref().ok_or("no id is recorded")?;
     let need = need(spec, cluster, template)?;
     let name = host_name(&claim.name.name);
-    let bridge = spec.network.bridge.clone().or_else(|| cluster.default_network.clone());
     let owner: Owner = machine::owner(claim, operator);
     let seed = cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, &name, &claim.uid)?;
     let pool = claim.spec.runner_pool_ref.as_ref().map(|pool| pool.name.as_str());
@@ -71,7 +78,7 @@ pub fn blueprint(
         cpus: need.cpus,
         memory: need.memory,
         disk_bytes: spec.resources.disk.as_ref().map(|_| need.disk),
-        network: bridge.map(|bridge| Network { bridge, vlan: spec.network.vlan }),
+        network: bridge(spec, cluster).map(|bridge| Network { bridge, vlan: spec.network.vlan }),
         tags: tags::all(operator, pool, &cluster.tags),
         seed,
         name,
@@ -80,7 +87,94 @@ pub fn blueprint(
 
 #[cfg(test)]
 mod tests {
-    use super::host_name;
+    use super::{blueprint, host_name};
+    use crate::hypervisor::{MachineId, Network, Template};
+    use crate::machine::Claim;
+    use crate::object::{Name, Object};
+    use api::fleet::{MachineClaimStatus, VmRef};
+    use serde_json::{Value, json};
+
+    fn claim() -> Claim {
+        let vm_ref = VmRef { hypervisor_cluster: "ci/pve".into(), vm_id: "200".into(), node: Some("b".into()) };
+        Object {
+            name: Name::new("ci", "one"),
+            uid: "u-1".into(),
+            version: "1".into(),
+            generation: 1,
+            created: jiff::Timestamp::UNIX_EPOCH,
+            deleting: None,
+            finalizers: Vec::new(),
+            annotations: std::collections::BTreeMap::new(),
+            spec: serde_json::from_value(json!({"templateRef": {"name": "small"}})).unwrap(),
+            status: MachineClaimStatus { vm_ref: Some(vm_ref), ..MachineClaimStatus::default() },
+        }
+    }
+
+    fn found(can_link: bool) -> Template {
+        Template {
+            id: MachineId("9000".into()),
+            name: "base".into(),
+            node: "a".into(),
+            storage: "of-template".into(),
+            is_shared: true,
+            can_link,
+            disk: "scsi0".into(),
+            disk_bytes: 8 << 30,
+            has_agent: true,
+        }
+    }
+
+    /// P21: what the template names comes before what the hypervisor names, and that before what is there.
+    #[test]
+    fn storage_bridge_and_vlan_are_those_of_the_template_then_those_of_the_hypervisor() {
+        let made = |source: Value, network: Value, cluster: Value, can_link: bool| {
+            let mut proxmox = json!({"tag": "base"});
+            proxmox.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+            let spec = json!({
+                "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": proxmox}, "network": network,
+                "resources": {"cpu": 2, "memory": "4Gi"},
+            });
+            let mut hypervisor = json!({"provider": "proxmox", "endpoint": "https://pve:8006"});
+            hypervisor.as_object_mut().unwrap().extend(cluster.as_object().unwrap().clone());
+            let (spec, hypervisor) =
+                (serde_json::from_value(spec).unwrap(), serde_json::from_value(hypervisor).unwrap());
+            blueprint(&claim(), "o", &spec, &hypervisor, &found(can_link))
+        };
+        let none = || json!({});
+        let default = || json!({"defaultStorage": "of-cluster"});
+        for (source, cluster, can_link, storage) in [
+            (none(), none(), true, None),
+            (none(), default(), true, None),
+            (json!({"linkedClone": true, "storage": "named"}), default(), true, None),
+            (none(), none(), false, Some("of-template")),
+            (none(), default(), false, Some("of-cluster")),
+            (json!({"storage": "named"}), default(), false, Some("named")),
+            (json!({"linkedClone": false}), none(), true, Some("of-template")),
+            (json!({"linkedClone": false}), default(), true, Some("of-cluster")),
+            (json!({"linkedClone": false, "storage": "named"}), default(), true, Some("named")),
+        ] {
+            let what = format!("{source} {cluster} {can_link}");
+            let made = made(source, none(), cluster, can_link).unwrap();
+            assert_eq!((made.storage.as_deref(), made.is_linked), (storage, storage.is_none()), "{what}");
+        }
+        let default = || json!({"defaultNetwork": "vmbr0"});
+        let on = |bridge: &str, vlan| Some(Network { bridge: bridge.into(), vlan });
+        for (network, cluster, expected) in [
+            (none(), none(), None),
+            (none(), default(), on("vmbr0", None)),
+            (json!({"vlan": 12}), default(), on("vmbr0", Some(12))),
+            (json!({"bridge": "vmbr7"}), none(), on("vmbr7", None)),
+            (json!({"bridge": "vmbr7"}), default(), on("vmbr7", None)),
+            (json!({"bridge": "vmbr7", "vlan": 12}), default(), on("vmbr7", Some(12))),
+        ] {
+            let what = format!("{network} {cluster}");
+            assert_eq!(made(none(), network, cluster, true).unwrap().network, expected, "{what}");
+        }
+        let why = made(none(), json!({"vlan": 12}), none(), true).unwrap_err();
+        assert!(why.contains("set network.bridge"), "a machine must not end up in another network: {why}");
+        let made = made(none(), none(), json!({"resourcePool": "virtpilot"}), true).unwrap();
+        assert_eq!((made.pool.as_deref(), made.node.as_str(), made.disk_bytes), (Some("virtpilot"), "b", None));
+    }
 
     #[test]
     fn a_host_name_is_short_and_valid_and_tells_claims_apart() {

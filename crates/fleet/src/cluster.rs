@@ -1,6 +1,6 @@
 //! The life of a `HypervisorCluster`: whether it can be used, and whether its object may go.
 
-use crate::conditions::{merge, read, shown, wanted};
+use crate::conditions::{Wanted, merge, read, shown, wanted};
 use crate::hypervisor::{Checked, Listed};
 use crate::object::{Name, Object};
 use crate::placement::Load;
@@ -19,6 +19,7 @@ pub type Cluster = Object<HypervisorClusterSpec, HypervisorClusterStatus>;
 const REFRESH: Duration = Duration::from_secs(300);
 /// A clock that is so far off makes tickets and times useless.
 const CLOCK_SKEW: i64 = 300;
+const NODES_ONLINE: &str = "NodesOnline";
 
 /// What is done to the finalizer of an object that others use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +88,14 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         conditions.push(wanted("InUse", !is_unused, if is_unused { "Unused" } else { "InUse" }, held));
     }
     let before = &cluster.status;
+    match observed.listed {
+        Some(listed) => conditions.push(nodes_online(cluster, listed)),
+        // What an earlier process has seen stays until there is a list.
+        None => conditions.extend(before.conditions.iter().find(|known| known.r#type == NODES_ONLINE).map(|known| {
+            let (reason, message) = (known.reason.clone(), known.message.clone());
+            Wanted { kind: NODES_ONLINE, status: known.status, reason, message }
+        })),
+    }
     let endpoint = match is_moved(cluster, users) {
         true => before.endpoint.clone(),
         false => Some(cluster.spec.endpoint.clone()),
@@ -141,8 +150,8 @@ fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
     match (observed.checked, observed.list_failures) {
         (None, _) => (false, "Connecting", "the hypervisor was not asked yet".to_owned()),
         (Some(Err((FailureClass::Configuration, message))), _) => (false, "ConfigurationError", message.clone()),
-        (Some(Err((_, message))), _) => (false, "ConnectionFailed", message.clone()),
-        (Some(Ok(_)), (failures, Some(why))) if failures > 1 => (false, "ConnectionFailed", why.to_owned()),
+        (Some(Err((_, message))), _) => (false, "ConnectionFailed", unreachable(message)),
+        (Some(Ok(_)), (failures, Some(why))) if failures > 1 => (false, "ConnectionFailed", unreachable(why)),
         (Some(Ok(checked)), _) => {
             let problems = problems(checked);
             let Some(Problem { reason, remedy, .. }) = problems.first() else {
@@ -153,6 +162,28 @@ fn health(observed: &Observed<'_>) -> (bool, &'static str, String) {
             (false, reason, format!("{}; {remedy}", found.join(", ")))
         }
     }
+}
+
+fn unreachable(why: &str) -> String {
+    format!(
+        "{why}; check spec.endpoint, and that its port can be reached from the pods of the fleet (NetworkPolicy, firewall)"
+    )
+}
+
+/// Whether the nodes that may be used answer. Those that do not keep no others from being used.
+fn nodes_online(cluster: &Cluster, listed: &Listed) -> Wanted {
+    let is_used = |name: &String| cluster.spec.nodes.is_empty() || cluster.spec.nodes.contains(name);
+    let offline = listed.nodes.iter().filter(|(name, node)| !node.is_online && is_used(name));
+    let offline: Vec<&str> = offline.map(|(name, _)| name.as_str()).collect();
+    if offline.is_empty() {
+        return wanted(NODES_ONLINE, true, "NodesOnline", "all nodes answer");
+    }
+    let message = format!(
+        "nodes that do not answer: {}; no machine is created there, and nothing is known of those that are there until they are back: bring \
+         them back, or take them out of spec.nodes once they have no machines",
+        offline.join(", ")
+    );
+    wanted(NODES_ONLINE, false, "NodeOffline", message)
 }
 
 /// Something that keeps a hypervisor from being used although it answers.
@@ -236,7 +267,7 @@ mod tests {
     use super::{Cluster, Decision, Keep, Observed, decide};
     use crate::hypervisor::{Checked, Listed, NodeState};
     use crate::object::{Name, Object};
-    use api::fleet::{FailureClass, HypervisorClusterStatus};
+    use api::fleet::{FailureClass, HypervisorClusterStatus, Truth};
     use change::{Moment, Now};
     use jiff::Timestamp;
     use serde_json::json;
@@ -291,9 +322,9 @@ mod tests {
         for (checked, failures, reason, part) in [
             (Ok(good()), 0, "ConnectionSuccessful", "9.2"),
             (Ok(good()), 1, "ConnectionSuccessful", "9.2"),
-            (Ok(good()), 2, "ConnectionFailed", "connection refused"),
+            (Ok(good()), 2, "ConnectionFailed", "connection refused; check spec.endpoint"),
             (wrong("wrong token; create another"), 0, "ConfigurationError", "create another"),
-            (Err((FailureClass::Transient, "no route".into())), 0, "ConnectionFailed", "no route"),
+            (Err((FailureClass::Transient, "no route".into())), 0, "ConnectionFailed", "no route; check spec.endpoint"),
             (Ok(Checked { missing: vec!["VM.Clone on /vms".into()], ..good() }), 0, "MissingPrivileges", "grant"),
             (Ok(Checked { unknown: vec!["node c".into()], ..good() }), 0, "ConfigurationError", "node c; correct"),
             (Ok(Checked { is_quorate: false, ..good() }), 0, "NoQuorum", "bring its nodes back"),
@@ -306,6 +337,40 @@ mod tests {
             let condition = &decision.status.conditions[0];
             assert_eq!((condition.r#type.as_str(), condition.reason.as_str()), ("Ready", reason));
         }
+    }
+
+    #[test]
+    fn nodes_that_do_not_answer_are_named_and_keep_no_others_from_being_used() {
+        let mut cluster = cluster();
+        let state = |is_online| NodeState { is_online, cpus: 8, memory: 64 << 30, memory_used: 0 };
+        let nodes = [("a", true), ("b", false), ("c", false)].map(|(name, up)| (name.to_owned(), state(up))).into();
+        let listed = Listed { nodes, ..Listed::default() };
+        let said = |cluster: &Cluster, listed: Option<&Listed>| {
+            let observed = Observed {
+                cluster,
+                checked: Some(&Ok(good())),
+                list_failures: (0, None),
+                listed,
+                loads: &BTreeMap::new(),
+                users: &BTreeSet::new(),
+                orphans: Vec::new(),
+                now: Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() },
+            };
+            let decision = decide(&observed);
+            assert!(decision.is_ready);
+            decision.status
+        };
+        let status = said(&cluster, Some(&listed));
+        let condition = status.conditions.iter().find(|found| found.r#type == "NodesOnline").unwrap();
+        assert_eq!((condition.status, condition.reason.as_str()), (Truth::False, "NodeOffline"));
+        assert!(condition.message.starts_with("nodes that do not answer: b, c;"), "{}", condition.message);
+        assert!(condition.message.contains("bring them back"), "{}", condition.message);
+        let known = status.conditions.clone();
+        cluster.status = status;
+        assert_eq!(said(&cluster, None).conditions, known, "it stays after a restart");
+        cluster.spec.nodes = vec!["a".into()];
+        let condition = said(&cluster, Some(&listed)).conditions.pop().unwrap();
+        assert_eq!((condition.r#type.as_str(), condition.status), ("NodesOnline", Truth::True), "only a is used");
     }
 
     #[test]

@@ -193,9 +193,31 @@ pub enum Answer {
     /// To [`Operation::Inspect`]: nothing if there is surely no such machine.
     Inspected(Option<Box<Inspected>>),
     /// To [`Operation::Addresses`]; nothing while the guest does not answer.
-    Addresses(Option<Vec<String>>),
+    Addresses(Option<GuestNetwork>),
     /// To every other operation: it is done, and was seen to be done.
     Done,
+}
+
+/// What a guest reports of its network.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuestNetwork {
+    /// The addresses that others can reach, each once.
+    pub addresses: Vec<String>,
+    /// The hardware address of the interface with the first of them.
+    pub mac: Option<String>,
+}
+
+impl GuestNetwork {
+    /// Takes an address of an interface with this hardware address.
+    pub fn add(&mut self, address: &str, mac: Option<&str>) {
+        if self.addresses.iter().any(|known| known == address) {
+            return;
+        }
+        if self.addresses.is_empty() {
+            self.mac = mac.map(str::to_owned);
+        }
+        self.addresses.push(address.to_owned());
+    }
 }
 
 /// What a hypervisor is, and what the credentials allow.
@@ -308,8 +330,13 @@ pub enum Failure {
         /// What to do.
         remedy: String,
     },
-    /// There is not enough left: memory, space, ids.
-    Resource(String),
+    /// There is not enough left: memory, space, ids. With the remedy.
+    Resource {
+        /// Of what.
+        message: String,
+        /// What to do, if nobody wants to wait.
+        remedy: String,
+    },
     /// The id is taken by a machine that exists.
     Exists(MachineId),
     /// The machine is surely not there.

@@ -148,7 +148,7 @@ pub enum Weight {
 }
 
 /// The reasons of claims that need somebody's attention.
-const WARNINGS: [&str; 10] = [
+const WARNINGS: [&str; 11] = [
     "CleanupFailed",
     "CleanupStuck",
     "ClusterNotFound",
@@ -157,6 +157,7 @@ const WARNINGS: [&str; 10] = [
     "Forced",
     "InsufficientResources",
     "NoFreeId",
+    "ProvisioningStuck",
     "TemplateInvalid",
     "TemplateNotFound",
 ];

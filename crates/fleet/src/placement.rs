@@ -67,6 +67,24 @@ pub fn loads(listed: &Listed) -> BTreeMap<String, Load> {
     loads
 }
 
+const MORE_ROOM: &str = "end machines, or raise the overcommit of the HypervisorCluster";
+
+/// What is missing on each node, and what to do, each once.
+#[derive(Default)]
+struct Missing {
+    found: Vec<String>,
+    remedies: Vec<String>,
+}
+
+impl Missing {
+    fn add(&mut self, found: String, remedy: &str) {
+        self.found.push(found);
+        if !self.remedies.iter().any(|known| known == remedy) {
+            self.remedies.push(remedy.to_owned());
+        }
+    }
+}
+
 /// The node with the most free memory on which the machine fits, and the template to clone there; or what is missing on each node.
 pub fn choose<'a>(
     need: &Need,
@@ -77,28 +95,34 @@ pub fn choose<'a>(
     overcommit: Overcommit,
 ) -> Result<(String, &'a Template), String> {
     let mut best: Option<(u64, String, &Template)> = None;
-    let mut missing = Vec::new();
+    let mut missing = Missing::default();
     for (name, node) in &listed.nodes {
         if !nodes.is_empty() && !nodes.contains(name) {
             continue;
         }
         if !node.is_online {
-            missing.push(format!("{name} is offline"));
+            missing.add(format!("{name} is offline"), "bring the nodes back that are offline");
             continue;
         }
         let Some(template) = template_for(name, templates, listed) else {
-            missing.push(format!("{name} has neither the template nor its storage"));
+            missing.add(
+                format!("{name} has neither the template nor its storage"),
+                "put the template on shared storage, or a copy of it on every node",
+            );
             continue;
         };
         if need.must_link && !template.can_link {
-            missing.push(format!("{name}: the storage {} of the template makes no linked clones", template.storage));
+            missing.add(
+                format!("{name}: the storage {} of the template makes no linked clones", template.storage),
+                "leave linkedClone out",
+            );
             continue;
         }
         let load = loads.get(name).copied().unwrap_or_default();
         let cpus = u64::from(node.cpus) * u64::from(overcommit.cpu_percent) / 100;
         let free_cpus = cpus.saturating_sub(u64::from(load.cpus));
         if free_cpus < u64::from(need.cpus) {
-            missing.push(format!("{name} has {free_cpus} of {} CPUs left", need.cpus));
+            missing.add(format!("{name} has {free_cpus} of {} CPUs left", need.cpus), MORE_ROOM);
             continue;
         }
         let memory = percent(node.memory, overcommit.memory_percent);
@@ -107,11 +131,11 @@ pub fn choose<'a>(
         let used = if overcommit.memory_percent > 100 { load.memory } else { load.memory.max(really) };
         let free = memory.saturating_sub(used);
         if free < need.memory {
-            missing.push(format!("{name} has {} of {} memory left", shown(free), shown(need.memory)));
+            missing.add(format!("{name} has {} of {} memory left", shown(free), shown(need.memory)), MORE_ROOM);
             continue;
         }
-        if let Some(why) = lacks_space(need, name, template, listed, overcommit) {
-            missing.push(why);
+        if let Some((found, remedy)) = lacks_space(need, name, template, listed, overcommit) {
+            missing.add(found, &remedy);
             continue;
         }
         if best.as_ref().is_none_or(|(most, _, _)| free > *most) {
@@ -120,8 +144,8 @@ pub fn choose<'a>(
     }
     match best {
         Some((_, node, template)) => Ok((node, template)),
-        None if missing.is_empty() => Err("no node of the hypervisor may be used; check spec.nodes".to_owned()),
-        None => Err(missing.join("; ")),
+        None if missing.found.is_empty() => Err("no node of the hypervisor may be used; check spec.nodes".to_owned()),
+        None => Err(format!("{}: {}", missing.found.join("; "), missing.remedies.join("; "))),
     }
 }
 
@@ -139,21 +163,23 @@ fn lacks_space(
     template: &Template,
     listed: &Listed,
     overcommit: Overcommit,
-) -> Option<String> {
+) -> Option<(String, String)> {
     let storage = need.storage.as_ref().unwrap_or(&template.storage);
     if storage.is_empty() {
         // The hypervisor finds the space itself.
         return None;
     }
     let Some(StorageState { bytes, used, .. }) = listed.storages.get(&(node.to_owned(), storage.clone())) else {
-        return Some(format!("{node} has no storage {storage}"));
+        let remedy = "name a storage that these nodes have".to_owned();
+        return Some((format!("{node} has no storage {storage}"), remedy));
     };
     let wanted = match &need.storage {
         Some(_) => need.disk,
         None => ROOM_OF_LINKED_CLONE.min(need.disk),
     };
     let free = percent(*bytes, overcommit.storage_percent).saturating_sub(*used);
-    (free < wanted).then(|| format!("{storage} on {node} has {} of {} left", shown(free), shown(wanted)))
+    let found = format!("{storage} on {node} has {} of {} left", shown(free), shown(wanted));
+    (free < wanted).then(|| (found, format!("free space on {storage}, name another storage, or end machines")))
 }
 
 fn percent(amount: u64, percent: u32) -> u64 {
@@ -225,10 +251,17 @@ mod tests {
     fn what_is_missing_is_said_for_each_node() {
         let listed = listed(&[("a", true, 60), ("c", false, 0)]);
         let missing = place(&need(), &listed, &loads(&listed), &[]).unwrap_err();
-        assert_eq!(missing, "a has 4096 MiB of 8192 MiB memory left; c is offline");
+        assert_eq!(
+            missing,
+            "a has 4096 MiB of 8192 MiB memory left; c is offline: end machines, or raise the overcommit of the HypervisorCluster; bring \
+             the nodes back that are offline"
+        );
         let large = Need { storage: Some("ceph".into()), disk: 60 * GIB, memory: GIB, ..need() };
         let missing = place(&large, &listed, &loads(&listed), &["a"]).unwrap_err();
-        assert_eq!(missing, "ceph on a has 50 GiB of 60 GiB left");
+        assert_eq!(
+            missing,
+            "ceph on a has 50 GiB of 60 GiB left: free space on ceph, name another storage, or end machines"
+        );
     }
 
     #[test]
@@ -239,7 +272,10 @@ mod tests {
             let placed = choose(&need(), &templates, &[], &listed, &loads(&listed), Overcommit::default());
             placed.map(|(node, _)| node)
         };
-        assert_eq!((placed(""), placed("other")), (Ok("a".to_owned()), Err("a has no storage other".to_owned())));
+        assert_eq!(
+            (placed(""), placed("other")),
+            (Ok("a".to_owned()), Err("a has no storage other: name a storage that these nodes have".to_owned()))
+        );
     }
 
     /// P21 for placement: a local template keeps a machine on its node.

@@ -9,7 +9,8 @@ use crate::exchange::Report;
 use crate::provider::Provider;
 use crate::settings::Limits;
 use fleet::hypervisor::{
-    Blueprint, Checked, Failure, Inspected, Listed, MachineId, Owner, Power, Target, Template, TemplateRef,
+    Blueprint, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, Owner, Power, Target, Template,
+    TemplateRef,
 };
 use kube::Client;
 use kube::api::DynamicObject;
@@ -173,7 +174,7 @@ impl Provider for KubeVirt {
         self.wait(target, (self.limits.task, "is not gone"), |machine| machine.is_none()).await
     }
 
-    async fn addresses(&self, target: &Target) -> Result<Option<Vec<String>>, Failure> {
+    async fn addresses(&self, target: &Target) -> Result<Option<GuestNetwork>, Failure> {
         self.owned(&target.id, &target.owner).await?;
         self.requests.addresses(&target.id.0).await
     }

@@ -1,7 +1,8 @@
 //! What a hypervisor has to be able to do, whichever it is.
 
 use fleet::hypervisor::{
-    Answer, Blueprint, Checked, Failure, Inspected, Listed, MachineId, Operation, Target, Template, TemplateRef,
+    Answer, Blueprint, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, Operation, Target, Template,
+    TemplateRef,
 };
 use futures::future::BoxFuture;
 use std::future::Future;
@@ -28,7 +29,7 @@ pub trait Provider: Send + Sync {
     /// Switch it off, delete everything that belongs to it, and see that it is gone.
     fn destroy(&self, target: &Target) -> impl Future<Output = Result<(), Failure>> + Send;
     /// Ask the guest for its addresses; nothing while it does not answer.
-    fn addresses(&self, target: &Target) -> impl Future<Output = Result<Option<Vec<String>>, Failure>> + Send;
+    fn addresses(&self, target: &Target) -> impl Future<Output = Result<Option<GuestNetwork>, Failure>> + Send;
 }
 
 /// Any provider, for those who keep several kinds of them.

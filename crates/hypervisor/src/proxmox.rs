@@ -25,7 +25,9 @@ use crate::exchange::Report;
 use crate::provider::Provider;
 use crate::settings::Settings;
 use client::Client;
-use fleet::hypervisor::{Blueprint, Checked, Failure, Inspected, Listed, MachineId, Target, Template, TemplateRef};
+use fleet::hypervisor::{
+    Blueprint, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, Target, Template, TemplateRef,
+};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -81,7 +83,7 @@ impl Provider for Proxmox {
         destroy::destroy(&self.client, target).await
     }
 
-    async fn addresses(&self, target: &Target) -> Result<Option<Vec<String>>, Failure> {
+    async fn addresses(&self, target: &Target) -> Result<Option<GuestNetwork>, Failure> {
         addresses::addresses(&self.client, target).await
     }
 }

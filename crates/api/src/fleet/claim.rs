@@ -38,6 +38,10 @@ use serde::{Deserialize, Serialize};
         "message": "templateRef cannot be changed; create another MachineClaim"
     },
     {
+        "rule": "has(self.runnerPoolRef) == has(oldSelf.runnerPoolRef) && (!has(self.runnerPoolRef) || self.runnerPoolRef == oldSelf.runnerPoolRef)",
+        "message": "runnerPoolRef cannot be changed: a claim stays in its pool; create another MachineClaim"
+    },
+    {
         "rule": "self.power == oldSelf.power || self.power == 'Running'",
         "message": "a machine that was asked to run cannot be asked to wait again; delete the claim to end the machine"
     }

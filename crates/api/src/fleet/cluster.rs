@@ -299,7 +299,7 @@ pub struct HypervisorClusterStatus {
     /// When this status was found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sync_time: Option<Time>,
-    /// Ready: the hypervisor answers and the credentials suffice. InUse: which claims keep a deleted object.
+    /// Ready: the hypervisor answers and the credentials suffice. NodesOnline: whether the nodes that may be used answer. InUse: which claims keep a deleted object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -70,6 +70,25 @@ fn every_rule_has_a_message_that_says_what_to_do() {
     }
 }
 
+/// What refers to a claim is looked up once, when it is first seen.
+#[test]
+fn neither_template_nor_pool_of_a_claim_can_be_changed() {
+    let [_, _, _, claim] = crds();
+    let rules = &version(&claim)["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"];
+    for field in ["templateRef", "runnerPoolRef"] {
+        let says = |rule: &&Value| {
+            rule["message"].as_str().is_some_and(|text| text.starts_with(&format!("{field} cannot be changed")))
+        };
+        let rule = rules.as_array().into_iter().flatten().find(says).unwrap();
+        assert!(rule["rule"].as_str().unwrap().contains(&format!("self.{field} == oldSelf.{field}")), "{rule}");
+    }
+    let optional = rules.to_string();
+    assert!(
+        optional.contains("has(self.runnerPoolRef) == has(oldSelf.runnerPoolRef)"),
+        "it can be neither added nor removed"
+    );
+}
+
 #[test]
 fn all_kinds_are_namespaced_with_status_category_and_short_name() {
     for crd in crds() {

@@ -29,6 +29,12 @@ impl Core {
         let took = self.now.monotonic.elapsed().saturating_sub(sent.elapsed());
         let (operation, failed) = (what.word(), failure.clone());
         self.notify(Notice::Operation { cluster: cluster.clone(), claim, operation, took, failure: failed });
+        let is_of_machine = matches!(what, What::Claim { .. } | What::Survey(_) | What::Orphan(_));
+        let is_explicable =
+            failure.as_ref().is_some_and(|(class, message)| backoff::may_be_of_cluster(*class, message));
+        if is_of_machine && is_explicable {
+            self.check_soon(&cluster);
+        }
         let unexpected = (FailureClass::Transient, "the hypervisor answered something else".to_owned());
         match (what, answer) {
             (What::Check, Ok(Answer::Checked(checked))) => self.checked(&cluster, Ok(*checked)),
@@ -43,7 +49,7 @@ impl Core {
                 let is_over = !matches!(
                     result,
                     Err(Failure::Transient(_)
-                        | Failure::Resource(_)
+                        | Failure::Resource { .. }
                         | Failure::Configuration { .. }
                         | Failure::Hidden(_)
                         | Failure::Permanent(_))
@@ -92,7 +98,9 @@ impl Core {
                 if let Sight::Ours { is_configured, .. } = &mut managed.sight {
                     *is_configured = true;
                 }
-                managed.failed = None;
+                // Whether what kept it from starting is mended, only the next start tells.
+                managed.failed = managed.failed.take().filter(|failed| failed.of == Step::Start);
+                managed.retry_now(now);
             }
             (Step::Start, Ok(_)) => {
                 if let Sight::Ours { power, .. } = &mut managed.sight {
@@ -105,15 +113,26 @@ impl Core {
                 managed.failed = None;
                 self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
             }
-            (Step::AskGuest, Ok(Answer::Addresses(Some(addresses)))) => managed.addresses = addresses,
-            (Step::AskGuest, Ok(_) | Err(Failure::Transient(_) | Failure::Resource(_))) => {}
+            (Step::AskGuest, Ok(answer)) => {
+                if let Answer::Addresses(Some(guest)) = answer {
+                    managed.guest = guest;
+                }
+                managed.failed = None;
+            }
+            (Step::AskGuest, Err(Failure::Transient(_) | Failure::Resource { .. })) => {}
             (Step::Create, Err(Failure::Exists(_))) => managed.sight = Sight::Unknown,
             (Step::Create, Err(Failure::Transient(message))) => {
                 managed.sight = Sight::Unknown;
                 managed.unresolved_until = managed.unresolved_until.max(now.after(REQUESTS_LAST));
                 failure = Some((FailureClass::Transient, message));
             }
-            (Step::Create, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
+            (Step::Create, Err(error)) => {
+                // Only what was refused for certain has left nothing behind.
+                if !matches!(error, Failure::Permanent(_)) {
+                    managed.sight = Sight::Unknown;
+                }
+                failure = Some((backoff::class(&error), backoff::message(&error)));
+            }
             (_, Err(Failure::Hidden(_)))
                 if managed.entry.object.status.created_time.is_none()
                     && !matches!(managed.sight, Sight::Ours { .. }) =>
@@ -135,13 +154,20 @@ impl Core {
                 };
                 failure = Some((class, backoff::message(&error)));
             }
+            (Step::Start, Err(error @ Failure::Configuration { .. })) => {
+                // What is wrong may be in the template, and corrected there by the next attempt.
+                if let Sight::Ours { is_configured, .. } = &mut managed.sight {
+                    *is_configured = false;
+                }
+                failure = Some((backoff::class(&error), backoff::message(&error)));
+            }
             (_, Err(error)) => failure = Some((backoff::class(&error), backoff::message(&error))),
             (_, Ok(_)) => failure = Some((FailureClass::Transient, "the hypervisor answered something else".into())),
         }
         if let Some((class, message)) = failure {
             let count = managed.failed.as_ref().map_or(0, |failed| failed.count);
             let retry_at = now.after(backoff::pause(class, count, &managed.entry.object.uid));
-            managed.failed = Some(Failed { class, message, retry_at, count: count.saturating_add(1) });
+            managed.failed = Some(Failed { of: step, class, message, retry_at, count: count.saturating_add(1) });
             self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
         }
         self.claim_changed(name);

@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::{Core, Due};
 use crate::blueprint::{self, host_name};
 use crate::conditions;
-use crate::hypervisor::{Blueprint, MachineId, Operation};
+use crate::hypervisor::{Blueprint, GuestNetwork, MachineId, Operation};
 use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_LAST, Sight, Step};
 use crate::notice::Notice;
 use crate::object::Name;
@@ -32,7 +32,7 @@ pub(super) struct Managed {
     pub(super) enrolled: Option<(Name, MachineId)>,
     /// The node, CPUs and memory that it takes.
     pub(super) load: Option<(String, u32, u64)>,
-    pub(super) addresses: Vec<String>,
+    pub(super) guest: GuestNetwork,
     pub(super) asked_guest: Option<Moment>,
     /// When the last operation on its machine ended: an older list says nothing.
     pub(super) touched: Moment,
@@ -45,6 +45,13 @@ impl Managed {
     /// The id of its machine, if it is recorded.
     pub(super) fn machine_id(&self) -> Option<MachineId> {
         self.entry.object.status.vm_ref.as_ref().map(|vm_ref| MachineId(vm_ref.vm_id.clone()))
+    }
+
+    /// What has failed is tried again at once.
+    pub(super) fn retry_now(&mut self, now: Moment) {
+        if let Some(failed) = &mut self.failed {
+            failed.retry_at = failed.retry_at.min(now);
+        }
     }
 
     /// The hypervisor of its machine, if it is recorded.
@@ -63,8 +70,13 @@ impl Core {
                 let id = |claim: &Claim| claim.status.vm_ref.as_ref().map(|vm_ref| vm_ref.vm_id.clone());
                 let (before, after) = (id(&managed.entry.object), id(&claim));
                 let intended = managed.intended.as_ref().map(|vm_ref| vm_ref.vm_id.clone());
+                let was_deleting = managed.entry.object.deleting.is_some();
                 if !managed.entry.observe(claim) {
                     return;
+                }
+                if managed.entry.object.deleting.is_some() && !was_deleting {
+                    // What kept it from a machine is no reason to wait with its end.
+                    managed.retry_now(now);
                 }
                 if before != after && after != intended {
                     // Somebody else has written the status: nothing is known of that machine.
@@ -104,12 +116,17 @@ impl Core {
         let attempts = claim.status.attempts;
         let last = claim.status.last_failure.as_ref().filter(|_| attempts > 0);
         let failed = last.map(|last| Failed {
+            of: Step::Inspect,
             class: last.class,
             message: last.message.clone(),
             retry_at: now.monotonic,
             count: attempts,
         });
-        let addresses = claim.status.network_info.as_ref().map(|info| info.addresses.clone()).unwrap_or_default();
+        let guest = claim
+            .status
+            .network_info
+            .as_ref()
+            .map(|info| GuestNetwork { addresses: info.addresses.clone(), mac: info.mac_address.clone() });
         let managed = Managed {
             host_name: host_name(&name.name).into_boxed_str(),
             entry: Entry::new(claim),
@@ -120,7 +137,7 @@ impl Core {
             intended: None,
             enrolled: None,
             load: None,
-            addresses,
+            guest: guest.unwrap_or_default(),
             asked_guest: None,
             touched: Moment::default(),
             reported: None,
@@ -224,7 +241,7 @@ impl Core {
             unresolved_until: managed.unresolved_until,
             ground: &ground,
             readiness,
-            addresses: &managed.addresses,
+            guest: &managed.guest,
             asked_guest: managed.asked_guest,
             now: self.now,
         });
@@ -347,7 +364,7 @@ impl Core {
         let Some(managed) = self.claims.get_mut(name) else { return };
         let (class, retry_at) = (api::fleet::FailureClass::Configuration, now.after(Duration::from_secs(60)));
         let is_known = managed.failed.as_ref().is_some_and(|failed| failed.message == message);
-        managed.failed = Some(Failed { class, message, retry_at, count: 1 });
+        managed.failed = Some(Failed { of: Step::Inspect, class, message, retry_at, count: 1 });
         if !is_known {
             self.due.insert(Due::Claim(name.clone()));
         }

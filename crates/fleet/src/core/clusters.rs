@@ -25,6 +25,10 @@ const LIST_EVERY: Duration = Duration::from_secs(30);
 const CHECK_EVERY: Duration = Duration::from_secs(300);
 /// So many claims are worked on at a time, beside those that are cloned.
 const OPERATIONS: usize = 32;
+/// While something is wrong, somebody waits for its end.
+const CHECK_TROUBLE_EVERY: Duration = Duration::from_secs(20);
+/// What fails may be explained by a check, but hundreds of claims fail for the same reason.
+const CHECK_AFTER_FAILURES: Duration = Duration::from_secs(15);
 const KIND: &str = "HypervisorCluster";
 
 /// A hypervisor and what is known of it.
@@ -35,6 +39,7 @@ pub(super) struct Hypervisor {
     checked: Option<Result<Checked, (FailureClass, String)>>,
     check_failures: u32,
     is_checking: bool,
+    last_check: Option<Moment>,
     /// Whether something has changed since the check in flight was sent.
     is_check_outdated: bool,
     is_listing: bool,
@@ -82,6 +87,7 @@ impl Hypervisor {
             checked: None,
             check_failures: 0,
             is_checking: false,
+            last_check: None,
             is_check_outdated: false,
             is_listing: false,
             list_failures: 0,
@@ -154,13 +160,7 @@ impl Core {
         self.list(name);
         self.due.insert(Due::Cluster(name.clone()));
         // What has failed because of the former settings is tried at once with the new ones.
-        let now = self.now.monotonic;
-        for member in self.clusters.get(name).into_iter().flat_map(|found| &found.members) {
-            if let Some(failed) = self.claims.get_mut(member).and_then(|managed| managed.failed.as_mut()) {
-                failed.retry_at = now;
-            }
-            self.due.insert(Due::Claim(member.clone()));
-        }
+        self.retry_members(name);
         let of_it: Vec<Name> = self
             .templates
             .iter()
@@ -173,15 +173,37 @@ impl Core {
         }
     }
 
+    /// What has failed on a hypervisor is tried again at once.
+    fn retry_members(&mut self, name: &Name) {
+        let now = self.now.monotonic;
+        for member in self.clusters.get(name).into_iter().flat_map(|found| &found.members) {
+            if let Some(managed) = self.claims.get_mut(member) {
+                managed.retry_now(now);
+            }
+            self.due.insert(Due::Claim(member.clone()));
+        }
+    }
+
+    /// Checks a hypervisor because something has failed that a check may explain.
+    pub(super) fn check_soon(&mut self, name: &Name) {
+        let now = self.now.monotonic;
+        let Some(hypervisor) = self.clusters.get(name).filter(|found| !found.is_checking) else { return };
+        match hypervisor.last_check.map(|last| last.after(CHECK_AFTER_FAILURES)) {
+            Some(at) if at > now => self.timers.set(Timer::Check(name.clone()), at),
+            _ => self.check(name),
+        }
+    }
+
     /// Checks a hypervisor now.
     pub(super) fn check(&mut self, name: &Name) {
+        let now = self.now.monotonic;
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
         if hypervisor.is_checking || !self.config.acts {
             // The check in flight may be one with the credentials of before.
             hypervisor.is_check_outdated |= hypervisor.is_checking;
             return;
         }
-        (hypervisor.is_checking, hypervisor.is_check_outdated) = (true, false);
+        (hypervisor.is_checking, hypervisor.is_check_outdated, hypervisor.last_check) = (true, false, Some(now));
         self.ask(name, Operation::Check, What::Check);
     }
 
@@ -201,9 +223,9 @@ impl Core {
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
         hypervisor.is_checking = false;
         let wait = match &result {
-            Ok(_) => {
+            Ok(checked) => {
                 hypervisor.check_failures = 0;
-                CHECK_EVERY
+                if cluster::problems(checked).is_empty() { CHECK_EVERY } else { CHECK_TROUBLE_EVERY }
             }
             Err((class, _)) => {
                 let pause = backoff::pause(*class, hypervisor.check_failures, &hypervisor.entry.object.uid);
@@ -230,7 +252,11 @@ impl Core {
                 hypervisor.list_failures = hypervisor.list_failures.saturating_add(1);
                 hypervisor.list_failure = Some(why);
                 let pause = Duration::from_secs(5).saturating_mul(hypervisor.list_failures).min(LIST_EVERY);
+                let is_trouble = hypervisor.list_failures > 1;
                 self.timers.set(Timer::List(name.clone()), now.after(pause));
+                if is_trouble {
+                    self.check_soon(name);
+                }
             }
             Ok(listed) => {
                 let had_failed = hypervisor.list_failures > 1;
@@ -359,6 +385,9 @@ impl Core {
 
     /// A hypervisor can be used now, or not any more.
     fn cluster_turned(&mut self, name: &Name, is_ready: bool) {
+        if is_ready {
+            self.retry_members(name);
+        }
         let of_it: Vec<Name> = self
             .templates
             .iter()

@@ -184,8 +184,13 @@ impl Core {
                 };
                 if is_changed {
                     self.look_up(&name);
-                    let claims = self.of_template.get(&name).into_iter().flatten().cloned();
-                    self.due.extend(claims.map(Due::Claim));
+                    // What has failed because of the former template is tried at once with this one.
+                    for claim in self.of_template.get(&name).into_iter().flatten() {
+                        if let Some(managed) = self.claims.get_mut(claim) {
+                            managed.retry_now(self.now.monotonic);
+                        }
+                        self.due.insert(Due::Claim(claim.clone()));
+                    }
                 }
                 self.due.insert(Due::Template(name.clone()));
             }),

@@ -53,6 +53,9 @@ pub(super) fn next(facts: &Facts<'_>, reason: &str, message: &str, gates: &[Gate
         "Standby" if facts.pool.is_some() => "nothing: its pool starts it when it is needed".to_owned(),
         "Standby" => "set spec.power to Running".to_owned(),
         "ConfigurationError" => message.to_owned(),
+        "ProvisioningStuck" => format!(
+            "look at {cluster} (\"virtpilot fleet check\"); or give up: kubectl delete machineclaim {name} --namespace {namespace}"
+        ),
         "Retrying" => "nothing: it is tried again".to_owned(),
         "CleanupFailed" | "CleanupStuck" => format!(
             "let {cluster} answer; or remove the machine by hand, and then: kubectl annotate machineclaim {name} --namespace \

@@ -6,7 +6,7 @@ mod status;
 mod tests;
 
 use crate::conditions;
-use crate::hypervisor::{MachineId, Owner, Power, Target};
+use crate::hypervisor::{GuestNetwork, MachineId, Owner, Power, Target};
 use crate::object::Object;
 use api::fleet::{
     BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, FailureClass, MachineClaimSpec, MachineClaimStatus,
@@ -23,6 +23,8 @@ pub type Claim = Object<MachineClaimSpec, MachineClaimStatus>;
 pub const REQUESTS_LAST: Duration = Duration::from_secs(60);
 /// A machine that is not gone so long after its claim was deleted needs a person.
 pub const CLEANUP_DEADLINE: Duration = Duration::from_secs(15 * 60);
+/// So many failures in a row take a quarter of an hour with the pauses between them: somebody should look.
+const STUCK_AFTER: u32 = 14;
 /// The pauses between two questions to a guest for its addresses: short ones at first, because some guests boot within a second.
 const ASK_GUEST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 
@@ -63,6 +65,8 @@ pub enum Ground {
 /// The last failure of an operation on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
+    /// The step that has failed; after a restart nobody knows, and it counts as a look.
+    pub of: Step,
     /// Its class.
     pub class: FailureClass,
     /// What happened.
@@ -90,8 +94,8 @@ pub struct Observed<'a> {
     pub ground: &'a Ground,
     /// What the template says about readiness; nothing if there is no template any more.
     pub readiness: Option<(ReadinessSignal, Duration)>,
-    /// The addresses that the guest has reported.
-    pub addresses: &'a [String],
+    /// What the guest has reported of its network.
+    pub guest: &'a GuestNetwork,
     /// When the guest was asked last.
     pub asked_guest: Option<Moment>,
     /// The present moment.
@@ -336,13 +340,21 @@ fn working(observed: &Observed<'_>, step: Step, reason: &'static str, message: i
         Some(failed) => {
             let is_due = failed.retry_at <= observed.now.monotonic;
             let step = if is_due && !observed.is_working { step } else { Step::Wait };
+            let mut message = failed.message.clone();
             let reason = match failed.class {
+                FailureClass::Transient if failed.count >= STUCK_AFTER => {
+                    message = format!(
+                        "{message}; this was attempt {}, and the operator keeps trying: look at the hypervisor, or delete the claim",
+                        failed.count
+                    );
+                    "ProvisioningStuck"
+                }
                 FailureClass::Transient => "Retrying",
                 FailureClass::Permanent => "ProvisioningFailed",
                 FailureClass::Configuration => "ConfigurationError",
                 FailureClass::Resource => "InsufficientResources",
             };
-            let draft = Draft { step, reason: reason.to_owned(), message: failed.message.clone(), ..draft };
+            let draft = Draft { step, reason: reason.to_owned(), message, ..draft };
             if is_due { draft } else { draft.wake_at(failed.retry_at) }
         }
         None if observed.is_working => draft,
@@ -355,20 +367,29 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let Observed { claim, readiness, .. } = observed;
     let is_ready = claim.status.ready_time.is_some();
     let (signal, timeout) = readiness.unwrap_or((ReadinessSignal::Running, Duration::MAX));
-    if is_ready || signal == ReadinessSignal::Running || !observed.addresses.is_empty() {
+    if is_ready || signal == ReadinessSignal::Running || !observed.guest.addresses.is_empty() {
         return Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
     }
     let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
     let deadline = change::now::later(started, timeout);
+    let wrong = observed.failed.filter(|failed| failed.class == FailureClass::Configuration);
     if deadline <= now.wall {
-        let message = format!("the guest agent reported no address within {} s", timeout.as_secs());
+        let mut message = format!("the guest agent reported no address within {} s", timeout.as_secs());
+        if let Some(failed) = wrong {
+            message = format!("{message}: {}", failed.message);
+        }
         return Draft::new(Step::Wait, ClaimPhase::Failed, "BootTimeout", message);
     }
-    let message = "the machine runs, and its guest agent has reported no address yet";
-    let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, "WaitingForGuest", message);
+    let (reason, message) = match wrong {
+        Some(failed) => ("ConfigurationError", failed.message.as_str()),
+        None => ("WaitingForGuest", "the machine runs, and its guest agent has reported no address yet"),
+    };
+    let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, reason, message);
     let booting = Duration::try_from(now.wall.duration_since(started)).unwrap_or_default();
     let pause = (booting / 4).clamp(ASK_GUEST.0, ASK_GUEST.1);
     let again = observed.asked_guest.map_or(now.monotonic, |asked| asked.after(pause));
+    // Until a person has changed something, the answer stays the same.
+    let again = wrong.map_or(again, |failed| again.max(failed.retry_at));
     let draft = draft.wake_at(now.moment_of(deadline));
     match again <= now.monotonic {
         // The answer that is on its way wakes it.

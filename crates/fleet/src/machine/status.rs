@@ -2,7 +2,7 @@
 
 use super::{Draft, Observed, Sight};
 use crate::conditions::{Wanted, merge, shown, wanted};
-use crate::hypervisor::Power;
+use crate::hypervisor::{GuestNetwork, Power};
 use api::fleet::{ClaimPhase, LastFailure, MachineClaimStatus, NetworkInfo};
 
 /// The status that a decision leads to. It is the same as before unless something has changed.
@@ -32,10 +32,9 @@ pub(super) fn status(observed: &Observed<'_>, draft: Draft) -> MachineClaimStatu
     if draft.phase == ClaimPhase::Ready {
         status.ready_time = before.ready_time.clone().or_else(|| Some(shown(now)));
     }
-    if !observed.addresses.is_empty() {
-        let addresses = observed.addresses.to_vec();
-        let mac_address = before.network_info.as_ref().and_then(|known| known.mac_address.clone());
-        status.network_info = Some(NetworkInfo { ip_address: addresses.first().cloned(), addresses, mac_address });
+    if !observed.guest.addresses.is_empty() {
+        let GuestNetwork { addresses, mac } = observed.guest.clone();
+        status.network_info = Some(NetworkInfo { ip_address: addresses.first().cloned(), addresses, mac_address: mac });
     }
     match observed.failed {
         Some(failed) => {

@@ -1,7 +1,7 @@
 //! The life of one claim, as tables.
 
 use super::{Claim, Decision, End, Failed, Ground, Observed, Sight, Step, decide};
-use crate::hypervisor::Power;
+use crate::hypervisor::{GuestNetwork, Power};
 use crate::object::{Name, Object};
 use api::fleet::{
     CLEANUP_FINALIZER, ClaimPhase, ClaimPower, FailureClass, LocalRef, MachineClaimSpec, MachineClaimStatus,
@@ -61,6 +61,10 @@ fn ours(power: Power, is_configured: bool) -> Sight {
     Sight::Ours { power, is_configured, node: "a".into() }
 }
 
+fn failed(class: FailureClass, message: &str, retry_at: u64) -> Failed {
+    Failed { of: Step::Inspect, class, message: message.into(), retry_at: at(retry_at).monotonic, count: 2 }
+}
+
 /// What a decision depends on beside the claim and its machine.
 #[derive(Default)]
 struct More {
@@ -68,7 +72,7 @@ struct More {
     failed: Option<Failed>,
     unresolved: u64,
     ground: Option<Ground>,
-    addresses: Vec<String>,
+    guest: GuestNetwork,
 }
 
 /// A decision with nothing in flight, on good ground.
@@ -86,7 +90,7 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         unresolved_until: Moment::since_start(Duration::from_secs(more.unresolved)),
         ground: more.ground.as_ref().unwrap_or(&ground),
         readiness: Some((ReadinessSignal::AgentAddress, Duration::from_secs(600))),
-        addresses: &more.addresses,
+        guest: &more.guest,
         asked_guest: None,
         now: at(now),
     })
@@ -113,10 +117,13 @@ fn a_claim_walks_from_its_finalizer_to_a_machine_that_is_ready() {
     for (claim, sight, step) in steps {
         assert_eq!(decided(&claim, &sight, 1).step, step, "{sight:?}");
     }
-    let more = More { addresses: vec!["192.0.2.7".to_owned()], ..More::default() };
+    let guest = GuestNetwork { addresses: vec!["192.0.2.7".to_owned()], mac: Some("bc:24:11:00:00:07".into()) };
+    let more = More { guest, ..More::default() };
     let ready = decided_with(&started(), &ours(Power::Running, true), 9, &more);
     assert_eq!((ready.step, ready.status.phase), (Step::Wait, Some(ClaimPhase::Ready)));
-    assert_eq!(ready.status.network_info.unwrap().ip_address.as_deref(), Some("192.0.2.7"));
+    let network = ready.status.network_info.unwrap();
+    assert_eq!(network.ip_address.as_deref(), Some("192.0.2.7"));
+    assert_eq!(network.mac_address.as_deref(), Some("bc:24:11:00:00:07"));
 }
 
 /// One clone for each claim: what was created once is never created again.
@@ -158,8 +165,7 @@ fn the_finalizer_goes_only_when_the_machine_is_surely_gone() {
 #[test]
 fn a_cleanup_that_is_stuck_says_how_to_force_it_and_force_works() {
     let mut claim = Claim { deleting: Some(at(10).wall), ..started() };
-    let failed =
-        Failed { class: FailureClass::Transient, message: "no route".into(), retry_at: at(5_000).monotonic, count: 9 };
+    let failed = failed(FailureClass::Transient, "no route", 5_000);
     let more = More { failed: Some(failed), ..More::default() };
     let stuck = decided_with(&claim, &ours(Power::Running, true), 4_000, &more);
     let condition = stuck.status.conditions.iter().find(|condition| condition.r#type == "VMCleanedUp").unwrap();
@@ -193,9 +199,8 @@ fn a_machine_that_is_too_old_ends() {
 /// P8: a failure is retried later, and its condition says why.
 #[test]
 fn a_failure_is_retried_after_its_pause_and_shown() {
-    let failed = |class| Failed { class, message: "the storage is full".into(), retry_at: at(50).monotonic, count: 2 };
     let decision = |class, now| {
-        let more = More { failed: Some(failed(class)), ..More::default() };
+        let more = More { failed: Some(failed(class, "the storage is full", 50)), ..More::default() };
         let decision = decided_with(&placed(), &absent(0), now, &more);
         (decision.step, decision.status)
     };

@@ -256,10 +256,11 @@ fn status(
         ),
         scaling => (scaling, format!("{} machines are wanted", size.desired)),
     };
-    let mut conditions = vec![
-        wanted("Ready", is_ready, if is_ready { "MinimumReady" } else { "Starting" }, message),
-        wanted("Scaling", scaling.1, scaling.0, why),
-    ];
+    let ready_now = match schedule::invalid(&pool.spec.scaling.schedules) {
+        Some(why) => wanted("Ready", false, "ScheduleInvalid", format!("{message}; {why}")),
+        None => wanted("Ready", is_ready, if is_ready { "MinimumReady" } else { "Starting" }, message),
+    };
+    let mut conditions = vec![ready_now, wanted("Scaling", scaling.1, scaling.0, why)];
     if pool.deleting.is_some() {
         let held = format!("{} claims of the pool are not gone yet", members.len());
         conditions.push(wanted("InUse", !members.is_empty(), "Draining", held));

@@ -14,13 +14,30 @@ pub(super) fn minimum(schedules: &[Schedule], now: Now) -> (i32, Option<Moment>)
     (minimum, (!schedules.is_empty()).then(|| now.monotonic.after(LOOK_AGAIN)))
 }
 
+/// What is wrong with schedules that never hold because they cannot be read.
+pub(super) fn invalid(schedules: &[Schedule]) -> Option<String> {
+    let said = schedules.iter().enumerate().filter_map(|(number, schedule)| {
+        let why = read(schedule).1?;
+        Some(format!("schedules[{number}] ({}-{} {}): {why}", schedule.from, schedule.to, schedule.time_zone))
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| {
+        format!("spec.scaling.{}; until it is corrected, this minimum is not kept", said.join("; spec.scaling."))
+    })
+}
+
 fn windows(schedule: &Schedule) -> Maintenance {
+    read(schedule).0
+}
+
+/// The hours of a schedule, or why they cannot be read.
+fn read(schedule: &Schedule) -> (Maintenance, Option<String>) {
     const ALL: [Weekday; 7] =
         [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
     let days = if schedule.days.is_empty() { &ALL[..] } else { &schedule.days };
     let days: Vec<String> = days.iter().map(|day| format!("{day:?}")).collect();
     let text = format!("{} {}-{} {}", days.join(","), schedule.from, schedule.to, schedule.time_zone);
-    Maintenance::read(Some(&text)).0
+    Maintenance::read(Some(&text))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use super::{Decision, Member, Observed, Pool, State, decide};
 use crate::object::{Name, Object};
-use api::fleet::{Lifecycle, LocalRef, Quantity, Quota, RunnerPoolSpec, RunnerPoolStatus, Scaling, Span, Spares};
+use api::fleet::{
+    Lifecycle, LocalRef, Quantity, Quota, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Span, Spares, Truth,
+};
 use change::{Moment, Now};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -62,6 +64,26 @@ fn decided(pool: &Pool, states: &str, now: u64) -> Decision {
 
 fn names(names: &[Name]) -> Vec<&str> {
     names.iter().map(|name| name.name.as_str()).collect()
+}
+
+#[test]
+fn a_schedule_that_cannot_be_read_is_named_with_its_time_zone() {
+    let mut pool = pool(0, 5);
+    let schedule = |time_zone: &str| Schedule {
+        days: Vec::new(),
+        from: "07:00".into(),
+        to: "19:00".into(),
+        time_zone: time_zone.into(),
+        min_replicas: 2,
+    };
+    pool.spec.scaling.schedules = vec![schedule("UTC"), schedule("Europe/Berlin")];
+    let ready = |pool: &Pool| decided(pool, "ii", 0).status.conditions.swap_remove(0);
+    assert_ne!(ready(&pool).reason, "ScheduleInvalid");
+    pool.spec.scaling.schedules.push(schedule("Mars/Olympus"));
+    let condition = ready(&pool);
+    assert_eq!((condition.status, condition.reason.as_str()), (Truth::False, "ScheduleInvalid"));
+    let message = condition.message;
+    assert!(message.contains("spec.scaling.schedules[2] (07:00-19:00 Mars/Olympus): "), "{message}");
 }
 
 /// P9, over all small pools: the size follows what is wanted and stays between the minimum and the maximum.

@@ -117,6 +117,15 @@ impl ApiServer {
         }
     }
 
+    /// A person changes the spec of an object.
+    pub(super) fn edit(&mut self, id: &Id, change: impl FnOnce(&mut Value)) {
+        let mut object = self.objects[id].clone();
+        change(&mut object["spec"]);
+        let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+        object["metadata"]["generation"] = json!(generation + 1);
+        self.store(id, object);
+    }
+
     /// A person deletes an object.
     pub(super) fn delete(&mut self, id: &Id, now: Timestamp) {
         if let Some(mut object) = self.objects.get(id).cloned()

@@ -2,8 +2,8 @@
 
 use super::random::Random;
 use crate::hypervisor::{
-    Answer, Checked, Failure, Inspected, Listed, MachineId, NodeState, Operation, Owner, Power, Seen, StorageState,
-    Template,
+    Answer, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, NodeState, Operation, Owner, Power, Seen,
+    StorageState, Template,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +15,8 @@ pub(super) struct Vm {
     pub(super) owner: Option<Owner>,
     pub(super) power: Power,
     pub(super) is_configured: bool,
+    /// Whether it has run and was switched off at some time; a late request may have started it again.
+    pub(super) has_stopped: bool,
     /// When its guest answers, and when it switches itself off.
     pub(super) boots_at: u64,
     pub(super) ends_at: u64,
@@ -25,11 +27,24 @@ pub(super) struct Vm {
     memory: u64,
 }
 
+impl Vm {
+    pub(super) fn switch_off(&mut self) {
+        self.has_stopped |= self.power == Power::Running;
+        self.power = Power::Stopped;
+    }
+}
+
+fn no_template() -> Failure {
+    Failure::Configuration { message: "there is no such template".into(), remedy: "name one that exists".into() }
+}
+
 #[derive(Default)]
 pub(super) struct FakeHypervisor {
     pub(super) vms: BTreeMap<String, Vm>,
     pub(super) offline: BTreeSet<String>,
     pub(super) is_down: bool,
+    /// Somebody has deleted the template.
+    pub(super) has_no_template: bool,
     serial: u64,
     /// Foreign machines that are to be there, by id, with their serials.
     pub(super) foreign: BTreeMap<String, u64>,
@@ -60,6 +75,7 @@ impl FakeHypervisor {
             owner,
             power: Power::Stopped,
             is_configured: false,
+            has_stopped: false,
             boots_at: 0,
             ends_at: u64::MAX,
             stale: (0, Power::Stopped),
@@ -86,7 +102,7 @@ impl FakeHypervisor {
     pub(super) fn pass_time(&mut self, now: u64) {
         for vm in self.vms.values_mut().filter(|vm| vm.ends_at <= now && vm.power == Power::Running) {
             vm.stale = (now + STATISTICS, vm.power);
-            vm.power = Power::Stopped;
+            vm.switch_off();
         }
     }
 
@@ -105,6 +121,7 @@ impl FakeHypervisor {
         match operation {
             Operation::Check => Ok(Answer::Checked(Box::new(Checked { is_quorate: true, ..Checked::default() }))),
             Operation::List => Ok(Answer::Listed(Box::new(self.list(now, random)))),
+            Operation::FindTemplate(_) if self.has_no_template => Err(no_template()),
             Operation::FindTemplate(_) => Ok(Answer::Templates(vec![Template {
                 id: MachineId("100".into()),
                 name: "base".into(),
@@ -133,6 +150,9 @@ impl FakeHypervisor {
                 if self.offline.contains(&blueprint.node) {
                     return transient("no route to node");
                 }
+                if self.has_no_template {
+                    return Err(no_template());
+                }
                 let same = self.vms.values().filter(|vm| vm.owner.as_ref() == Some(&blueprint.owner)).count();
                 if same > 0 {
                     self.broken.push(format!("a second machine {id} was created for {:?}", blueprint.owner));
@@ -159,7 +179,7 @@ impl FakeHypervisor {
                 })
             }
             Operation::Stop(target) => self.owned(&target.id, &target.owner).map(|vm| {
-                vm.power = Power::Stopped;
+                vm.switch_off();
                 Answer::Done
             }),
             Operation::Destroy(target) => {
@@ -169,7 +189,8 @@ impl FakeHypervisor {
             }
             Operation::Addresses(target) => self.owned(&target.id, &target.owner).map(|vm| {
                 let is_up = vm.power == Power::Running && vm.boots_at <= now;
-                Answer::Addresses(is_up.then(|| vec!["192.0.2.7".to_owned()]))
+                let addresses = vec!["192.0.2.7".to_owned()];
+                Answer::Addresses(is_up.then_some(GuestNetwork { addresses, mac: None }))
             }),
         }
     }

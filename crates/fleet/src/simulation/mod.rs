@@ -3,8 +3,11 @@
 mod api_server;
 mod credentials;
 mod hypervisor;
+mod limits;
 mod random;
 mod scale;
+mod scripted;
+mod troubles;
 mod world;
 
 use world::{Faults, World};
@@ -48,8 +51,8 @@ fn check(seeds: std::ops::Range<u64>, faults: Faults) -> u64 {
     all_ready
 }
 
-/// P2, P6, P7, P10, P16, P26 and P27 under faults: crashes, lost, late and repeated answers, ids used again, foreign machines, nodes that go
-/// offline, two operators. No sweep helps: what is created is never lost.
+/// P2, P6, P7, P10, P16, P26 and P27 under faults: crashes, lost, late and repeated answers, refusals of every class, ids used again, foreign
+/// machines, nodes that go offline, templates that are deleted, two operators. No sweep helps: what is created is never lost.
 #[test]
 fn a_seeded_simulation_loses_no_machine_and_touches_none_of_others() {
     let ready = check(0..seeds(200), Faults { is_on: true, sweeps: false });

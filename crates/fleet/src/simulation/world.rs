@@ -4,7 +4,7 @@ use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
 use crate::core::{Config, Core, HypervisorAnswer};
-use crate::hypervisor::{Failure, Operation, Owner, Power, Request};
+use crate::hypervisor::{Answer, Failure, Operation, Owner, Power, Request};
 use crate::machine::End;
 use crate::notice::Notice;
 use api::fleet::ClaimPhase;
@@ -206,7 +206,18 @@ impl World {
             }
             Action::Write(site, epoch, write) => self.write(site, epoch, &write),
             Action::Operate { site, epoch, number, request, is_answered } => {
-                let answer = self.hypervisor.carry_out(&request.operation, self.now, &mut self.random);
+                let refusal = self.refusal(&request.operation);
+                // What fails with a class other than Permanent may have been done all the same.
+                let is_done = match &refusal {
+                    Some(Failure::Permanent(_)) => false,
+                    Some(_) => self.random.chance(40),
+                    None => true,
+                };
+                let answer = match is_done {
+                    true => self.hypervisor.carry_out(&request.operation, self.now, &mut self.random),
+                    false => Ok(Answer::Done),
+                };
+                let answer = refusal.map_or(answer, Err);
                 if request.operation.machine().is_some() && self.history.is_some() {
                     let line = format!(
                         "{} site {site}: {} -> {answer:?}, answered: {is_answered}",
@@ -225,6 +236,19 @@ impl World {
             Action::Follow(site, epoch, target) => self.follow(site, epoch, &target),
             Action::People => self.people(),
         }
+    }
+
+    /// Why an operation on a machine is refused, if it is: a person has to do something, there is no room, or it is wrong for ever.
+    fn refusal(&mut self, operation: &Operation) -> Option<Failure> {
+        operation.machine()?;
+        let (message, remedy) = ("refused".to_owned(), "do something".to_owned());
+        if self.fails(2) {
+            return Some(Failure::Configuration { message, remedy });
+        }
+        if self.fails(2) {
+            return Some(Failure::Resource { message, remedy });
+        }
+        self.fails(1).then_some(Failure::Permanent(message))
     }
 
     fn handle(&mut self, site: usize, events: Vec<Event<HypervisorAnswer>>) {
@@ -267,8 +291,9 @@ impl World {
             }
             Command::Notify(Notice::Ended { name, uid, end: End::Stopped }) => {
                 let is_of = |vm: &&Vm| vm.owner.as_ref().is_some_and(|owner| owner.uid == uid);
-                if self.hypervisor.vms.values().filter(is_of).any(|vm| vm.power == Power::Running) {
-                    self.broken.push(format!("claim {name} is said to have stopped, and its machine runs"));
+                if self.hypervisor.vms.values().filter(is_of).any(|vm| vm.power == Power::Running && !vm.has_stopped) {
+                    self.broken
+                        .push(format!("claim {name} is said to have stopped, and its machine runs all the time"));
                 }
             }
             Command::Notify(_) | Command::Readiness(_) => {}
@@ -426,8 +451,13 @@ impl World {
         if self.fails(1) {
             let vm = self.hypervisor.vms.iter_mut().find(|(id, _)| !self.hypervisor.foreign.contains_key(*id));
             if let Some((_, vm)) = vm {
-                vm.power = Power::Stopped;
+                vm.switch_off();
             }
+        }
+        if self.fails(1) {
+            self.hypervisor.has_no_template = true;
+        } else if self.random.chance(5) {
+            self.hypervisor.has_no_template = false;
         }
         if self.fails(1) {
             self.hypervisor.is_down = !self.hypervisor.is_down;
@@ -474,6 +504,7 @@ impl World {
     pub(super) fn calm_down(&mut self) {
         self.is_calm = true;
         self.hypervisor.is_down = false;
+        self.hypervisor.has_no_template = false;
         self.hypervisor.offline.clear();
         let (now, keeps) = (self.wall(), self.keeps_hypervisors());
         for site in &mut self.sites {

@@ -3,7 +3,7 @@
 use crate::exchange::{Exchange, Report, Status};
 use crate::kubevirt::{Settings, object};
 use crate::settings::Limits;
-use fleet::hypervisor::{Failure, MachineId};
+use fleet::hypervisor::{Failure, GuestNetwork, MachineId};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -96,7 +96,7 @@ impl Requests {
     }
 
     /// The addresses of the guest; nothing while it has none.
-    pub(crate) async fn addresses(&self, name: &str) -> Result<Option<Vec<String>>, Failure> {
+    pub(crate) async fn addresses(&self, name: &str) -> Result<Option<GuestNetwork>, Failure> {
         let instance = match self.send("GET", INSTANCE, self.instances.get(name)).await {
             Ok(instance) => instance,
             Err(error) => match failure(error, Some(name), &format!("reading VirtualMachineInstance {name}")) {
@@ -104,7 +104,7 @@ impl Requests {
                 other => return Err(other),
             },
         };
-        let mut found = Vec::new();
+        let mut found = GuestNetwork::default();
         for interface in instance.data["status"]["interfaces"].as_array().into_iter().flatten() {
             for address in interface["ipAddresses"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                 let is_local = match address.parse() {
@@ -113,11 +113,11 @@ impl Requests {
                     Err(_) => true,
                 };
                 if !is_local {
-                    found.push(address.to_owned());
+                    found.add(address, interface["mac"].as_str());
                 }
             }
         }
-        Ok(Some(found).filter(|found| !found.is_empty()))
+        Ok(Some(found).filter(|found| !found.addresses.is_empty()))
     }
 
     pub(crate) async fn version(&self) -> Result<String, Failure> {

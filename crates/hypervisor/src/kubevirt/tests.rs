@@ -3,7 +3,9 @@
 use super::{KubeVirt, Settings};
 use crate::provider::Provider;
 use crate::settings::Limits;
-use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Owner, Power, Seed, Target, Template, TemplateRef};
+use fleet::hypervisor::{
+    Blueprint, Failure, GuestNetwork, MachineId, Network, Owner, Power, Seed, Target, Template, TemplateRef,
+};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -76,7 +78,7 @@ fn answer(state: &mut State, method: &Method, path: &str, body: &Value) -> (u16,
         ("GET", _) if path.contains("virtualmachineinstances") => (
             200,
             json!({"kind": "VirtualMachineInstance", "apiVersion": "kubevirt.io/v1", "metadata": {"name": "run-7"},
-                "status": {"interfaces": [{"ipAddresses": ["10.1.0.4", "fe80::1"]}]}}),
+                "status": {"interfaces": [{"mac": "02:00:00:00:00:04", "ipAddresses": ["10.1.0.4", "fe80::1"]}]}}),
         ),
         ("POST", _) => {
             let name = body["metadata"]["name"].as_str().unwrap().to_owned();
@@ -208,7 +210,8 @@ async fn a_machine_is_copied_from_a_template_configured_started_and_deleted() {
     assert_eq!(state.lock().unwrap().writes.len(), writes, "nothing is left to do");
     provider.start(&target("u-1")).await.unwrap();
     assert_eq!(state.lock().unwrap().machines["run-7"]["spec"]["runStrategy"], "Once");
-    assert_eq!(provider.addresses(&target("u-1")).await, Ok(Some(vec!["10.1.0.4".to_owned()])));
+    let guest = GuestNetwork { addresses: vec!["10.1.0.4".to_owned()], mac: Some("02:00:00:00:00:04".into()) };
+    assert_eq!(provider.addresses(&target("u-1")).await, Ok(Some(guest)));
     let listed = provider.list().await.unwrap();
     assert_eq!(
         (listed.machines.len(), listed.nodes["kubevirt"].cpus, listed.nodes["kubevirt"].memory),

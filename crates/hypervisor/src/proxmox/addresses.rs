@@ -4,7 +4,7 @@ use crate::proxmox::client::Client;
 use crate::proxmox::machine::owned;
 use crate::proxmox::power::after;
 use crate::proxmox::trouble::Trouble;
-use fleet::hypervisor::{Failure, Target};
+use fleet::hypervisor::{Failure, GuestNetwork, Target};
 use serde::Deserialize;
 use std::net::IpAddr;
 
@@ -16,6 +16,8 @@ struct Interfaces {
 
 #[derive(Deserialize)]
 struct Interface {
+    #[serde(default, rename = "hardware-address")]
+    mac: Option<String>,
     #[serde(default, rename = "ip-addresses")]
     addresses: Vec<Address>,
 }
@@ -26,7 +28,7 @@ struct Address {
     address: String,
 }
 
-pub(crate) async fn addresses(client: &Client, target: &Target) -> Result<Option<Vec<String>>, Failure> {
+pub(crate) async fn addresses(client: &Client, target: &Target) -> Result<Option<GuestNetwork>, Failure> {
     let (machine, _) = owned(client, target).await?;
     let path = "/nodes/{node}/qemu/{vmid}/agent/network-get-interfaces";
     match client.get::<Interfaces>(path, &[&machine.node, &target.id.0]).await {
@@ -44,16 +46,18 @@ fn is_silent(trouble: &Trouble) -> bool {
 }
 
 /// The addresses that others can reach, each once.
-fn reachable(interfaces: &Interfaces) -> Vec<String> {
-    let mut found = Vec::new();
-    for address in interfaces.result.iter().flat_map(|interface| &interface.addresses) {
-        let is_reachable = match address.address.parse() {
-            Ok(IpAddr::V4(v4)) => !v4.is_loopback() && !v4.is_link_local() && !v4.is_unspecified(),
-            Ok(IpAddr::V6(v6)) => !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_unspecified(),
-            Err(_) => false,
-        };
-        if is_reachable && !found.contains(&address.address) {
-            found.push(address.address.clone());
+fn reachable(interfaces: &Interfaces) -> GuestNetwork {
+    let mut found = GuestNetwork::default();
+    for interface in &interfaces.result {
+        for Address { address } in &interface.addresses {
+            let is_reachable = match address.parse() {
+                Ok(IpAddr::V4(v4)) => !v4.is_loopback() && !v4.is_link_local() && !v4.is_unspecified(),
+                Ok(IpAddr::V6(v6)) => !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_unspecified(),
+                Err(_) => false,
+            };
+            if is_reachable {
+                found.add(address, interface.mac.as_deref());
+            }
         }
     }
     found
@@ -66,10 +70,12 @@ mod tests {
 
     #[test]
     fn loopback_and_link_local_addresses_are_left_out() {
-        let answer = r#"{"result":[{"name":"lo","ip-addresses":[{"ip-address":"127.0.0.1","prefix":8},{"ip-address":"::1"}]},
-            {"name":"eth0","ip-addresses":[{"ip-address":"10.0.0.7"},{"ip-address":"fe80::1"},{"ip-address":"2001:db8::7"}]},
+        let answer = r#"{"result":[{"name":"lo","hardware-address":"00:00:00:00:00:00","ip-addresses":[{"ip-address":"127.0.0.1","prefix":8},{"ip-address":"::1"}]},
+            {"name":"eth0","hardware-address":"bc:24:11:00:00:07","ip-addresses":[{"ip-address":"10.0.0.7"},{"ip-address":"fe80::1"},{"ip-address":"2001:db8::7"}]},
             {"name":"eth1","ip-addresses":[{"ip-address":"169.254.1.1"},{"ip-address":"10.0.0.7"},{"ip-address":"x"}]},{"name":"eth2"}]}"#;
-        assert_eq!(reachable(&serde_json::from_str(answer).unwrap()), ["10.0.0.7", "2001:db8::7"]);
+        let found = reachable(&serde_json::from_str(answer).unwrap());
+        assert_eq!(found.addresses, ["10.0.0.7", "2001:db8::7"]);
+        assert_eq!(found.mac.as_deref(), Some("bc:24:11:00:00:07"), "of the interface with the first address");
     }
 
     #[test]

@@ -9,12 +9,34 @@ pub(crate) enum Class {
     Permanent,
     /// A person has to change something: what.
     Configuration(String),
-    /// There is not enough left.
-    Resource,
+    /// There is not enough left: of what.
+    Resource(Lack),
     /// The id is taken.
     Exists,
     /// The node says that there is no such machine; it may be on another one.
     Absent,
+}
+
+/// What there is not enough of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lack {
+    Space,
+    Memory,
+    Ids,
+}
+
+impl Lack {
+    /// What to do; the storage, if it is known.
+    pub(crate) fn remedy(self, storage: Option<&str>) -> String {
+        match (self, storage) {
+            (Lack::Space, Some(storage)) => {
+                format!("free space on storage {storage}, name another one, or end machines")
+            }
+            (Lack::Space, None) => "free space on the storage, name another one, or end machines".to_owned(),
+            (Lack::Memory, _) => "end machines on the node, or lower overcommit.memoryPercent".to_owned(),
+            (Lack::Ids, _) => "delete machines that nobody needs".to_owned(),
+        }
+    }
 }
 
 /// Texts in lower case, all parts of which have to occur, in the order in which they are looked for.
@@ -27,15 +49,15 @@ const TEXTS: &[(&[&str], Text)] = &[
     (&["detected modified configuration"], Text::Transient),
     (&["interrupted by signal"], Text::Transient),
     (&["vm ", "is running - destroy failed"], Text::Transient),
-    (&["no space left on device"], Text::Resource),
-    (&["not enough", "space"], Text::Resource),
-    (&["insufficient", "space"], Text::Resource),
-    (&["out of space"], Text::Resource),
-    (&["out of data space"], Text::Resource),
-    (&["quota exceeded"], Text::Resource),
-    (&["cannot allocate memory"], Text::Resource),
-    (&["not enough", "memory"], Text::Resource),
-    (&["unable to get any free vmid"], Text::Resource),
+    (&["no space left on device"], Text::Resource(Lack::Space)),
+    (&["not enough", "space"], Text::Resource(Lack::Space)),
+    (&["insufficient", "space"], Text::Resource(Lack::Space)),
+    (&["out of space"], Text::Resource(Lack::Space)),
+    (&["out of data space"], Text::Resource(Lack::Space)),
+    (&["quota exceeded"], Text::Resource(Lack::Space)),
+    (&["cannot allocate memory"], Text::Resource(Lack::Memory)),
+    (&["not enough", "memory"], Text::Resource(Lack::Memory)),
+    (&["unable to get any free vmid"], Text::Resource(Lack::Ids)),
     (&["vm ", " already exists"], Text::Exists),
     (&["ct ", " already exists"], Text::Exists),
     (&["config file already exists"], Text::Exists),
@@ -62,13 +84,17 @@ const TEXTS: &[(&[&str], Text)] = &[
         &["clone to non-shared storage"],
         Text::Remedy("put the template on shared storage, or a copy of it on every node"),
     ),
+    (
+        &["can't clone vm to node", "local storage"],
+        Text::Remedy("put the template on shared storage, or a copy of it on every node"),
+    ),
     (&["full clone feature is not supported"], Text::Remedy("put the template on another storage")),
 ];
 
 #[derive(Clone, Copy)]
 enum Text {
     Transient,
-    Resource,
+    Resource(Lack),
     Exists,
     Absent,
     Remedy(&'static str),
@@ -98,7 +124,7 @@ pub(crate) fn classify(code: u16, text: &str) -> Class {
     let found = TEXTS.iter().find(|(parts, _)| parts.iter().all(|part| lower.contains(part)));
     match (found, code) {
         (Some((_, Text::Transient)), _) => Class::Transient,
-        (Some((_, Text::Resource)), _) => Class::Resource,
+        (Some((_, Text::Resource(lack))), _) => Class::Resource(*lack),
         (Some((_, Text::Exists)), _) => Class::Exists,
         (Some((_, Text::Absent)), _) => Class::Absent,
         (Some((_, Text::Remedy(remedy))), _) => Class::Configuration((*remedy).to_owned()),
@@ -132,7 +158,7 @@ fn privilege_remedy(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Class, classify};
+    use super::{Class, Lack, classify};
 
     #[test]
     fn errors_are_classed_by_code_and_text() {
@@ -149,9 +175,13 @@ mod tests {
             (429, "Too Many Requests", Class::Transient),
             (400, "Parameter verification failed. newid: type check ('integer') failed - got 'a'", Class::Permanent),
             (413, "Request Entity Too Large", Class::Permanent),
-            (500, "zfs error: cannot create 'tank/vm-105-disk-0': out of space", Class::Resource),
-            (500, "clone failed: write: No space left on device", Class::Resource),
-            (500, "start failed: cannot set up guest memory 'pc.ram': Cannot allocate memory", Class::Resource),
+            (500, "zfs error: cannot create 'tank/vm-105-disk-0': out of space", Class::Resource(Lack::Space)),
+            (500, "clone failed: write: No space left on device", Class::Resource(Lack::Space)),
+            (
+                500,
+                "start failed: cannot set up guest memory 'pc.ram': Cannot allocate memory",
+                Class::Resource(Lack::Memory),
+            ),
             (500, "unable to create VM 105: config file already exists", Class::Exists),
             (500, "unable to create VM 105 - VM 105 already exists on node 'pve1'", Class::Exists),
             (400, "Parameter verification failed. vmid: VM 105 already exists", Class::Exists),
@@ -189,6 +219,7 @@ mod tests {
             (500, "hostname lookup 'pve9' failed - failed to get address info for: pve9", "name only nodes"),
             (500, "pool 'ci' does not exist", "create the resource pool"),
             (500, "Linked clone feature for drive 'scsi0' is not available", "use full clones"),
+            (500, "can't clone VM to node 'pve2' (VM uses local storage)", "put the template on shared storage"),
             (500, "can't clone to non-shared storage 'local-lvm'", "put the template on shared storage"),
             (301, "Moved Permanently", "use the address of the API itself"),
             (501, "Method 'GET /x' not implemented", "use Proxmox VE 8"),

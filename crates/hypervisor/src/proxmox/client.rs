@@ -158,7 +158,11 @@ impl Client {
             let parsed = serde_json::from_slice::<Envelope<T>>(&body).map(|envelope| envelope.data);
             return parsed.map_err(|error| Trouble::Misread { path: call.path, why: error.to_string() });
         }
-        Err(Trouble::Answered { code, message: refusal(&reason, &body) })
+        let message = match call.parts.first().filter(|_| call.path.starts_with("/nodes/{node}")) {
+            Some(node) if matches!(code, 595 | 596) => format!("node {node}: {}", refusal(&reason, &body)),
+            _ => refusal(&reason, &body),
+        };
+        Err(Trouble::Answered { code, message })
     }
 
     /// Code, reason and body of the answer.

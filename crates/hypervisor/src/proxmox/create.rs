@@ -43,6 +43,11 @@ fn failure(trouble: &Trouble, blueprint: &Blueprint) -> Failure {
     match trouble.class() {
         // It is the template that is absent, not the machine.
         Class::Absent => Failure::Transient(format!("{doing}: {}", trouble.message())),
+        Class::Resource(lack) => {
+            let storage = blueprint.storage.as_ref().unwrap_or(&blueprint.template.storage);
+            let message = format!("{doing}: {}", trouble.message());
+            Failure::Resource { message, remedy: lack.remedy(Some(storage)) }
+        }
         _ => trouble.about(&blueprint.id, &doing),
     }
 }
@@ -51,7 +56,11 @@ async fn clone(client: &Client, blueprint: &Blueprint, id: &str, from: &str) -> 
     let parts: [&str; 2] = [from, &blueprint.template.id.0];
     let content = Content::Parameters(parameters(blueprint, id, from)?);
     let call = Call { method: Method::POST, path: "/nodes/{node}/qemu/{vmid}/clone", parts: &parts, content };
-    let task: Value = client.send(call).await?;
+    let task: Value = match client.send(call).await {
+        // It may have been carried out, whoever has changed the answer.
+        Err(trouble @ Trouble::Misread { .. }) => return Err(Trouble::Unanswered(trouble.message())),
+        other => other?,
+    };
     follow(client, &task).await
 }
 

@@ -62,6 +62,8 @@ pub(crate) fn missing(granted: &Granted, scope: &Scope, major: u32) -> Vec<Strin
     for node in nodes {
         need(&[format!("/nodes{node}")], "Sys.Audit");
     }
+    // The state of the cluster, which says whether it has a quorum.
+    need(&["/".to_owned()], "Sys.Audit");
     missing.into_iter().collect()
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn holds(granted: &Granted, path: &str, privilege: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{Granted, ON_MACHINES, holds, missing};
     use crate::settings::Scope;
 
@@ -90,6 +92,38 @@ mod tests {
             (path.to_string(), privileges.iter().map(|(privilege, below)| (privilege.to_string(), *below)).collect())
         };
         entries.iter().map(entry).collect()
+    }
+
+    /// What one `pveum acl modify` of the documentation grants.
+    #[derive(Debug)]
+    pub(crate) struct Grant {
+        pub(crate) path: String,
+        pub(crate) privileges: Vec<String>,
+        pub(crate) propagates: bool,
+    }
+
+    /// What the commands of `docs/fleet.md` grant.
+    pub(crate) fn documented() -> Vec<Grant> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fleet.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        let mut roles = std::collections::BTreeMap::new();
+        let mut grants = Vec::new();
+        for line in text.lines().map(str::trim) {
+            if let Some(role) = line.strip_prefix("pveum role add ") {
+                let (name, privileges) = role.split_once(" --privs ").unwrap();
+                let privileges: Vec<String> =
+                    privileges.trim_matches('"').split_whitespace().map(str::to_owned).collect();
+                roles.insert(name, privileges);
+            }
+            if let Some(grant) = line.strip_prefix("pveum acl modify ") {
+                let (path, options) = grant.split_once(' ').unwrap();
+                let role = options.split_once("--roles ").unwrap().1.split_whitespace().next().unwrap();
+                let propagates = !options.contains("--propagate 0");
+                grants.push(Grant { path: path.to_owned(), privileges: roles[role].clone(), propagates });
+            }
+        }
+        assert!(grants.len() >= 5, "{grants:?}");
+        grants
     }
 
     fn scope() -> Scope {
@@ -125,6 +159,7 @@ mod tests {
             ),
             ("/sdn/zones/localnetwork", &[("SDN.Use", true)]),
             ("/nodes", &[("Sys.Audit", true)]),
+            ("/", &[("Sys.Audit", false)]),
         ];
         assert_eq!(missing(&granted(&all), &scope(), 9), Vec::<String>::new());
         assert_eq!(missing(&granted(&all), &scope(), 8), ["VM.Monitor on /pool/ci or /vms"]);
@@ -135,7 +170,28 @@ mod tests {
             assert_eq!(found.len(), privileges.len(), "{path}: {found:?}");
             assert!(found.iter().all(|missing| missing.contains(path)), "{path}: {found:?}");
         }
-        assert_eq!(missing(&Granted::new(), &scope(), 9).len(), 20);
+        assert_eq!(missing(&Granted::new(), &scope(), 9).len(), 21);
         assert!(missing(&Granted::new(), &Scope::default(), 9).contains(&"VM.Clone on /vms".to_owned()));
+    }
+
+    /// The commands of `docs/fleet.md` grant what is needed, and nothing of it can be left out.
+    #[test]
+    fn the_documented_commands_grant_what_is_needed_and_each_is_needed() {
+        let all = documented();
+        let one = |name: &str| [name.to_owned()].into();
+        let scope =
+            Scope { storages: one("local-lvm"), seed_storages: one("fleet-seeds"), pools: one("virtpilot"), ..scope() };
+        let granted = |left_out: &str| -> Granted {
+            let entry = |grant: &Grant| {
+                let privileges = grant.privileges.iter().map(|name| (name.clone(), grant.propagates)).collect();
+                (grant.path.clone(), privileges)
+            };
+            all.iter().filter(|grant| grant.path != left_out).map(entry).collect()
+        };
+        assert_eq!(missing(&granted("none"), &scope, 9), Vec::<String>::new());
+        // The privileges on a template are needed where it is, which a check does not know.
+        for Grant { path, .. } in all.iter().filter(|grant| !grant.path.starts_with("/vms/")) {
+            assert_ne!(missing(&granted(path), &scope, 9), Vec::<String>::new(), "{path} is granted for nothing");
+        }
     }
 }

@@ -11,7 +11,9 @@ use crate::provider::Provider;
 use crate::record;
 use crate::settings::Settings;
 use fake::{Shared, State};
-use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Owner, Power, Seed, Target, Template, TemplateRef};
+use fleet::hypervisor::{
+    Blueprint, Failure, GuestNetwork, MachineId, Network, Owner, Power, Seed, Target, Template, TemplateRef,
+};
 use serde_json::json;
 use server::{Reply, Server, refused};
 use std::sync::Arc;
@@ -118,7 +120,8 @@ async fn a_machine_is_created_configured_started_and_destroyed() {
 
     assert_eq!(proxmox.addresses(&target("u-1")).await, Ok(None));
     proxmox.start(&target("u-1")).await.unwrap();
-    assert_eq!(proxmox.addresses(&target("u-1")).await, Ok(Some(vec!["10.0.0.7".to_owned()])));
+    let guest = GuestNetwork { addresses: vec!["10.0.0.7".to_owned()], mac: None };
+    assert_eq!(proxmox.addresses(&target("u-1")).await, Ok(Some(guest)));
     let listed = proxmox.list().await.unwrap();
     assert_eq!(listed.machines[&MachineId("105".into())].power, Power::Running);
     assert_eq!((listed.nodes.len(), listed.storages[&("pve1".to_owned(), "thin".to_owned())].used), (2, 40));
@@ -233,7 +236,7 @@ async fn a_clone_is_classed_by_the_end_of_its_task() {
             "can't lock file '/var/lock/qemu-server/lock-9000.conf' - got timeout",
             (|f| matches!(f, Failure::Transient(_))) as fn(&Failure) -> bool,
         ),
-        ("clone failed: No space left on device", |f| matches!(f, Failure::Resource(_))),
+        ("clone failed: No space left on device", |f| matches!(f, Failure::Resource { .. })),
         ("storage 'fast' does not exist", |f| matches!(f, Failure::Configuration { .. })),
         ("unable to create VM 106: config file already exists", |f| matches!(f, Failure::Exists(_))),
     ] {
@@ -241,6 +244,15 @@ async fn a_clone_is_classed_by_the_end_of_its_task() {
         let failure = proxmox.create(&other).await.unwrap_err();
         assert!(is_expected(&failure), "{exit}: {failure:?}");
     }
+}
+
+/// A proxy answers with a page of its own.
+#[tokio::test]
+async fn a_clone_whose_answer_cannot_be_read_may_have_been_made() {
+    let (_server, state, proxmox) = fake().await;
+    once(&state, "POST /nodes/pve1/qemu/9000/clone", |_| Some(Reply::Whole(200, "OK".into(), "<html>".into())));
+    let failure = proxmox.create(&blueprint()).await.unwrap_err();
+    assert!(matches!(failure, Failure::Transient(_)), "{failure:?}");
 }
 
 #[tokio::test]

@@ -48,6 +48,9 @@ impl Trouble {
     pub(crate) fn message(&self) -> String {
         match self {
             Trouble::Unanswered(message) => message.clone(),
+            Trouble::Answered { code: code @ (595 | 596), message } => {
+                format!("{message} ({code}); bring the node back, or check the network between the nodes")
+            }
             Trouble::Answered { code, message } => format!("{message} ({code})"),
             Trouble::Misread { path, why } => format!("the answer to {path} is not that of Proxmox VE: {why}"),
             Trouble::Settings { message, .. } => message.clone(),
@@ -87,7 +90,7 @@ impl Trouble {
             Class::Transient => Failure::Transient(message),
             Class::Permanent | Class::Exists | Class::Absent => Failure::Permanent(message),
             Class::Configuration(remedy) => Failure::Configuration { message, remedy },
-            Class::Resource => Failure::Resource(message),
+            Class::Resource(lack) => Failure::Resource { message, remedy: lack.remedy(None) },
         }
     }
 }

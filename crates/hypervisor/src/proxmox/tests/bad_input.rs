@@ -20,7 +20,7 @@ fn said(failure: &Failure) -> String {
     match failure {
         Failure::Configuration { message, remedy } => format!("configuration: {message} -> {remedy}"),
         Failure::Transient(message) => format!("transient: {message}"),
-        Failure::Resource(message) => format!("resource: {message}"),
+        Failure::Resource { message, remedy } => format!("resource: {message} -> {remedy}"),
         other => format!("{other:?}"),
     }
 }
@@ -41,7 +41,7 @@ async fn every_refusal_of_the_server_is_one_clear_failure() {
             ["configuration: logging in", "invalid token value!", "check the id and the secret"],
         ),
         ("quorum lost", 500, "cluster not ready - no quorum?", ["transient:", "no quorum", ""]),
-        ("node down", 595, "No route to host", ["transient:", "No route to host", ""]),
+        ("node down", 595, "No route to host", ["transient:", "No route to host", "bring the node back"]),
         ("gateway", 502, "Bad Gateway", ["transient:", "502", ""]),
         ("a redirect", 301, "Moved Permanently", ["configuration:", "Moved", "use the address of the API"]),
         (
@@ -88,8 +88,11 @@ async fn what_a_machine_needs_and_is_not_there_is_named() {
             "start failed: bridge 'vmbr9' does not exist",
             ["configuration: starting machine 105", "vmbr9", "create the bridge"],
         ),
-        ("start failed: Cannot allocate memory", ["resource: starting machine 105", "memory", ""]),
-        ("no space left on device", ["resource: starting machine 105", "space", ""]),
+        (
+            "start failed: Cannot allocate memory",
+            ["resource: starting machine 105", "memory", "end machines on the node"],
+        ),
+        ("no space left on device", ["resource: starting machine 105", "space", "free space on the storage"]),
     ] {
         set(&state, |state| {
             (state.exit, state.machines.get_mut("105").unwrap().is_running) = (Some(exit.into()), false);

@@ -4,6 +4,7 @@ use super::server::{Asked, Reply, Server};
 use super::{Proxmox, connect, owner};
 use crate::provider::Provider;
 use crate::proxmox::client::{Call, Content};
+use crate::proxmox::privileges::tests::documented;
 use crate::proxmox::task::follow;
 use crate::settings::{Credentials, Limits, Settings};
 use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Power, Seed, Target, TemplateRef};
@@ -15,7 +16,10 @@ use std::time::{Duration, Instant};
 type Shared = Arc<Mutex<StandIn>>;
 
 async fn start() -> (Server, Shared) {
-    let mut setup = Setup::cluster(Timing::short());
+    start_with(Setup::cluster(Timing::short())).await
+}
+
+async fn start_with(mut setup: Setup) -> (Server, Shared) {
     setup.epoch = jiff::Timestamp::now().as_second();
     let state = Arc::new(Mutex::new(StandIn::new(&setup)));
     let (shared, started) = (state.clone(), Instant::now());
@@ -126,13 +130,42 @@ async fn the_rights_of_the_fleet_are_enough_for_a_whole_life() {
             break addresses;
         }
     };
-    assert!(!addresses.is_empty());
+    assert!(!addresses.addresses.is_empty());
+    let mac = addresses.mac.unwrap().to_uppercase();
+    assert!(config["net0"].to_uppercase().contains(&mac), "{mac}");
     let listed = proxmox.list().await.unwrap();
     assert!(listed.machines.contains_key(&blueprint.id) && listed.nodes.len() == 3 && listed.storages.len() == 9);
     assert_eq!(left(&state).1.len(), 1);
     proxmox.destroy(&target(&blueprint)).await.unwrap();
     assert_eq!(left(&state), (Vec::new(), Vec::new()));
     assert_eq!(proxmox.destroy(&target(&blueprint)).await, Err(Failure::Absent(blueprint.id)));
+}
+
+/// The user has what the commands of `docs/fleet.md` grant, and nothing else.
+#[tokio::test]
+async fn the_documented_rights_are_enough_for_a_whole_life_and_show_that_the_quorum_is_lost() {
+    let mut setup = Setup::cluster(Timing::short());
+    let mut seeds = setup.storages[0].clone();
+    (seeds.name, seeds.content) = ("fleet-seeds".into(), vec!["iso".into()]);
+    setup.storages.push(seeds);
+    setup.templates[0].storage = "local-lvm".into();
+    let user = setup.users.iter_mut().find(|user| user.name == "fleet@pve").unwrap();
+    user.privileges = documented().into_iter().map(|grant| (grant.path, grant.privileges)).collect();
+    user.tokens[0].privileges = None;
+    let (server, state) = start_with(setup).await;
+    let mut settings = with_token(&server, Setup::FLEET_TOKEN);
+    let one = |name: &str| [name.to_owned()].into();
+    (settings.scope.storages, settings.scope.seed_storages) = (one("local-lvm"), one("fleet-seeds"));
+    let proxmox = connect(&settings);
+    let checked = proxmox.check().await.unwrap();
+    assert_eq!((checked.missing, checked.unknown, checked.is_quorate), (Vec::new(), Vec::new(), true));
+    let mut blueprint = blueprint(&proxmox, 300).await;
+    (blueprint.node, blueprint.is_linked) = ("pve1".into(), true);
+    blueprint.seed.as_mut().unwrap().storage = "fleet-seeds".into();
+    live(&proxmox, &blueprint).await;
+    assert_eq!(left(&state), (Vec::new(), Vec::new()));
+    state.lock().unwrap().set_quorate(false);
+    assert!(!proxmox.check().await.unwrap().is_quorate);
 }
 
 #[tokio::test]
@@ -298,7 +331,12 @@ async fn what_is_broken_in_the_cluster_is_classed() {
     let blueprint = blueprint(&proxmox, 300).await;
     let set = |change: fn(&mut StandIn)| change(&mut state.lock().unwrap());
     set(|state| state.set_full("shared", true));
-    assert!(matches!(proxmox.create(&blueprint).await, Err(Failure::Resource(_))));
+    match proxmox.create(&blueprint).await {
+        Err(Failure::Resource { remedy, .. }) => {
+            assert!(remedy.starts_with("free space on storage shared,"), "{remedy}");
+        }
+        other => panic!("{other:?}"),
+    }
     set(|state| state.set_full("shared", false));
     set(|state| state.set_quorate(false));
     let failure = proxmox.create(&blueprint).await;
@@ -308,8 +346,12 @@ async fn what_is_broken_in_the_cluster_is_classed() {
     set(|state| state.set_online("pve2", false));
     // The clone is made where the template is, and given to the other node.
     proxmox.create(&blueprint).await.unwrap();
-    let failure = proxmox.configure(&blueprint).await;
-    assert!(matches!(failure, Err(Failure::Transient(_))), "{failure:?}");
+    match proxmox.configure(&blueprint).await {
+        Err(Failure::Transient(message)) => {
+            assert!(message.contains("node pve2: ") && message.contains("bring the node back"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
     set(|state| state.set_online("pve2", true));
     let mut wrong = blueprint.clone();
     wrong.network = Some(Network { bridge: "vmbr9".into(), vlan: None });
