@@ -46,6 +46,8 @@ enum Action {
         number: u64,
         request: Box<Request>,
         is_answered: bool,
+        /// Whether it was sent once and arrives once more.
+        is_repeated: bool,
     },
     Follow(usize, u64, WatchTarget),
     Wake(usize, u64),
@@ -205,7 +207,8 @@ impl World {
                 }
             }
             Action::Write(site, epoch, write) => self.write(site, epoch, &write),
-            Action::Operate { site, epoch, number, request, is_answered } => {
+            Action::Operate { site, epoch, number, request, is_answered, is_repeated } => {
+                self.hypervisor.is_repeated = is_repeated;
                 let refusal = self.refusal(&request.operation);
                 // What fails with a class other than Permanent may have been done all the same.
                 let is_done = match &refusal {
@@ -317,19 +320,27 @@ impl World {
         if self.fails(8) {
             // Nobody waits any more when it arrives.
             self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
-            let operate = Action::Operate { site, epoch: u64::MAX, number, request, is_answered: false };
+            let operate =
+                Action::Operate { site, epoch: u64::MAX, number, request, is_answered: false, is_repeated: false };
             return self.after(5_000, 40_000, operate);
         }
         let is_answered = !self.fails(8);
         // A second machine of a request that was repeated on its way is left to the sweep.
         if (self.faults.sweeps || !matches!(request.operation, Operation::Create(_))) && self.fails(4) {
-            let again = Action::Operate { site, epoch: u64::MAX, number, request: request.clone(), is_answered: false };
+            let again = Action::Operate {
+                site,
+                epoch: u64::MAX,
+                number,
+                request: request.clone(),
+                is_answered: false,
+                is_repeated: true,
+            };
             self.after(10, slow, again);
             if let Operation::Create(blueprint) = &request.operation {
                 self.repeated.insert(blueprint.owner.uid.clone());
             }
         }
-        self.after(10, slow, Action::Operate { site, epoch, number, request, is_answered });
+        self.after(10, slow, Action::Operate { site, epoch, number, request, is_answered, is_repeated: false });
     }
 
     fn write(&mut self, site: usize, epoch: u64, write: &Write) {
@@ -356,7 +367,8 @@ impl World {
         for uid in self.sites[site].api.gone[before..].iter().filter(|uid| !self.repeated.contains(*uid)) {
             for (id, vm) in &self.hypervisor.vms {
                 let operator = &self.sites[site].operator;
-                if vm.owner.as_ref().is_some_and(|owner| owner.uid == *uid && owner.operator == *operator) {
+                let is_of = |owner: &Owner| owner.uid == *uid && owner.operator == *operator;
+                if vm.owner.as_ref().is_some_and(is_of) && !vm.is_repeated {
                     self.broken.push(format!("claim {uid} went before its machine {id}"));
                 }
             }
@@ -521,7 +533,7 @@ impl World {
     fn check_now(&mut self) {
         let mut owners: BTreeMap<&Owner, u32> = BTreeMap::new();
         for (id, vm) in self.hypervisor.vms.iter().filter(|(id, _)| !self.hypervisor.foreign.contains_key(*id)) {
-            let Some(owner) = &vm.owner else { continue };
+            let Some(owner) = vm.owner.as_ref().filter(|_| !vm.is_repeated) else { continue };
             *owners.entry(owner).or_default() += 1;
             if owners[owner] > 1 {
                 self.broken.push(format!("{owner:?} has two machines, the second is {id}"));
