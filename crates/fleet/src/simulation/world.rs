@@ -12,7 +12,7 @@ use change::{Moment, Now};
 use jiff::Timestamp;
 use protocol::{Command, Core as _, Discovered, Event, WatchEvent, WatchTarget, Write, WriteError};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Which faults there are.
@@ -62,8 +62,6 @@ pub(super) struct World {
     actions: BTreeMap<(u64, u64), Action>,
     sites: Vec<Site>,
     hypervisor: FakeHypervisor,
-    /// The uids of claims whose request to clone was repeated.
-    repeated: BTreeSet<String>,
     is_calm: bool,
     claims: u64,
     pub(super) ready: u64,
@@ -87,7 +85,6 @@ impl World {
             actions: BTreeMap::new(),
             sites: Vec::new(),
             hypervisor: FakeHypervisor::default(),
-            repeated: BTreeSet::new(),
             is_calm: false,
             claims: 0,
             ready: 0,
@@ -336,9 +333,6 @@ impl World {
                 is_repeated: true,
             };
             self.after(10, slow, again);
-            if let Operation::Create(blueprint) = &request.operation {
-                self.repeated.insert(blueprint.owner.uid.clone());
-            }
         }
         self.after(10, slow, Action::Operate { site, epoch, number, request, is_answered, is_repeated: false });
     }
@@ -364,7 +358,7 @@ impl World {
 
     /// A claim that is gone has no machine any more.
     fn check_gone(&mut self, site: usize, before: usize) {
-        for uid in self.sites[site].api.gone[before..].iter().filter(|uid| !self.repeated.contains(*uid)) {
+        for uid in &self.sites[site].api.gone[before..] {
             for (id, vm) in &self.hypervisor.vms {
                 let operator = &self.sites[site].operator;
                 let is_of = |owner: &Owner| owner.uid == *uid && owner.operator == *operator;
