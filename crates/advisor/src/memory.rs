@@ -1,10 +1,10 @@
 //! What a status remembers, read back after a start. Nothing of it is executed: it only says what was shown, approved and applied.
 
 use crate::situation::{
-    Applied, Approved, ItemMemory, Memory, Request, RequestedAction, Shown, continues, shown_inputs,
+    Applied, Approved, ItemMemory, Memory, Request, RequestedAction, Shown, WantedContent, continues, shown_inputs,
 };
 use api::advisor::{
-    AppliedPlan, ApprovedItem, ApprovedPlan, Input, Phase, Remediation, Time, VirtPlatformConfigSpec,
+    AppliedItem, AppliedPlan, ApprovedItem, ApprovedPlan, Input, Phase, Remediation, Time, VirtPlatformConfigSpec,
     VirtPlatformConfigStatus,
 };
 use change::Digest;
@@ -90,8 +90,14 @@ fn applied(status: &AppliedPlan) -> Option<Applied> {
         options: Digest::parse(&status.request)?,
         time: time(Some(&status.time))?,
         inputs: status.inputs.iter().map(|Input { name, value }| (name.clone(), value.clone())).collect(),
+        items: status.items.iter().filter_map(applied_item).collect(),
         corrections: status.corrections.iter().filter_map(|at| time(Some(at))).collect(),
     })
+}
+
+fn applied_item(item: &AppliedItem) -> Option<(String, WantedContent)> {
+    let content = Digest::parse(&item.content)?;
+    Some((item.name.clone(), WantedContent { object: item.object.clone(), content }))
 }
 
 /// As a status shows it.
@@ -113,8 +119,13 @@ pub fn shown_applied(applied: &Applied) -> AppliedPlan {
         request: applied.options.to_string(),
         time: shown_time(applied.time),
         inputs: shown_inputs(&applied.inputs),
+        items: applied.items.iter().map(shown_item).collect(),
         corrections: applied.corrections.iter().map(|at| shown_time(*at)).collect(),
     }
+}
+
+fn shown_item((name, wanted): (&String, &WantedContent)) -> AppliedItem {
+    AppliedItem { name: name.clone(), object: wanted.object.clone(), content: wanted.content.to_string() }
 }
 
 /// As a status shows it: whole seconds, as all Kubernetes times.

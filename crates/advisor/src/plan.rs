@@ -215,6 +215,12 @@ impl Item {
         self.compared.is_removal || self.impact == Impact::High || takes_applied
     }
 
+    /// What is wanted of its object, whatever that is now.
+    fn wanted(&self) -> Option<situation::WantedContent> {
+        let wanted = self.compared.wanted.as_ref().filter(|_| !self.compared.is_removal)?;
+        Some(situation::WantedContent { object: self.key.to_string(), content: Digest::of(wanted) })
+    }
+
     /// The digest of what is done, to what it is done, and what that disturbs.
     pub fn digest(&self) -> Digest {
         let Compared { operation, wanted, replaces, takes_from, .. } = &self.compared;
@@ -273,6 +279,8 @@ impl Plan {
             .map(|item| situation::CandidateItem {
                 name: item.name.clone(),
                 digest: item.digest(),
+                wanted: item.wanted(),
+                is_missing: item.compared.operation == Operation::Create,
                 is_done: item.is_done(),
                 needs_review: item.needs_review(),
                 health: item.health.clone(),

@@ -101,6 +101,10 @@ pub struct CandidateItem {
     pub name: String,
     /// The digest of what is done to its object.
     pub digest: Digest,
+    /// What is wanted of its object; nothing if the profile wants nothing of it any more.
+    pub wanted: Option<WantedContent>,
+    /// Whether its object does not exist, and should.
+    pub is_missing: bool,
     /// Whether there is nothing to do: the object is as it should be.
     pub is_done: bool,
     /// Whether it is never done without a review: it deletes or restores something, restarts nodes, or takes fields from somebody who
@@ -112,6 +116,15 @@ pub struct CandidateItem {
     pub is_written: bool,
     /// Why its last write failed, if it did.
     pub failure: Option<String>,
+}
+
+/// What is wanted of an object, whatever it is now.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WantedContent {
+    /// The object.
+    pub object: String,
+    /// The digest of what is wanted of it.
+    pub content: Digest,
 }
 
 /// How an object is that was written.
@@ -195,6 +208,8 @@ pub struct Applied {
     pub time: Timestamp,
     /// The values it was derived from, by name.
     pub inputs: BTreeMap<String, String>,
+    /// What it wanted of each object, by item; nothing if an earlier version recorded it.
+    pub items: BTreeMap<String, WantedContent>,
     /// When drift was corrected in the last hour.
     pub corrections: Vec<Timestamp>,
 }
@@ -254,6 +269,23 @@ impl Candidate {
     /// Whether all that is to be done may be done without a review, if it restores what was approved before.
     pub fn is_correctable(&self) -> bool {
         self.items.iter().all(|item| item.is_done || !item.needs_review)
+    }
+
+    /// What it wants of each object, by item.
+    pub fn wanted(&self) -> BTreeMap<String, WantedContent> {
+        let wanted = |item: &CandidateItem| Some((item.name.clone(), item.wanted.clone()?));
+        self.items.iter().filter_map(wanted).collect()
+    }
+
+    /// The items that somebody changed after they were applied: the object is gone, or is not as it was applied although the same is wanted
+    /// of it.
+    pub fn drifted_from(&self, applied: &Applied) -> Vec<&str> {
+        let is_drifted = |item: &&CandidateItem| {
+            let (wanted, before) = (item.wanted.as_ref(), applied.items.get(&item.name));
+            let is_same_object = || wanted.map(|wanted| &wanted.object) == before.map(|before| &before.object);
+            !item.is_done && before.is_some() && (wanted == before || (item.is_missing && is_same_object()))
+        };
+        self.items.iter().filter(is_drifted).map(|item| item.name.as_str()).collect()
     }
 
     /// The approval of this plan by a spec of this generation.

@@ -3,7 +3,7 @@
 
 use super::{Judgement, judge};
 use crate::situation::{
-    Candidate, CandidateItem, Draft, Health, ItemMemory, Memory, Request, RequestedAction, Situation,
+    Candidate, CandidateItem, Draft, Health, ItemMemory, Memory, Request, RequestedAction, Situation, WantedContent,
 };
 use api::advisor::Phase;
 use change::Digest;
@@ -173,6 +173,11 @@ impl World {
                 CandidateItem {
                     name: format!("{index}"),
                     digest: Digest::of(&json!([index, wanted[index], replaces])),
+                    wanted: Some(WantedContent {
+                        object: format!("{index}"),
+                        content: Digest::of(&json!(wanted[index])),
+                    }),
+                    is_missing: false,
                     is_done,
                     needs_review: false,
                     health: match self.pool {
@@ -287,6 +292,12 @@ impl World {
         }
         if judgement.phase == Phase::Completed {
             assert_eq!(self.objects, self.wanted(), "Completed means that everything is as wanted: {self:#?}");
+        }
+        if judgement.phase == Phase::CompletedWithUpgrade {
+            let applied = self.memory.applied.as_ref().expect("something was applied");
+            let drifted = self.plan().items.into_iter().filter(|item| !item.is_done);
+            let drifted = drifted.filter(|item| applied.items.get(&item.name) == item.wanted.as_ref());
+            assert_eq!(drifted.count(), 0, "an upgrade that waits hides no drift: {self:#?}");
         }
         let is_ignored = self.action == RequestedAction::Ignore;
         assert_eq!(judgement.phase == Phase::Ignored, is_ignored);

@@ -3,6 +3,7 @@
 mod advertising;
 mod approvals;
 mod crashes;
+mod drift;
 mod faults_of_the_predecessor;
 mod interleavings;
 mod lost_reports;
