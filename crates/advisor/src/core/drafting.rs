@@ -130,9 +130,10 @@ impl Core {
             (true, false, _) => Err(Draft::Failed(held.join("; "))),
             (true, true, true) => Err(Draft::Incomplete),
             (true, true, false) => {
-                if is_rollback {
-                    aims.reverse();
-                }
+                // An item may rely on those before it, so that nothing goes before what relies on it has changed.
+                let is_removal = |aimed: &Aimed| aimed.aim == Aim::Removal;
+                let (removals, mut aims): (Vec<Aimed>, Vec<Aimed>) = aims.into_iter().partition(is_removal);
+                aims.extend(removals.into_iter().rev());
                 Ok(aims)
             }
         }

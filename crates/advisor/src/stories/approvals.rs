@@ -320,3 +320,28 @@ fn what_was_written_under_an_approval_and_changed_by_somebody_is_named_as_drift_
     bed.run_for(HOUR);
     assert_eq!((bed.phase().as_str(), bed.value("ConfigMap virt/swap", "/data/swap")), ("Completed", json!("on")));
 }
+
+#[test]
+fn what_an_option_switches_off_goes_after_what_relies_on_it_has_changed() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.complete();
+    let items = |bed: &TestBed| {
+        let status = bed.status();
+        let items = status["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["name"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(items(&bed), ["swap", "overcommit", "descheduler"]);
+    bed.ask(json!({"action": "DryRun", "options": {"density": {"enableSwap": false}}}));
+    bed.run();
+    assert_eq!(items(&bed), ["overcommit", "descheduler", "swap"], "{}", bed.status());
+    bed.approve();
+    bed.run_until(|request| matches!(request, Command::Write(write) if write.key.name == "swap"));
+    assert_eq!(bed.value(HCO, "/spec/overcommit"), 120, "{}", bed.lines.concat());
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.stored("ConfigMap virt/swap")), ("Completed", None));
+    // All of it is removed in the opposite order.
+    bed.ask(json!({"action": "DryRun", "rollback": true, "options": {"density": {"enableSwap": true}}}));
+    bed.run();
+    assert_eq!(items(&bed), ["descheduler", "overcommit", "swap"], "{}", bed.status());
+}

@@ -58,7 +58,7 @@ const OVERCOMMIT: &str = "{{- if not .HCO.GetName }}
 apiVersion: hco.kubevirt.io/v1
 kind: HyperConverged
 metadata: {name: {{ .HCO.GetName }}, namespace: virt}
-spec: {overcommit: 150}
+spec: {overcommit: {{ ternary 150 120 (eq (dig \"platform.kubevirt.io/density-swap\" \"true\" .HCO.GetAnnotations) \"true\") }}}
 ";
 const DESCHEDULER: &str = "apiVersion: v1
 kind: ConfigMap
@@ -93,13 +93,15 @@ advertised: true
 options:
   key: density
   properties:
+    enableSwap: {type: boolean, description: d, default: true}
     mode: {type: string, description: d, enum: [Automatic, Predictive], default: Automatic}
 items:
-- {name: swap, description: Sets swap., asset: swap}
+- {name: swap, description: Sets swap., asset: swap, when: enableSwap}
 - {name: overcommit, description: Sets overcommit., asset: overcommit}
 - {name: descheduler, description: Sets a mode., asset: descheduler}
 settings:
 - {key: platform.kubevirt.io/density-mode, option: mode}
+- {key: platform.kubevirt.io/density-swap, option: enableSwap}
 ";
 const OF_RIVAL: &str = "name: rival
 category: c
