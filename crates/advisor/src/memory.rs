@@ -62,7 +62,8 @@ impl Memory {
             approved: status.approved.as_ref().and_then(approved),
             applied: status.applied.as_ref().and_then(applied),
             items: items.collect(),
-            is_of_predecessor: status.plan_digest.is_none() && status.phase.is_some_and(has_plan),
+            had_another_plan: status.plan_digest.is_none()
+                && (status.phase.is_some_and(has_plan) || status.source_snapshot_hash.is_some()),
         }
     }
 }
@@ -180,6 +181,6 @@ mod tests {
         let status = json!({"phase": "ReviewRequired", "sourceSnapshotHash": "abc", "items": [
             {"name": "a", "targetRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}, "state": "Pending"}]});
         let status: VirtPlatformConfigStatus = serde_json::from_value(status).unwrap();
-        assert_eq!(Memory::of(&status), Memory { is_of_predecessor: true, ..Memory::default() });
+        assert_eq!(Memory::of(&status), Memory { had_another_plan: true, ..Memory::default() });
     }
 }

@@ -149,8 +149,8 @@ pub struct Memory {
     pub applied: Option<Applied>,
     /// How far each item was.
     pub items: BTreeMap<String, ItemMemory>,
-    /// Whether the predecessor wrote the status: it applied plans that nobody has seen here.
-    pub is_of_predecessor: bool,
+    /// Whether a plan was shown that is not known any more: by the predecessor, or for options that were edited before another plan was made.
+    pub had_another_plan: bool,
 }
 
 /// A plan that was shown.

@@ -91,7 +91,7 @@ fn is_unseen(situation: &Situation<'_>, plan: &Candidate) -> bool {
     let Situation { request, memory, .. } = situation;
     match &memory.shown {
         Some(shown) => (shown.digest, shown.options) != (plan.digest, request.options),
-        None => memory.is_of_predecessor || !plan.is_correctable(),
+        None => memory.had_another_plan || !plan.is_correctable(),
     }
 }
 

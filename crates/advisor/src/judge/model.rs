@@ -232,7 +232,7 @@ impl World {
             false => self.memory.items.clone(),
         };
         Memory {
-            is_of_predecessor: false,
+            had_another_plan: false,
             shown: judgement.shown.clone(),
             approved: judgement.approved.clone(),
             applied: judgement.applied.clone(),

@@ -1,6 +1,6 @@
 //! What approves a plan, and what does not.
 
-use crate::testing::bed::{Fault, HCO, TestBed};
+use crate::testing::bed::{Fault, HCO, MACHINE_CONFIGS, TestBed};
 use crate::testing::pack::{DENSITY, OBJECTS, PROFILE};
 use protocol::Command;
 use serde_json::json;
@@ -344,4 +344,56 @@ fn what_an_option_switches_off_goes_after_what_relies_on_it_has_changed() {
     bed.ask(json!({"action": "DryRun", "rollback": true, "options": {"density": {"enableSwap": true}}}));
     bed.run();
     assert_eq!(items(&bed), ["descheduler", "overcommit", "swap"], "{}", bed.status());
+}
+
+/// A cluster without MachineConfigs, on which the profile is planned without items for nodes.
+fn without_machine_configs() -> TestBed {
+    let mut bed = TestBed::new();
+    bed.server.remove_crd(&MACHINE_CONFIGS);
+    bed.stand_in = None;
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "ReviewRequired");
+    bed
+}
+
+#[test]
+fn a_plan_for_other_options_is_shown_no_more_and_apply_alone_does_not_approve_the_next_one() {
+    let mut bed = without_machine_configs();
+    bed.ask(json!({"options": {"advice": {"nodes": true}}}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "PrerequisiteFailed");
+    let status = bed.status();
+    assert_eq!((&status["planDigest"], &status["items"]), (&json!(null), &json!(null)), "{status}");
+    // The next plan was never shown, and another one was.
+    bed.restart();
+    bed.ask(json!({"action": "Apply", "options": {"advice": {"nodes": false, "size": 3}}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", 0), "{}", bed.lines.concat());
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("Completed", 2), "{}", bed.lines.concat());
+}
+
+#[test]
+fn how_far_items_are_is_remembered_while_no_plan_can_be_made_for_other_options() {
+    let mut bed = without_machine_configs();
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("Completed", 2));
+    let items = bed.status()["items"].clone();
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": true}}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.status()["planDigest"].as_str()), ("PrerequisiteFailed", None));
+    assert_eq!((&bed.item("sizes")["state"], bed.item("sizes").get("desiredState")), (&json!("Completed"), None));
+    bed.restart();
+    bed.ask(json!({"options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), &bed.status()["items"], written(&bed)), ("Completed", &items, 2));
+    // A rollback still finds what was applied.
+    bed.ask(json!({"rollback": true}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.stored(OBJECTS[2])), ("Completed", None), "{}", bed.lines.concat());
 }
