@@ -1,16 +1,17 @@
 //! What a status remembers, read back after a start. Nothing of it is executed: it only says what was shown, approved and applied.
 
 use crate::situation::{
-    Applied, Approved, ItemMemory, Memory, Request, RequestedAction, Shown, WantedContent, continues, shown_inputs,
+    Applied, Approved, ItemMemory, Memory, Request, RequestedAction, ReviewReason, Shown, WantedContent, continues,
+    shown_inputs,
 };
 use api::advisor::{
-    AppliedItem, AppliedPlan, ApprovedItem, ApprovedPlan, Input, Phase, Remediation, Time, VirtPlatformConfigSpec,
-    VirtPlatformConfigStatus,
+    AppliedItem, AppliedPlan, ApprovedItem, ApprovedPlan, Impact, Input, Item, Operation, Phase, Remediation, Time,
+    VirtPlatformConfigSpec, VirtPlatformConfigStatus,
 };
 use change::Digest;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl Request {
@@ -55,7 +56,8 @@ impl Memory {
         let items = status.items.iter().filter_map(|item| {
             let since = time(item.last_transition_time.as_ref())?;
             let written = time(item.applied_time.as_ref());
-            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written }))
+            let review = shown_review(item, status.rollback == Some(true));
+            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written, review }))
         });
         Memory {
             shown,
@@ -66,6 +68,18 @@ impl Memory {
                 && (status.phase.is_some_and(has_plan) || status.source_snapshot_hash.is_some()),
         }
     }
+}
+
+/// What of an item people could see that needs a review.
+fn shown_review(item: &Item, is_rollback: bool) -> BTreeSet<ReviewReason> {
+    let mut review: BTreeSet<ReviewReason> = item.takes_from.iter().cloned().map(ReviewReason::TakesFrom).collect();
+    if item.impact_severity == Some(Impact::High) {
+        review.insert(ReviewReason::Restarts);
+    }
+    if is_rollback || item.operation == Some(Operation::Delete) {
+        review.insert(ReviewReason::Removes);
+    }
+    review
 }
 
 /// Whether a status in this phase has a plan, and so the digest of one if we wrote it.

@@ -2,7 +2,7 @@
 
 use crate::before::{self, Mark};
 use crate::identity::FIELD_MANAGER;
-use crate::situation::Health;
+use crate::situation::{Health, ReviewReason};
 use crate::{health, situation};
 use api::advisor::Operation;
 use catalog::rollout::Contribution;
@@ -10,7 +10,7 @@ use change::entry::Loser;
 use change::{Difference, Digest, Edit, Entry, Impact, Key, Precondition, Restarts, content, diff};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One item, as far as its object decides.
 #[derive(Debug, Clone)]
@@ -209,10 +209,18 @@ impl Item {
         self.compared.operation == Operation::Keep
     }
 
-    /// Whether it is never done without a review: it removes something, restarts nodes, or takes fields from somebody who applies them.
-    fn needs_review(&self) -> bool {
-        let takes_applied = self.compared.takes_from.iter().any(|loser| loser.applies);
-        self.compared.is_removal || self.impact == Impact::High || takes_applied
+    /// Why it is never done without a review; empty if it may be.
+    fn review(&self) -> BTreeSet<ReviewReason> {
+        let applying = self.compared.takes_from.iter().filter(|loser| loser.applies);
+        let mut review: BTreeSet<ReviewReason> =
+            applying.map(|loser| ReviewReason::TakesFrom(loser.manager.clone())).collect();
+        if self.compared.is_removal {
+            review.insert(ReviewReason::Removes);
+        }
+        if self.impact == Impact::High {
+            review.insert(ReviewReason::Restarts);
+        }
+        review
     }
 
     /// What is wanted of its object, whatever that is now.
@@ -282,7 +290,7 @@ impl Plan {
                 wanted: item.wanted(),
                 is_missing: item.compared.operation == Operation::Create,
                 is_done: item.is_done(),
-                needs_review: item.needs_review(),
+                review: item.review(),
                 health: item.health.clone(),
                 is_written: matches!(outcomes.get(&item.name), Some(Outcome::Written)),
                 failure: match outcomes.get(&item.name) {

@@ -3,7 +3,7 @@
 use api::advisor::{Action, FailurePolicy, Input, ItemState};
 use change::Digest;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What is known of one `VirtPlatformConfig` and of the cluster.
@@ -107,15 +107,25 @@ pub struct CandidateItem {
     pub is_missing: bool,
     /// Whether there is nothing to do: the object is as it should be.
     pub is_done: bool,
-    /// Whether it is never done without a review: it deletes or restores something, restarts nodes, or takes fields from somebody who
-    /// applies them.
-    pub needs_review: bool,
+    /// Why it is never done without a review; empty if it may be.
+    pub review: BTreeSet<ReviewReason>,
     /// How the object is, once there is nothing to do.
     pub health: Health,
     /// Whether it was written under the approval that holds.
     pub is_written: bool,
     /// Why its last write failed, if it did.
     pub failure: Option<String>,
+}
+
+/// Why something is never done without a review.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReviewReason {
+    /// It deletes or restores something.
+    Removes,
+    /// Nodes restart.
+    Restarts,
+    /// It takes fields from this field manager, which applies them.
+    TakesFrom(String),
 }
 
 /// What is wanted of an object, whatever it is now.
@@ -223,6 +233,8 @@ pub struct ItemMemory {
     pub since: Timestamp,
     /// When it was written, if it was under the approval that holds.
     pub written: Option<Timestamp>,
+    /// What of it people could see that needs a review.
+    pub review: BTreeSet<ReviewReason>,
 }
 
 /// How far an item is.
@@ -268,7 +280,15 @@ impl Candidate {
 
     /// Whether all that is to be done may be done without a review, if it restores what was approved before.
     pub fn is_correctable(&self) -> bool {
-        self.items.iter().all(|item| item.is_done || !item.needs_review)
+        self.items.iter().all(|item| item.is_done || item.review.is_empty())
+    }
+
+    /// Whether it needs no review for any reason that people could not see when a plan was shown last.
+    pub fn is_no_worse_than_shown(&self, memory: &Memory) -> bool {
+        let is_seen = |item: &CandidateItem, reason: &ReviewReason| {
+            memory.items.get(&item.name).is_some_and(|shown| shown.review.contains(reason))
+        };
+        self.items.iter().all(|item| item.is_done || item.review.iter().all(|reason| is_seen(item, reason)))
     }
 
     /// What it wants of each object, by item.

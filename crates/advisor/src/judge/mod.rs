@@ -121,7 +121,8 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
     let mut found = walk(situation, plan, Some(&approved));
     let is_stopped = !found.moved.is_empty() || !found.drifted.is_empty();
     let mut applied = situation.memory.applied.clone();
-    let is_first = found.drifted.is_empty() && situation.request.bypasses;
+    let is_no_worse = plan.is_no_worse_than_shown(situation.memory);
+    let is_first = found.drifted.is_empty() && situation.request.bypasses && is_no_worse;
     let corrects = situation.request.corrects && plan.is_correctable();
     let insists = is_first || (corrects && may_correct(applied.as_ref(), situation.now));
     if is_stopped && insists && approved.content == Some(plan.content) {

@@ -1,6 +1,7 @@
 //! All that can happen to a small world, to a fixed depth: two objects, one of which nodes have to follow, an input, an upgrade, a person who
 //! edits everything, a server that refuses, and a process that ends between any two steps.
 
+use super::items::ItemJudgement;
 use super::{Judgement, judge};
 use crate::situation::{
     Candidate, CandidateItem, Draft, Health, ItemMemory, Memory, Request, RequestedAction, Situation, WantedContent,
@@ -179,7 +180,7 @@ impl World {
                     }),
                     is_missing: false,
                     is_done,
-                    needs_review: false,
+                    review: BTreeSet::new(),
                     health: match self.pool {
                         Pool::Rolling if index == 0 => Health::Progressing("rolling".into()),
                         Pool::Degraded if index == 0 => Health::Degraded("degraded".into()),
@@ -225,8 +226,9 @@ impl World {
                 .iter()
                 .zip(&judgement.items)
                 .map(|(item, judged)| {
-                    let memory = ItemMemory { state: judged.state, since: judged.since, written: judged.written };
-                    (item.name.clone(), memory)
+                    let ItemJudgement { state, since, written, .. } = *judged;
+                    let review = if item.is_done { BTreeSet::new() } else { item.review.clone() };
+                    (item.name.clone(), ItemMemory { state, since, written, review })
                 })
                 .collect(),
             false => self.memory.items.clone(),

@@ -397,3 +397,56 @@ fn how_far_items_are_is_remembered_while_no_plan_can_be_made_for_other_options()
     bed.run_for(HOUR);
     assert_eq!((bed.phase().as_str(), bed.stored(OBJECTS[2])), ("Completed", None), "{}", bed.lines.concat());
 }
+
+/// Another tool applies the object of the last item, so that to apply that item takes a field from it.
+fn claim_sizes(bed: &mut TestBed) {
+    let sizes = bed.key(OBJECTS[2]);
+    let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "sizes", "namespace": "virt"}, "data": {"size": "theirs"}});
+    bed.server.apply("argocd", &sizes, &theirs, true).unwrap();
+}
+
+#[test]
+fn bypassing_the_lock_applies_no_plan_that_needs_a_review_for_a_reason_that_was_not_shown() {
+    let spec = json!({"action": "DryRun", "bypassOptimisticLock": true});
+    for is_named in [false, true] {
+        // Before Apply is written, and while the first item is being applied.
+        for is_applying in [false, true] {
+            let mut bed = TestBed::new();
+            bed.ask(spec.clone());
+            bed.run();
+            if !is_applying {
+                claim_sizes(&mut bed);
+            }
+            match is_named {
+                true => bed.approve(),
+                false => bed.ask(json!({"action": "Apply"})),
+            }
+            if is_applying {
+                bed.run_for(Duration::from_secs(60));
+                assert_eq!(bed.phase(), "InProgress");
+                claim_sizes(&mut bed);
+            }
+            bed.run_for(3 * HOUR);
+            assert_eq!(bed.value(OBJECTS[2], "/data/size"), "theirs", "{}", bed.lines.concat());
+            assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", usize::from(is_applying)));
+            bed.restart();
+            bed.run_for(3 * HOUR);
+            assert_eq!(bed.value(OBJECTS[2], "/data/size"), "theirs", "also after a restart");
+            bed.approve();
+            bed.run_for(3 * HOUR);
+            assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", json!("7")));
+        }
+        // What somebody writes by hand is overwritten: that is what the setting is for.
+        let mut bed = TestBed::new();
+        bed.ask(spec.clone());
+        bed.run();
+        bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+        match is_named {
+            true => bed.approve(),
+            false => bed.ask(json!({"action": "Apply"})),
+        }
+        bed.run_for(3 * HOUR);
+        assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", json!("7")));
+    }
+}
