@@ -1,5 +1,6 @@
 //! What somebody changes after a plan was applied is reported, whatever else has changed.
 
+use crate::Notice;
 use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::OBJECTS;
 use serde_json::json;
@@ -82,4 +83,25 @@ fn what_an_earlier_version_applied_is_recorded_by_item_while_it_is_complete() {
     bed.restart();
     bed.run_for(HOUR);
     assert_eq!(bed.status()["applied"], applied, "{}", bed.lines.concat());
+}
+
+#[test]
+fn another_plan_is_news_although_its_phase_and_message_stay_the_same() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run_for(HOUR);
+    let mut reported = Vec::new();
+    for size in ["mine", "yours"] {
+        bed.notices.clear();
+        bed.edit(OBJECTS[2], &json!({"data": {"size": size}}));
+        bed.run_for(HOUR);
+        assert_eq!(bed.phase(), "ReviewRequired");
+        for notice in &bed.notices {
+            if let Notice::Judged { digest: Some(digest), is_news: true, .. } = notice {
+                reported.push(digest.to_string());
+                assert_eq!(bed.status()["planDigest"], digest.to_string());
+            }
+        }
+    }
+    assert_eq!(reported.len(), 2, "once each: {reported:?}");
 }
