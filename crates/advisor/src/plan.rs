@@ -191,6 +191,8 @@ pub struct Item {
     pub name: String,
     /// What it does, in a sentence.
     pub description: String,
+    /// Earlier items that it relies on.
+    pub needs: Vec<String>,
     /// Its object.
     pub key: Key,
     /// What is done to it.
@@ -286,6 +288,7 @@ impl Plan {
             .iter()
             .map(|item| situation::CandidateItem {
                 name: item.name.clone(),
+                needs: item.needs.clone(),
                 digest: item.digest(),
                 wanted: item.wanted(),
                 is_missing: item.compared.operation == Operation::Create,

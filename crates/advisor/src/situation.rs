@@ -99,6 +99,8 @@ pub struct Candidate {
 pub struct CandidateItem {
     /// Its name.
     pub name: String,
+    /// Items that it relies on.
+    pub needs: Vec<String>,
     /// The digest of what is done to its object.
     pub digest: Digest,
     /// What is wanted of its object; nothing if the profile wants nothing of it any more.
@@ -115,6 +117,18 @@ pub struct CandidateItem {
     pub is_written: bool,
     /// Why its last write failed, if it did.
     pub failure: Option<String>,
+}
+
+impl CandidateItem {
+    /// Why it is not applied while this item has failed, which comes before it; nothing if it does not depend on that one.
+    pub fn depends_on(&self, failed: &CandidateItem) -> Option<String> {
+        let is_removal = self.review.contains(&ReviewReason::Removes);
+        if !is_removal && self.needs.contains(&failed.name) {
+            return Some(format!("it needs {}, which has failed", failed.name));
+        }
+        (is_removal && failed.needs.contains(&self.name))
+            .then(|| format!("{} needs it until it has changed, which has failed", failed.name))
+    }
 }
 
 /// Why something is never done without a review.

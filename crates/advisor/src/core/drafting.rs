@@ -192,6 +192,7 @@ impl Core {
             let mut planned = Item {
                 name: item.name,
                 description: item.description,
+                needs: item.needs,
                 impact: item.impact,
                 restarts: None,
                 health: Health::Healthy,

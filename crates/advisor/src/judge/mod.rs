@@ -165,14 +165,17 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
         items.map(|(item, judged)| format!("{}: {}", item.name, judged.message)).collect::<Vec<_>>()
     };
     let (failed, current) = (of(Progress::Failed), of(Progress::InProgress));
-    let is_waiting = !current.is_empty() || !of(Progress::Pending).is_empty();
+    let pending = of(Progress::Pending);
+    let is_waiting = !current.is_empty() || !pending.is_empty();
     match (failed.is_empty(), is_waiting) {
         (true, false) => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
         (true, true) => (Phase::InProgress, "Applying", current.join("; ")),
         (false, true) if situation.request.continues && !current.is_empty() => {
             (Phase::InProgress, "ApplyingAfterFailure", [current, failed].concat().join("; "))
         }
-        (false, _) if situation.request.continues => (Phase::CompletedWithErrors, "ItemsFailed", failed.join("; ")),
+        (false, _) if situation.request.continues => {
+            (Phase::CompletedWithErrors, "ItemsFailed", [failed, pending].concat().join("; "))
+        }
         (false, _) => (Phase::Failed, "ItemFailed", failed.join("; ")),
     }
 }

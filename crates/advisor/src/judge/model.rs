@@ -173,6 +173,7 @@ impl World {
                 let replaces = (!is_done).then_some(self.objects[index]);
                 CandidateItem {
                     name: format!("{index}"),
+                    needs: Vec::new(),
                     digest: Digest::of(&json!([index, wanted[index], replaces])),
                     wanted: Some(WantedContent {
                         object: format!("{index}"),

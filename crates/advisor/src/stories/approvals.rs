@@ -450,3 +450,38 @@ fn bypassing_the_lock_applies_no_plan_that_needs_a_review_for_a_reason_that_was_
         assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", json!("7")));
     }
 }
+
+#[test]
+fn what_needs_an_item_that_has_failed_waits_and_the_rest_goes_on_if_asked_for() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.refused_writes = vec![bed.key("ConfigMap virt/swap")];
+    bed.ask(json!({"action": "DryRun", "failurePolicy": "Continue"}));
+    bed.run();
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("CompletedWithErrors", json!(null)));
+    assert_eq!(bed.item("overcommit")["message"], "it needs swap, which has failed");
+    assert_eq!(
+        (bed.item("overcommit")["state"].as_str(), bed.item("descheduler")["state"].as_str()),
+        (Some("Pending"), Some("Completed"))
+    );
+    let message = bed.condition("CompletedWithErrors")["message"].clone();
+    assert!(message.as_str().unwrap().ends_with("overcommit: it needs swap, which has failed"), "{message}");
+    // Once it succeeds, the rest follows.
+    bed.refused_writes.clear();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("Completed", json!(150)));
+    // The other way round: swap stays while overcommit could not go down.
+    bed.refused_writes = vec![bed.key(HCO)];
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "CompletedWithErrors", "{}", bed.status());
+    assert_eq!(bed.item("swap")["message"], "overcommit needs it until it has changed, which has failed");
+    assert!(bed.stored("ConfigMap virt/swap").is_some() && bed.stored("ConfigMap virt/descheduler").is_none());
+    bed.refused_writes.clear();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.stored("ConfigMap virt/swap")), ("Completed", None));
+}

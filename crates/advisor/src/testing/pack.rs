@@ -97,7 +97,7 @@ options:
     mode: {type: string, description: d, enum: [Automatic, Predictive], default: Automatic}
 items:
 - {name: swap, description: Sets swap., asset: swap, when: enableSwap}
-- {name: overcommit, description: Sets overcommit., asset: overcommit}
+- {name: overcommit, description: Sets overcommit., asset: overcommit, needs: [swap]}
 - {name: descheduler, description: Sets a mode., asset: descheduler}
 settings:
 - {key: platform.kubevirt.io/density-mode, option: mode}
