@@ -274,6 +274,8 @@ pub struct Terms {
 pub struct Plan {
     /// Its items in their order.
     pub items: Vec<Item>,
+    /// The items of the profile that do not apply to this cluster, and why.
+    pub not_applicable: Vec<String>,
     /// The values that it was derived from.
     pub inputs: BTreeMap<String, String>,
     /// How it is applied, and what happens afterwards without a review: whoever approves the plan approves that, too.
@@ -313,7 +315,13 @@ impl Plan {
             .filter(|item| !item.compared.is_removal)
             .map(|item| json!({"name": item.name, "object": item.key, "wanted": item.compared.wanted}))
             .collect();
-        situation::Candidate { digest, content: Digest::of(&json!(contents)), inputs: self.inputs.clone(), items }
+        situation::Candidate {
+            digest,
+            content: Digest::of(&json!(contents)),
+            inputs: self.inputs.clone(),
+            not_applicable: self.not_applicable.clone(),
+            items,
+        }
     }
 
     /// The worst impact.

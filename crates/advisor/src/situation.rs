@@ -92,6 +92,8 @@ pub struct Candidate {
     pub inputs: BTreeMap<String, String>,
     /// Its items in their order.
     pub items: Vec<CandidateItem>,
+    /// The items of the profile that do not apply to this cluster, and why.
+    pub not_applicable: Vec<String>,
 }
 
 /// One item of a plan.

@@ -218,13 +218,18 @@ impl Core {
         let (_, _, wants) = self.profiles.get(name)?.wants.as_ref()?;
         let inputs: BTreeMap<String, String> =
             wants.inputs.iter().map(|input| (input.name.clone(), input.value.clone())).collect();
+        let not_applicable = wants.items.iter().filter_map(|item| match &item.result {
+            WantedResult::NotApplicable(why) => Some(format!("{}: {why}", item.name)),
+            _ => None,
+        });
+        let not_applicable = not_applicable.collect();
         let spec = &self.profiles.get(name)?.spec;
         let terms = Terms {
             bypasses: spec.bypass_optimistic_lock,
             corrects: spec.remediation == Some(Remediation::Automatic),
             continues: continues(spec.failure_policy),
         };
-        is_complete.then_some(Plan { items, inputs, terms })
+        is_complete.then_some(Plan { items, not_applicable, inputs, terms })
     }
 
     /// How an object is that is as it should be; false if something has to be read first.

@@ -168,6 +168,10 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
     let pending = of(Progress::Pending);
     let is_waiting = !current.is_empty() || !pending.is_empty();
     match (failed.is_empty(), is_waiting) {
+        (true, false) if plan.items.is_empty() && !plan.not_applicable.is_empty() => {
+            let why = plan.not_applicable.join("; ");
+            (Phase::Completed, "NotApplicable", format!("nothing of the profile applies to this cluster: {why}"))
+        }
         (true, false) => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
         (true, true) => (Phase::InProgress, "Applying", current.join("; ")),
         (false, true) if situation.request.continues && !current.is_empty() => {

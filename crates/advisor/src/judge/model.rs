@@ -200,6 +200,7 @@ impl World {
             content: Digest::of(&json!(wanted)),
             inputs: [("input".to_owned(), self.input.to_string())].into(),
             items,
+            not_applicable: Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What approves a plan, and what does not.
 
 use crate::testing::bed::{Fault, HCO, MACHINE_CONFIGS, TestBed};
-use crate::testing::pack::{DENSITY, OBJECTS, PROFILE};
+use crate::testing::pack::{DENSITY, OBJECTS, OVERCOMMIT_ONLY, PROFILE};
 use protocol::Command;
 use serde_json::json;
 use std::time::Duration;
@@ -484,4 +484,25 @@ fn what_needs_an_item_that_has_failed_waits_and_the_rest_goes_on_if_asked_for() 
     bed.refused_writes.clear();
     bed.run_for(HOUR);
     assert_eq!((bed.phase().as_str(), bed.stored("ConfigMap virt/swap")), ("Completed", None));
+}
+
+#[test]
+fn a_profile_of_which_nothing_applies_says_why() {
+    let mut bed = TestBed::new();
+    bed.profile = OVERCOMMIT_ONLY;
+    let hco = bed.stored(HCO).unwrap().object["metadata"].clone();
+    bed.delete(HCO);
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed");
+    let ready = bed.condition("Ready");
+    let message = "nothing of the profile applies to this cluster: overcommit: there is no HyperConverged";
+    assert_eq!((ready["reason"].as_str(), ready["message"].as_str()), (Some("NotApplicable"), Some(message)));
+    bed.create(&json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged",
+        "metadata": {"name": hco["name"], "namespace": hco["namespace"]}, "spec": {}}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    let ready = bed.condition("Ready");
+    assert_eq!((ready["reason"].as_str(), bed.value(HCO, "/spec/overcommit")), (Some("Applied"), json!(150)));
 }

@@ -13,6 +13,8 @@ pub(crate) const PROFILE: &str = "advice";
 pub(crate) const RIVAL: &str = "rival";
 /// A profile that changes the HyperConverged between two objects of its own.
 pub(crate) const DENSITY: &str = "density";
+/// A profile that changes the HyperConverged and nothing else.
+pub(crate) const OVERCOMMIT_ONLY: &str = "overcommit-only";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
 
@@ -103,6 +105,14 @@ settings:
 - {key: platform.kubevirt.io/density-mode, option: mode}
 - {key: platform.kubevirt.io/density-swap, option: enableSwap}
 ";
+const OF_OVERCOMMIT_ONLY: &str = "name: overcommit-only
+category: c
+description: D.
+impact_summary: I.
+advertised: false
+items:
+- {name: overcommit, description: Sets overcommit., asset: overcommit}
+";
 const OF_RIVAL: &str = "name: rival
 category: c
 description: D.
@@ -131,6 +141,7 @@ fn load(release: u8) -> Catalog {
         ("active/descheduler.yaml.tpl", DESCHEDULER),
         ("profiles/advice.yaml", ADVICE),
         ("profiles/density.yaml", OF_DENSITY),
+        ("profiles/overcommit-only.yaml", OF_OVERCOMMIT_ONLY),
         ("profiles/rival.yaml", OF_RIVAL),
     ];
     let files: BTreeMap<String, Vec<u8>> =
