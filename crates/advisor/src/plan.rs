@@ -201,6 +201,8 @@ pub struct Item {
     pub impact: Impact,
     /// The nodes that restart, if any may.
     pub restarts: Option<Restarts>,
+    /// Why it is not written now.
+    pub hold: Option<String>,
     /// How it is.
     pub health: Health,
 }
@@ -296,6 +298,7 @@ impl Plan {
                 is_missing: item.compared.operation == Operation::Create,
                 is_done: item.is_done(),
                 review: item.review(),
+                hold: item.hold.clone(),
                 health: item.health.clone(),
                 is_written: matches!(outcomes.get(&item.name), Some(Outcome::Written)),
                 failure: match outcomes.get(&item.name) {

@@ -113,6 +113,8 @@ pub struct CandidateItem {
     pub is_done: bool,
     /// Why it is never done without a review; empty if it may be.
     pub review: BTreeSet<ReviewReason>,
+    /// Why it is not written now, although it may be: its nodes are not ready for a change.
+    pub hold: Option<String>,
     /// How the object is, once there is nothing to do.
     pub health: Health,
     /// Whether it was written under the approval that holds.

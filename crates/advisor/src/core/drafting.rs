@@ -6,10 +6,11 @@ use crate::health;
 use crate::plan::{Item, Plan, Terms, removed};
 use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
+use catalog::Pool;
 use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
-use change::restarts::NodeEffect;
-use change::{Impact, Key};
+use change::restarts::{NodeEffect, Scope};
+use change::{Impact, Key, Restarts};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -195,6 +196,7 @@ impl Core {
                 needs: item.needs,
                 impact: item.impact,
                 restarts: None,
+                hold: None,
                 health: Health::Healthy,
                 key,
                 compared,
@@ -292,7 +294,25 @@ impl Core {
             NodeEffect::Reload => Impact::Medium,
             NodeEffect::Restart => Impact::High,
         };
+        item.hold = self.hold(item, &restarts);
         item.restarts = Some(restarts);
         true
+    }
+
+    /// Why nodes are not to restart for an item now. A removal may be what repairs a pool, and so may another content of an object that a pool
+    /// is rolling out.
+    fn hold(&self, item: &Item, restarts: &Restarts) -> Option<String> {
+        if item.impact != Impact::High || item.compared.is_removal {
+            return None;
+        }
+        let is_concerned = |pool: &&Pool| match &restarts.scope {
+            Scope::Pools(names) => names.contains(&pool.name),
+            Scope::Selected | Scope::Cluster => true,
+        };
+        let exists = item.compared.contributions[0].is_some();
+        let may_repair = |pool: &Pool| exists && pool.wanted_configuration != pool.running_configuration;
+        let mut concerned = self.surroundings.pools().values().filter(is_concerned).filter(|pool| !may_repair(pool));
+        let why = concerned.find_map(Pool::why_not_ready)?;
+        Some(format!("{why}; it is written when the pool is ready"))
     }
 }

@@ -64,19 +64,22 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
                     (Progress::Failed, why.clone(), None)
                 }
                 Some(_) if is_blocked => (Progress::Pending, "it waits for the items before it".to_owned(), None),
+                Some(_) if let Some(why) = &item.hold => (Progress::Pending, why.clone(), None),
                 Some(_) => {
                     walk.next = walk.next.or(Some(index));
                     (Progress::InProgress, "it is being written".to_owned(), None)
                 }
             },
         };
+        // After a failure the pool of another item may stay as it is for long, and what does not depend on it goes on.
+        let is_held = item.hold.is_some() && !is_blocked && !failed.is_empty();
         let waits_for_failed = dependency.is_some() && state == Progress::Pending;
         if state == Progress::Failed || waits_for_failed {
             failed.push(item);
         }
         is_blocked |= match state {
-            // Later items do not depend on one that waits for what has failed, unless they say so.
-            Progress::Pending if waits_for_failed => !situation.request.continues,
+            // Later items do not depend on one that waits because something has failed, unless they say so.
+            Progress::Pending if waits_for_failed || is_held => !situation.request.continues,
             Progress::InProgress | Progress::Pending => true,
             Progress::Failed => !situation.request.continues,
             Progress::Completed => false,

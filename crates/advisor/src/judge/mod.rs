@@ -173,6 +173,9 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
             (Phase::Completed, "NotApplicable", format!("nothing of the profile applies to this cluster: {why}"))
         }
         (true, false) => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
+        (true, true) if current.is_empty() => {
+            (Phase::InProgress, "Waiting", pending.into_iter().next().unwrap_or_default())
+        }
         (true, true) => (Phase::InProgress, "Applying", current.join("; ")),
         (false, true) if situation.request.continues && !current.is_empty() => {
             (Phase::InProgress, "ApplyingAfterFailure", [current, failed].concat().join("; "))

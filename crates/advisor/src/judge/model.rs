@@ -182,6 +182,7 @@ impl World {
                     is_missing: false,
                     is_done,
                     review: BTreeSet::new(),
+                    hold: None,
                     health: match self.pool {
                         Pool::Rolling if index == 0 => Health::Progressing("rolling".into()),
                         Pool::Degraded if index == 0 => Health::Degraded("degraded".into()),

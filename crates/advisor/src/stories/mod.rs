@@ -7,6 +7,7 @@ mod drift;
 mod faults_of_the_predecessor;
 mod interleavings;
 mod lost_reports;
+mod pools;
 
 use crate::testing::bed::TestBed;
 
