@@ -1,16 +1,17 @@
 //! What a status remembers, read back after a start. Nothing of it is executed: it only says what was shown, approved and applied.
 
 use crate::situation::{
-    Applied, Approved, ItemMemory, Memory, Request, RequestedAction, Shown, continues, shown_inputs,
+    Applied, Approved, ItemMemory, Memory, Request, RequestedAction, ReviewReason, Shown, WantedContent, continues,
+    shown_inputs,
 };
 use api::advisor::{
-    AppliedPlan, ApprovedItem, ApprovedPlan, Input, Phase, Remediation, Time, VirtPlatformConfigSpec,
-    VirtPlatformConfigStatus,
+    AppliedItem, AppliedPlan, ApprovedItem, ApprovedPlan, Impact, Input, Item, Operation, Phase, Remediation, Time,
+    VirtPlatformConfigSpec, VirtPlatformConfigStatus,
 };
 use change::Digest;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl Request {
@@ -55,16 +56,30 @@ impl Memory {
         let items = status.items.iter().filter_map(|item| {
             let since = time(item.last_transition_time.as_ref())?;
             let written = time(item.applied_time.as_ref());
-            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written }))
+            let review = shown_review(item, status.rollback == Some(true));
+            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written, review }))
         });
         Memory {
             shown,
             approved: status.approved.as_ref().and_then(approved),
             applied: status.applied.as_ref().and_then(applied),
             items: items.collect(),
-            is_of_predecessor: status.plan_digest.is_none() && status.phase.is_some_and(has_plan),
+            had_another_plan: status.plan_digest.is_none()
+                && (status.phase.is_some_and(has_plan) || status.source_snapshot_hash.is_some()),
         }
     }
+}
+
+/// What of an item people could see that needs a review.
+fn shown_review(item: &Item, is_rollback: bool) -> BTreeSet<ReviewReason> {
+    let mut review: BTreeSet<ReviewReason> = item.takes_from.iter().cloned().map(ReviewReason::TakesFrom).collect();
+    if item.impact_severity == Some(Impact::High) {
+        review.insert(ReviewReason::Restarts);
+    }
+    if is_rollback || item.operation == Some(Operation::Delete) {
+        review.insert(ReviewReason::Removes);
+    }
+    review
 }
 
 /// Whether a status in this phase has a plan, and so the digest of one if we wrote it.
@@ -90,8 +105,14 @@ fn applied(status: &AppliedPlan) -> Option<Applied> {
         options: Digest::parse(&status.request)?,
         time: time(Some(&status.time))?,
         inputs: status.inputs.iter().map(|Input { name, value }| (name.clone(), value.clone())).collect(),
+        items: status.items.iter().filter_map(applied_item).collect(),
         corrections: status.corrections.iter().filter_map(|at| time(Some(at))).collect(),
     })
+}
+
+fn applied_item(item: &AppliedItem) -> Option<(String, WantedContent)> {
+    let content = Digest::parse(&item.content)?;
+    Some((item.name.clone(), WantedContent { object: item.object.clone(), content }))
 }
 
 /// As a status shows it.
@@ -113,8 +134,13 @@ pub fn shown_applied(applied: &Applied) -> AppliedPlan {
         request: applied.options.to_string(),
         time: shown_time(applied.time),
         inputs: shown_inputs(&applied.inputs),
+        items: applied.items.iter().map(shown_item).collect(),
         corrections: applied.corrections.iter().map(|at| shown_time(*at)).collect(),
     }
+}
+
+fn shown_item((name, wanted): (&String, &WantedContent)) -> AppliedItem {
+    AppliedItem { name: name.clone(), object: wanted.object.clone(), content: wanted.content.to_string() }
 }
 
 /// As a status shows it: whole seconds, as all Kubernetes times.
@@ -169,6 +195,6 @@ mod tests {
         let status = json!({"phase": "ReviewRequired", "sourceSnapshotHash": "abc", "items": [
             {"name": "a", "targetRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}, "state": "Pending"}]});
         let status: VirtPlatformConfigStatus = serde_json::from_value(status).unwrap();
-        assert_eq!(Memory::of(&status), Memory { is_of_predecessor: true, ..Memory::default() });
+        assert_eq!(Memory::of(&status), Memory { had_another_plan: true, ..Memory::default() });
     }
 }

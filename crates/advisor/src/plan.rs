@@ -2,7 +2,7 @@
 
 use crate::before::{self, Mark};
 use crate::identity::FIELD_MANAGER;
-use crate::situation::Health;
+use crate::situation::{Health, ReviewReason};
 use crate::{health, situation};
 use api::advisor::Operation;
 use catalog::rollout::Contribution;
@@ -10,7 +10,7 @@ use change::entry::Loser;
 use change::{Difference, Digest, Edit, Entry, Impact, Key, Precondition, Restarts, content, diff};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One item, as far as its object decides.
 #[derive(Debug, Clone)]
@@ -191,6 +191,8 @@ pub struct Item {
     pub name: String,
     /// What it does, in a sentence.
     pub description: String,
+    /// Earlier items that it relies on.
+    pub needs: Vec<String>,
     /// Its object.
     pub key: Key,
     /// What is done to it.
@@ -199,6 +201,8 @@ pub struct Item {
     pub impact: Impact,
     /// The nodes that restart, if any may.
     pub restarts: Option<Restarts>,
+    /// Why it is not written now.
+    pub hold: Option<String>,
     /// How it is.
     pub health: Health,
 }
@@ -209,10 +213,24 @@ impl Item {
         self.compared.operation == Operation::Keep
     }
 
-    /// Whether it is never done without a review: it removes something, restarts nodes, or takes fields from somebody who applies them.
-    fn needs_review(&self) -> bool {
-        let takes_applied = self.compared.takes_from.iter().any(|loser| loser.applies);
-        self.compared.is_removal || self.impact == Impact::High || takes_applied
+    /// Why it is never done without a review; empty if it may be.
+    fn review(&self) -> BTreeSet<ReviewReason> {
+        let applying = self.compared.takes_from.iter().filter(|loser| loser.applies);
+        let mut review: BTreeSet<ReviewReason> =
+            applying.map(|loser| ReviewReason::TakesFrom(loser.manager.clone())).collect();
+        if self.compared.is_removal {
+            review.insert(ReviewReason::Removes);
+        }
+        if self.impact == Impact::High {
+            review.insert(ReviewReason::Restarts);
+        }
+        review
+    }
+
+    /// What is wanted of its object, whatever that is now.
+    fn wanted(&self) -> Option<situation::WantedContent> {
+        let wanted = self.compared.wanted.as_ref().filter(|_| !self.compared.is_removal)?;
+        Some(situation::WantedContent { object: self.key.to_string(), content: Digest::of(wanted) })
     }
 
     /// The digest of what is done, to what it is done, and what that disturbs.
@@ -258,6 +276,8 @@ pub struct Terms {
 pub struct Plan {
     /// Its items in their order.
     pub items: Vec<Item>,
+    /// The items of the profile that do not apply to this cluster, and why.
+    pub not_applicable: Vec<String>,
     /// The values that it was derived from.
     pub inputs: BTreeMap<String, String>,
     /// How it is applied, and what happens afterwards without a review: whoever approves the plan approves that, too.
@@ -272,9 +292,13 @@ impl Plan {
             .iter()
             .map(|item| situation::CandidateItem {
                 name: item.name.clone(),
+                needs: item.needs.clone(),
                 digest: item.digest(),
+                wanted: item.wanted(),
+                is_missing: item.compared.operation == Operation::Create,
                 is_done: item.is_done(),
-                needs_review: item.needs_review(),
+                review: item.review(),
+                hold: item.hold.clone(),
                 health: item.health.clone(),
                 is_written: matches!(outcomes.get(&item.name), Some(Outcome::Written)),
                 failure: match outcomes.get(&item.name) {
@@ -294,7 +318,13 @@ impl Plan {
             .filter(|item| !item.compared.is_removal)
             .map(|item| json!({"name": item.name, "object": item.key, "wanted": item.compared.wanted}))
             .collect();
-        situation::Candidate { digest, content: Digest::of(&json!(contents)), inputs: self.inputs.clone(), items }
+        situation::Candidate {
+            digest,
+            content: Digest::of(&json!(contents)),
+            inputs: self.inputs.clone(),
+            not_applicable: self.not_applicable.clone(),
+            items,
+        }
     }
 
     /// The worst impact.

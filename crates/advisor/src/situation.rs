@@ -3,7 +3,7 @@
 use api::advisor::{Action, FailurePolicy, Input, ItemState};
 use change::Digest;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What is known of one `VirtPlatformConfig` and of the cluster.
@@ -92,6 +92,8 @@ pub struct Candidate {
     pub inputs: BTreeMap<String, String>,
     /// Its items in their order.
     pub items: Vec<CandidateItem>,
+    /// The items of the profile that do not apply to this cluster, and why.
+    pub not_applicable: Vec<String>,
 }
 
 /// One item of a plan.
@@ -99,19 +101,58 @@ pub struct Candidate {
 pub struct CandidateItem {
     /// Its name.
     pub name: String,
+    /// Items that it relies on.
+    pub needs: Vec<String>,
     /// The digest of what is done to its object.
     pub digest: Digest,
+    /// What is wanted of its object; nothing if the profile wants nothing of it any more.
+    pub wanted: Option<WantedContent>,
+    /// Whether its object does not exist, and should.
+    pub is_missing: bool,
     /// Whether there is nothing to do: the object is as it should be.
     pub is_done: bool,
-    /// Whether it is never done without a review: it deletes or restores something, restarts nodes, or takes fields from somebody who
-    /// applies them.
-    pub needs_review: bool,
+    /// Why it is never done without a review; empty if it may be.
+    pub review: BTreeSet<ReviewReason>,
+    /// Why it is not written now, although it may be: its nodes are not ready for a change.
+    pub hold: Option<String>,
     /// How the object is, once there is nothing to do.
     pub health: Health,
     /// Whether it was written under the approval that holds.
     pub is_written: bool,
     /// Why its last write failed, if it did.
     pub failure: Option<String>,
+}
+
+impl CandidateItem {
+    /// Why it is not applied while this item has failed, which comes before it; nothing if it does not depend on that one.
+    pub fn depends_on(&self, failed: &CandidateItem) -> Option<String> {
+        let is_removal = self.review.contains(&ReviewReason::Removes);
+        if !is_removal && self.needs.contains(&failed.name) {
+            return Some(format!("it needs {}, which has failed", failed.name));
+        }
+        (is_removal && failed.needs.contains(&self.name))
+            .then(|| format!("{} needs it until it has changed, which has failed", failed.name))
+    }
+}
+
+/// Why something is never done without a review.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReviewReason {
+    /// It deletes or restores something.
+    Removes,
+    /// Nodes restart.
+    Restarts,
+    /// It takes fields from this field manager, which applies them.
+    TakesFrom(String),
+}
+
+/// What is wanted of an object, whatever it is now.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WantedContent {
+    /// The object.
+    pub object: String,
+    /// The digest of what is wanted of it.
+    pub content: Digest,
 }
 
 /// How an object is that was written.
@@ -136,8 +177,8 @@ pub struct Memory {
     pub applied: Option<Applied>,
     /// How far each item was.
     pub items: BTreeMap<String, ItemMemory>,
-    /// Whether the predecessor wrote the status: it applied plans that nobody has seen here.
-    pub is_of_predecessor: bool,
+    /// Whether a plan was shown that is not known any more: by the predecessor, or for options that were edited before another plan was made.
+    pub had_another_plan: bool,
 }
 
 /// A plan that was shown.
@@ -195,6 +236,8 @@ pub struct Applied {
     pub time: Timestamp,
     /// The values it was derived from, by name.
     pub inputs: BTreeMap<String, String>,
+    /// What it wanted of each object, by item; nothing if an earlier version recorded it.
+    pub items: BTreeMap<String, WantedContent>,
     /// When drift was corrected in the last hour.
     pub corrections: Vec<Timestamp>,
 }
@@ -208,6 +251,8 @@ pub struct ItemMemory {
     pub since: Timestamp,
     /// When it was written, if it was under the approval that holds.
     pub written: Option<Timestamp>,
+    /// What of it people could see that needs a review.
+    pub review: BTreeSet<ReviewReason>,
 }
 
 /// How far an item is.
@@ -253,7 +298,32 @@ impl Candidate {
 
     /// Whether all that is to be done may be done without a review, if it restores what was approved before.
     pub fn is_correctable(&self) -> bool {
-        self.items.iter().all(|item| item.is_done || !item.needs_review)
+        self.items.iter().all(|item| item.is_done || item.review.is_empty())
+    }
+
+    /// Whether it needs no review for any reason that people could not see when a plan was shown last.
+    pub fn is_no_worse_than_shown(&self, memory: &Memory) -> bool {
+        let is_seen = |item: &CandidateItem, reason: &ReviewReason| {
+            memory.items.get(&item.name).is_some_and(|shown| shown.review.contains(reason))
+        };
+        self.items.iter().all(|item| item.is_done || item.review.iter().all(|reason| is_seen(item, reason)))
+    }
+
+    /// What it wants of each object, by item.
+    pub fn wanted(&self) -> BTreeMap<String, WantedContent> {
+        let wanted = |item: &CandidateItem| Some((item.name.clone(), item.wanted.clone()?));
+        self.items.iter().filter_map(wanted).collect()
+    }
+
+    /// The items that somebody changed after they were applied: the object is gone, or is not as it was applied although the same is wanted
+    /// of it.
+    pub fn drifted_from(&self, applied: &Applied) -> Vec<&str> {
+        let is_drifted = |item: &&CandidateItem| {
+            let (wanted, before) = (item.wanted.as_ref(), applied.items.get(&item.name));
+            let is_same_object = || wanted.map(|wanted| &wanted.object) == before.map(|before| &before.object);
+            !item.is_done && before.is_some() && (wanted == before || (item.is_missing && is_same_object()))
+        };
+        self.items.iter().filter(is_drifted).map(|item| item.name.as_str()).collect()
     }
 
     /// The approval of this plan by a spec of this generation.

@@ -3,10 +3,10 @@
 use crate::changes::replaced;
 use crate::conditions::conditions;
 use crate::judge::Judgement;
-use crate::memory::{shown_applied, shown_approval, shown_time};
+use crate::memory::{options_digest, shown_applied, shown_approval, shown_time};
 use crate::plan::{Item, Plan, diff_text};
 use crate::situation::shown_inputs;
-use api::advisor::{self, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use api::advisor::{self, ItemState, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use change::{Digest, Impact, redact};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -57,19 +57,41 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
             status.items = plan.items.iter().zip(&judgement.items).map(|(item, judged)| shown(item, judged)).collect();
         }
         None => {
-            // What was shown last stays, except where it would be mistaken for what is planned now.
-            status.impact_severity = before.impact_severity;
-            status.plan_digest = judgement.shown.as_ref().map(|shown| shown.digest.to_string());
+            let is_same_request = options_digest(spec.options.as_ref(), spec.rollback)
+                == options_digest(before.applied_options.as_ref(), before.rollback);
+            match is_same_request {
+                true => {
+                    status.impact_severity = before.impact_severity;
+                    status.plan_digest = judgement.shown.as_ref().map(|shown| shown.digest.to_string());
+                    status.inputs.clone_from(&before.inputs);
+                    status.items.clone_from(&before.items);
+                }
+                // Nobody is to approve a plan for other options; how far its items are is still needed.
+                false => status.items = before.items.iter().filter_map(progress).collect(),
+            }
             status.source_snapshot_hash.clone_from(&before.source_snapshot_hash);
             status.operator_version.clone_from(&before.operator_version);
             status.applied_options.clone_from(&before.applied_options);
             status.rollback = before.rollback;
-            status.inputs.clone_from(&before.inputs);
-            status.items.clone_from(&before.items);
         }
     }
     status.replaced_plan = replaced(before, &status);
     status
+}
+
+/// How far an item is that was begun, without what was planned for it.
+fn progress(item: &advisor::Item) -> Option<advisor::Item> {
+    (item.state != ItemState::Pending).then(|| advisor::Item {
+        digest: None,
+        impact_severity: None,
+        diff: None,
+        desired_state: None,
+        message: None,
+        managed_fields: Vec::new(),
+        restarts: Vec::new(),
+        takes_from: Vec::new(),
+        ..item.clone()
+    })
 }
 
 fn shown(item: &Item, judged: &crate::judge::items::ItemJudgement) -> advisor::Item {

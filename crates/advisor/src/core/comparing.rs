@@ -209,6 +209,10 @@ impl Core {
         self.answered_about(key);
         let mut commands = Vec::new();
         for (name, managed) in &mut self.profiles {
+            // Also a comparison that has waited for this answer goes on.
+            if managed.work.values().any(|work| work.key == *key) {
+                self.due.insert(name.clone());
+            }
             for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
                 if work.live.is_some() {
                     continue;
@@ -233,7 +237,6 @@ impl Core {
                 }
                 finish(work, name);
             }
-            self.due.insert(name.clone());
         }
         self.commands.extend(commands);
     }

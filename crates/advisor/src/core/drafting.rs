@@ -6,10 +6,11 @@ use crate::health;
 use crate::plan::{Item, Plan, Terms, removed};
 use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
+use catalog::Pool;
 use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
-use change::restarts::NodeEffect;
-use change::{Impact, Key};
+use change::restarts::{NodeEffect, Scope};
+use change::{Impact, Key, Restarts};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,9 +131,10 @@ impl Core {
             (true, false, _) => Err(Draft::Failed(held.join("; "))),
             (true, true, true) => Err(Draft::Incomplete),
             (true, true, false) => {
-                if is_rollback {
-                    aims.reverse();
-                }
+                // An item may rely on those before it, so that nothing goes before what relies on it has changed.
+                let is_removal = |aimed: &Aimed| aimed.aim == Aim::Removal;
+                let (removals, mut aims): (Vec<Aimed>, Vec<Aimed>) = aims.into_iter().partition(is_removal);
+                aims.extend(removals.into_iter().rev());
                 Ok(aims)
             }
         }
@@ -191,8 +193,10 @@ impl Core {
             let mut planned = Item {
                 name: item.name,
                 description: item.description,
+                needs: item.needs,
                 impact: item.impact,
                 restarts: None,
+                hold: None,
                 health: Health::Healthy,
                 key,
                 compared,
@@ -216,13 +220,18 @@ impl Core {
         let (_, _, wants) = self.profiles.get(name)?.wants.as_ref()?;
         let inputs: BTreeMap<String, String> =
             wants.inputs.iter().map(|input| (input.name.clone(), input.value.clone())).collect();
+        let not_applicable = wants.items.iter().filter_map(|item| match &item.result {
+            WantedResult::NotApplicable(why) => Some(format!("{}: {why}", item.name)),
+            _ => None,
+        });
+        let not_applicable = not_applicable.collect();
         let spec = &self.profiles.get(name)?.spec;
         let terms = Terms {
             bypasses: spec.bypass_optimistic_lock,
             corrects: spec.remediation == Some(Remediation::Automatic),
             continues: continues(spec.failure_policy),
         };
-        is_complete.then_some(Plan { items, inputs, terms })
+        is_complete.then_some(Plan { items, not_applicable, inputs, terms })
     }
 
     /// How an object is that is as it should be; false if something has to be read first.
@@ -285,7 +294,25 @@ impl Core {
             NodeEffect::Reload => Impact::Medium,
             NodeEffect::Restart => Impact::High,
         };
+        item.hold = self.hold(item, &restarts);
         item.restarts = Some(restarts);
         true
+    }
+
+    /// Why nodes are not to restart for an item now. A removal may be what repairs a pool, and so may another content of an object that a pool
+    /// is rolling out.
+    fn hold(&self, item: &Item, restarts: &Restarts) -> Option<String> {
+        if item.impact != Impact::High || item.compared.is_removal {
+            return None;
+        }
+        let is_concerned = |pool: &&Pool| match &restarts.scope {
+            Scope::Pools(names) => names.contains(&pool.name),
+            Scope::Selected | Scope::Cluster => true,
+        };
+        let exists = item.compared.contributions[0].is_some();
+        let may_repair = |pool: &Pool| exists && pool.wanted_configuration != pool.running_configuration;
+        let mut concerned = self.surroundings.pools().values().filter(is_concerned).filter(|pool| !may_repair(pool));
+        let why = concerned.find_map(Pool::why_not_ready)?;
+        Some(format!("{why}; it is written when the pool is ready"))
     }
 }

@@ -53,8 +53,8 @@ pub(super) struct Managed {
     pub(super) unanswered: Option<Box<VirtPlatformConfigStatus>>,
     /// The item that is being written, and its object.
     pub(super) writing: Option<(String, Key)>,
-    /// What was reported last.
-    pub(super) reported: Option<(Phase, String)>,
+    /// What was reported last, with the plan if one waits for a review.
+    pub(super) reported: Option<(Phase, String, Option<Digest>)>,
 }
 
 impl Managed {

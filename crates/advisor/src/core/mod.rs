@@ -41,6 +41,8 @@ enum Timer {
     Discover,
     /// Ask a query again.
     Query(Query),
+    /// Read a pool's configuration again, if somebody still needs it.
+    Read(Key),
     /// Reconcile a profile again.
     Reconcile(String),
     /// Try again what has failed for a profile.
@@ -68,8 +70,10 @@ pub struct Core {
     surroundings: Surroundings,
     queries: Queries,
     readings: Readings,
-    /// Reads of pools' configurations in flight.
+    /// Reads of pools' configurations that are in flight, or have failed and are not due again yet.
     reading: BTreeSet<Key>,
+    /// How often those that fail have failed in a row.
+    failed_reads: BTreeMap<Key, u32>,
     targets: Targets,
     /// How many reads and dry runs of each object are on their way. Their answers name only the object, so that a comparison begins when there is
     /// none: it would take the answer to an earlier question for its own.
@@ -109,6 +113,7 @@ impl Core {
             queries: Queries::default(),
             readings: Readings::default(),
             reading: BTreeSet::new(),
+            failed_reads: BTreeMap::new(),
             targets: Targets::default(),
             asked: BTreeMap::new(),
             profiles: BTreeMap::new(),
@@ -130,6 +135,10 @@ impl Core {
         match timer {
             Timer::Discover => self.discover(),
             Timer::Query(query) => self.send_query(query),
+            Timer::Read(key) => {
+                self.reading.remove(&key);
+                self.all_due();
+            }
             Timer::Retry(name) => self.reconcile_again(name),
             Timer::Reconcile(name) | Timer::Publish(name) => {
                 self.due.insert(name);

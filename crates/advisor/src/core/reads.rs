@@ -4,7 +4,7 @@ use super::{Core, Timer};
 use crate::health::is_made_of_kubelet_config;
 use catalog::rollout::{Configuration, Contents, Unread};
 use catalog::{Answer, Query};
-use change::{Key, Kind};
+use change::{Backoff, Key, Kind};
 use observe::target_of;
 use protocol::{Command, Content, WatchTarget};
 use serde_json::Value;
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// A read that failed is repeated after this.
 const AGAIN: Duration = Duration::from_secs(10);
+/// A configuration that could not be read is read again after this.
+const READ_AGAIN: Backoff = Backoff { first: Duration::from_secs(5), longest: Duration::from_secs(60) };
 const GROUP: &str = "machineconfiguration.openshift.io/v1";
 
 impl Core {
@@ -99,16 +101,18 @@ impl Core {
 
     /// Takes a MachineConfig that was read for an estimate; false if it was read for something else.
     pub(super) fn configuration_read(&mut self, key: &Key, found: Result<Option<&Value>, &str>) {
-        if !self.reading.remove(key) {
+        if !self.reading.contains(key) {
             return;
         }
         let Ok(found) = found else {
-            // The profiles that need it ask for it again.
-            for name in self.profiles.keys() {
-                self.timers.set(Timer::Reconcile(name.clone()), self.now.monotonic.after(AGAIN));
-            }
+            // Until then nobody asks for it: whatever happens to a profile would make a request.
+            let failures = self.failed_reads.entry(key.clone()).or_default();
+            self.timers.set(Timer::Read(key.clone()), self.now.monotonic.after(READ_AGAIN.pause(*failures)));
+            *failures = failures.saturating_add(1);
             return;
         };
+        self.reading.remove(key);
+        self.failed_reads.remove(key);
         if key.name.starts_with("rendered-") {
             let pools = self.surroundings.pools().values();
             let named: BTreeSet<&String> =

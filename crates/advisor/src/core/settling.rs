@@ -160,10 +160,12 @@ impl Core {
         self.timers.set(Timer::Publish(name.to_owned()), at);
     }
 
-    /// Reports a phase, or another reason for it.
+    /// Reports a phase, another reason for it, or another plan that waits for a review.
     fn report(&mut self, name: &str, judgement: &Judgement, status: &VirtPlatformConfigStatus, is_news: bool) {
         let Some(managed) = self.profiles.get_mut(name) else { return };
-        let said = (judgement.phase, judgement.message.clone());
+        let digest = judgement.shown.as_ref().map(|shown| shown.digest);
+        let waits = matches!(judgement.phase, Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade);
+        let said = (judgement.phase, judgement.message.clone(), digest.filter(|_| waits));
         if managed.is_writing() || managed.reported.as_ref() == Some(&said) {
             return;
         }
@@ -177,7 +179,7 @@ impl Core {
             phase: judgement.phase,
             reason: judgement.reason,
             message: judgement.message.clone(),
-            digest: judgement.shown.as_ref().map(|shown| shown.digest),
+            digest,
             differing: managed.plan.as_ref().map_or(0, |plan| plan.items.iter().filter(|item| !item.is_done()).count()),
             since: since.unwrap_or(self.now.wall),
             is_news,

@@ -55,8 +55,9 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
                 Approval::Given(Approved { generation: request.generation, ..approved.clone() })
             }
             _ if named == Some(plan.digest) => Approval::Given(plan.approved(request.generation)),
-            _ if bypasses(situation, plan) && named.is_some() && named == shown(situation) => {
-                Approval::Given(plan.approved(request.generation))
+            // It is recorded under the digest that the spec names, or it would be taken for another plan from now on.
+            _ if let Some(digest) = named.filter(|_| named == shown(situation) && bypasses(situation, plan)) => {
+                Approval::Given(Approved { digest, ..plan.approved(request.generation) })
             }
             // It is recorded, so that a spec that names no plan any more approves nothing by that.
             _ => Approval::Void(Some(void(plan.digest, request.generation)), Why::AnotherPlan(text.clone())),
@@ -91,7 +92,7 @@ fn is_unseen(situation: &Situation<'_>, plan: &Candidate) -> bool {
     let Situation { request, memory, .. } = situation;
     match &memory.shown {
         Some(shown) => (shown.digest, shown.options) != (plan.digest, request.options),
-        None => memory.is_of_predecessor || !plan.is_correctable(),
+        None => memory.had_another_plan || !plan.is_correctable(),
     }
 }
 
@@ -99,8 +100,11 @@ fn is_unseen(situation: &Situation<'_>, plan: &Candidate) -> bool {
 /// what changes with an input or with another release of the operator needs a review.
 fn bypasses(situation: &Situation<'_>, plan: &Candidate) -> bool {
     let applied = situation.memory.applied.as_ref();
-    // A plan for these options was shown, or this one needs no review.
-    let is_known = shown(situation).is_some() || plan.is_correctable();
+    // A plan for these options was shown, and this one needs no review for another reason; or it needs none.
+    let is_known = match shown(situation) {
+        Some(_) => plan.is_no_worse_than_shown(situation.memory),
+        None => plan.is_correctable(),
+    };
     let is_first = applied.is_none_or(|applied| applied.options != situation.request.options);
     situation.request.bypasses && is_first && is_known
 }

@@ -38,10 +38,13 @@ pub struct Walk {
 pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Approved>) -> Walk {
     let mut walk = Walk::default();
     let mut is_blocked = false;
+    // Items that have failed, or wait for one that has.
+    let mut failed: Vec<&CandidateItem> = Vec::new();
     let is_spent = is_spent(situation);
     for (index, item) in plan.items.iter().enumerate() {
         let before = situation.memory.items.get(&item.name);
         let written = before.and_then(|before| before.written);
+        let dependency = failed.iter().find_map(|failed| item.depends_on(failed));
         let (state, message, written) = match item.is_done {
             true => done(situation, item, before, approved, &mut walk),
             false => match approved {
@@ -55,18 +58,28 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
                     walk.moved.push(item.name.clone());
                     (Progress::Pending, "it is not what was approved any more".to_owned(), None)
                 }
+                Some(_) if let Some(why) = &dependency => (Progress::Pending, why.clone(), None),
                 Some(_) if let Some(why) = &item.failure => {
                     walk.retry = walk.retry.or((!is_blocked).then_some(index));
                     (Progress::Failed, why.clone(), None)
                 }
                 Some(_) if is_blocked => (Progress::Pending, "it waits for the items before it".to_owned(), None),
+                Some(_) if let Some(why) = &item.hold => (Progress::Pending, why.clone(), None),
                 Some(_) => {
                     walk.next = walk.next.or(Some(index));
                     (Progress::InProgress, "it is being written".to_owned(), None)
                 }
             },
         };
+        // After a failure the pool of another item may stay as it is for long, and what does not depend on it goes on.
+        let is_held = item.hold.is_some() && !is_blocked && !failed.is_empty();
+        let waits_for_failed = dependency.is_some() && state == Progress::Pending;
+        if state == Progress::Failed || waits_for_failed {
+            failed.push(item);
+        }
         is_blocked |= match state {
+            // Later items do not depend on one that waits because something has failed, unless they say so.
+            Progress::Pending if waits_for_failed || is_held => !situation.request.continues,
             Progress::InProgress | Progress::Pending => true,
             Progress::Failed => !situation.request.continues,
             Progress::Completed => false,

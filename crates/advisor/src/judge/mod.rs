@@ -121,7 +121,8 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
     let mut found = walk(situation, plan, Some(&approved));
     let is_stopped = !found.moved.is_empty() || !found.drifted.is_empty();
     let mut applied = situation.memory.applied.clone();
-    let is_first = found.drifted.is_empty() && situation.request.bypasses;
+    let is_no_worse = plan.is_no_worse_than_shown(situation.memory);
+    let is_first = found.drifted.is_empty() && situation.request.bypasses && is_no_worse;
     let corrects = situation.request.corrects && plan.is_correctable();
     let insists = is_first || (corrects && may_correct(applied.as_ref(), situation.now));
     if is_stopped && insists && approved.content == Some(plan.content) {
@@ -164,14 +165,24 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
         items.map(|(item, judged)| format!("{}: {}", item.name, judged.message)).collect::<Vec<_>>()
     };
     let (failed, current) = (of(Progress::Failed), of(Progress::InProgress));
-    let is_waiting = !current.is_empty() || !of(Progress::Pending).is_empty();
+    let pending = of(Progress::Pending);
+    let is_waiting = !current.is_empty() || !pending.is_empty();
     match (failed.is_empty(), is_waiting) {
+        (true, false) if plan.items.is_empty() && !plan.not_applicable.is_empty() => {
+            let why = plan.not_applicable.join("; ");
+            (Phase::Completed, "NotApplicable", format!("nothing of the profile applies to this cluster: {why}"))
+        }
         (true, false) => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
+        (true, true) if current.is_empty() => {
+            (Phase::InProgress, "Waiting", pending.into_iter().next().unwrap_or_default())
+        }
         (true, true) => (Phase::InProgress, "Applying", current.join("; ")),
         (false, true) if situation.request.continues && !current.is_empty() => {
             (Phase::InProgress, "ApplyingAfterFailure", [current, failed].concat().join("; "))
         }
-        (false, _) if situation.request.continues => (Phase::CompletedWithErrors, "ItemsFailed", failed.join("; ")),
+        (false, _) if situation.request.continues => {
+            (Phase::CompletedWithErrors, "ItemsFailed", [failed, pending].concat().join("; "))
+        }
         (false, _) => (Phase::Failed, "ItemFailed", failed.join("; ")),
     }
 }
@@ -198,17 +209,19 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
     };
     if plan.is_done() {
         let (phase, reason, message) = phase_of(&found, situation, plan);
-        let is_recorded = memory.applied.as_ref().is_some_and(|applied| {
+        let recorded = memory.applied.as_ref().filter(|applied| {
             (applied.content, applied.options, &applied.inputs) == (plan.content, request.options, &plan.inputs)
         });
-        let applied = match phase == Phase::Completed && !is_recorded {
-            true => {
+        let applied = match (phase == Phase::Completed, recorded) {
+            // An earlier version did not record the items.
+            (true, Some(applied)) => Some(Applied { items: plan.wanted(), ..applied.clone() }),
+            (true, None) => {
                 // The same plan later is another one, although nothing was applied for this one.
                 let last = memory.applied.as_ref().map(|applied| applied.digest);
                 let digest = Digest::of(&json!({"after": last, "plan": plan.digest}));
                 Some(now_applied(situation, plan, digest, memory.applied.clone()))
             }
-            false => memory.applied.clone(),
+            (false, _) => memory.applied.clone(),
         };
         return Judgement { phase, reason, message, applied, wake: found.deadline, ..base };
     }
@@ -225,9 +238,19 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
         return Judgement { phase, reason, message, ..base };
     };
     let changed_inputs = differing(&before.inputs, &plan.inputs);
+    let drifted = plan.drifted_from(before).join(", ");
     if !changed_inputs.is_empty() {
-        let message = format!("what the plan is derived from has changed: {}", changed_inputs.join(", "));
+        let mut message = format!("what the plan is derived from has changed: {}", changed_inputs.join(", "));
+        if !drifted.is_empty() {
+            message = format!("{message}; somebody also changed what was applied: {drifted}");
+        }
         return Judgement { reason: "InputsChanged", message, changed_inputs, ..base };
+    }
+    if before.content != plan.content && !drifted.is_empty() {
+        let message = format!(
+            "somebody changed what was applied: {drifted}; besides, the profile wants something else now than was applied, so the plan shows both, and nothing is corrected without a review"
+        );
+        return Judgement { phase: Phase::Drifted, reason: "Drifted", message, is_upgrade: true, ..base };
     }
     if before.content != plan.content {
         let message = "the profile wants something else now than was applied: the operator is another version, or what it looks at on the cluster has changed"
@@ -342,6 +365,7 @@ fn now_applied(situation: &Situation<'_>, plan: &Candidate, digest: Digest, befo
         options: situation.request.options,
         time: situation.now,
         inputs: plan.inputs.clone(),
+        items: plan.wanted(),
         corrections: before.map(|before| recent(&before.corrections, situation.now)).unwrap_or_default(),
     }
 }

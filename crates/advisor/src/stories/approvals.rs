@@ -1,7 +1,7 @@
 //! What approves a plan, and what does not.
 
-use crate::testing::bed::{Fault, HCO, TestBed};
-use crate::testing::pack::{DENSITY, OBJECTS, PROFILE};
+use crate::testing::bed::{Fault, HCO, MACHINE_CONFIGS, TestBed};
+use crate::testing::pack::{DENSITY, OBJECTS, OVERCOMMIT_ONLY, PROFILE};
 use protocol::Command;
 use serde_json::json;
 use std::time::Duration;
@@ -319,4 +319,190 @@ fn what_was_written_under_an_approval_and_changed_by_somebody_is_named_as_drift_
     bed.approve();
     bed.run_for(HOUR);
     assert_eq!((bed.phase().as_str(), bed.value("ConfigMap virt/swap", "/data/swap")), ("Completed", json!("on")));
+}
+
+#[test]
+fn what_an_option_switches_off_goes_after_what_relies_on_it_has_changed() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.complete();
+    let items = |bed: &TestBed| {
+        let status = bed.status();
+        let items = status["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["name"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(items(&bed), ["swap", "overcommit", "descheduler"]);
+    bed.ask(json!({"action": "DryRun", "options": {"density": {"enableSwap": false}}}));
+    bed.run();
+    assert_eq!(items(&bed), ["overcommit", "descheduler", "swap"], "{}", bed.status());
+    bed.approve();
+    bed.run_until(|request| matches!(request, Command::Write(write) if write.key.name == "swap"));
+    assert_eq!(bed.value(HCO, "/spec/overcommit"), 120, "{}", bed.lines.concat());
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.stored("ConfigMap virt/swap")), ("Completed", None));
+    // All of it is removed in the opposite order.
+    bed.ask(json!({"action": "DryRun", "rollback": true, "options": {"density": {"enableSwap": true}}}));
+    bed.run();
+    assert_eq!(items(&bed), ["descheduler", "overcommit", "swap"], "{}", bed.status());
+}
+
+/// A cluster without MachineConfigs, on which the profile is planned without items for nodes.
+fn without_machine_configs() -> TestBed {
+    let mut bed = TestBed::new();
+    bed.server.remove_crd(&MACHINE_CONFIGS);
+    bed.stand_in = None;
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "ReviewRequired");
+    bed
+}
+
+#[test]
+fn a_plan_for_other_options_is_shown_no_more_and_apply_alone_does_not_approve_the_next_one() {
+    let mut bed = without_machine_configs();
+    bed.ask(json!({"options": {"advice": {"nodes": true}}}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "PrerequisiteFailed");
+    let status = bed.status();
+    assert_eq!((&status["planDigest"], &status["items"]), (&json!(null), &json!(null)), "{status}");
+    // The next plan was never shown, and another one was.
+    bed.restart();
+    bed.ask(json!({"action": "Apply", "options": {"advice": {"nodes": false, "size": 3}}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", 0), "{}", bed.lines.concat());
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("Completed", 2), "{}", bed.lines.concat());
+}
+
+#[test]
+fn how_far_items_are_is_remembered_while_no_plan_can_be_made_for_other_options() {
+    let mut bed = without_machine_configs();
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), written(&bed)), ("Completed", 2));
+    let items = bed.status()["items"].clone();
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": true}}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.status()["planDigest"].as_str()), ("PrerequisiteFailed", None));
+    assert_eq!((&bed.item("sizes")["state"], bed.item("sizes").get("desiredState")), (&json!("Completed"), None));
+    bed.restart();
+    bed.ask(json!({"options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), &bed.status()["items"], written(&bed)), ("Completed", &items, 2));
+    // A rollback still finds what was applied.
+    bed.ask(json!({"rollback": true}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.stored(OBJECTS[2])), ("Completed", None), "{}", bed.lines.concat());
+}
+
+/// Another tool applies the object of the last item, so that to apply that item takes a field from it.
+fn claim_sizes(bed: &mut TestBed) {
+    let sizes = bed.key(OBJECTS[2]);
+    let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "sizes", "namespace": "virt"}, "data": {"size": "theirs"}});
+    bed.server.apply("argocd", &sizes, &theirs, true).unwrap();
+}
+
+#[test]
+fn bypassing_the_lock_applies_no_plan_that_needs_a_review_for_a_reason_that_was_not_shown() {
+    let spec = json!({"action": "DryRun", "bypassOptimisticLock": true});
+    for is_named in [false, true] {
+        // Before Apply is written, and while the first item is being applied.
+        for is_applying in [false, true] {
+            let mut bed = TestBed::new();
+            bed.ask(spec.clone());
+            bed.run();
+            if !is_applying {
+                claim_sizes(&mut bed);
+            }
+            match is_named {
+                true => bed.approve(),
+                false => bed.ask(json!({"action": "Apply"})),
+            }
+            if is_applying {
+                bed.run_for(Duration::from_secs(60));
+                assert_eq!(bed.phase(), "InProgress");
+                claim_sizes(&mut bed);
+            }
+            bed.run_for(3 * HOUR);
+            assert_eq!(bed.value(OBJECTS[2], "/data/size"), "theirs", "{}", bed.lines.concat());
+            assert_eq!((bed.phase().as_str(), written(&bed)), ("ReviewRequired", usize::from(is_applying)));
+            bed.restart();
+            bed.run_for(3 * HOUR);
+            assert_eq!(bed.value(OBJECTS[2], "/data/size"), "theirs", "also after a restart");
+            bed.approve();
+            bed.run_for(3 * HOUR);
+            assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", json!("7")));
+        }
+        // What somebody writes by hand is overwritten: that is what the setting is for.
+        let mut bed = TestBed::new();
+        bed.ask(spec.clone());
+        bed.run();
+        bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+        match is_named {
+            true => bed.approve(),
+            false => bed.ask(json!({"action": "Apply"})),
+        }
+        bed.run_for(3 * HOUR);
+        assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("Completed", json!("7")));
+    }
+}
+
+#[test]
+fn what_needs_an_item_that_has_failed_waits_and_the_rest_goes_on_if_asked_for() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.refused_writes = vec![bed.key("ConfigMap virt/swap")];
+    bed.ask(json!({"action": "DryRun", "failurePolicy": "Continue"}));
+    bed.run();
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("CompletedWithErrors", json!(null)));
+    assert_eq!(bed.item("overcommit")["message"], "it needs swap, which has failed");
+    assert_eq!(
+        (bed.item("overcommit")["state"].as_str(), bed.item("descheduler")["state"].as_str()),
+        (Some("Pending"), Some("Completed"))
+    );
+    let message = bed.condition("CompletedWithErrors")["message"].clone();
+    assert!(message.as_str().unwrap().ends_with("overcommit: it needs swap, which has failed"), "{message}");
+    // Once it succeeds, the rest follows.
+    bed.refused_writes.clear();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("Completed", json!(150)));
+    // The other way round: swap stays while overcommit could not go down.
+    bed.refused_writes = vec![bed.key(HCO)];
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "CompletedWithErrors", "{}", bed.status());
+    assert_eq!(bed.item("swap")["message"], "overcommit needs it until it has changed, which has failed");
+    assert!(bed.stored("ConfigMap virt/swap").is_some() && bed.stored("ConfigMap virt/descheduler").is_none());
+    bed.refused_writes.clear();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.stored("ConfigMap virt/swap")), ("Completed", None));
+}
+
+#[test]
+fn a_profile_of_which_nothing_applies_says_why() {
+    let mut bed = TestBed::new();
+    bed.profile = OVERCOMMIT_ONLY;
+    let hco = bed.stored(HCO).unwrap().object["metadata"].clone();
+    bed.delete(HCO);
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed");
+    let ready = bed.condition("Ready");
+    let message = "nothing of the profile applies to this cluster: overcommit: there is no HyperConverged";
+    assert_eq!((ready["reason"].as_str(), ready["message"].as_str()), (Some("NotApplicable"), Some(message)));
+    bed.create(&json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged",
+        "metadata": {"name": hco["name"], "namespace": hco["namespace"]}, "spec": {}}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    let ready = bed.condition("Ready");
+    assert_eq!((ready["reason"].as_str(), bed.value(HCO, "/spec/overcommit")), (Some("Applied"), json!(150)));
 }

@@ -287,7 +287,7 @@ fn no_option_is_dropped_on_its_way_into_the_plan() {
             tried.push(option.clone());
         }
     }
-    assert_eq!(tried, ["nodes", "size", "mode"]);
+    assert_eq!(tried, ["nodes", "size", "enableSwap", "mode"]);
 }
 
 // B10: once reported, drift was reported for ever, although the value was put back by hand.

@@ -264,3 +264,24 @@ fn a_status_that_a_restored_server_has_not_listed_yet_is_not_overwritten() {
     bed.run_for(HOUR);
     assert_eq!(bed.status(), shown, "all is as it was");
 }
+
+#[test]
+fn configurations_that_cannot_be_read_are_asked_for_with_growing_pauses() {
+    for is_everything in [false, true] {
+        let mut bed = TestBed::new();
+        bed.ask(json!({"action": "DryRun"}));
+        bed.run();
+        bed.approve();
+        match is_everything {
+            true => bed.failing_reads = usize::MAX,
+            false => bed.unreadable = Some("rendered-"),
+        }
+        let before = bed.asked;
+        bed.run_for(Duration::from_secs(600));
+        let asked = bed.asked - before;
+        assert!((4..100).contains(&asked), "{asked} requests in 10 minutes: {}", bed.lines.concat());
+        (bed.unreadable, bed.failing_reads) = (None, 0);
+        bed.run_for(Duration::from_secs(7_200));
+        assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+    }
+}

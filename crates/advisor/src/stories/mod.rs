@@ -3,9 +3,11 @@
 mod advertising;
 mod approvals;
 mod crashes;
+mod drift;
 mod faults_of_the_predecessor;
 mod interleavings;
 mod lost_reports;
+mod pools;
 
 use crate::testing::bed::TestBed;
 

@@ -79,6 +79,8 @@ pub(crate) struct TestBed {
     pub(crate) refused_writes: Vec<Key>,
     /// How many of the next reads fail.
     pub(crate) failing_reads: usize,
+    /// Objects whose name begins so cannot be read.
+    pub(crate) unreadable: Option<&'static str>,
     /// How many writes were sent, of a status and of other objects.
     pub(crate) sent: (usize, usize),
     /// How many requests of any kind were sent.
@@ -116,6 +118,7 @@ impl TestBed {
             refused: Vec::new(),
             refused_writes: Vec::new(),
             failing_reads: 0,
+            unreadable: None,
             sent: (0, 0),
             asked: 0,
             stand_in: Some(StandIn::new(Timing::real(), started)),
@@ -381,7 +384,9 @@ impl TestBed {
                 let answer = self.server.answer(&query);
                 Event::Answered(query, answer)
             }
-            Command::Inspect { key, .. } if fails => Event::Inspected(key, Err(why())),
+            Command::Inspect { key, .. } if fails || self.unreadable.is_some_and(|name| key.name.starts_with(name)) => {
+                Event::Inspected(key, Err(why()))
+            }
             Command::Inspect { key, .. } => {
                 let found = self.server.inspect(&key);
                 Event::Inspected(key, Ok(found))

@@ -13,6 +13,8 @@ pub(crate) const PROFILE: &str = "advice";
 pub(crate) const RIVAL: &str = "rival";
 /// A profile that changes the HyperConverged between two objects of its own.
 pub(crate) const DENSITY: &str = "density";
+/// A profile that changes the HyperConverged and nothing else.
+pub(crate) const OVERCOMMIT_ONLY: &str = "overcommit-only";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
 
@@ -58,7 +60,7 @@ const OVERCOMMIT: &str = "{{- if not .HCO.GetName }}
 apiVersion: hco.kubevirt.io/v1
 kind: HyperConverged
 metadata: {name: {{ .HCO.GetName }}, namespace: virt}
-spec: {overcommit: 150}
+spec: {overcommit: {{ ternary 150 120 (eq (dig \"platform.kubevirt.io/density-swap\" \"true\" .HCO.GetAnnotations) \"true\") }}}
 ";
 const DESCHEDULER: &str = "apiVersion: v1
 kind: ConfigMap
@@ -93,13 +95,23 @@ advertised: true
 options:
   key: density
   properties:
+    enableSwap: {type: boolean, description: d, default: true}
     mode: {type: string, description: d, enum: [Automatic, Predictive], default: Automatic}
 items:
-- {name: swap, description: Sets swap., asset: swap}
-- {name: overcommit, description: Sets overcommit., asset: overcommit}
+- {name: swap, description: Sets swap., asset: swap, when: enableSwap}
+- {name: overcommit, description: Sets overcommit., asset: overcommit, needs: [swap]}
 - {name: descheduler, description: Sets a mode., asset: descheduler}
 settings:
 - {key: platform.kubevirt.io/density-mode, option: mode}
+- {key: platform.kubevirt.io/density-swap, option: enableSwap}
+";
+const OF_OVERCOMMIT_ONLY: &str = "name: overcommit-only
+category: c
+description: D.
+impact_summary: I.
+advertised: false
+items:
+- {name: overcommit, description: Sets overcommit., asset: overcommit}
 ";
 const OF_RIVAL: &str = "name: rival
 category: c
@@ -129,6 +141,7 @@ fn load(release: u8) -> Catalog {
         ("active/descheduler.yaml.tpl", DESCHEDULER),
         ("profiles/advice.yaml", ADVICE),
         ("profiles/density.yaml", OF_DENSITY),
+        ("profiles/overcommit-only.yaml", OF_OVERCOMMIT_ONLY),
         ("profiles/rival.yaml", OF_RIVAL),
     ];
     let files: BTreeMap<String, Vec<u8>> =

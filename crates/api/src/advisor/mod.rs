@@ -9,8 +9,8 @@ pub use names::{FIELD_MANAGER, STATE};
 pub use phase::Phase;
 pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec};
 pub use status::{
-    AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation, ReplacedPlan,
-    TargetRef, Time, Truth, VirtPlatformConfigStatus,
+    AppliedItem, AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation,
+    ReplacedPlan, TargetRef, Time, Truth, VirtPlatformConfigStatus,
 };
 
 /// The prefix of the annotations and labels that the advisor writes.

@@ -109,9 +109,25 @@ pub struct AppliedPlan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub inputs: Vec<Input>,
+    /// What it made of each object, so that drift is recognised also while another version of the operator wants something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub items: Vec<AppliedItem>,
     /// When drift was corrected without a review in the last hour.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub corrections: Vec<Time>,
+}
+
+/// An item of a plan that was applied completely.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedItem {
+    /// Its name.
+    pub name: String,
+    /// Its object.
+    pub object: String,
+    /// The digest of what was wanted of its object.
+    pub content: String,
 }
 
 /// A point in time, as RFC 3339 writes it.

@@ -8,7 +8,7 @@ use api::annotation::PREFIX;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const ITEM_KEYS: [&str; 6] = ["name", "description", "asset", "when", "unless", "formerly"];
+const ITEM_KEYS: [&str; 7] = ["name", "description", "asset", "when", "unless", "formerly", "needs"];
 const SETTING_KEYS: [&str; 4] = ["key", "value", "option", "unless"];
 const INPUT_KEYS: [&str; 3] = ["name", "paths", "unless"];
 
@@ -38,6 +38,9 @@ pub(super) fn read(
     let mut names = BTreeSet::new();
     for node in strict.items(entries, "items") {
         let Some(item) = item(node, &known, strict) else { continue };
+        for needed in item.needs.iter().filter(|needed| !names.contains(*needed)) {
+            strict.fault(node.line, format!("`{}` needs `{needed}`, which is no item before it", item.name));
+        }
         if !names.insert(item.name.clone()) {
             strict.fault(node.line, format!("there are two items `{}`", item.name));
         }
@@ -76,7 +79,8 @@ fn item(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Op
     let when = known.boolean(&entries, "when", strict);
     let unless = known.boolean(&entries, "unless", strict);
     let formerly = strict.optional(&entries, "formerly");
-    Some(ProfileItem { name: name?, description: description?, asset: asset?, when, unless, formerly })
+    let needs = strict.texts(&entries, "needs");
+    Some(ProfileItem { name: name?, description: description?, asset: asset?, when, unless, formerly, needs })
 }
 
 fn setting(node: &YamlNode, known: &Known<'_>, strict: &mut StrictReader<'_>) -> Option<ProfileSetting> {

@@ -50,6 +50,8 @@ pub struct ProfileItem {
     pub unless: Option<String>,
     /// The name that the object had in the predecessor: one that exists is taken over.
     pub formerly: Option<String>,
+    /// Earlier items that it relies on: it is not applied while one of them has failed.
+    pub needs: Vec<String>,
 }
 
 /// An annotation of the HyperConverged, as the templates of a profile see it.

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(faults(good), [""; 0]);
         let options = "options: {key: k, properties: {open: {type: boolean, description: o}, size: {type: integer, description: s}, deep: {type: object, description: d, properties: {open: {type: boolean}}}}}";
         let with = |part: &str| format!("{good}{part}\n{options}\n");
-        let parts = "items: [{name: i, description: d, asset: a, when: deep.open, formerly: old}]
+        let parts = "items: [{name: i, description: d, asset: a, when: deep.open, formerly: old}, {name: j, description: d, asset: a, needs: [i]}]
 settings: [{key: platform.kubevirt.io/enable-a, option: open}]
 inputs: [{name: i, paths: [spec.a], unless: size}]";
         assert_eq!(faults(&with(parts)), [""; 0]);
@@ -155,6 +155,12 @@ inputs: [{name: i, paths: [spec.a], unless: size}]";
             (
                 &with("items:\n- {name: i, description: d, asset: a}\n- {name: i, description: d, asset: a}"),
                 "profiles/p.yaml:8: there are two items `i`",
+            ),
+            (
+                &with(
+                    "items:\n- {name: i, description: d, asset: a, needs: [j]}\n- {name: j, description: d, asset: a}",
+                ),
+                "profiles/p.yaml:7: `i` needs `j`, which is no item before it",
             ),
             (
                 &with("items: [{name: i, description: d, asset: a, when: opens}]"),

@@ -40,6 +40,8 @@ pub struct WantedItem {
     pub name: String,
     /// What it does.
     pub description: String,
+    /// Earlier items that it relies on.
+    pub needs: Vec<String>,
     /// The least impact that writing its object has.
     pub impact: Impact,
     /// The object, or why there is none.
@@ -110,7 +112,8 @@ fn items(
             Some(asset) => off(&renderer, asset, item),
         };
         let impact = asset.map_or(Impact::Low, |asset| impact(asset, &result));
-        WantedItem { name: item.name.clone(), description: item.description.clone(), impact, result }
+        let (name, description, needs) = (item.name.clone(), item.description.clone(), item.needs.clone());
+        WantedItem { name, description, needs, impact, result }
     };
     ProfileWants { items: profile.items.iter().map(item).collect(), inputs: inputs(profile, options, &facts) }
 }

@@ -38,7 +38,8 @@ impl Profile {
                 self.generation
             ));
         }
-        let Some(digest) = status.plan_digest.as_deref() else {
+        let digest = status.plan_digest.as_deref().filter(|_| self.has_present_plan());
+        let Some(digest) = digest else {
             return nothing(format!("it has no plan, its phase is {}{}", self.phase(), with_colon(self.why())));
         };
         if self.changes().next().is_none() {
@@ -49,6 +50,17 @@ impl Profile {
         match spec.action == Action::Apply && is_given {
             true => Approval::Given(digest),
             false => Approval::Possible(digest),
+        }
+    }
+
+    /// Whether what the status shows is the plan for the cluster and the spec as they are; else it is a former one.
+    fn has_present_plan(&self) -> bool {
+        let has_failed =
+            |condition: &api::advisor::Condition| condition.r#type == "Failed" && condition.reason == "PlanFailed";
+        match self.status.phase {
+            Some(Phase::Pending | Phase::Drafting | Phase::PrerequisiteFailed) | None => false,
+            Some(Phase::Failed) => !self.status.conditions.iter().any(has_failed),
+            Some(_) => true,
         }
     }
 
@@ -105,6 +117,7 @@ fn with_colon(text: &str) -> String {
 mod tests {
     use super::super::samples::{DIGEST, profile, sample};
     use super::Approval;
+    use api::advisor::Phase;
     use serde_json::json;
 
     #[test]
@@ -129,6 +142,16 @@ mod tests {
         edited.generation = 4;
         let ignored = profile(&json!({"action": "Ignore"}), json!({"phase": "Ignored"}));
         let unplanned = profile(&json!({}), json!({"phase": "PrerequisiteFailed"}));
+        // A former plan is still shown.
+        let mut unmet = sample();
+        unmet.status.phase = Some(Phase::PrerequisiteFailed);
+        let mut drafting = sample();
+        drafting.status.phase = Some(Phase::Drafting);
+        let mut failed = sample();
+        failed.status.phase = Some(Phase::Failed);
+        assert_eq!(failed.approval(), Approval::Possible(DIGEST), "an item has failed");
+        let condition = json!({"type": "Failed", "status": "True", "lastTransitionTime": "2026-11-17T10:00:00Z", "reason": "PlanFailed", "message": "m"});
+        failed.status.conditions = vec![serde_json::from_value(condition).unwrap()];
         let mut kept = sample();
         kept.status.items.retain(|item| item.name == "reserve-memory");
         for (profile, why) in [
@@ -137,6 +160,9 @@ mod tests {
                 ignored,
                 "its action is Ignore; to plan it, run \"kubectl patch virtplatformconfig load-aware-rebalancing",
             ),
+            (unmet, "it has no plan, its phase is PrerequisiteFailed"),
+            (drafting, "it has no plan, its phase is Drafting"),
+            (failed, "it has no plan, its phase is Failed"),
             (unplanned, "it has no plan, its phase is PrerequisiteFailed"),
             (kept, "the plan changes nothing, its phase is ReviewRequired"),
         ] {
