@@ -14,7 +14,7 @@ use playground::user_error::refused;
 use playground::{Options as PlaygroundOptions, Playground, Progress, ProxmoxStandIn, Scene, UserError};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// One after the other.
