@@ -78,7 +78,7 @@ pub enum Draft {
     /// The plan cannot be made now; it is tried again.
     Failed(String),
     /// It is made.
-    Made(Candidate),
+    Made(Box<Candidate>),
 }
 
 /// A plan, as far as a judgement depends on it.

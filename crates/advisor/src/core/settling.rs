@@ -45,7 +45,7 @@ impl Core {
         let mut memory = managed.memory.clone();
         let draft_of = |drafted: &Drafted, memory: &Memory| match drafted {
             Drafted::Not(draft) => draft.clone(),
-            Drafted::Made(plan) => Draft::Made(plan.candidate(memory.last_plan(), &managed.outcomes)),
+            Drafted::Made(plan) => Draft::Made(Box::new(plan.candidate(memory.last_plan(), &managed.outcomes))),
         };
         let mut draft = draft_of(&drafted, &memory);
         let now_seconds = whole_second(now.wall);

@@ -237,7 +237,7 @@ impl World {
 
     fn draft(&self) -> Draft {
         match self.lacks {
-            Lack::Nothing => Draft::Made(self.plan()),
+            Lack::Nothing => Draft::Made(Box::new(self.plan())),
             Lack::Prerequisite => Draft::Missing(vec!["something".into()]),
             Lack::Answers => Draft::Incomplete,
             Lack::Everything => Draft::Unknown,

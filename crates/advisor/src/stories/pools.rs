@@ -18,7 +18,7 @@ fn roll(bed: &mut TestBed, argument: &str) {
     );
 }
 
-fn fails(value: Value) -> Value {
+fn fails(value: &Value) -> Value {
     json!({"metadata": {"annotations": {control::UPDATE_FAILS: value}}})
 }
 
@@ -29,7 +29,7 @@ fn an_item_that_restarts_nodes_waits_until_their_pool_is_ready() {
         bed.ask(json!({"action": "DryRun"}));
         bed.run();
         if is_degraded {
-            bed.edit("Node w0", &fails(json!("true")));
+            bed.edit("Node w0", &fails(&json!("true")));
         }
         roll(&mut bed, "quiet");
         bed.run_for(2 * MINUTE);
@@ -42,7 +42,7 @@ fn an_item_that_restarts_nodes_waits_until_their_pool_is_ready() {
         assert_eq!((bed.phase().as_str(), bed.item("args")["state"].as_str()), ("InProgress", Some("Pending")));
         assert!(bed.condition("Progressing")["message"].as_str().unwrap().contains(expected), "{}", bed.status());
         assert_eq!((bed.stored(OBJECTS[0]), bed.stored(OBJECTS[2])), (None, None), "nor the items after it");
-        bed.edit("Node w0", &fails(Value::Null));
+        bed.edit("Node w0", &fails(&Value::Null));
         bed.run_for(6 * HOUR);
         assert_eq!((bed.phase().as_str(), bed.restarts_of("w0")), ("Completed", 2), "{}", bed.lines.concat());
     }
@@ -51,7 +51,7 @@ fn an_item_that_restarts_nodes_waits_until_their_pool_is_ready() {
 #[test]
 fn what_degraded_a_pool_can_be_rolled_back() {
     let mut bed = TestBed::new();
-    bed.edit("Node w0", &fails(json!("true")));
+    bed.edit("Node w0", &fails(&json!("true")));
     bed.ask(json!({"action": "DryRun"}));
     bed.run();
     bed.approve();
