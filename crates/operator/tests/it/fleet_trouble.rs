@@ -40,9 +40,9 @@ const TROUBLES: [Trouble; 7] = [
             state.revoke("fleet@pve", "VM.Clone");
         },
         repairs: |state| {
-            for path in ["/pool/virtpilot", "/vms/9000"] {
-                state.grant("fleet@pve", path, &["VM.Clone"]);
-                state.grant(TOKEN, path, &["VM.Clone"]);
+            for subject in ["fleet@pve", TOKEN] {
+                state.grant(subject, "/pool/virtpilot", &["VM.Clone"]);
+                state.grant(subject, "/vms/9000", &["VM.Clone"]);
             }
         },
         shown: of_cluster("Ready", "MissingPrivileges"),
@@ -79,7 +79,13 @@ const TROUBLES: [Trouble; 7] = [
     Trouble {
         name: "unknown-template",
         breaks: |state| state.remove_vm(Setup::TEMPLATE),
-        repairs: |state| state.add_template(&Setup::cluster(Timing::short()).templates[0]),
+        // The rights on a machine go with it.
+        repairs: |state| {
+            state.add_template(&Setup::cluster(Timing::short()).templates[0]);
+            for subject in ["fleet@pve", TOKEN] {
+                state.grant(subject, "/vms/9000", &["VM.Audit", "VM.Clone"]);
+            }
+        },
         shown: ("HypervisorMachineTemplate", "linux", "TemplateValid", "TemplateNotFound"),
         remedy: "runner",
     },
