@@ -59,9 +59,10 @@ impl What {
     }
 }
 
-/// Whether a step needs a turn at the hypervisor. A clone takes minutes, and has limits of its own.
+/// Whether a step needs a turn at the hypervisor. A clone takes minutes, and has limits of its own; to look at a machine or to ask its guest is
+/// quick, and must not wait for tasks that hang.
 pub(super) fn has_turn(step: Step) -> bool {
-    !matches!(step, Step::Create)
+    matches!(step, Step::Configure | Step::Start | Step::Destroy)
 }
 
 impl Core {

@@ -23,8 +23,8 @@ use std::time::Duration;
 const LIST_EVERY: Duration = Duration::from_secs(30);
 /// Privileges and versions change seldom.
 const CHECK_EVERY: Duration = Duration::from_secs(300);
-/// So many claims are worked on at a time, beside those that are cloned.
-const OPERATIONS: usize = 32;
+/// So many machines are configured, started or destroyed at a time.
+const OPERATIONS: usize = 64;
 /// While something is wrong, somebody waits for its end.
 const CHECK_TROUBLE_EVERY: Duration = Duration::from_secs(20);
 /// What fails may be explained by a check, but hundreds of claims fail for the same reason.

@@ -266,8 +266,12 @@ impl Core {
     fn create_again(&mut self, name: &Name) {
         let now = self.now.monotonic;
         let Some(managed) = self.pools.get_mut(name) else { return };
-        let mut again = Vec::new();
+        let (mut again, free) = (Vec::new(), self.turns.free());
         for (claim, creating) in &mut managed.creating {
+            if again.len() == free {
+                self.turns.wait(Due::Pool(name.clone()));
+                break;
+            }
             if matches!(creating.state, Sent::Unknown(at) if at <= now) {
                 creating.state = Sent::InFlight;
                 again.push((claim.clone(), creating.power));
