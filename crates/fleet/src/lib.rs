@@ -22,6 +22,6 @@ mod simulation;
 pub mod tags;
 pub mod template;
 
-pub use core::{Config, Core};
+pub use core::{Concurrency, Config, Core};
 pub use identity::IDENTITY;
 pub use notice::{Notice, Weight};

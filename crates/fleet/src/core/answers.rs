@@ -1,6 +1,6 @@
 //! What hypervisors answered.
 
-use super::asking::{Asked, What, has_turn};
+use super::asking::{Asked, What, needs_slot};
 use super::{Core, HypervisorAnswer, Timer};
 use crate::backoff;
 use crate::hypervisor::{Answer, Failure, Power};
@@ -57,8 +57,8 @@ impl Core {
                 self.orphan_ended(&cluster, &id, is_over);
             }
             (What::Claim { name, uid, step }, answer) => {
-                if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| has_turn(step)) {
-                    hypervisor.turns.give_back(&name);
+                if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| needs_slot(step)) {
+                    hypervisor.slots.release(&name);
                 }
                 let is_it =
                     |managed: &super::Managed| managed.entry.object.uid == uid && managed.operation == Some(number);

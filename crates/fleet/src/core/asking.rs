@@ -59,9 +59,9 @@ impl What {
     }
 }
 
-/// Whether a step needs a turn at the hypervisor. A clone takes minutes, and has limits of its own; to look at a machine or to ask its guest is
+/// Whether a step needs a slot of the hypervisor. A clone takes minutes, and has limits of its own; to look at a machine or to ask its guest is
 /// quick, and must not wait for tasks that hang.
-pub(super) fn has_turn(step: Step) -> bool {
+pub(super) fn needs_slot(step: Step) -> bool {
     matches!(step, Step::Configure | Step::Start | Step::Destroy)
 }
 
@@ -95,8 +95,8 @@ impl Core {
         let Some(hypervisor) = self.clusters.get_mut(cluster) else { return false };
         let is_free = hypervisor.free_clones(storage, node) > 0;
         if !is_free {
-            let waiting = hypervisor.waiting_to_clone.entry((storage.to_owned(), node.to_owned())).or_default();
-            waiting.insert(claim.clone());
+            let of = (storage.to_owned(), node.to_owned());
+            hypervisor.waiting_to_clone.entry(of).or_default().push(claim.clone());
         }
         is_free
     }
@@ -126,13 +126,12 @@ impl Hypervisor {
     }
 
     /// As many claims as may clone now.
-    pub(super) fn offer_clones(&mut self) -> Vec<Due> {
+    pub(super) fn next_clones(&mut self) -> Vec<Due> {
         let mut waiting = std::mem::take(&mut self.waiting_to_clone);
         let mut next = Vec::new();
         for ((storage, node), claims) in &mut waiting {
-            for _ in 0..self.free_clones(storage, node) {
-                next.extend(claims.pop_first().map(Due::Claim));
-            }
+            let free = self.free_clones(storage, node) as usize;
+            next.extend(claims.pop(free).into_iter().map(Due::Claim));
         }
         waiting.retain(|_, claims| !claims.is_empty());
         self.waiting_to_clone = waiting;

@@ -1,6 +1,6 @@
 //! Claims: what is known of each, and carrying out what was decided.
 
-use super::asking::{What, has_turn};
+use super::asking::{What, needs_slot};
 use super::entry::Entry;
 use super::{Core, Due};
 use crate::blueprint::{self, host_name};
@@ -249,9 +249,7 @@ impl Core {
             self.wake(Due::Claim(name.clone()), wake);
         }
         self.report_claim(name, &decision);
-        if self.config.acts {
-            self.carry_out(name, decision);
-        }
+        self.carry_out(name, decision);
     }
 
     fn carry_out(&mut self, name: &Name, decision: Decision) {
@@ -266,9 +264,9 @@ impl Core {
         let is_leaving = entry.object.deleting.is_some() && !entry.object.has_finalizer(CLEANUP_FINALIZER);
         let is_changed = decision.status != entry.object.status && !is_leaving;
         let is_writable = entry.is_writable(now);
-        if (is_write || is_changed) && !(is_writable && self.turns.free() > 0) {
+        if (is_write || is_changed) && !(is_writable && self.slots.free() > 0) {
             if is_writable {
-                self.turns.wait(Due::Claim(name.clone()));
+                self.slots.wait(Due::Claim(name.clone()));
             } else if let Some(until) = entry.blocked_until.filter(|until| *until > now) {
                 self.wake(Due::Claim(name.clone()), until);
             }
@@ -292,7 +290,7 @@ impl Core {
             _ => (None, None),
         };
         if let Some(write) = write {
-            self.turns.take(name);
+            self.slots.acquire(name);
             self.commands.push(Command::Write(Box::new(write)));
         }
         self.commands.extend(notice.map(Command::Notify));
@@ -322,8 +320,8 @@ impl Core {
             // The first list tells about all machines at once.
             return;
         }
-        if has_turn(step) && hypervisor.turns.free() == 0 {
-            return hypervisor.turns.wait(Due::Claim(name.clone()));
+        if needs_slot(step) && hypervisor.slots.free() == 0 {
+            return hypervisor.slots.wait(Due::Claim(name.clone()));
         }
         let operation = match step {
             Step::Inspect => Operation::Inspect(target.id),
@@ -346,8 +344,8 @@ impl Core {
             Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_) => return,
         };
         let number = self.ask(&cluster, operation, What::Claim { name: name.clone(), uid, step });
-        if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| has_turn(step)) {
-            hypervisor.turns.take(name);
+        if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| needs_slot(step)) {
+            hypervisor.slots.acquire(name);
         }
         let now = self.now.monotonic;
         if let Some(managed) = self.claims.get_mut(name) {

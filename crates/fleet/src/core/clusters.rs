@@ -2,7 +2,7 @@
 
 use super::asking::What;
 use super::entry::Entry;
-use super::turns::Turns;
+use super::slots::{Queue, Slots};
 use super::{Core, Due, Timer};
 use crate::backoff;
 use crate::cluster::{self, Keep, Observed};
@@ -23,8 +23,6 @@ use std::time::Duration;
 const LIST_EVERY: Duration = Duration::from_secs(30);
 /// Privileges and versions change seldom.
 const CHECK_EVERY: Duration = Duration::from_secs(300);
-/// So many machines are configured, started or destroyed at a time.
-const OPERATIONS: usize = 64;
 /// While something is wrong, somebody waits for its end.
 const CHECK_TROUBLE_EVERY: Duration = Duration::from_secs(20);
 /// What fails may be explained by a check, but hundreds of claims fail for the same reason.
@@ -61,9 +59,9 @@ pub(super) struct Hypervisor {
     pub(super) clones: BTreeMap<String, u32>,
     pub(super) clones_on: BTreeMap<String, u32>,
     /// Claims that wait for a clone on a storage and node to end.
-    pub(super) waiting_to_clone: BTreeMap<(String, String), BTreeSet<Name>>,
+    pub(super) waiting_to_clone: BTreeMap<(String, String), Queue<Name>>,
     /// Claims that are worked on.
-    pub(super) turns: Turns,
+    pub(super) slots: Slots,
     /// Claims that wait for room, or for the hypervisor.
     pub(super) waiting: BTreeSet<Name>,
     /// Machines that no claim refers to: their names and owners, once they were inspected.
@@ -80,7 +78,11 @@ pub(super) struct Hypervisor {
 }
 
 impl Hypervisor {
-    pub(super) fn new(entry: Entry<HypervisorClusterSpec, HypervisorClusterStatus>) -> Hypervisor {
+    /// Of which so many machines are worked on at a time.
+    pub(super) fn new(
+        entry: Entry<HypervisorClusterSpec, HypervisorClusterStatus>,
+        operations: usize,
+    ) -> Hypervisor {
         Hypervisor {
             entry,
             is_ready: false,
@@ -102,7 +104,7 @@ impl Hypervisor {
             clones: BTreeMap::new(),
             clones_on: BTreeMap::new(),
             waiting_to_clone: BTreeMap::new(),
-            turns: Turns::new(OPERATIONS),
+            slots: Slots::new(operations),
             waiting: BTreeSet::new(),
             surveyed: BTreeMap::new(),
             to_survey: BTreeSet::new(),
@@ -198,9 +200,9 @@ impl Core {
     pub(super) fn check(&mut self, name: &Name) {
         let now = self.now.monotonic;
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
-        if hypervisor.is_checking || !self.config.acts {
+        if hypervisor.is_checking {
             // The check in flight may be one with the credentials of before.
-            hypervisor.is_check_outdated |= hypervisor.is_checking;
+            hypervisor.is_check_outdated = true;
             return;
         }
         (hypervisor.is_checking, hypervisor.is_check_outdated, hypervisor.last_check) = (true, false, Some(now));
@@ -210,7 +212,7 @@ impl Core {
     /// Lists the machines of a hypervisor now.
     pub(super) fn list(&mut self, name: &Name) {
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
-        if hypervisor.is_listing || !self.config.acts {
+        if hypervisor.is_listing {
             return;
         }
         hypervisor.is_listing = true;
@@ -364,7 +366,7 @@ impl Core {
         let uid = hypervisor.entry.object.uid.clone();
         let said = (decision.is_ready, decision.reason);
         let is_news = hypervisor.reported.replace(said) != Some(said);
-        if hypervisor.entry.is_writable(now) && self.config.acts {
+        if hypervisor.entry.is_writable(now) {
             let (entry, kinds) = (&mut hypervisor.entry, &self.discovery.kinds);
             let write = match decision.keep {
                 Keep::Add => entry.finalizer(KIND, kinds, IN_USE_FINALIZER, true),

@@ -8,9 +8,9 @@ mod entry;
 mod ground;
 mod observing;
 mod pools;
+mod slots;
 mod survey;
 mod templates;
-mod turns;
 mod written;
 
 use crate::hypervisor::{Answer, Failure, Request};
@@ -23,20 +23,32 @@ use clusters::Hypervisor;
 use observe::{Discovery, Timers, Watches};
 use pools::ManagedPool;
 use protocol::{Command, Event};
+use slots::Slots;
 use std::collections::{BTreeMap, BTreeSet};
 use templates::ManagedTemplate;
-use turns::Turns;
-
-/// So many claims are written at a time.
-const WRITES: usize = 64;
 
 /// How the fleet is to run.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Which installation this is: it is in the record of every machine, and never changes. The uid of the namespace of the operator.
     pub operator: String,
-    /// Whether anything is asked of hypervisors and written.
-    pub acts: bool,
+    /// How much is done at a time.
+    pub concurrency: Concurrency,
+}
+
+/// How much is done at a time. More would only wait in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Concurrency {
+    /// Claims that are written.
+    pub writes: usize,
+    /// Machines of one hypervisor that are configured, started or destroyed.
+    pub operations: usize,
+}
+
+impl Default for Concurrency {
+    fn default() -> Concurrency {
+        Concurrency { writes: 64, operations: 64 }
+    }
 }
 
 /// One object that has to be reconciled, in the order in which that is done.
@@ -86,7 +98,7 @@ pub struct Core {
     last_number: u64,
     due: BTreeSet<Due>,
     /// Claims that are being written.
-    turns: Turns,
+    slots: Slots,
     timers: Timers<Timer>,
     started: Moment,
     /// Whether every kind of the fleet was listed once.
@@ -104,6 +116,7 @@ impl Core {
         let mut timers = Timers::default();
         timers.set(Timer::Discover, now.monotonic);
         Core {
+            slots: Slots::new(config.concurrency.writes),
             config,
             discovery: Discovery::of_groups([api::fleet::GROUP]),
             watches: Watches::default(),
@@ -118,7 +131,6 @@ impl Core {
             asked: BTreeMap::new(),
             last_number: 0,
             due: BTreeSet::new(),
-            turns: Turns::new(WRITES),
             timers,
             started: now.monotonic,
             is_informed: false,
@@ -153,11 +165,11 @@ impl Core {
     }
 
     /// Makes those due who waited for what is free now.
-    fn offer_turns(&mut self) {
-        self.due.extend(self.turns.offer());
+    fn use_free_slots(&mut self) {
+        self.due.extend(self.slots.next());
         for hypervisor in self.clusters.values_mut() {
-            self.due.extend(hypervisor.turns.offer());
-            self.due.extend(hypervisor.offer_clones());
+            self.due.extend(hypervisor.slots.next());
+            self.due.extend(hypervisor.next_clones());
         }
     }
 
@@ -208,7 +220,7 @@ impl protocol::Core for Core {
                 while let Some(due) = self.due.pop_first() {
                     self.reconcile(due);
                 }
-                self.offer_turns();
+                self.use_free_slots();
                 if self.due.is_empty() {
                     break;
                 }
@@ -223,6 +235,6 @@ impl protocol::Core for Core {
 
     fn backlog(&self) -> usize {
         // Kubernetes events wait only for writes to the API server: an operation on a hypervisor may take minutes.
-        self.turns.taken()
+        self.slots.in_use()
     }
 }

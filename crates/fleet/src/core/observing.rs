@@ -157,7 +157,7 @@ impl Core {
                         is_news && before != (generation, live.deleting)
                     }
                     None => {
-                        self.clusters.insert(name.clone(), Hypervisor::new(Entry::new(object)));
+                        self.clusters.insert(name.clone(), Hypervisor::new(Entry::new(object), self.config.concurrency.operations));
                         for claim in self.claims.keys().cloned().collect::<Vec<_>>() {
                             self.enroll(&claim);
                         }
@@ -238,7 +238,9 @@ impl Core {
                 self.forget_claim(name);
             }
             "HypervisorCluster" => {
-                self.clusters.remove(name);
+                // Whoever waits for it is told.
+                let members = self.clusters.remove(name).map(|found| found.members);
+                self.due.extend(members.into_iter().flatten().map(Due::Claim));
                 self.follow_secrets();
             }
             "HypervisorMachineTemplate" => {

@@ -140,9 +140,7 @@ impl Core {
             self.wake(Due::Pool(name.clone()), wake);
         }
         self.report_pool(name, &decision);
-        if self.config.acts {
-            self.carry_out_pool(name, decision);
-        }
+        self.carry_out_pool(name, decision);
     }
 
     fn members(&self, name: &Name) -> Vec<Member> {
@@ -194,8 +192,8 @@ impl Core {
         self.create_again(name);
         for (count, power) in [(decision.create, ClaimPower::Running), (decision.create_standby, ClaimPower::Stopped)] {
             for _ in 0..count {
-                if self.turns.free() == 0 {
-                    self.turns.wait(Due::Pool(name.clone()));
+                if self.slots.free() == 0 {
+                    self.slots.wait(Due::Pool(name.clone()));
                     break;
                 }
                 self.create_claim(name, power);
@@ -253,11 +251,11 @@ impl Core {
             }
             return;
         }
-        if self.turns.free() == 0 {
-            return self.turns.wait(Due::Pool(pool.clone()));
+        if self.slots.free() == 0 {
+            return self.slots.wait(Due::Pool(pool.clone()));
         }
         if let Some(write) = change(&mut managed.entry, &self.discovery.kinds) {
-            self.turns.take(claim);
+            self.slots.acquire(claim);
             self.commands.push(Command::Write(Box::new(write)));
         }
     }
@@ -266,10 +264,10 @@ impl Core {
     fn create_again(&mut self, name: &Name) {
         let now = self.now.monotonic;
         let Some(managed) = self.pools.get_mut(name) else { return };
-        let (mut again, free) = (Vec::new(), self.turns.free());
+        let (mut again, free) = (Vec::new(), self.slots.free());
         for (claim, creating) in &mut managed.creating {
             if again.len() == free {
-                self.turns.wait(Due::Pool(name.clone()));
+                self.slots.wait(Due::Pool(name.clone()));
                 break;
             }
             if matches!(creating.state, Sent::Unknown(at) if at <= now) {
@@ -301,7 +299,7 @@ impl Core {
         let (Some(managed), key) = (self.pools.get(pool), claim.key(CLAIM)) else { return };
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
         let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, power) };
-        self.turns.take(claim);
+        self.slots.acquire(claim);
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
 

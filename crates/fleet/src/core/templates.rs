@@ -46,7 +46,7 @@ impl Core {
         let (cluster, reference) = (managed.cluster(), template::reference(&managed.entry.object.spec));
         self.timers.set(Timer::LookUp(name.clone()), self.now.monotonic.after(LOOK_UP_EVERY));
         let (Some(reference), Some(hypervisor)) = (reference, self.clusters.get_mut(&cluster)) else { return };
-        if !self.config.acts || !hypervisor.looking_up.insert(reference.clone()) {
+        if !hypervisor.looking_up.insert(reference.clone()) {
             return;
         }
         self.ask(&cluster, Operation::FindTemplate(reference.clone()), What::LookUp(reference));
@@ -96,7 +96,7 @@ impl Core {
         managed.why.clone_from(&decision.message);
         let (uid, said) = (managed.entry.object.uid.clone(), (decision.is_valid, decision.reason));
         let is_news = managed.reported.replace(said) != Some(said);
-        if managed.entry.is_writable(now) && self.config.acts {
+        if managed.entry.is_writable(now) {
             let (entry, kinds) = (&mut managed.entry, &self.discovery.kinds);
             let write = match decision.keep {
                 Keep::Add => entry.finalizer(KIND, kinds, IN_USE_FINALIZER, true),

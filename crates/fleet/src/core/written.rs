@@ -23,7 +23,7 @@ impl Core {
         let (name, now) = (name_of(key), self.now.monotonic);
         let (ended, due) = match key.kind.kind.as_str() {
             "MachineClaim" => {
-                self.turns.give_back(&name);
+                self.slots.release(&name);
                 if self.claim_created(&name, result) {
                     return;
                 }

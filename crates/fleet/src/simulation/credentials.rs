@@ -1,7 +1,7 @@
 //! Other credentials lead to a check at once, also while one is in flight, and also if they were missing before.
 
 use super::api_server::{kinds, live};
-use crate::core::{Config, Core};
+use crate::core::{Concurrency, Config, Core};
 use crate::hypervisor::{Answer, Checked, Failure, Operation, Request};
 use crate::notice::Notice;
 use change::{Key, Kind, Moment, Now};
@@ -41,7 +41,7 @@ fn good() -> crate::core::HypervisorAnswer {
 
 /// A core that knows one hypervisor, and the number of its first check.
 fn start() -> (Core, u64) {
-    let mut core = Core::new(Config { operator: "o".into(), acts: true }, at(0));
+    let mut core = Core::new(Config { operator: "o".into(), concurrency: Concurrency::default() }, at(0));
     core.handle(vec![Event::Tick], at(0));
     core.handle(vec![Event::Discovered(Ok(Discovered::All(kinds())))], at(0));
     let key = |key: &str| json!({"name": "token", "key": key});

@@ -1,7 +1,7 @@
 //! Five thousand claims: a list without news leads to nothing.
 
 use super::api_server::{kinds, live};
-use crate::core::{Config, Core};
+use crate::core::{Concurrency, Config, Core};
 use crate::hypervisor::{Answer, Checked, Listed, MachineId, NodeState, Operation, Power, Request, Seen};
 use crate::notice::Notice;
 use change::{Moment, Now};
@@ -140,7 +140,7 @@ fn list(target: &WatchTarget) -> Vec<Event<crate::core::HypervisorAnswer>> {
 
 #[test]
 fn after_a_restart_one_list_tells_about_all_machines_and_the_next_leads_to_nothing() {
-    let mut core = Core::new(Config { operator: "o".into(), acts: true }, at(1_000));
+    let mut core = Core::new(Config { operator: "o".into(), concurrency: Concurrency::default() }, at(1_000));
     let mut version = 100;
     let commands = core.handle(vec![Event::Tick], at(1_000));
     let (requests, _) = settle(&mut core, commands, at(1_001), &mut version);

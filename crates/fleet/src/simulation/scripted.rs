@@ -3,7 +3,7 @@
 use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::FakeHypervisor;
 use super::random::Random;
-use crate::core::{Config, Core, HypervisorAnswer};
+use crate::core::{Concurrency, Config, Core, HypervisorAnswer};
 use crate::hypervisor::{Failure, Operation, Request};
 use crate::notice::Notice;
 use change::{Moment, Now};
@@ -50,7 +50,7 @@ pub(super) struct Scripted {
 impl Scripted {
     pub(super) fn new() -> Scripted {
         let mut scripted = Scripted {
-            core: Core::new(Config { operator: "o".into(), acts: true }, time(0)),
+            core: Core::new(Config { operator: "o".into(), concurrency: Concurrency::default() }, time(0)),
             api: ApiServer::default(),
             hypervisor: FakeHypervisor::default(),
             random: Random(7),

@@ -3,7 +3,7 @@
 use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
-use crate::core::{Config, Core, HypervisorAnswer};
+use crate::core::{Concurrency, Config, Core, HypervisorAnswer};
 use crate::hypervisor::{Answer, Failure, Operation, Owner, Power, Request};
 use crate::machine::End;
 use crate::notice::Notice;
@@ -62,6 +62,7 @@ pub(super) struct World {
     actions: BTreeMap<(u64, u64), Action>,
     sites: Vec<Site>,
     hypervisor: FakeHypervisor,
+    concurrency: Concurrency,
     is_calm: bool,
     claims: u64,
     pub(super) ready: u64,
@@ -75,6 +76,14 @@ const EPOCH_SECOND: i64 = 1_800_000_000;
 /// Both operators use the same few ids.
 const IDS: (u64, u64) = (200, 239);
 
+/// Most seeds have so few slots that claims wait for them.
+fn concurrency(seed: u64) -> Concurrency {
+    match usize::try_from(seed % 4) {
+        Ok(few @ 1..) => Concurrency { writes: few, operations: few },
+        _ => Concurrency::default(),
+    }
+}
+
 impl World {
     pub(super) fn new(seed: u64, faults: Faults) -> World {
         let mut world = World {
@@ -85,6 +94,7 @@ impl World {
             actions: BTreeMap::new(),
             sites: Vec::new(),
             hypervisor: FakeHypervisor::default(),
+            concurrency: concurrency(seed),
             is_calm: false,
             claims: 0,
             ready: 0,
@@ -94,7 +104,7 @@ impl World {
         };
         for number in 0..2 {
             let operator = format!("operator-{number}");
-            let config = Config { operator: operator.clone(), acts: true };
+            let config = Config { operator: operator.clone(), concurrency: world.concurrency };
             let core = Core::new(config, world.time(0));
             let (api, watches) = (ApiServer::default(), BTreeMap::new());
             world.sites.push(Site { api, core, operator, started: 0, epoch: 0, watches, next_wake: None });
@@ -497,7 +507,7 @@ impl World {
     /// The process ends at any moment and another one starts; requests on their way arrive all the same.
     fn crash(&mut self, site: usize) {
         self.note(format!("{} site {site}: crash", self.now));
-        let config = Config { operator: self.sites[site].operator.clone(), acts: true };
+        let config = Config { operator: self.sites[site].operator.clone(), concurrency: self.concurrency };
         let core = Core::new(config, self.time(self.now));
         let found = &mut self.sites[site];
         (found.core, found.started, found.next_wake) = (core, self.now, None);

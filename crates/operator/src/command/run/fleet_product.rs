@@ -29,7 +29,7 @@ pub(super) async fn run(
         uid = uid(&server, &namespace) => uid?,
         () = stop.clone() => return Ok(()),
     };
-    let config = fleet::Config { operator, acts: true };
+    let config = fleet::Config { operator, concurrency: fleet::Concurrency::default() };
     let (leading, readiness, home) = (server.clone(), probes.missing.clone(), namespace.clone());
     let work = |permit, stop| product::run(config, (server, home), permit, observers, readiness, stop);
     lead_or_run(leading, namespace, replica, probes, stop.boxed(), work).await
