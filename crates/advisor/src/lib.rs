@@ -16,6 +16,7 @@ pub mod status;
 mod stories;
 #[cfg(test)]
 mod testing;
+pub mod wanted;
 
 pub use core::{Config, Core};
 pub use identity::IDENTITY;

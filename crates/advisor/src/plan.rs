@@ -3,6 +3,7 @@
 use crate::before::{self, Mark};
 use crate::identity::FIELD_MANAGER;
 use crate::situation::{Health, ReviewReason};
+use crate::wanted::Wanted;
 use crate::{health, situation};
 use api::advisor::Operation;
 use catalog::rollout::Contribution;
@@ -22,7 +23,7 @@ pub struct Compared {
     /// Whether the profile does not want the object, or its own changes of it, any more.
     pub is_removal: bool,
     /// What is wanted of the object; nothing if it is to go.
-    pub wanted: Option<Value>,
+    pub wanted: Option<Wanted>,
     /// What is applied: what is wanted, with the mark of the profile. Nothing if it is deleted.
     pub applied: Option<Value>,
     /// The difference as the server would make it.
@@ -56,7 +57,7 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
         health: live.map_or(Health::Healthy, health::of_object),
         contributions: [live.map(contribution), Some(contribution(answer))],
         applied: Some(before::marked(wanted, profile, recorded.as_ref())),
-        wanted: Some(wanted.clone()),
+        wanted: Some(Wanted::new(&key.kind, wanted)),
         diff,
     }
 }
@@ -150,7 +151,7 @@ pub fn restoration(key: &Key, restoring: &Value, live: &Value, answer: &Value) -
         health: health::of_object(live),
         contributions: [Some(Contribution::of(&key.kind, live)), Some(Contribution::of(&key.kind, answer))],
         applied: Some(restoring.clone()),
-        wanted: Some(restoring.clone()),
+        wanted: Some(Wanted::new(&key.kind, restoring)),
         diff,
     }
 }
@@ -230,12 +231,13 @@ impl Item {
     /// What is wanted of its object, whatever that is now.
     fn wanted(&self) -> Option<situation::WantedContent> {
         let wanted = self.compared.wanted.as_ref().filter(|_| !self.compared.is_removal)?;
-        Some(situation::WantedContent { object: self.key.to_string(), content: Digest::of(wanted) })
+        Some(situation::WantedContent { object: self.key.to_string(), content: wanted.digest })
     }
 
     /// The digest of what is done, to what it is done, and what that disturbs.
     pub fn digest(&self) -> Digest {
         let Compared { operation, wanted, replaces, takes_from, .. } = &self.compared;
+        let wanted = wanted.as_ref().map(|wanted| wanted.digest);
         let what = json!({"name": self.name, "object": self.key, "operation": operation, "wanted": wanted});
         if self.is_done() {
             return Digest::of(&what);
@@ -316,7 +318,10 @@ impl Plan {
             .items
             .iter()
             .filter(|item| !item.compared.is_removal)
-            .map(|item| json!({"name": item.name, "object": item.key, "wanted": item.compared.wanted}))
+            .map(|item| {
+                let wanted = item.compared.wanted.as_ref().map(|wanted| wanted.digest);
+                json!({"name": item.name, "object": item.key, "wanted": wanted})
+            })
             .collect();
         situation::Candidate {
             digest,

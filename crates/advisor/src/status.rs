@@ -7,14 +7,12 @@ use crate::memory::{options_digest, shown_applied, shown_approval, shown_time};
 use crate::plan::{Item, Plan, diff_text};
 use crate::situation::shown_inputs;
 use api::advisor::{self, ItemState, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
-use change::{Digest, Impact, redact};
+use change::{Digest, Impact};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// More of a diff is not shown: a status has to fit into an object of 1.5 MiB with all others.
 const LONGEST_DIFF: usize = 32 * 1024;
-/// A larger object is not shown.
-const LARGEST_OBJECT: usize = 32 * 1024;
 
 /// What a status is made of.
 pub struct Parts<'a> {
@@ -112,12 +110,12 @@ fn shown(item: &Item, judged: &crate::judge::items::ItemJudgement) -> advisor::I
         operation: Some(compared.operation),
         impact_severity: Some(shown_impact(if item.is_done() { Impact::Low } else { item.impact })),
         diff: Some(cut(diff_text(&compared.diff))).filter(|diff| !diff.is_empty()),
-        desired_state: compared.wanted.as_ref().and_then(|wanted| desired(item, wanted)),
+        desired_state: compared.wanted.as_ref().and_then(|wanted| wanted.shown.clone()),
         state: judged.state.into(),
         message,
         last_transition_time: Some(shown_time(judged.since)),
         applied_time: judged.written.map(shown_time),
-        managed_fields: compared.wanted.as_ref().map(paths).unwrap_or_default(),
+        managed_fields: compared.wanted.as_ref().map(|wanted| wanted.paths.clone()).unwrap_or_default(),
         restarts: match &item.restarts {
             Some(restarts) if restarts.is_any() && !item.is_done() => restarts.nodes.clone(),
             _ => Vec::new(),
@@ -127,34 +125,6 @@ fn shown(item: &Item, judged: &crate::judge::items::ItemJudgement) -> advisor::I
             _ => compared.takes_from.iter().map(|loser| loser.manager.clone()).collect(),
         },
     }
-}
-
-/// What is wanted, as far as it may be shown and is not too large.
-fn desired(item: &Item, wanted: &Value) -> Option<Map<String, Value>> {
-    let shown = redact::Place::top(&item.key.kind).shown(wanted)?;
-    let fits = shown.to_string().len() <= LARGEST_OBJECT;
-    shown.as_object().filter(|_| fits).cloned()
-}
-
-/// The paths of the fields that are wanted, as the published API writes them.
-fn paths(wanted: &Value) -> Vec<String> {
-    fn walk(value: &Value, path: &str, depth: usize, all: &mut Vec<String>) {
-        match value.as_object().filter(|map| !map.is_empty() && depth < 3) {
-            Some(map) => {
-                for (key, value) in map {
-                    walk(value, &format!("{path}.{key}"), depth + 1, all);
-                }
-            }
-            None => all.push(path.to_owned()),
-        }
-    }
-    let mut all = Vec::new();
-    for key in ["spec", "data"] {
-        if let Some(value) = wanted.get(key) {
-            walk(value, key, 0, &mut all);
-        }
-    }
-    all
 }
 
 fn cut(mut text: String) -> String {

@@ -123,6 +123,7 @@ impl<'a> Renderer<'a> {
             files: &catalog.files,
             reads: asset.reads.as_deref(),
             yaml: &self.yaml,
+            gzipped: &catalog.gzipped,
             budget: RenderBudget::default(),
         };
         match run(&parsed, &data(asset, facts), &context) {

@@ -10,6 +10,7 @@ use crate::pack::requirement;
 use crate::pack::setting::Setting;
 use crate::pack::tombstone::Tombstone;
 use crate::profile::Profile;
+use crate::template::Gzipped;
 use change::Key;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -37,6 +38,7 @@ pub struct Catalog {
     /// The annotations that its files name, such as those that templates read.
     pub annotations: BTreeSet<String>,
     pub(crate) files: Files,
+    pub(crate) gzipped: Gzipped,
 }
 
 impl Catalog {

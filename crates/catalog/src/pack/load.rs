@@ -17,6 +17,7 @@ use crate::pack::source::source;
 use crate::pack::strict::{Entries, StrictReader, nearest};
 use crate::pack::tombstone;
 use crate::profile;
+use crate::template::Gzipped;
 use crate::template::{Parsed, functions, names};
 use crate::yaml::node::{self, Content, YamlNode};
 use api::annotation::PREFIX;
@@ -93,6 +94,7 @@ pub fn load(files: Files) -> Result<Catalog, Vec<Fault>> {
         tombstones,
         annotations: annotations::read(&files),
         files,
+        gzipped: Gzipped::default(),
     };
     match CATALOGUES.iter().find_map(|path| Some((*path, catalog.files.get(path)?))) {
         None => faults.push(Fault {

@@ -6,7 +6,8 @@
 pub mod balance;
 pub mod budget;
 pub mod functions;
-pub mod last_yaml;
+mod gzipped;
+mod last_yaml;
 pub mod names;
 #[cfg(test)]
 mod oracle;
@@ -15,6 +16,7 @@ pub mod print;
 pub mod run;
 pub mod value;
 
+pub use gzipped::Gzipped;
 pub use last_yaml::LastYaml;
 pub use parsed::Parsed;
 pub use run::{RenderContext, Stop, run};

@@ -2,6 +2,7 @@
 
 use super::budget::RenderBudget;
 use super::functions;
+use super::gzipped::Gzipped;
 use super::last_yaml::LastYaml;
 use super::run::{RenderContext, run};
 use super::{Parsed, Value};
@@ -39,9 +40,15 @@ fn ours(template: &str, data: &Json) -> (Outcome, String) {
         Err(mistakes) => return (None, format!("{mistakes:?}")),
     };
     let (facts, files) = (Facts::default(), Files::default());
-    let yaml = LastYaml::default();
-    let context =
-        RenderContext { facts: &facts, files: &files, reads: None, yaml: &yaml, budget: RenderBudget::default() };
+    let (yaml, gzipped) = (LastYaml::default(), Gzipped::default());
+    let context = RenderContext {
+        facts: &facts,
+        files: &files,
+        reads: None,
+        yaml: &yaml,
+        gzipped: &gzipped,
+        budget: RenderBudget::default(),
+    };
     match run(&parsed, &Value::from_json(data), &context) {
         Ok(text) => (Some(text), String::new()),
         Err(stop) => (None, format!("{stop:?}")),

@@ -2,6 +2,7 @@
 
 use super::budget::{CALLS, RenderBudget, Text};
 use super::functions;
+use super::gzipped::Gzipped;
 use super::last_yaml::LastYaml;
 use super::parsed::Parsed;
 use super::print::printed;
@@ -24,6 +25,8 @@ pub struct RenderContext<'a> {
     pub reads: Option<&'a [Read]>,
     /// What `fromYaml` read last.
     pub yaml: &'a LastYaml,
+    /// What `gzip` has compressed.
+    pub gzipped: &'a Gzipped,
     /// The remaining budget.
     pub budget: RenderBudget,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// A SHA-256 digest; as text `sha256:` and 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,9 +12,10 @@ pub struct Digest([u8; 32]);
 impl Digest {
     /// The digest of a value; it does not depend on the order of keys.
     pub fn of(value: &Value) -> Digest {
-        let mut hash = Sha256::new();
-        feed(&mut hash, value);
-        Digest(hash.finalize().into())
+        let mut hash = Fed(Sha256::new());
+        // Neither a value nor this hash fails to be written.
+        let _ = feed(&mut hash, value);
+        Digest(hash.0.finalize().into())
     }
 
     /// The digest of a file's content, as `sha256sum` prints it.
@@ -61,23 +62,33 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 /// Feeds every value with its type and length, so that no two different values feed the same bytes; keys are sorted.
-fn feed(hash: &mut Sha256, value: &Value) {
+fn feed(hash: &mut Fed, value: &Value) -> fmt::Result {
     match value {
         Value::Array(items) => {
-            hash.update(format!("[{}", items.len()));
-            items.iter().for_each(|item| feed(hash, item));
+            write!(hash, "[{}", items.len())?;
+            items.iter().try_for_each(|item| feed(hash, item))
         }
         Value::Object(fields) => {
-            hash.update(format!("{{{}", fields.len()));
-            let mut keys: Vec<&String> = fields.keys().collect();
-            keys.sort();
-            for key in keys {
-                hash.update(format!("k{}:{key}", key.len()));
-                feed(hash, &fields[key]);
-            }
+            write!(hash, "{{{}", fields.len())?;
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            fields.into_iter().try_for_each(|(key, value)| {
+                write!(hash, "k{}:{key}", key.len())?;
+                feed(hash, value)
+            })
         }
-        Value::String(text) => hash.update(format!("s{}:{text}", text.len())),
-        other => hash.update(format!("v{other};")),
+        Value::String(text) => write!(hash, "s{}:{text}", text.len()),
+        other => write!(hash, "v{other};"),
+    }
+}
+
+/// Takes text without keeping it.
+struct Fed(Sha256);
+
+impl fmt::Write for Fed {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
     }
 }
 

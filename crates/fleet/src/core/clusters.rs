@@ -79,10 +79,7 @@ pub(super) struct Hypervisor {
 
 impl Hypervisor {
     /// Of which so many machines are worked on at a time.
-    pub(super) fn new(
-        entry: Entry<HypervisorClusterSpec, HypervisorClusterStatus>,
-        operations: usize,
-    ) -> Hypervisor {
+    pub(super) fn new(entry: Entry<HypervisorClusterSpec, HypervisorClusterStatus>, operations: usize) -> Hypervisor {
         Hypervisor {
             entry,
             is_ready: false,

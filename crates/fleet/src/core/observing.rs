@@ -157,7 +157,10 @@ impl Core {
                         is_news && before != (generation, live.deleting)
                     }
                     None => {
-                        self.clusters.insert(name.clone(), Hypervisor::new(Entry::new(object), self.config.concurrency.operations));
+                        self.clusters.insert(
+                            name.clone(),
+                            Hypervisor::new(Entry::new(object), self.config.concurrency.operations),
+                        );
                         for claim in self.claims.keys().cloned().collect::<Vec<_>>() {
                             self.enroll(&claim);
                         }

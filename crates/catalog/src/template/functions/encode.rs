@@ -138,12 +138,14 @@ fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
 }
 
 /// `gzip`: bytes for `b64enc`. The header has no time, so that equal texts give equal bytes.
-pub fn gzip(_: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
+pub fn gzip(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
-    let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::default());
-    let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
+    let packed = context.gzipped.of(&text, || {
+        let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish())
+    });
     match packed {
-        Ok(packed) => Ok(Value::Bytes(Rc::from(packed))),
+        Ok(packed) => Ok(Value::Bytes(Rc::from(&*packed))),
         Err(error) => Err(error.to_string().into()),
     }
 }
