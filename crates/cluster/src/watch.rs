@@ -1,5 +1,7 @@
 //! Lists and watches one target, or only lists it.
 
+mod silence;
+
 use crate::attempts::Attempts;
 use crate::read::live::Object;
 use crate::read::pages::{Pages, field_selector};
@@ -11,6 +13,7 @@ use futures::{AsyncBufReadExt, StreamExt};
 use protocol::{Body, Content, Served, WatchEvent, WatchTarget};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use silence::Silence;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -76,27 +79,30 @@ impl Watch {
     /// Lists and watches until nobody receives its reports any more.
     pub async fn follow(self) {
         let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
-        // The version up to which everything was reported, and how many watches in a row have reported nothing at all.
-        let (mut version, mut silent) = (String::new(), 0_u32);
-        let mut verifies = false;
+        // The version up to which everything was reported.
+        let mut version = String::new();
+        let mut silence = Silence::new(self.server.timeouts.silence);
+        let (mut verifies, mut was_silent) = (false, false);
         loop {
             match self.list(&mut version, verifies).await {
-                Ok(()) => {
+                Ok(has_missed) => {
                     retry_refused.reset();
-                    let is_doubted = silent > 1;
-                    if is_doubted && self.report_lost(&self.silence()).await.is_err() {
+                    if std::mem::take(&mut was_silent) {
+                        silence.explained(has_missed);
+                    }
+                    if silence.is_doubted() && self.report_lost(&self.silence()).await.is_err() {
                         return;
                     }
                     let listed = Instant::now();
                     // Spread, so that not all targets are listed again at the same time.
                     let verify = self.server.timeouts.verify;
                     let spread = verify / 64 * u32::try_from(self.number % 16).unwrap_or_default();
-                    let stream = tokio::time::timeout(verify + spread, self.stream(&mut version, is_doubted)).await;
+                    let stream = tokio::time::timeout(verify + spread, self.stream(&mut version, &mut silence)).await;
                     verifies = stream.is_err();
-                    silent = match stream {
-                        Ok(Ended::Silent) => silent.saturating_add(1),
-                        Ok(Ended::ListNeeded) | Err(_) => 0,
-                    };
+                    was_silent = matches!(stream, Ok(Ended::Silent));
+                    if !was_silent {
+                        silence.ended();
+                    }
                     if listed.elapsed() > WORKED {
                         retry.reset();
                     }
@@ -125,7 +131,7 @@ impl Watch {
         let mut retry = Attempts::with(RETRY);
         for attempt in 1.. {
             match self.list(&mut String::new(), false).await {
-                Ok(()) => return,
+                Ok(_) => return,
                 Err(Failure::Answered { code: 429, .. }) if attempt < LIST_ATTEMPTS => retry.wait().await,
                 Err(failure) => {
                     let _ = self.report_lost(&failure).await;
@@ -135,12 +141,12 @@ impl Watch {
         }
     }
 
-    /// Reports every object; `version` is the one from which to watch then.
-    async fn list(&self, version: &mut String, verifies: bool) -> Result<(), Failure> {
+    /// Reports every object, and returns whether one is newer than `version`, which becomes the one from which to watch then.
+    async fn list(&self, version: &mut String, verifies: bool) -> Result<bool, Failure> {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
         let mut pages =
             Pages::new(&self.server, &self.served, &self.target.namespace, "", accept).only(&self.target.name);
-        let mut all = BTreeSet::new();
+        let (mut all, mut has_newer) = (BTreeSet::new(), false);
         // A list that is not only made to verify comes after a time without a watch, and before a core decides about what it reports.
         let mut was_unwatched = !verifies && !version.is_empty();
         while let Some(page) = pages.fetch().await? {
@@ -155,7 +161,8 @@ impl Watch {
             }
             for item in items {
                 let event = self.present(item.get())?;
-                if let WatchEvent::Present { namespace, name, .. } = &event {
+                if let WatchEvent::Present { namespace, name, live, .. } = &event {
+                    has_newer |= is_lower(version, &live.resource_version);
                     all.insert((namespace.clone(), name.clone()));
                 }
                 let _ = self.report(event).await;
@@ -163,11 +170,11 @@ impl Watch {
         }
         version.clone_from(&pages.version);
         let _ = self.report(WatchEvent::Listed { all, version: pages.version, verifies }).await;
-        Ok(())
+        Ok(has_newer)
     }
 
     /// Reports changes; returns when a new list is needed, and if earlier watches were silent as soon as this one is not.
-    async fn stream(&self, version: &mut String, is_doubted: bool) -> Ended {
+    async fn stream(&self, version: &mut String, silence: &mut Silence) -> Ended {
         let accept = if self.is_metadata() { METADATA } else { WHOLE };
         let (mut retry, mut retry_refused) = (Attempts::with(RETRY), Attempts::with(RETRY_REFUSED));
         // Whether the server lists the target but refuses to watch it.
@@ -217,7 +224,7 @@ impl Watch {
             }
             let mut lines = pin!(stream.lines());
             loop {
-                let line = match tokio::time::timeout(self.server.timeouts.silence, lines.next()).await {
+                let line = match tokio::time::timeout(silence.limit(), lines.next()).await {
                     Ok(Some(Ok(line))) => line,
                     Ok(_) => break,
                     // Either the server has gone, or it has nothing newer than our version because its own went back: a list tells.
@@ -228,7 +235,7 @@ impl Watch {
                 let Ok(Object { metadata }) = serde_json::from_str::<Object<'_>>(change.object.get()) else {
                     return Ended::ListNeeded;
                 };
-                if is_doubted {
+                if silence.is_doubted() {
                     return Ended::ListNeeded;
                 }
                 *version = metadata.resource_version;
@@ -242,7 +249,10 @@ impl Watch {
                         name: metadata.name,
                         version: version.clone(),
                     },
-                    "BOOKMARK" => continue,
+                    "BOOKMARK" => {
+                        silence.bookmarked();
+                        continue;
+                    }
                     _ => return Ended::ListNeeded,
                 };
                 if self.report(event).await.is_err() {

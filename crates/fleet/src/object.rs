@@ -7,25 +7,26 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-/// Namespace and name of an object.
+/// Namespace and name of an object. Thousands of claims are named in many places, so that a copy takes no memory of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
     /// The namespace.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// The name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl Name {
     /// From both parts.
     pub fn new(namespace: &str, name: &str) -> Name {
-        Name { namespace: namespace.to_owned(), name: name.to_owned() }
+        Name { namespace: namespace.into(), name: name.into() }
     }
 
     /// Another object of the same namespace, or of the one that is named.
     pub fn beside(&self, namespace: Option<&str>, name: &str) -> Name {
-        Name::new(namespace.unwrap_or(&self.namespace), name)
+        Name { namespace: namespace.map_or_else(|| self.namespace.clone(), Arc::from), name: name.into() }
     }
 
     /// From `NAMESPACE/NAME`.
@@ -35,7 +36,7 @@ impl Name {
 
     /// The key of an object of a kind of the fleet.
     pub fn key(&self, kind: &str) -> Key {
-        Key { kind: fleet_kind(kind), namespace: self.namespace.clone(), name: self.name.clone() }
+        Key { kind: fleet_kind(kind), namespace: self.namespace.to_string(), name: self.name.to_string() }
     }
 }
 
@@ -47,7 +48,7 @@ impl fmt::Display for Name {
 
 impl From<&Name> for ClusterKey {
     fn from(name: &Name) -> ClusterKey {
-        ClusterKey { namespace: name.namespace.clone(), name: name.name.clone() }
+        ClusterKey { namespace: name.namespace.to_string(), name: name.name.to_string() }
     }
 }
 

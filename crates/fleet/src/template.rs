@@ -98,7 +98,7 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
         return (false, "ClusterNotFound", message);
     };
     let namespace = &observed.template.name.namespace;
-    let is_allowed = |allowed: &String| allowed == namespace || allowed == "*";
+    let is_allowed = |allowed: &String| **allowed == **namespace || allowed == "*";
     if cluster.name.namespace != *namespace && !cluster.spec.allowed_namespaces.iter().any(is_allowed) {
         let message = format!(
             "the HypervisorCluster {} may not be used from here; add the namespace {namespace} to its spec.allowedNamespaces",

@@ -82,6 +82,8 @@ pub fn etcd(binaries: &Binaries, layout: &Layout, fsync: bool) -> Start {
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=playground={peer}"),
         "--log-level=warn".into(),
+        // As kubeadm and OpenShift do: without it the API server has no bookmarks for kinds without changes.
+        "--watch-progress-notify-interval=5s".into(),
     ];
     if !fsync {
         args.push("--unsafe-no-fsync".into());

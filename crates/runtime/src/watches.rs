@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// How many reports may wait: a watch whose report has no room waits until the core has taken others.
-const REPORTS: usize = 256;
+const REPORTS: usize = 64;
 
 /// What becomes of a watch after its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

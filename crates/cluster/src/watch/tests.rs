@@ -101,17 +101,34 @@ const ONE_AT_5: Answer = Answer::Now(
     200,
     r#"{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"x","uid":"u","resourceVersion":"4"}}]}"#,
 );
+const ONE_AT_11: Answer = Answer::Now(
+    200,
+    r#"{"metadata":{"resourceVersion":"11"},"items":[{"metadata":{"name":"x","uid":"u","resourceVersion":"11"}}]}"#,
+);
+const ONE_AT_12: Answer = Answer::Now(
+    200,
+    r#"{"metadata":{"resourceVersion":"12"},"items":[{"metadata":{"name":"x","uid":"u","resourceVersion":"12"}}]}"#,
+);
 const EMPTY_AT_7: Answer = Answer::Now(200, r#"{"metadata":{"resourceVersion":"7"},"items":[]}"#);
 const SILENT: Answer = Answer::Open("");
 const BOOKMARK: Answer = Answer::Open(r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"11"}}}"#);
 const EXPIRED: Answer = Answer::Now(410, r#"{"kind":"Status","code":410,"message":"too old","status":"Failure"}"#);
 
 #[tokio::test]
-async fn a_watch_without_a_byte_is_followed_by_a_list_and_the_second_one_is_reported_until_one_speaks() {
-    let (reports, _) = reports(&[EMPTY_AT_10; 4], &[SILENT, SILENT, BOOKMARK], 8).await;
-    let (listed, unseen) = ("listed at 10", "unseen");
+async fn a_silent_watch_is_followed_by_a_list_and_the_second_that_has_missed_something_is_reported_until_one_speaks() {
+    let lists = [EMPTY_AT_10, ONE_AT_11, ONE_AT_12, ONE_AT_12];
+    let (reports, _) = reports(&lists, &[SILENT, SILENT, BOOKMARK], 11).await;
+    let (x, unseen) = ("x is present", "unseen");
     let lost = "lost: the server sends nothing, not even a bookmark, for 0 s";
-    assert_eq!(reports, [listed, unseen, listed, unseen, listed, lost, unseen, listed]);
+    let [first, second, third] = ["listed at 10", "listed at 11", "listed at 12"];
+    assert_eq!(reports, [first, unseen, x, second, unseen, x, third, lost, unseen, x, third]);
+}
+
+#[tokio::test]
+async fn a_server_without_bookmarks_is_listed_while_nothing_changes_and_nothing_is_reported_as_lost() {
+    let (reports, _) = reports(&[EMPTY_AT_10; 4], &[SILENT; 4], 7).await;
+    let (listed, unseen) = ("listed at 10", "unseen");
+    assert_eq!(reports, [listed, unseen, listed, unseen, listed, unseen, listed]);
 }
 
 #[tokio::test]

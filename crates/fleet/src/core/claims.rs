@@ -142,7 +142,7 @@ impl Core {
             touched: Moment::default(),
             reported: None,
         };
-        self.claims.insert(name, managed);
+        self.claims.insert(name, Box::new(managed));
     }
 
     /// Forgets a claim that is gone.
@@ -182,7 +182,8 @@ impl Core {
         let vm_ref = managed.intended.as_ref().or(managed.entry.object.status.vm_ref.as_ref());
         let wanted = vm_ref.and_then(|vm_ref| {
             let cluster = Name::read(&vm_ref.hypervisor_cluster)?;
-            Some((cluster, MachineId(vm_ref.vm_id.clone())))
+            let known = self.clusters.get_key_value(&cluster).map(|(known, _)| known.clone());
+            Some((known.unwrap_or(cluster), MachineId(vm_ref.vm_id.clone())))
         });
         let load = managed.load.clone();
         let before = std::mem::replace(&mut managed.enrolled, wanted.clone());

@@ -134,8 +134,11 @@ impl Hypervisor {
         let spec = &self.entry.object.spec;
         let refs = spec.credentials.iter().flat_map(api::fleet::Credentials::refs).chain(&spec.tls.ca_certificate);
         let namespace = &self.entry.object.name.namespace;
-        let key =
-            |name: &String| Key { kind: Kind::new("v1", "Secret"), namespace: namespace.clone(), name: name.clone() };
+        let key = |name: &String| Key {
+            kind: Kind::new("v1", "Secret"),
+            namespace: namespace.to_string(),
+            name: name.clone(),
+        };
         refs.map(|secret| WatchTarget::only(&key(&secret.name))).collect()
     }
 

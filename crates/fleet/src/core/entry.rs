@@ -56,7 +56,8 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
     /// The write of a status.
     pub(super) fn status(&mut self, kind: &str, kinds: &Kinds, status: T) -> Option<Write> {
         let Object { name, uid, version, .. } = &self.object;
-        let metadata = json!({"name": name.name, "namespace": name.namespace, "uid": uid, "resourceVersion": version});
+        let metadata =
+            json!({"name": &*name.name, "namespace": &*name.namespace, "uid": uid, "resourceVersion": version});
         let api_version = fleet_kind(kind).api_version();
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status});
         let write = self.write(kind, kinds, Effect::ApplyStatus { object })?;

@@ -84,7 +84,7 @@ pub struct Core {
     clusters: BTreeMap<Name, Hypervisor>,
     templates: BTreeMap<Name, ManagedTemplate>,
     pools: BTreeMap<Name, ManagedPool>,
-    claims: BTreeMap<Name, Managed>,
+    claims: BTreeMap<Name, Box<Managed>>,
     /// The names of claims by their uids.
     uids: BTreeMap<String, Name>,
     /// The uids of claims that cannot be read: their machines are theirs all the same.

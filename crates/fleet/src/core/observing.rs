@@ -105,7 +105,7 @@ impl Core {
         }
         match event {
             WatchEvent::Present { namespace, name, live, generation, body } => {
-                let name = Name { namespace, name };
+                let name = Name::new(&namespace, &name);
                 match body {
                     Body::Whole(object) => self.seen(&target.kind.kind, name, &live, generation, object),
                     Body::None if target.kind.kind == "Secret" => self.secret_seen(&name, &live.resource_version),
@@ -113,8 +113,8 @@ impl Core {
                 }
             }
             WatchEvent::Gone { namespace, name, version } => match target.kind.kind.as_str() {
-                "Secret" => self.secret_seen(&Name { namespace, name }, &version),
-                kind => self.gone(kind, &Name { namespace, name }),
+                "Secret" => self.secret_seen(&Name::new(&namespace, &name), &version),
+                kind => self.gone(kind, &Name::new(&namespace, &name)),
             },
             WatchEvent::Listed { all, .. } => {
                 self.watches.listed(target);
@@ -224,7 +224,7 @@ impl Core {
     fn secret_seen(&mut self, name: &Name, version: &str) {
         let mut changed = Vec::new();
         for (cluster, found) in self.clusters.iter_mut().filter(|(cluster, _)| cluster.namespace == name.namespace) {
-            let is_of = found.secret_targets().iter().any(|target| target.name == name.name);
+            let is_of = found.secret_targets().iter().any(|target| *target.name == *name.name);
             if is_of && found.secret_seen(&name.name, version) {
                 changed.push(cluster.clone());
             }
@@ -260,7 +260,7 @@ impl Core {
 
     /// A complete list: what it does not name is gone.
     fn listed_objects(&mut self, kind: &str, all: &BTreeSet<(String, String)>) {
-        let is_gone = |name: &&Name| !all.contains(&(name.namespace.clone(), name.name.clone()));
+        let is_gone = |name: &&Name| !all.contains(&(name.namespace.to_string(), name.name.to_string()));
         let gone: Vec<Name> = match kind {
             CLAIM => self.claims.keys().chain(self.unreadable.keys()).filter(is_gone).cloned().collect(),
             "HypervisorCluster" => self.clusters.keys().filter(is_gone).cloned().collect(),

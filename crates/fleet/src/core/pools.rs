@@ -17,6 +17,7 @@ use change::{Effect, Moment};
 use protocol::{Command, Write, WriteError, Written};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 const KIND: &str = "RunnerPool";
@@ -33,7 +34,7 @@ pub(super) struct ManagedPool {
     /// Claims that were sent to the server and that the watch has not reported yet.
     creating: BTreeMap<Name, Creating>,
     /// Claims that have failed lately.
-    failures: BTreeMap<String, Moment>,
+    failures: BTreeMap<Arc<str>, Moment>,
     hold_until: Moment,
     counter: u32,
     reported: Option<(i32, i32, i32)>,
@@ -338,7 +339,7 @@ fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
     let kind = fleet_kind(CLAIM);
     let mut spec = json!({
         "templateRef": pool.spec.template_ref,
-        "runnerPoolRef": {"name": pool.name.name},
+        "runnerPoolRef": {"name": &*pool.name.name},
         "power": power,
     });
     if let Some(most) = &pool.spec.lifecycle.max_lifetime {
@@ -351,12 +352,12 @@ fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
         "apiVersion": kind.api_version(),
         "kind": kind.kind,
         "metadata": {
-            "name": claim.name,
-            "namespace": claim.namespace,
-            "labels": {POOL_LABEL: pool.name.name, MANAGED_BY.0: MANAGED_BY.1},
+            "name": &*claim.name,
+            "namespace": &*claim.namespace,
+            "labels": {POOL_LABEL: &*pool.name.name, MANAGED_BY.0: MANAGED_BY.1},
             "finalizers": [CLEANUP_FINALIZER],
             "ownerReferences": [{
-                "apiVersion": kind.api_version(), "kind": KIND, "name": pool.name.name, "uid": pool.uid, "controller": true,
+                "apiVersion": kind.api_version(), "kind": KIND, "name": &*pool.name.name, "uid": pool.uid, "controller": true,
             }],
         },
         "spec": spec,

@@ -63,7 +63,7 @@ fn decided(pool: &Pool, states: &str, now: u64) -> Decision {
 }
 
 fn names(names: &[Name]) -> Vec<&str> {
-    names.iter().map(|name| name.name.as_str()).collect()
+    names.iter().map(|name| &*name.name).collect()
 }
 
 #[test]

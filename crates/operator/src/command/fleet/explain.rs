@@ -85,7 +85,7 @@ async fn explain_pool(server: &Server, space: Option<&str>, name: &str) -> anyho
     let template = optional(server, "HypervisorMachineTemplate", "hypervisormachinetemplates", &template).await?;
     let all = super::list_kind(server, "MachineClaim", "machineclaims", &pool.name.namespace).await?;
     let mut claims = Vec::new();
-    for claim in all.into_iter().filter(|claim| claim["spec"]["runnerPoolRef"]["name"] == pool.name.name.as_str()) {
+    for claim in all.into_iter().filter(|claim| claim["spec"]["runnerPoolRef"]["name"] == *pool.name.name) {
         claims.push(read("MachineClaim", claim)?);
     }
     let now = jiff::Timestamp::now();
@@ -146,7 +146,7 @@ where
 async fn events(server: &Server, claim: &Claim) -> Vec<Happened> {
     let kind = Kind::new("events.k8s.io/v1", "Event");
     let served = Served::at(kind.clone(), "events", true);
-    let key = Key { kind, namespace: claim.name.namespace.clone(), name: String::new() };
+    let key = Key { kind, namespace: claim.name.namespace.to_string(), name: String::new() };
     let found = list::whole(server, &served, &key.namespace).await.unwrap_or_default();
     found.iter().filter_map(|event| happened(event, &claim.uid)).collect()
 }

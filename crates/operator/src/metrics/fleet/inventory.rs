@@ -44,6 +44,11 @@ pub(super) struct Claim {
     pub(super) phase: ClaimPhase,
 }
 
+/// A name as it is in a map already: thousands of claims have the same template and hypervisor.
+fn known<T>(all: &BTreeMap<Name, T>, name: Name) -> Name {
+    all.get_key_value(&name).map_or(name.clone(), |(known, _)| known.clone())
+}
+
 /// An object that is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Gone {
@@ -67,7 +72,7 @@ impl Inventory {
                 self.gone(kind, &Name::new(namespace, name)).into_iter().collect()
             }
             WatchEvent::Listed { all, .. } => {
-                let is_gone = |name: &&Name| !all.contains(&(name.namespace.clone(), name.name.clone()));
+                let is_gone = |name: &&Name| !all.contains(&(name.namespace.to_string(), name.name.to_string()));
                 let gone: Vec<Name> = match kind {
                     "HypervisorCluster" => self.clusters.keys().filter(is_gone).cloned().collect(),
                     "HypervisorMachineTemplate" => self.templates.keys().filter(is_gone).cloned().collect(),
@@ -107,7 +112,9 @@ impl Inventory {
             }
             "MachineClaim" => {
                 let template = name.beside(None, spec["templateRef"]["name"].as_str().unwrap_or_default());
+                let template = known(&self.templates, template);
                 let cluster = status["vmRef"]["hypervisorCluster"].as_str().and_then(Name::read);
+                let cluster = cluster.map(|cluster| known(&self.clusters, cluster));
                 let phase = serde_json::from_value(status["phase"].clone()).unwrap_or(ClaimPhase::Pending);
                 self.claims.insert(name, Claim { template, cluster, phase });
             }
