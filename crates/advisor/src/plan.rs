@@ -71,6 +71,11 @@ pub fn removal(profile: &str, live: &Value) -> Option<Removal> {
     }
 }
 
+/// Whether the advisor has applied an object, also the Go operator under the same name.
+pub fn is_of_advisor(live: &Value) -> bool {
+    Entry::ours(&Entry::all(&live["metadata"]["managedFields"]), FIELD_MANAGER).is_some()
+}
+
 /// How an object is removed from a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Removal {
@@ -193,6 +198,8 @@ pub struct Item {
     pub description: String,
     /// Earlier items that it relies on.
     pub needs: Vec<String>,
+    /// The item before it, whose object does the same: both are written in one rollout.
+    pub joins: Option<String>,
     /// Its object.
     pub key: Key,
     /// What is done to it.
@@ -271,6 +278,19 @@ pub struct Terms {
     pub continues: bool,
 }
 
+/// An item that cannot be planned now.
+#[derive(Debug, Clone)]
+pub struct Unplanned {
+    /// Its place among all items.
+    pub place: usize,
+    /// Its name.
+    pub name: String,
+    /// Its object.
+    pub key: Key,
+    /// Why, and what helps.
+    pub why: String,
+}
+
 /// A plan of a profile.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
@@ -280,6 +300,8 @@ pub struct Plan {
     pub not_applicable: Vec<String>,
     /// The values that it was derived from.
     pub inputs: BTreeMap<String, String>,
+    /// The items that cannot be planned now: the others are shown, and nothing can be approved.
+    pub unplanned: Vec<Unplanned>,
     /// How it is applied, and what happens afterwards without a review: whoever approves the plan approves that, too.
     pub terms: Terms,
 }
@@ -293,6 +315,7 @@ impl Plan {
             .map(|item| situation::CandidateItem {
                 name: item.name.clone(),
                 needs: item.needs.clone(),
+                joins: item.joins.clone(),
                 digest: item.digest(),
                 wanted: item.wanted(),
                 is_missing: item.compared.operation == Operation::Create,
@@ -325,6 +348,12 @@ impl Plan {
             not_applicable: self.not_applicable.clone(),
             items,
         }
+    }
+
+    /// Why it is not complete; nothing if it is.
+    pub fn failure(&self) -> Option<String> {
+        let whys: Vec<&str> = self.unplanned.iter().map(|unplanned| unplanned.why.as_str()).collect();
+        (!whys.is_empty()).then(|| whys.join("; "))
     }
 
     /// The worst impact.

@@ -14,6 +14,8 @@ pub(super) enum Aim {
     Content(Value),
     /// That the profile's changes of it go.
     Removal,
+    /// That it goes, if the Go operator made it: another object does the same.
+    Replaced,
 }
 
 /// The comparison of one object.
@@ -107,7 +109,10 @@ impl Work {
                 let Some(answer) = &self.answer else { return };
                 Found::Compared(Box::new(plan::compare(profile, &self.key, wanted, live.as_ref(), answer)))
             }
-            (Aim::Removal, None) => Found::NotOurs(None),
+            (Aim::Removal | Aim::Replaced, None) => Found::NotOurs(None),
+            (Aim::Replaced, Some(live)) if !plan::is_of_advisor(live) => Found::NotOurs(Some(Box::new(live.clone()))),
+            (Aim::Replaced, Some(live)) if is_deleted(live) => Found::Compared(Box::new(plan::being_deleted())),
+            (Aim::Replaced, Some(live)) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
             (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, live).is_some() => {
                 Found::Compared(Box::new(plan::being_deleted()))
             }
@@ -134,6 +139,7 @@ fn digest(aim: &Aim) -> Digest {
     match aim {
         Aim::Content(wanted) => Digest::of(wanted),
         Aim::Removal => Digest::of(&Value::Null),
+        Aim::Replaced => Digest::of(&Value::Bool(true)),
     }
 }
 
@@ -192,12 +198,12 @@ impl Core {
                 self.commands.push(Command::Preview { key, served, effect });
                 false
             }
-            (Aim::Removal, None) => {
+            (Aim::Removal | Aim::Replaced, None) => {
                 work.is_asking = false;
                 work.compare(profile);
                 true
             }
-            (Aim::Removal, Some(_)) => false,
+            (Aim::Removal | Aim::Replaced, Some(_)) => false,
         }
     }
 
@@ -258,11 +264,26 @@ impl Core {
             for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
                 match result {
                     Ok(answer) => work.answer = Some(answer.clone()),
-                    Err(error) => work.failure = Some(error.to_string()),
+                    Err(error) => work.failure = Some(format!("{error}{}", remedy(error))),
                 }
                 finish(work, name);
             }
             self.due.insert(name.clone());
+        }
+    }
+}
+
+/// What helps against a dry run that fails.
+fn remedy(error: &WriteError) -> &'static str {
+    match error {
+        WriteError::Refused { code: 403, .. } => {
+            "; change the policy or the webhook that denies it, or give the advisor the right (its role: virtpilot rbac)"
+        }
+        WriteError::Refused { .. } | WriteError::KeyChanged { .. } => {
+            "; correct the object or the webhook that refuses it, or choose other options"
+        }
+        WriteError::Stale(_) | WriteError::NoBackup { .. } | WriteError::Transient { .. } => {
+            "; it is tried again, see that the API server and its webhooks answer"
         }
     }
 }

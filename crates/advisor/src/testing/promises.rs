@@ -52,8 +52,8 @@ impl Promises {
             if let Event::Watched(target, WatchEvent::Present { name, body: Body::Whole(object), .. }) = event
                 && target.kind.kind == "VirtPlatformConfig"
             {
-                let config: VirtPlatformConfig = serde_json::from_value(object.clone()).expect("it can be read");
-                self.known.insert(name.clone(), config.spec);
+                let spec = serde_json::from_value(object["spec"].clone()).expect("it can be read");
+                self.known.insert(name.clone(), spec);
             }
         }
     }

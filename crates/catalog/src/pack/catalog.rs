@@ -9,7 +9,7 @@ use crate::pack::notes::Notes;
 use crate::pack::requirement;
 use crate::pack::setting::Setting;
 use crate::pack::tombstone::Tombstone;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileItem};
 use change::Key;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -37,6 +37,17 @@ pub struct Catalog {
     /// The annotations that its files name, such as those that templates read.
     pub annotations: BTreeSet<String>,
     pub(crate) files: Files,
+}
+
+/// An object that the Go advisor made under another name than its asset does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerObject {
+    /// The asset.
+    pub asset: String,
+    /// The object as the asset names it.
+    pub own: Key,
+    /// The object as the Go advisor named it.
+    pub former: Key,
 }
 
 impl Catalog {
@@ -85,6 +96,16 @@ impl Catalog {
     /// What people want to know about an asset: its own notes, completed by those of its feature.
     pub fn notes(&self, asset: &Asset) -> Notes {
         self.features_of(asset).fold(asset.notes.clone(), |notes, feature| notes.or(&feature.notes))
+    }
+
+    /// The objects that the Go advisor made under another name than their assets do.
+    pub fn former_objects(&self) -> Vec<FormerObject> {
+        let of = |item: &ProfileItem| {
+            let (asset, name) = (self.asset(&item.asset)?, item.formerly.clone()?);
+            let own = self.plain_key(asset)?;
+            Some(FormerObject { asset: asset.name.clone(), former: Key { name, ..own.clone() }, own })
+        };
+        self.profiles.iter().flat_map(|profile| &profile.items).filter_map(of).collect()
     }
 
     /// The key of an asset's object, if the file states it literally, or with parameters of the asset.
