@@ -10,6 +10,7 @@ use crate::pack::requirement;
 use crate::pack::setting::Setting;
 use crate::pack::tombstone::Tombstone;
 use crate::profile::{Profile, ProfileItem};
+use crate::role;
 use change::Key;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -98,14 +99,20 @@ impl Catalog {
         self.features_of(asset).fold(asset.notes.clone(), |notes, feature| notes.or(&feature.notes))
     }
 
-    /// The objects that the Go advisor made under another name than their assets do.
-    pub fn former_objects(&self) -> Vec<FormerObject> {
+    /// The objects that the Go advisor made under another name than their assets do, with the HyperConverged in this namespace.
+    pub fn former_objects(&self, namespace: &str) -> Vec<FormerObject> {
         let of = |item: &ProfileItem| {
             let (asset, name) = (self.asset(&item.asset)?, item.formerly.clone()?);
-            let own = self.plain_key(asset)?;
+            let own = role::key(self, asset, namespace)?;
             Some(FormerObject { asset: asset.name.clone(), former: Key { name, ..own.clone() }, own })
         };
         self.profiles.iter().flat_map(|profile| &profile.items).filter_map(of).collect()
+    }
+
+    /// The name that the Go advisor gave the object of an asset.
+    pub fn former_name(&self, asset: &str) -> Option<&str> {
+        let mut items = self.profiles.iter().flat_map(|profile| &profile.items);
+        items.find_map(|item| item.formerly.as_deref().filter(|_| item.asset == asset))
     }
 
     /// The key of an asset's object, if the file states it literally, or with parameters of the asset.
