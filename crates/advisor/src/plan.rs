@@ -2,6 +2,7 @@
 
 use crate::before::{self, Mark};
 use crate::identity::FIELD_MANAGER;
+use crate::overrides::Hold;
 use crate::situation::{Health, ReviewReason};
 use crate::{health, situation};
 use api::advisor::Operation;
@@ -35,6 +36,26 @@ pub struct Compared {
     pub health: Health,
     /// What the object brings into the configuration of nodes, before and after.
     pub contributions: [Option<Contribution>; 2],
+    /// Whether users want it to be left alone.
+    pub is_skipped: bool,
+    /// What users say about it, for people.
+    pub note: Option<String>,
+    /// Why users do not want it to be written now.
+    pub hold: Option<Hold>,
+}
+
+impl Compared {
+    /// The same with what users say about it.
+    #[must_use]
+    pub fn said(self, note: Option<String>, hold: Option<Hold>) -> Compared {
+        Compared { note, hold, ..self }
+    }
+}
+
+/// An item whose object users want to be left alone.
+pub fn skipped(why: &str, is_removal: bool) -> Compared {
+    let compared = Compared { is_removal, is_skipped: true, ..without_object(Health::Healthy, [None, None]) };
+    compared.said(Some(format!("skipped: {why}")), None)
 }
 
 /// Compares what is wanted of an object with the object as it is and as the server would make it.
@@ -58,6 +79,9 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
         applied: Some(before::marked(wanted, profile, recorded.as_ref())),
         wanted: Some(wanted.clone()),
         diff,
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 
@@ -100,6 +124,9 @@ pub fn deletion(key: &Key, live: &Value) -> Compared {
         takes_from: Vec::new(),
         health: Health::Healthy,
         contributions: [Some(Contribution::of(&key.kind, live)), None],
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 
@@ -139,6 +166,9 @@ fn without_object(health: Health, contributions: [Option<Contribution>; 2]) -> C
         takes_from: Vec::new(),
         health,
         contributions,
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 
@@ -157,6 +187,9 @@ pub fn restoration(key: &Key, restoring: &Value, live: &Value, answer: &Value) -
         applied: Some(restoring.clone()),
         wanted: Some(restoring.clone()),
         diff,
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 

@@ -156,10 +156,11 @@ fn progress(item: &advisor::Item) -> Option<advisor::Item> {
 
 fn shown(item: &Item, judged: &ItemJudgement) -> advisor::Item {
     let compared = &item.compared;
-    let message = match judged.message.is_empty() {
-        true => item.restarts.as_ref().filter(|_| !item.is_done()).map(ToString::to_string),
-        false => Some(judged.message.clone()),
-    };
+    let judged_message = Some(judged.message.clone()).filter(|message| !message.is_empty());
+    let restarts = item.restarts.as_ref().filter(|_| !item.is_done()).map(ToString::to_string);
+    let hold = item.hold.clone().filter(|why| compared.hold.is_some() && Some(why) != judged_message.as_ref());
+    let said: Vec<String> = [judged_message.or(restarts), hold, compared.note.clone()].into_iter().flatten().collect();
+    let message = Some(said.join("; ")).filter(|message| !message.is_empty());
     advisor::Item {
         name: item.name.clone(),
         target_ref: target_ref(&item.key),

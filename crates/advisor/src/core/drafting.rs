@@ -1,8 +1,9 @@
 //! Makes the plan of a profile, as far as everything for it is known.
 
-use super::Core;
 use super::comparing::{Aim, Found, Work};
+use super::{Core, Timer};
 use crate::health;
+use crate::overrides::Hold;
 use crate::plan::{Item, Plan, Terms, Unplanned, removed};
 use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
@@ -229,9 +230,13 @@ impl Core {
                 compared,
             };
             let is_complete_item = match planned.is_done() {
+                true if planned.compared.is_skipped => true,
                 true => self.find_health(&mut planned, remembered.map(|(state, _)| state)),
                 false => self.find_restarts(name, &mut planned),
             };
+            if let Some(hold) = planned.compared.hold.clone().filter(|hold| self.holds(name, hold)) {
+                planned.hold = Some(hold.why);
+            }
             if let Some(work) = self.profiles.get_mut(name).and_then(|managed| managed.work.get_mut(&planned.name)) {
                 work.is_watched_closely = planned.is_done()
                     && !matches!(remembered, Some((Progress::Completed, _)))
@@ -259,6 +264,15 @@ impl Core {
             continues: continues(spec.failure_policy),
         };
         is_complete.then_some(Plan { items, not_applicable, inputs, unplanned, terms })
+    }
+
+    /// Whether users still do not want an object to be written.
+    fn holds(&mut self, name: &str, hold: &Hold) -> bool {
+        let until = hold.until.filter(|until| *until > self.now.wall);
+        if let Some(until) = until {
+            self.timers.set(Timer::Resume(name.to_owned()), self.now.moment_of(until));
+        }
+        until.is_some() || hold.until.is_none()
     }
 
     /// How an object is that is as it should be; false if something has to be read first.
