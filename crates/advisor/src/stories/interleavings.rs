@@ -35,7 +35,7 @@ fn edit_target(bed: &mut TestBed, random: &mut Random) {
 }
 
 fn edit_spec(bed: &mut TestBed, random: &mut Random) {
-    match random.below(10) {
+    match random.below(12) {
         0..=3 => {
             // Some wait for the plan of what they have asked for.
             if random.chance(50) {
@@ -48,6 +48,8 @@ fn edit_spec(bed: &mut TestBed, random: &mut Random) {
         6 => bed.ask(json!({"action": "DryRun", "rollback": random.chance(50)})),
         7 => bed.ask(json!({"failurePolicy": random.pick(&["Abort", "Continue"])})),
         8 => bed.ask(json!({"options": {"advice": {"size": random.below(3), "nodes": random.chance(60)}}})),
+        9 => bed.ask(json!({"bypassOptimisticLock": random.chance(60)})),
+        10 => bed.ask(json!({"remediation": random.pick(&["Automatic", "Automatic", "Manual"])})),
         _ => bed.ask(json!({"action": "DryRun", "approvedPlan": null, "waitTimeout": "10m"})),
     }
 }
@@ -160,6 +162,12 @@ fn objects(bed: &TestBed) -> Vec<Value> {
     OBJECTS.iter().map(|object| bed.value(object, "")).collect()
 }
 
+/// Whether the spec lets the advisor insist on its values.
+fn insists(bed: &TestBed) -> bool {
+    let spec = bed.value(&format!("VirtPlatformConfig {PROFILE}"), "/spec");
+    spec["bypassOptimisticLock"] == true || spec["remediation"] == "Automatic"
+}
+
 /// The phase says what is.
 fn expect_end(bed: &TestBed) {
     let spec = bed.value(&format!("VirtPlatformConfig {PROFILE}"), "/spec");
@@ -178,7 +186,8 @@ fn expect_end(bed: &TestBed) {
 
 #[test]
 fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleavings() {
-    let (mut checked, mut phases) = (0, std::collections::BTreeMap::<String, usize>::new());
+    let (mut checked, mut insisting) = (0, 0);
+    let mut phases = std::collections::BTreeMap::<String, usize>::new();
     let only = option_env!("VIRTPILOT_SEED").and_then(|seed| seed.parse::<u64>().ok());
     for seed in only.map_or(0..SEEDS, |seed| seed..seed + 1) {
         let mut bed = TestBed::new();
@@ -188,9 +197,11 @@ fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleav
             panic!("seed {seed}: {why}\n{}", bed.lines.concat());
         }
         checked += bed.promises.checked;
+        insisting += usize::from(insists(&bed));
         *phases.entry(bed.phase()).or_default() += 1;
     }
     assert!(checked > 1_000 || only.is_some(), "{checked} writes prove little; the runs end in {phases:?}");
+    assert!(insisting > 100 || only.is_some(), "{insisting} runs end with a spec that insists");
     // In peace nothing stays in progress, and what failed is over.
     assert!(phases.len() >= 5 || only.is_some(), "{phases:?}");
 }

@@ -125,9 +125,12 @@ impl Promises {
         let item = self.item_of(&profile, &write.key.name).ok_or(format!("{} is no item", write.key))?;
         let spec = &self.known.get(&profile);
         let corrects = spec.is_none_or(|spec| spec.bypass_optimistic_lock || spec.remediation.is_some());
-        // Drift that is corrected is shown by no plan.
+        let shown = self.shown.get(&digest).and_then(|plan| plan.get(&item)).cloned().unwrap_or_default();
+        // Drift that is corrected is shown by no plan, but nothing is deleted and no node restarts that no plan has named.
+        if corrects && shown.is_empty() && (is_deletion || write.key.kind.kind == "MachineConfig") {
+            return Err(format!("{item} of {digest} does\n{made}and was never shown"));
+        }
         if !corrects {
-            let shown = self.shown.get(&digest).and_then(|plan| plan.get(&item)).cloned().unwrap_or_default();
             if shown != made {
                 return Err(format!("{item} of {digest} does\n{made}and was shown as\n{shown}"));
             }
