@@ -74,7 +74,7 @@ fn who_asks_for_more_than_is_safe_without_swap_is_told_before_anything_is_applie
         assert!(told.contains("memoryToRequestRatio 150 needs swap") && told.contains(why), "{told}");
         assert!(told.contains("set memoryToRequestRatio to 120 or less"), "{told}");
         let wants = bed.with(&pack(), NAME, &json!({"memoryToRequestRatio": 120}));
-        assert_eq!(line(&wants, DENSITY), "HyperConverged openshift-cnv/kubevirt-hyperconverged");
+        assert_eq!(line(&wants, DENSITY), "HyperConverged kubevirt-hyperconverged");
     }
 }
 
