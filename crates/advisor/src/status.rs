@@ -49,7 +49,7 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
         ..VirtPlatformConfigStatus::default()
     };
     match plan {
-        // Nothing can be approved, so there is no digest but that of a plan that is being applied.
+        // Nothing can be approved: the only digest to show is that of a plan that is being applied.
         Some(plan) if !plan.unplanned.is_empty() => {
             let is_approved = judgement.approved.as_ref().is_some_and(|approved| !approved.is_void());
             let digest = judgement.shown.as_ref().filter(|_| is_approved).map(|shown| shown.digest.to_string());

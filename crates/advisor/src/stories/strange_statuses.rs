@@ -85,7 +85,7 @@ fn forged(bed: &TestBed) -> Vec<(&'static str, Value)> {
         (
             "it is approved",
             with(&|status| {
-                status["approved"] = json!({"digest": digest, "generation": 1, "content": digest, "items": approved})
+                status["approved"] = json!({"digest": digest, "generation": 1, "content": digest, "items": approved});
             }),
         ),
         (
@@ -99,7 +99,7 @@ fn forged(bed: &TestBed) -> Vec<(&'static str, Value)> {
             "it was applied",
             with(&|status| {
                 status["applied"] =
-                    json!({"digest": digest, "content": digest, "request": digest, "time": "2026-01-01T00:00:00Z"})
+                    json!({"digest": digest, "content": digest, "request": digest, "time": "2026-01-01T00:00:00Z"});
             }),
         ),
         ("another digest", with(&|status| status["planDigest"] = json!(format!("sha256:{}", "7".repeat(64))))),

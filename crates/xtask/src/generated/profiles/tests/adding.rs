@@ -75,7 +75,7 @@ fn a_profile_is_added_as_the_document_says() {
     let watched =
         of_advisor.to_string().contains("\"resources\":[\"migrationpolicies\"],\"verbs\":[\"list\",\"watch\"]");
     assert!(watched, "{of_advisor:#}");
-    assert_eq!(named(&roles(catalog::role_objects(&catalog, "openshift-cnv"))), [json!(0); 0]);
+    assert!(named(&roles(catalog::role_objects(&catalog, "openshift-cnv"))).is_empty());
 
     let bed = Bed::default();
     let bandwidth = |options| {
