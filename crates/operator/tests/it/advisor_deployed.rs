@@ -129,6 +129,15 @@ fn process(pod: &str, kubeconfig: &Path, arguments: &[String]) -> Process {
     Process::of(command.arg(kubeconfig).env("POD_NAME", pod).env("LOG_LEVEL", "info"))
 }
 
+/// Options with which most items apply. Logging needs a binding of its own.
+fn options(profile: &str) -> Option<Value> {
+    match profile {
+        "host-performance" => Some(json!({"hostPerformance": {"disableNumaBalancing": true}})),
+        "observability" => Some(json!({"observability": {"deschedulerDashboard": true}})),
+        _ => None,
+    }
+}
+
 /// The commands of the walk-through in the guide as one script, and the lines that they are said to print.
 fn walk_through() -> (String, Vec<String>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/advisor.md");
@@ -192,8 +201,11 @@ async fn with_its_own_role_the_advisor_applies_every_profile_and_its_guide_is_fo
     let mut applied = Vec::new();
     for profile in &crate::catalogue::catalogue().profiles {
         let name = profile.name.as_str();
-        let patch = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+        let mut patch = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
             "metadata": {"name": name}, "spec": {"profile": name, "action": "DryRun", "rollback": false}});
+        if let Some(options) = options(name) {
+            patch["spec"]["options"] = options;
+        }
         let params = PatchParams::apply("admin").force();
         cluster.profiles().patch(name, &params, &Patch::Apply(&patch)).await.unwrap();
         let phases = ["ReviewRequired", "Completed", "PrerequisiteFailed", "Failed"];
