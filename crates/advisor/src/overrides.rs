@@ -63,7 +63,16 @@ pub fn honoured(key: &Key, wanted: Option<&Value>, live: &Value, patchable: &Pat
         Ok(Steering { pause: Pause::Unclear(value), .. }) => held(&Reason::PauseUnclear { value }, None),
     };
     let Some(wanted) = wanted else { return Honoured::Written { wanted: None, note: None, hold } };
-    match overridden(key, wanted, live, [text(annotation::PATCH), text(annotation::IGNORE_FIELDS)], patchable) {
+    let overrides = [text(annotation::PATCH), text(annotation::IGNORE_FIELDS)];
+    match overridden(key, wanted, live, overrides, patchable) {
+        // The autopilot has other fields of the HyperConverged, and the patch is for these.
+        Err(Reason::PatchRefused { .. })
+            if key.kind.kind == api::hco::KIND
+                && let Ok(object) = overridden(key, wanted, live, [None, overrides[1]], patchable) =>
+        {
+            let note = format!("its annotation {} is not for the fields of this profile", annotation::PATCH);
+            Honoured::Written { wanted: Some(object), note: Some(note), hold }
+        }
         Ok(object) => {
             let note = (object != *wanted).then(|| {
                 let names = [annotation::PATCH, annotation::IGNORE_FIELDS].into_iter();
@@ -172,6 +181,28 @@ mod tests {
         assert!(hold(with(&json!({"reconcile-paused": "soon"}))).why.contains("counts as paused"));
         assert!(hold(with(&json!({"patch": "no"}))).why.contains("patch"));
         assert!(hold(with(&json!({"ignore-fields": "data"}))).why.contains("ignore-fields"));
+    }
+
+    #[test]
+    fn a_patch_of_the_hyperconverged_for_fields_of_the_autopilot_holds_nothing() {
+        let kind = Kind::new("hco.kubevirt.io/v1", "HyperConverged");
+        let key = Key { kind, namespace: "n".into(), name: "h".into() };
+        let wanted = json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "metadata": {"name": "h", "namespace": "n"}, "spec": {"a": 1}});
+        let with_patch = |path: &str| {
+            let mut live = wanted.clone();
+            let patch = json!([{"op": "replace", "path": path, "value": 5}]).to_string();
+            live["metadata"]["annotations"] = json!({"platform.kubevirt.io/patch": patch});
+            match honoured(&key, Some(&wanted), &live, &PatchableKinds::none()) {
+                Honoured::Written { wanted: Some(wanted), note: Some(note), hold: None } => {
+                    (wanted["spec"].clone(), note)
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(with_patch("/spec/a").0, json!({"a": 5}));
+        let (spec, note) = with_patch("/spec/liveMigrationConfig/parallelMigrationsPerCluster");
+        assert_eq!(spec, json!({"a": 1}));
+        assert!(note.contains("not for the fields of this profile"), "{note}");
     }
 
     #[test]
