@@ -1,7 +1,8 @@
 //! The profile virt-higher-density.
 
 use super::cluster::Bed;
-use super::{item, line, object, pack};
+use super::{item, line, object, pack, profile};
+use catalog::profile::rolled_back;
 use catalog::{Need, WantedResult};
 use change::Impact;
 use serde_json::{Value, json};
@@ -75,6 +76,10 @@ fn who_asks_for_more_than_is_safe_without_swap_is_told_before_anything_is_applie
         assert!(told.contains("set memoryToRequestRatio to 120 or less"), "{told}");
         let wants = bed.with(&pack(), NAME, &json!({"memoryToRequestRatio": 120}));
         assert_eq!(line(&wants, DENSITY), "HyperConverged kubevirt-hyperconverged");
+        // Whoever has it from an earlier release can still roll it back.
+        let (catalog, options) = (pack(), json!({"memoryToRequestRatio": 150}));
+        let wants = rolled_back(&catalog, profile(&catalog, NAME), options.as_object(), &bed.facts);
+        assert_eq!(line(&wants, DENSITY), "off: no HyperConverged kubevirt-hyperconverged");
     }
 }
 
