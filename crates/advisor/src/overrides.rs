@@ -86,6 +86,13 @@ pub fn honoured(key: &Key, wanted: Option<&Value>, live: &Value, patchable: &Pat
     }
 }
 
+/// What restores an object, without the fields that users ignore: those keep their values.
+pub fn restored(live: &Value, restoring: Value) -> Value {
+    let ignored = live["metadata"]["annotations"][annotation::IGNORE_FIELDS].as_str();
+    let Some(key) = Key::of(live).filter(|_| ignored.is_some()) else { return restoring };
+    overridden(&key, &restoring, live, [None, ignored], &PatchableKinds::none()).unwrap_or(restoring)
+}
+
 /// What is wanted, with a patch and without ignored fields.
 fn overridden(
     key: &Key,

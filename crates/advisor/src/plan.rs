@@ -2,7 +2,7 @@
 
 use crate::before::{self, Mark};
 use crate::identity::FIELD_MANAGER;
-use crate::overrides::Hold;
+use crate::overrides::{self, Hold};
 use crate::situation::{Health, ReviewReason};
 use crate::{health, situation};
 use api::advisor::Operation;
@@ -90,7 +90,9 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
 pub fn removal(profile: &str, live: &Value) -> Option<Removal> {
     match Mark::of(live) {
         Mark::Created(of) if of == profile => Some(Removal::Delete),
-        Mark::Changed(of, values) if of == profile => Some(Removal::Restore(before::restoring(live, &values))),
+        Mark::Changed(of, values) if of == profile => {
+            Some(Removal::Restore(overrides::restored(live, before::restoring(live, &values))))
+        }
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Objects that the Go operator made under another name: they are taken over, or replaced in one rollout, and never doubled.
 
-use crate::testing::bed::TestBed;
+use crate::testing::bed::{Fault, TestBed};
 use crate::testing::pack::OBJECTS;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -60,6 +60,23 @@ fn a_replacement_that_changes_both_objects_restarts_nodes_once() {
     assert!(bed.stored(FORMER).is_none());
     assert_eq!(bed.value(OWN, "/spec/kernelArguments"), json!(["psi=1"]));
     assert_eq!(bed.restarts_of("w0"), restarts + 1, "{}", bed.lines.concat());
+}
+
+#[test]
+fn a_replacement_that_is_interrupted_goes_on_and_nodes_restart_once() {
+    for place in 0..6 {
+        for fault in [Fault::KilledAfter, Fault::Unanswered] {
+            let mut bed = with_both(&json!(["psi=0"]));
+            let restarts = bed.restarts_of("w0");
+            bed.ask(json!({"action": "DryRun"}));
+            bed.run();
+            bed.approve();
+            bed.faults = std::iter::repeat_n(None, place).chain([Some(fault)]).collect();
+            bed.run_for(3 * HOUR);
+            let end = (bed.phase(), bed.stored(FORMER).is_none(), bed.restarts_of("w0") - restarts);
+            assert_eq!(end, ("Completed".to_owned(), true, 1), "{fault:?} of write {place}: {}", bed.lines.concat());
+        }
+    }
 }
 
 #[test]

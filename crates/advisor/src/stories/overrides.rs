@@ -104,6 +104,9 @@ fn an_ignored_field_keeps_its_value_and_whoever_writes_it_has_it() {
     bed.edit(SIZES, &json!({"data": {"size": "3"}}));
     bed.run_for(HOUR);
     assert_eq!((bed.phase().as_str(), bed.value(SIZES, "/data/size")), ("Completed", json!("3")));
+    // A rollback leaves it, too.
+    bed.complete_with(json!({"rollback": true}));
+    assert_eq!(bed.value(SIZES, "/data/size"), json!("3"));
 }
 
 #[test]
