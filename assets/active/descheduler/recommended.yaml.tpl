@@ -64,7 +64,7 @@
 {{- notApplicable "the descheduler judges nodes by pressure (PSI), which hosted control planes take through the NodePool: turn it on there (kernel argument psi=1), then set enablePSIMetrics to false" }}
 {{- else if .Topology.IsHCP }}
 {{- notApplicable "the descheduler judges nodes by pressure (PSI): turn it on through the NodePool (kernel argument psi=1), then set the annotation platform.kubevirt.io/psi-enabled of the HyperConverged to true" }}
-{{- else if and $waits (not (poolRuns $pool $psi)) }}
+{{- else if and $waits (not (or (poolRuns $pool $psi) (poolRuns $pool (printf "99-%s-psi-karg" $pool)))) }}
 {{- /* Without it, the descheduler operator stops a descheduler that works. */}}
 {{- notApplicable (printf "the descheduler judges nodes by pressure (PSI), and the nodes of pool %s do not run the MachineConfig %s yet; if they have PSI without it, set the annotation platform.kubevirt.io/psi-enabled of the HyperConverged to true" $pool $psi) }}
 {{- end }}

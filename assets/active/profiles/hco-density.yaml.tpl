@@ -6,6 +6,11 @@
 {{- /* Control plane nodes get no swap, so neither does a cluster that has only those; hosted ones get it from elsewhere, or not. */}}
 {{- $swap := and (eq (dig "platform.kubevirt.io/density-swap" "true" $annotations) "true") (not .Topology.IsCompact) (not .Topology.IsHCP) }}
 {{- $ratio := dig "platform.kubevirt.io/density-memory-ratio" (ternary "150" "120" $swap) $annotations }}
+{{- /* Whoever asks for more than is safe without swap is told before anything is applied. */}}
+{{- if and (gt (toInt $ratio) 120) (not $swap) }}
+{{- $why := ternary "this cluster has a hosted control plane, and swap comes through the NodePool there" "every node is a control plane node, and those get no swap" .Topology.IsHCP }}
+{{- fail (printf "memoryToRequestRatio %s needs swap, and %s; set memoryToRequestRatio to 120 or less" $ratio $why) }}
+{{- end }}
 {{- $density := dict "higherWorkloadDensity" (dict "memoryOvercommitPercentage" (toInt $ratio)) }}
 {{- if eq (dig "platform.kubevirt.io/density-ksm" "true" $annotations) "true" }}
 {{- /* An empty selector selects all nodes. */}}

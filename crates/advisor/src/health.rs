@@ -34,22 +34,37 @@ pub fn of_object(object: &Value) -> Health {
     replicas(object)
 }
 
-/// The health of what runs pods.
+/// The health of what runs pods, as `kubectl rollout status` judges it: only pods of the present template count.
 fn replicas(object: &Value) -> Health {
-    let number = |place: &Value, key: &str| place[key].as_i64();
-    let (wanted, ready) = match object["kind"].as_str() {
-        Some("Deployment" | "StatefulSet") => {
-            (number(&object["spec"], "replicas").unwrap_or(1), number(&object["status"], "readyReplicas"))
-        }
-        Some("DaemonSet") => (
-            number(&object["status"], "desiredNumberScheduled").unwrap_or_default(),
-            number(&object["status"], "numberReady"),
-        ),
-        _ => return Health::Healthy,
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let count = |key: &str| status[key].as_i64().unwrap_or_default();
+    let kind = object["kind"].as_str().unwrap_or_default();
+    if !["Deployment", "StatefulSet", "DaemonSet"].contains(&kind) {
+        return Health::Healthy;
+    }
+    if status["observedGeneration"].is_null() {
+        return Health::Progressing("its operator has not looked at it yet".to_owned());
+    }
+    let (wanted, updated, available) = match kind {
+        "DaemonSet" => (count("desiredNumberScheduled"), count("updatedNumberScheduled"), count("numberAvailable")),
+        // A StatefulSet says how many pods are ready also where it does not say how many are available.
+        "StatefulSet" => (spec["replicas"].as_i64().unwrap_or(1), count("updatedReplicas"), count("readyReplicas")),
+        _ => (spec["replicas"].as_i64().unwrap_or(1), count("updatedReplicas"), count("availableReplicas")),
     };
-    match ready.unwrap_or_default() {
-        ready if ready >= wanted => Health::Healthy,
-        ready => Health::Progressing(format!("{ready} of {wanted} pods are ready")),
+    // The rest of a partition keeps the former template on purpose.
+    let partition = spec["updateStrategy"]["rollingUpdate"]["partition"].as_i64().unwrap_or_default();
+    // Who deletes the pods of a former template by hand is not waited for.
+    let is_by_hand = spec["updateStrategy"]["type"] == "OnDelete";
+    if updated < wanted - partition && !is_by_hand {
+        return Health::Progressing(format!("{updated} of {wanted} pods are updated"));
+    }
+    if kind == "Deployment" && count("replicas") > updated {
+        let old = count("replicas") - updated;
+        return Health::Progressing(format!("{old} pods of the former template are still there"));
+    }
+    match available < wanted {
+        true => Health::Progressing(format!("{available} of {wanted} pods are available")),
+        false => Health::Healthy,
     }
 }
 
@@ -297,15 +312,46 @@ mod tests {
         assert_eq!(of(pool(&["00-worker"]), None), Ok(Health::Healthy));
     }
 
+    /// What is said of a workload with this spec and status, which its operator has looked at.
+    fn of_workload(kind: &str, spec: &Value, status: &Value) -> Result<(), String> {
+        let mut status = status.clone();
+        status["observedGeneration"] = json!(3);
+        match of_object(&json!({"kind": kind, "metadata": {"generation": 3}, "spec": spec, "status": status})) {
+            Health::Healthy => Ok(()),
+            Health::Progressing(why) | Health::Degraded(why) => Err(why),
+        }
+    }
+
     #[test]
-    fn a_deployment_is_healthy_when_all_its_pods_are_ready() {
-        let of =
-            |kind: &str, spec: Value, status: Value| of_object(&json!({"kind": kind, "spec": spec, "status": status}));
-        assert_eq!(of("Deployment", json!({"replicas": 2}), json!({"readyReplicas": 2})), Health::Healthy);
-        assert_eq!(
-            of("Deployment", json!({"replicas": 2}), json!({"readyReplicas": 1})),
-            Health::Progressing("1 of 2 pods are ready".into())
-        );
-        assert!(matches!(of("DaemonSet", json!({}), json!({"desiredNumberScheduled": 1})), Health::Progressing(_)));
+    fn a_deployment_is_healthy_when_all_pods_of_its_present_template_are_available_and_no_others_are_left() {
+        let of = |status: Value| of_workload("Deployment", &json!({"replicas": 2}), &status);
+        let counts = |all: u8, ready: u8, updated: u8, available: u8| json!({"replicas": all, "readyReplicas": ready, "updatedReplicas": updated, "availableReplicas": available});
+        assert_eq!(of(counts(2, 2, 2, 2)), Ok(()));
+        assert_eq!(of(counts(2, 2, 0, 2)), Err("0 of 2 pods are updated".into()), "the ready ones are of the former");
+        assert_eq!(of(counts(3, 3, 2, 3)), Err("1 pods of the former template are still there".into()));
+        assert_eq!(of(counts(2, 2, 2, 1)), Err("1 of 2 pods are available".into()));
+        assert_eq!(of(json!({})), Err("0 of 2 pods are updated".into()));
+        let unseen = of_object(&json!({"kind": "Deployment", "spec": {"replicas": 0}, "status": {}}));
+        assert_eq!(unseen, Health::Progressing("its operator has not looked at it yet".into()));
+    }
+
+    #[test]
+    fn a_rollout_of_other_workloads_is_waited_for_too() {
+        let daemons = |updated: u8, available: u8| {
+            let status = json!({"desiredNumberScheduled": 2, "updatedNumberScheduled": updated, "numberReady": 2, "numberAvailable": available});
+            of_workload("DaemonSet", &json!({}), &status)
+        };
+        assert_eq!(daemons(2, 2), Ok(()));
+        assert_eq!(daemons(1, 2), Err("1 of 2 pods are updated".into()));
+        assert_eq!(daemons(2, 1), Err("1 of 2 pods are available".into()));
+        let set = |strategy: Value, updated: u8, ready: u8| {
+            let status = json!({"updatedReplicas": updated, "readyReplicas": ready});
+            of_workload("StatefulSet", &json!({"replicas": 3, "updateStrategy": strategy}), &status)
+        };
+        assert_eq!(set(json!({}), 3, 3), Ok(()));
+        assert_eq!(set(json!({}), 2, 3), Err("2 of 3 pods are updated".into()));
+        assert_eq!(set(json!({}), 3, 2), Err("2 of 3 pods are available".into()));
+        assert_eq!(set(json!({"rollingUpdate": {"partition": 1}}), 2, 3), Ok(()), "one keeps the former template");
+        assert_eq!(set(json!({"type": "OnDelete"}), 0, 3), Ok(()), "pods are deleted by hand");
     }
 }

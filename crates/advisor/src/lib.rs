@@ -9,6 +9,7 @@ pub mod identity;
 pub mod judge;
 pub mod memory;
 mod notice;
+pub mod overrides;
 pub mod plan;
 pub mod situation;
 pub mod status;

@@ -2,6 +2,7 @@
 
 use crate::before::{self, Mark};
 use crate::identity::FIELD_MANAGER;
+use crate::overrides::{self, Hold};
 use crate::situation::{Health, ReviewReason};
 use crate::wanted::Wanted;
 use crate::{health, situation};
@@ -36,6 +37,26 @@ pub struct Compared {
     pub health: Health,
     /// What the object brings into the configuration of nodes, before and after.
     pub contributions: [Option<Contribution>; 2],
+    /// Whether users want it to be left alone.
+    pub is_skipped: bool,
+    /// What users say about it, for people.
+    pub note: Option<String>,
+    /// Why users do not want it to be written now.
+    pub hold: Option<Hold>,
+}
+
+impl Compared {
+    /// The same with what users say about it.
+    #[must_use]
+    pub fn said(self, note: Option<String>, hold: Option<Hold>) -> Compared {
+        Compared { note, hold, ..self }
+    }
+}
+
+/// An item whose object users want to be left alone.
+pub fn skipped(why: &str, is_removal: bool) -> Compared {
+    let compared = Compared { is_removal, is_skipped: true, ..without_object(Health::Healthy, [None, None]) };
+    compared.said(Some(format!("skipped: {why}")), None)
 }
 
 /// Compares what is wanted of an object with the object as it is and as the server would make it.
@@ -59,6 +80,9 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
         applied: Some(before::marked(wanted, profile, recorded.as_ref())),
         wanted: Some(Wanted::new(&key.kind, wanted)),
         diff,
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 
@@ -67,9 +91,16 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
 pub fn removal(profile: &str, live: &Value) -> Option<Removal> {
     match Mark::of(live) {
         Mark::Created(of) if of == profile => Some(Removal::Delete),
-        Mark::Changed(of, values) if of == profile => Some(Removal::Restore(before::restoring(live, &values))),
+        Mark::Changed(of, values) if of == profile => {
+            Some(Removal::Restore(overrides::restored(live, before::restoring(live, &values))))
+        }
         _ => None,
     }
+}
+
+/// Whether the advisor has applied an object, also the Go operator under the same name.
+pub fn is_of_advisor(live: &Value) -> bool {
+    Entry::ours(&Entry::all(&live["metadata"]["managedFields"]), FIELD_MANAGER).is_some()
 }
 
 /// How an object is removed from a profile.
@@ -96,6 +127,9 @@ pub fn deletion(key: &Key, live: &Value) -> Compared {
         takes_from: Vec::new(),
         health: Health::Healthy,
         contributions: [Some(Contribution::of(&key.kind, live)), None],
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 
@@ -135,6 +169,9 @@ fn without_object(health: Health, contributions: [Option<Contribution>; 2]) -> C
         takes_from: Vec::new(),
         health,
         contributions,
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 
@@ -153,6 +190,9 @@ pub fn restoration(key: &Key, restoring: &Value, live: &Value, answer: &Value) -
         applied: Some(restoring.clone()),
         wanted: Some(Wanted::new(&key.kind, restoring)),
         diff,
+        is_skipped: false,
+        note: None,
+        hold: None,
     }
 }
 
@@ -194,6 +234,8 @@ pub struct Item {
     pub description: String,
     /// Earlier items that it relies on.
     pub needs: Vec<String>,
+    /// The item before it, whose object does the same: both are written in one rollout.
+    pub joins: Option<String>,
     /// Its object.
     pub key: Key,
     /// What is done to it.
@@ -273,6 +315,19 @@ pub struct Terms {
     pub continues: bool,
 }
 
+/// An item that cannot be planned now.
+#[derive(Debug, Clone)]
+pub struct Unplanned {
+    /// Its place among all items.
+    pub place: usize,
+    /// Its name.
+    pub name: String,
+    /// Its object.
+    pub key: Key,
+    /// Why, and what helps.
+    pub why: String,
+}
+
 /// A plan of a profile.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
@@ -282,6 +337,8 @@ pub struct Plan {
     pub not_applicable: Vec<String>,
     /// The values that it was derived from.
     pub inputs: BTreeMap<String, String>,
+    /// The items that cannot be planned now: the others are shown, and nothing can be approved.
+    pub unplanned: Vec<Unplanned>,
     /// How it is applied, and what happens afterwards without a review: whoever approves the plan approves that, too.
     pub terms: Terms,
 }
@@ -295,6 +352,7 @@ impl Plan {
             .map(|item| situation::CandidateItem {
                 name: item.name.clone(),
                 needs: item.needs.clone(),
+                joins: item.joins.clone(),
                 digest: item.digest(),
                 wanted: item.wanted(),
                 is_missing: item.compared.operation == Operation::Create,
@@ -330,6 +388,12 @@ impl Plan {
             not_applicable: self.not_applicable.clone(),
             items,
         }
+    }
+
+    /// Why it is not complete; nothing if it is.
+    pub fn failure(&self) -> Option<String> {
+        let whys: Vec<&str> = self.unplanned.iter().map(|unplanned| unplanned.why.as_str()).collect();
+        (!whys.is_empty()).then(|| whys.join("; "))
     }
 
     /// The worst impact.

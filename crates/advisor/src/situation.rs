@@ -103,6 +103,8 @@ pub struct CandidateItem {
     pub name: String,
     /// Items that it relies on.
     pub needs: Vec<String>,
+    /// The item before it, whose object does the same: both are written in one rollout.
+    pub joins: Option<String>,
     /// The digest of what is done to its object.
     pub digest: Digest,
     /// What is wanted of its object; nothing if the profile wants nothing of it any more.
@@ -126,6 +128,9 @@ pub struct CandidateItem {
 impl CandidateItem {
     /// Why it is not applied while this item has failed, which comes before it; nothing if it does not depend on that one.
     pub fn depends_on(&self, failed: &CandidateItem) -> Option<String> {
+        if self.joins.as_ref() == Some(&failed.name) {
+            return Some(format!("it stays until {} has replaced it, which has failed", failed.name));
+        }
         let is_removal = self.review.contains(&ReviewReason::Removes);
         if !is_removal && self.needs.contains(&failed.name) {
             return Some(format!("it needs {}, which has failed", failed.name));

@@ -3,11 +3,12 @@
 use crate::changes::replaced;
 use crate::conditions::conditions;
 use crate::judge::Judgement;
+use crate::judge::items::ItemJudgement;
 use crate::memory::{options_digest, shown_applied, shown_approval, shown_time};
-use crate::plan::{Item, Plan, diff_text};
-use crate::situation::shown_inputs;
+use crate::plan::{Item, Plan, Unplanned, diff_text};
+use crate::situation::{Memory, Progress, shown_inputs};
 use api::advisor::{self, ItemState, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
-use change::{Digest, Impact};
+use change::{Digest, Impact, Key};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -26,6 +27,8 @@ pub struct Parts<'a> {
     pub generation: i64,
     /// The status before.
     pub before: &'a VirtPlatformConfigStatus,
+    /// What is remembered.
+    pub memory: &'a Memory,
     /// The version of the operator.
     pub version: &'a str,
     /// The present moment.
@@ -34,7 +37,7 @@ pub struct Parts<'a> {
 
 /// The status now.
 pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
-    let Parts { judgement, plan, spec, generation, before, version, now } = parts;
+    let Parts { judgement, plan, spec, generation, before, memory, version, now } = parts;
     let mut status = VirtPlatformConfigStatus {
         phase: Some(judgement.phase),
         observed_generation: Some(*generation),
@@ -44,6 +47,19 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
         ..VirtPlatformConfigStatus::default()
     };
     match plan {
+        // Nothing can be approved: the only digest to show is that of a plan that is being applied.
+        Some(plan) if !plan.unplanned.is_empty() => {
+            let is_approved = judgement.approved.as_ref().is_some_and(|approved| !approved.is_void());
+            let digest = judgement.shown.as_ref().filter(|_| is_approved).map(|shown| shown.digest.to_string());
+            status.plan_digest = digest;
+            status.impact_severity = plan.impact().map(shown_impact).or(before.impact_severity);
+            status.inputs = shown_inputs(&plan.inputs);
+            status.items = incomplete(plan, memory, *now);
+            status.source_snapshot_hash.clone_from(&before.source_snapshot_hash);
+            status.operator_version.clone_from(&before.operator_version);
+            status.applied_options.clone_from(&before.applied_options);
+            status.rollback = before.rollback;
+        }
         Some(plan) => {
             status.impact_severity = plan.impact().map(shown_impact).or(Some(advisor::Impact::Low));
             status.plan_digest = judgement.shown.as_ref().map(|shown| shown.digest.to_string());
@@ -77,6 +93,50 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
     status
 }
 
+/// The items of a plan of which some cannot be planned: how far each was is remembered.
+fn incomplete(plan: &Plan, memory: &Memory, now: Timestamp) -> Vec<advisor::Item> {
+    let judged = |name: &str| {
+        let before = memory.items.get(name);
+        ItemJudgement {
+            state: before.map_or(Progress::Pending, |before| before.state),
+            since: before.map_or(now, |before| before.since),
+            written: before.and_then(|before| before.written),
+            message: String::new(),
+        }
+    };
+    let mut items: Vec<advisor::Item> = plan.items.iter().map(|item| shown(item, &judged(&item.name))).collect();
+    for Unplanned { place, name, key, why } in &plan.unplanned {
+        let ItemJudgement { state, since, written, .. } = judged(name);
+        let item = advisor::Item {
+            name: name.clone(),
+            target_ref: target_ref(key),
+            digest: None,
+            operation: None,
+            impact_severity: None,
+            diff: None,
+            desired_state: None,
+            state: state.into(),
+            message: Some(format!("it cannot be planned: {why}")),
+            last_transition_time: Some(shown_time(since)),
+            applied_time: written.map(shown_time),
+            managed_fields: Vec::new(),
+            restarts: Vec::new(),
+            takes_from: Vec::new(),
+        };
+        items.insert((*place).min(items.len()), item);
+    }
+    items
+}
+
+fn target_ref(key: &Key) -> TargetRef {
+    TargetRef {
+        api_version: key.kind.api_version(),
+        kind: key.kind.kind.clone(),
+        name: key.name.clone(),
+        namespace: (!key.namespace.is_empty()).then(|| key.namespace.clone()),
+    }
+}
+
 /// How far an item is that was begun, without what was planned for it.
 fn progress(item: &advisor::Item) -> Option<advisor::Item> {
     (item.state != ItemState::Pending).then(|| advisor::Item {
@@ -92,20 +152,16 @@ fn progress(item: &advisor::Item) -> Option<advisor::Item> {
     })
 }
 
-fn shown(item: &Item, judged: &crate::judge::items::ItemJudgement) -> advisor::Item {
+fn shown(item: &Item, judged: &ItemJudgement) -> advisor::Item {
     let compared = &item.compared;
-    let message = match judged.message.is_empty() {
-        true => item.restarts.as_ref().filter(|_| !item.is_done()).map(ToString::to_string),
-        false => Some(judged.message.clone()),
-    };
+    let judged_message = Some(judged.message.clone()).filter(|message| !message.is_empty());
+    let restarts = item.restarts.as_ref().filter(|_| !item.is_done()).map(ToString::to_string);
+    let hold = item.hold.clone().filter(|why| compared.hold.is_some() && Some(why) != judged_message.as_ref());
+    let said: Vec<String> = [judged_message.or(restarts), hold, compared.note.clone()].into_iter().flatten().collect();
+    let message = Some(said.join("; ")).filter(|message| !message.is_empty());
     advisor::Item {
         name: item.name.clone(),
-        target_ref: TargetRef {
-            api_version: item.key.kind.api_version(),
-            kind: item.key.kind.kind.clone(),
-            name: item.key.name.clone(),
-            namespace: (!item.key.namespace.is_empty()).then(|| item.key.namespace.clone()),
-        },
+        target_ref: target_ref(&item.key),
         digest: Some(item.digest().to_string()),
         operation: Some(compared.operation),
         impact_severity: Some(shown_impact(if item.is_done() { Impact::Low } else { item.impact })),

@@ -3,6 +3,7 @@
 mod conditions;
 mod estimates;
 pub mod explain;
+mod formers;
 mod intake;
 mod kinds;
 mod managed;
@@ -33,6 +34,7 @@ use crate::report::Operator;
 use catalog::{Catalog, Facts};
 use change::{Digest, Key, Kind, Live, Moment, Now, PatchableKinds};
 use estimates::Estimates;
+use formers::Formers;
 use many_deletions::Deletions;
 use objects::Objects;
 use observe::{Discovery, Queries, Surroundings, Timers, Watches};
@@ -110,6 +112,7 @@ pub struct Core {
     platform: Platform,
     surroundings: Surroundings,
     estimates: Estimates,
+    formers: Formers,
     rollouts: Rollouts,
     discovery: Discovery,
     watches: Watches,
@@ -146,6 +149,7 @@ impl Core {
             },
             surroundings: Surroundings::default(),
             estimates: Estimates::default(),
+            formers: Formers::new(&catalog, &config.namespace),
             rollouts: Rollouts::default(),
             discovery: Discovery::new(&catalog),
             watches: Watches::default(),

@@ -12,6 +12,7 @@ mod empty_values;
 mod every_condition;
 mod explain;
 mod fights;
+mod former_names;
 mod handback;
 mod kinds;
 mod lost_watches;

@@ -26,7 +26,7 @@ pub use cluster::topology::Topology;
 pub use cluster::{crd, facts, hardware, need, node, pool, query, topology};
 pub use document::{Document, Edited};
 pub use pack::asset::{Asset, DocumentInFile, Install, Prune, Read};
-pub use pack::catalog::Catalog;
+pub use pack::catalog::{Catalog, FormerObject};
 pub use pack::condition::Condition;
 pub use pack::fault::Fault;
 pub use pack::feature::{Feature, Framework, Maturity};

@@ -69,6 +69,15 @@ impl<'a> Renderer<'a> {
             Some(document) => self.document(asset, &document.key),
         };
         match rendered.map(|documents| single(documents, &asset.path)) {
+            Ok(Rendered::Object(mut object)) => {
+                // It exists under the name that the Go advisor gave it.
+                if self.facts.formerly_named.contains(&asset.name)
+                    && let Some(name) = self.catalog.former_name(&asset.name)
+                {
+                    object["metadata"]["name"] = name.into();
+                }
+                Rendered::Object(object)
+            }
             Ok(result) | Err(result) => result,
         }
     }

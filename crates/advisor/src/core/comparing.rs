@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::targets::Seen;
+use crate::overrides::{self, Honoured};
 use crate::plan::{self, Compared, Removal};
 use change::{Digest, Effect, Key, Live, Precondition, Restarts};
 use protocol::{Command, Content, WatchTarget, WriteError};
@@ -14,6 +15,8 @@ pub(super) enum Aim {
     Content(Value),
     /// That the profile's changes of it go.
     Removal,
+    /// That it goes, if the Go operator made it: another object does the same.
+    Replaced,
 }
 
 /// The comparison of one object.
@@ -29,10 +32,14 @@ pub(super) struct Work {
     version: Option<u128>,
     /// Whether a read or a dry run is on its way.
     is_asking: bool,
+    /// Whether it is read before anything is tried, because users say how far it is managed.
+    is_read_first: bool,
     /// Whether something has changed since that was sent.
     is_outdated: bool,
     /// The object as it is, once it is read: nothing if there is none.
     live: Option<Option<Value>>,
+    /// What users say about it.
+    honoured: Option<Honoured>,
     /// What the server would make of it.
     answer: Option<Value>,
     /// The result.
@@ -63,8 +70,10 @@ impl Work {
             content: None,
             version: None,
             is_asking: false,
+            is_read_first: false,
             is_outdated: false,
             live: None,
+            honoured: None,
             answer: None,
             found: None,
             failure: None,
@@ -85,7 +94,7 @@ impl Work {
             return;
         }
         (self.live, self.answer, self.found, self.failure) = (None, None, None, None);
-        self.restarts = None;
+        (self.honoured, self.restarts) = (None, None);
     }
 
     /// The version that was read says nothing any more: the object is compared again.
@@ -99,15 +108,35 @@ impl Work {
         self.is_watched_closely && seen.is_some_and(|seen| seen.version > self.version)
     }
 
+    /// What a dry run has to try, once the object is read; nothing if it needs none.
+    fn to_try(&self) -> Option<Value> {
+        match (&self.aim, &self.honoured) {
+            _ if self.live.is_none() => None,
+            (Aim::Removal | Aim::Replaced, _) | (_, Some(Honoured::Skipped(_))) => None,
+            (Aim::Content(_), Some(Honoured::Written { wanted: Some(wanted), .. })) => Some(wanted.clone()),
+            (Aim::Content(wanted), _) => Some(wanted.clone()),
+        }
+    }
+
     /// Takes a result, if everything is there.
     fn compare(&mut self, profile: &str) {
         let Some(live) = &self.live else { return };
         let found = match (&self.aim, live) {
+            (aim, Some(_)) if let Some(Honoured::Skipped(why)) = &self.honoured => {
+                Found::Compared(Box::new(plan::skipped(why, !matches!(aim, Aim::Content(_)))))
+            }
             (Aim::Content(wanted), live) => {
                 let Some(answer) = &self.answer else { return };
+                let wanted = match &self.honoured {
+                    Some(Honoured::Written { wanted: Some(wanted), .. }) => wanted,
+                    _ => wanted,
+                };
                 Found::Compared(Box::new(plan::compare(profile, &self.key, wanted, live.as_ref(), answer)))
             }
-            (Aim::Removal, None) => Found::NotOurs(None),
+            (Aim::Removal | Aim::Replaced, None) => Found::NotOurs(None),
+            (Aim::Replaced, Some(live)) if !plan::is_of_advisor(live) => Found::NotOurs(Some(Box::new(live.clone()))),
+            (Aim::Replaced, Some(live)) if is_deleted(live) => Found::Compared(Box::new(plan::being_deleted())),
+            (Aim::Replaced, Some(live)) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
             (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, live).is_some() => {
                 Found::Compared(Box::new(plan::being_deleted()))
             }
@@ -119,6 +148,12 @@ impl Work {
                 }
                 (Some(Removal::Restore(_)), None) => return,
             },
+        };
+        let found = match (found, self.honoured.take()) {
+            (Found::Compared(compared), Some(Honoured::Written { note, hold, .. })) => {
+                Found::Compared(Box::new(compared.said(note, hold)))
+            }
+            (found, _) => found,
         };
         // The whole objects are large, and not needed any more.
         (self.live, self.answer, self.found) = (None, None, Some(found));
@@ -134,6 +169,7 @@ fn digest(aim: &Aim) -> Digest {
     match aim {
         Aim::Content(wanted) => Digest::of(wanted),
         Aim::Removal => Digest::of(&Value::Null),
+        Aim::Replaced => Digest::of(&Value::Bool(true)),
     }
 }
 
@@ -154,6 +190,7 @@ impl Core {
         let seen = self.targets.get(&work.key);
         let is_news = seen.is_none_or(|seen| seen.version > work.version);
         let is_older = work.is_older_than(seen);
+        let is_overridden = seen.is_some_and(|seen| seen.is_overridden);
         let seen = seen.map(|seen| seen.content);
         if work.content != seen && !is_news {
             // The watch reports what was read before.
@@ -177,6 +214,7 @@ impl Core {
         }
         let Some(served) = self.watches.served(&target) else { return false };
         (work.content, work.is_asking, work.is_outdated) = (seen, true, false);
+        work.is_read_first = is_overridden;
         let key = work.key.clone();
         match seen {
             Some(_) => {
@@ -186,18 +224,20 @@ impl Core {
             None => work.live = Some(None),
         }
         match (&work.aim, seen) {
+            // What is tried depends on what users say on it.
+            (Aim::Content(_), Some(_)) if is_overridden => false,
             (Aim::Content(wanted), _) => {
                 let effect = Effect::apply(wanted.clone(), Precondition::None, true);
                 *self.asked.entry(key.clone()).or_default() += 1;
                 self.commands.push(Command::Preview { key, served, effect });
                 false
             }
-            (Aim::Removal, None) => {
+            (Aim::Removal | Aim::Replaced, None) => {
                 work.is_asking = false;
                 work.compare(profile);
                 true
             }
-            (Aim::Removal, Some(_)) => false,
+            (Aim::Removal | Aim::Replaced, Some(_)) => false,
         }
     }
 
@@ -224,7 +264,35 @@ impl Core {
                     }
                     Err(why) => work.failure = Some(format!("could not read {key}: {why}")),
                 }
+                if let Some(Some(content)) = &work.live
+                    && overrides::are_on(content)
+                {
+                    let wanted = match &work.aim {
+                        Aim::Content(wanted) => Some(wanted),
+                        Aim::Removal | Aim::Replaced => None,
+                    };
+                    work.honoured = Some(overrides::honoured(key, wanted, content, &self.config.patchable));
+                }
+                if work.is_read_first
+                    && let Some(wanted) = work.to_try()
+                    && let Some(served) = self.watches.served(&WatchTarget::of(key))
+                {
+                    let effect = Effect::apply(wanted, Precondition::None, true);
+                    *self.asked.entry(key.clone()).or_default() += 1;
+                    commands.push(Command::Preview { key: key.clone(), served, effect });
+                    continue;
+                }
+                if let Ok(Some((live, _))) = found
+                    && !work.is_read_first
+                    && work.honoured.is_some()
+                    && matches!(work.aim, Aim::Content(_))
+                {
+                    // Its watch has not reported that yet, so something else was tried.
+                    self.targets.observe(key, live, None);
+                    work.is_outdated = true;
+                }
                 if work.aim == Aim::Removal
+                    && !matches!(work.honoured, Some(Honoured::Skipped(_)))
                     && let Some(Some(live)) = &work.live
                     && !is_deleted(live)
                     && let Some(Removal::Restore(restoring)) = plan::removal(name, live)
@@ -258,11 +326,26 @@ impl Core {
             for work in managed.work.values_mut().filter(|work| work.key == *key && work.is_asking) {
                 match result {
                     Ok(answer) => work.answer = Some(answer.clone()),
-                    Err(error) => work.failure = Some(error.to_string()),
+                    Err(error) => work.failure = Some(format!("{error}{}", remedy(error))),
                 }
                 finish(work, name);
             }
             self.due.insert(name.clone());
+        }
+    }
+}
+
+/// What helps against a dry run that fails.
+fn remedy(error: &WriteError) -> &'static str {
+    match error {
+        WriteError::Refused { code: 403, .. } => {
+            "; change the policy or the webhook that denies it, or give the advisor the right (its role: virtpilot rbac)"
+        }
+        WriteError::Refused { .. } | WriteError::KeyChanged { .. } => {
+            "; correct the object or the webhook that refuses it, or choose other options"
+        }
+        WriteError::Stale(_) | WriteError::NoBackup { .. } | WriteError::Transient { .. } => {
+            "; it is tried again, see that the API server and its webhooks answer"
         }
     }
 }

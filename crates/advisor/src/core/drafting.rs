@@ -1,9 +1,10 @@
 //! Makes the plan of a profile, as far as everything for it is known.
 
-use super::Core;
 use super::comparing::{Aim, Found, Work};
+use super::{Core, Timer};
 use crate::health;
-use crate::plan::{Item, Plan, Terms, removed};
+use crate::overrides::Hold;
+use crate::plan::{Item, Plan, Terms, Unplanned, removed};
 use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
 use catalog::Pool;
@@ -14,6 +15,8 @@ use change::{Impact, Key, Restarts};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Added to the name of an item for the object that it replaces.
+const FORMER: &str = "-former";
 const NODES: &str = "machineconfiguration.openshift.io";
 
 /// What a plan is about: an item and its object.
@@ -21,6 +24,14 @@ struct Aimed {
     item: WantedItem,
     key: Key,
     aim: Aim,
+}
+
+/// The item that deletes what the Go operator made under another name, once the object of this item is there.
+fn replaced(item: &WantedItem, former: Key) -> Aimed {
+    let name = format!("{}{FORMER}", item.name);
+    let description = format!("Deletes {former} of the Go operator, which {} replaces.", item.name);
+    let item = WantedItem { name, description, needs: Vec::new(), former: None, ..item.clone() };
+    Aimed { item, key: former, aim: Aim::Replaced }
 }
 
 /// A plan, or why there is none yet.
@@ -51,17 +62,19 @@ impl Core {
         self.follow_aims(name, &aims);
         let mut is_complete = true;
         for aimed in &aims {
-            is_complete &= self.go_on_comparing(name, &aimed.item.name);
-        }
-        let works = self.profiles.get(name).into_iter().flat_map(|managed| managed.work.values());
-        let failures: Vec<String> = works.filter_map(|work| work.failure.clone()).collect();
-        if !failures.is_empty() {
-            return Drafted::Not(Draft::Failed(failures.join("; ")));
+            // The others are shown although one cannot be planned.
+            is_complete &=
+                self.go_on_comparing(name, &aimed.item.name) || self.failure(name, &aimed.item.name).is_some();
         }
         match is_complete.then(|| self.assemble(name, aims)).flatten() {
             Some(plan) => Drafted::Made(plan),
             None => Drafted::Not(Draft::Incomplete),
         }
+    }
+
+    /// Why an item cannot be compared now.
+    fn failure(&self, name: &str, item: &str) -> Option<String> {
+        self.profiles.get(name)?.work.get(item)?.failure.clone()
     }
 
     /// What a profile wants, rendered again only if something has changed.
@@ -103,6 +116,7 @@ impl Core {
         let (mut aims, mut wrong, mut held) = (Vec::new(), Vec::new(), Vec::new());
         let mut needed = BTreeSet::new();
         for item in wants.items {
+            let former = item.former.clone();
             let aimed = match &item.result {
                 WantedResult::Object { key, object } => Some((key.clone(), Aim::Content(object.clone()))),
                 WantedResult::Off { key } => key.clone().map(|key| (key, Aim::Removal)),
@@ -121,7 +135,9 @@ impl Core {
                 }
             };
             if let Some((key, aim)) = aimed.filter(|(key, _)| self.discovery.kinds.find(&key.kind).is_some()) {
+                let replaced = former.map(|former| replaced(&item, former));
                 aims.push(Aimed { item, key, aim });
+                aims.extend(replaced);
             }
         }
         let is_asking = !needed.is_empty();
@@ -176,13 +192,24 @@ impl Core {
 
     /// Puts the plan together; nothing if something has to be read first.
     fn assemble(&mut self, name: &str, aims: Vec<Aimed>) -> Option<Plan> {
-        let mut items = Vec::new();
+        let (mut items, mut unplanned) = (Vec::new(), Vec::new());
         let mut is_complete = true;
-        for Aimed { item, key, .. } in aims {
+        for Aimed { item, key, aim } in aims {
+            if let Some(why) = self.failure(name, &item.name) {
+                let place = items.len() + unplanned.len();
+                unplanned.push(Unplanned { place, name: item.name, key, why });
+                continue;
+            }
             let managed = self.profiles.get(name)?;
             let remembered = managed.memory.items.get(&item.name).map(|memory| (memory.state, memory.written));
             let found = managed.work.get(&item.name).and_then(|work| work.found.clone())?;
+            let is_approved = || {
+                let approved = managed.memory.approved.as_ref();
+                approved.is_some_and(|approved| approved.items.contains_key(&item.name))
+            };
             let compared = match found {
+                // Once its replacement is complete, nobody needs to know of it any more.
+                Found::NotOurs(None) if aim == Aim::Replaced && !is_approved() => continue,
                 Found::Compared(compared) => *compared,
                 // Its removal is followed until nodes run without it, or with what was restored, and then shown.
                 Found::NotOurs(rest) if remembered.is_some_and(|(state, _)| state != Progress::Pending) => {
@@ -194,6 +221,7 @@ impl Core {
                 name: item.name,
                 description: item.description,
                 needs: item.needs,
+                joins: (aim == Aim::Replaced).then(|| items.last().map(|item: &Item| item.name.clone())).flatten(),
                 impact: item.impact,
                 restarts: None,
                 hold: None,
@@ -202,9 +230,13 @@ impl Core {
                 compared,
             };
             let is_complete_item = match planned.is_done() {
+                true if planned.compared.is_skipped => true,
                 true => self.find_health(&mut planned, remembered.map(|(state, _)| state)),
                 false => self.find_restarts(name, &mut planned),
             };
+            if let Some(hold) = planned.compared.hold.clone().filter(|hold| self.holds(name, hold)) {
+                planned.hold = Some(hold.why);
+            }
             if let Some(work) = self.profiles.get_mut(name).and_then(|managed| managed.work.get_mut(&planned.name)) {
                 work.is_watched_closely = planned.is_done()
                     && !matches!(remembered, Some((Progress::Completed, _)))
@@ -231,7 +263,16 @@ impl Core {
             corrects: spec.remediation == Some(Remediation::Automatic),
             continues: continues(spec.failure_policy),
         };
-        is_complete.then_some(Plan { items, not_applicable, inputs, terms })
+        is_complete.then_some(Plan { items, not_applicable, inputs, unplanned, terms })
+    }
+
+    /// Whether users still do not want an object to be written.
+    fn holds(&mut self, name: &str, hold: &Hold) -> bool {
+        let until = hold.until.filter(|until| *until > self.now.wall);
+        if let Some(until) = until {
+            self.timers.set(Timer::Resume(name.to_owned()), self.now.moment_of(until));
+        }
+        until.is_some() || hold.until.is_none()
     }
 
     /// How an object is that is as it should be; false if something has to be read first.

@@ -9,7 +9,7 @@ use catalog::profile::ProfileWants;
 use change::{Digest, Key, Moment};
 use jiff::Timestamp;
 use protocol::WatchTarget;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One `VirtPlatformConfig`.
 #[derive(Debug)]
@@ -53,6 +53,8 @@ pub(super) struct Managed {
     pub(super) unanswered: Option<Box<VirtPlatformConfigStatus>>,
     /// The item that is being written, and its object.
     pub(super) writing: Option<(String, Key)>,
+    /// The items that are reported as written, and not recorded as written yet.
+    pub(super) announced: BTreeSet<String>,
     /// What was reported last, with the plan if one waits for a review.
     pub(super) reported: Option<(Phase, String, Option<Digest>)>,
 }
@@ -86,6 +88,7 @@ impl Managed {
             publishing: None,
             unanswered: None,
             writing: None,
+            announced: BTreeSet::new(),
             reported: None,
         }
     }

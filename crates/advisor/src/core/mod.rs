@@ -14,7 +14,7 @@ use crate::notice::Notice;
 use advertising::Advertising;
 use catalog::rollout::Readings;
 use catalog::{Catalog, Facts, Query};
-use change::{Key, Kind, Moment, Now};
+use change::{Key, Kind, Moment, Now, PatchableKinds};
 use managed::Managed;
 use observe::{Discovery, Queries, Surroundings, Timers, Watches};
 use protocol::{Command, Event, Never};
@@ -32,6 +32,8 @@ pub struct Config {
     pub images: BTreeMap<String, String>,
     /// Whether metrics are served over TLS, for templates.
     pub secure_metrics: bool,
+    /// Sensitive kinds that users may patch.
+    pub patchable: PatchableKinds,
 }
 
 /// What happens without an event.
@@ -47,6 +49,8 @@ enum Timer {
     Reconcile(String),
     /// Try again what has failed for a profile.
     Retry(String),
+    /// Users have paused an object of a profile until now.
+    Resume(String),
     /// Publish the status of a profile that could not be published.
     Publish(String),
     /// Read the state of advertising again.
@@ -140,7 +144,7 @@ impl Core {
                 self.all_due();
             }
             Timer::Retry(name) => self.reconcile_again(name),
-            Timer::Reconcile(name) | Timer::Publish(name) => {
+            Timer::Reconcile(name) | Timer::Resume(name) | Timer::Publish(name) => {
                 self.due.insert(name);
             }
             Timer::Advertise => {

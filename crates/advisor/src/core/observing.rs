@@ -4,7 +4,7 @@ use super::managed::Managed;
 use super::{Core, Timer, kind};
 use crate::health::is_made_of_kubelet_config;
 use crate::notice::Notice;
-use api::advisor::VirtPlatformConfig;
+use api::advisor::{VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use catalog::Answer;
 use change::{Key, Live};
 use observe::{CrdChange, Surroundings, target_of};
@@ -15,6 +15,11 @@ use std::collections::BTreeSet;
 /// The target of what the advisor is asked with.
 pub(super) fn requests() -> WatchTarget {
     WatchTarget { kind: kind(), namespace: String::new(), name: String::new() }
+}
+
+/// What stands for a status that cannot be read: nothing is remembered but that a plan may have been shown, so that Apply alone approves none.
+fn nothing_to_remember() -> VirtPlatformConfigStatus {
+    VirtPlatformConfigStatus { source_snapshot_hash: Some(String::new()), ..VirtPlatformConfigStatus::default() }
 }
 
 impl Core {
@@ -257,12 +262,24 @@ impl Core {
     }
 
     /// Takes a `VirtPlatformConfig` as it is.
-    fn requested(&mut self, name: &str, live: &Live, generation: i64, object: Value) {
-        let VirtPlatformConfig { spec, status, .. } = match serde_json::from_value(object) {
-            Ok(object) => object,
-            Err(error) => return self.notify(Notice::Unreadable { name: name.to_owned(), why: error.to_string() }),
+    fn requested(&mut self, name: &str, live: &Live, generation: i64, mut object: Value) {
+        let (spec, status) = (object["spec"].take(), object["status"].take());
+        let unreadable = |error: &serde_json::Error, part: &str| {
+            let why = format!("{part}: {error}");
+            Notice::Unreadable { name: name.to_owned(), why }
         };
-        let status = status.unwrap_or_default();
+        let spec: VirtPlatformConfigSpec = match serde_json::from_value(spec) {
+            Ok(spec) => spec,
+            Err(error) => return self.notify(unreadable(&error, "spec")),
+        };
+        let status = match serde_json::from_value::<Option<VirtPlatformConfigStatus>>(status) {
+            Ok(status) => status.unwrap_or_default(),
+            // Somebody else wrote it. The spec is planned, and the status is written again.
+            Err(error) => {
+                self.notify(unreadable(&error, "status, which is written again"));
+                nothing_to_remember()
+            }
+        };
         let is_same = self.profiles.get(name).is_some_and(|managed| managed.uid == live.uid);
         if let Some(managed) = self.profiles.get_mut(name).filter(|_| is_same) {
             managed.observe(generation, live.version(), spec, status);

@@ -1,6 +1,7 @@
 //! Judges a profile, publishes its status, and then makes the write that follows from it.
 
 use super::drafting::Drafted;
+use super::managed::Managed;
 use super::{Core, Timer, kind};
 use crate::conditions;
 use crate::judge::{Judgement, judge};
@@ -45,6 +46,7 @@ impl Core {
         let mut memory = managed.memory.clone();
         let draft_of = |drafted: &Drafted, memory: &Memory| match drafted {
             Drafted::Not(draft) => draft.clone(),
+            Drafted::Made(plan) if let Some(why) = plan.failure() => Draft::Failed(why),
             Drafted::Made(plan) => Draft::Made(Box::new(plan.candidate(memory.last_plan(), &managed.outcomes))),
         };
         let mut draft = draft_of(&drafted, &memory);
@@ -91,6 +93,7 @@ impl Core {
             spec: &managed.spec,
             generation: managed.generation,
             before: &managed.published,
+            memory: &managed.memory,
             version: &self.config.version,
             now: whole_second(now.wall),
         });
@@ -116,6 +119,7 @@ impl Core {
         if let Some(wake) = judgement.wake {
             self.timers.set(Timer::Reconcile(name.to_owned()), now.moment_of(wake));
         }
+        self.report_written(name, &judgement);
         self.report(name, &judgement, &wanted, !is_published);
         match is_published {
             false => self.publish(name, wanted),
@@ -158,6 +162,22 @@ impl Core {
         managed.publish_failures = managed.publish_failures.saturating_add(1);
         managed.publish_at = Some(at);
         self.timers.set(Timer::Publish(name.to_owned()), at);
+    }
+
+    /// Reports items that turn out to be written although the answer was lost, or the process that wrote them has ended.
+    fn report_written(&mut self, name: &str, judgement: &Judgement) {
+        let Some(managed) = self.profiles.get_mut(name) else { return };
+        let Managed { uid, memory, plan, announced, .. } = managed;
+        let is_recorded = |item: &str| memory.items.get(item).is_some_and(|memory| memory.written.is_some());
+        announced.retain(|item| !is_recorded(item));
+        let items = plan.iter().flat_map(|plan| &plan.items).zip(&judgement.items);
+        let written = items.filter(|(item, judged)| judged.written.is_some() && !is_recorded(&item.name));
+        let mut notices = Vec::new();
+        for (item, _) in written.filter(|(item, _)| announced.insert(item.name.clone())) {
+            let (item, key) = (item.name.clone(), item.key.clone());
+            notices.push(Notice::Applied { name: name.to_owned(), uid: uid.clone(), item, key });
+        }
+        notices.into_iter().for_each(|notice| self.notify(notice));
     }
 
     /// Reports a phase, another reason for it, or another plan that waits for a review.

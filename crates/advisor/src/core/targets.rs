@@ -1,5 +1,6 @@
 //! What watches say of the objects that plans are about.
 
+use crate::overrides;
 use change::{Digest, Entry, Key, Live};
 use protocol::WatchTarget;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub(super) struct Seen {
     statuses: Digest,
     /// The number of the last change of its content.
     pub(super) content: u64,
+    /// Whether users say how far it is managed.
+    pub(super) is_overridden: bool,
 }
 
 impl Targets {
@@ -55,7 +58,8 @@ impl Targets {
                 self.changes
             }
         };
-        self.seen.insert(key.clone(), Seen { version, generation, writes, statuses, content });
+        let is_overridden = overrides::are_owned(&entries);
+        self.seen.insert(key.clone(), Seen { version, generation, writes, statuses, content, is_overridden });
         !is_status
     }
 

@@ -31,6 +31,7 @@ impl Core {
             Ok(_) => {
                 (managed.failures, managed.retry_at) = (0, None);
                 managed.outcomes.insert(item.clone(), Outcome::Written);
+                managed.announced.insert(item.clone());
                 Some(Notice::Applied { name: name.clone(), uid, item, key: key.clone() })
             }
             // It is compared again, and then it turns out whether it is still what was approved.

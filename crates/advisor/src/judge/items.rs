@@ -38,12 +38,17 @@ pub struct Walk {
 pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Approved>) -> Walk {
     let mut walk = Walk::default();
     let mut is_blocked = false;
+    // What was so before the last item, and whether that one is written.
+    let (mut was_blocked, mut is_last_done) = (false, false);
     // Items that have failed, or wait for one that has.
     let mut failed: Vec<&CandidateItem> = Vec::new();
     let is_spent = is_spent(situation);
     for (index, item) in plan.items.iter().enumerate() {
         let before = situation.memory.items.get(&item.name);
         let written = before.and_then(|before| before.written);
+        // What is replaced is deleted without waiting until nodes run its replacement, so that they restart once.
+        let joins = item.joins.is_some() && is_last_done;
+        let must_wait = if joins { was_blocked } else { is_blocked };
         let dependency = failed.iter().find_map(|failed| item.depends_on(failed));
         let (state, message, written) = match item.is_done {
             true => done(situation, item, before, approved, &mut walk),
@@ -60,10 +65,10 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
                 }
                 Some(_) if let Some(why) = &dependency => (Progress::Pending, why.clone(), None),
                 Some(_) if let Some(why) = &item.failure => {
-                    walk.retry = walk.retry.or((!is_blocked).then_some(index));
+                    walk.retry = walk.retry.or((!must_wait).then_some(index));
                     (Progress::Failed, why.clone(), None)
                 }
-                Some(_) if is_blocked => (Progress::Pending, "it waits for the items before it".to_owned(), None),
+                Some(_) if must_wait => (Progress::Pending, "it waits for the items before it".to_owned(), None),
                 Some(_) if let Some(why) = &item.hold => (Progress::Pending, why.clone(), None),
                 Some(_) => {
                     walk.next = walk.next.or(Some(index));
@@ -77,6 +82,7 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
         if state == Progress::Failed || waits_for_failed {
             failed.push(item);
         }
+        (was_blocked, is_last_done) = (is_blocked, item.is_done);
         is_blocked |= match state {
             // Later items do not depend on one that waits because something has failed, unless they say so.
             Progress::Pending if waits_for_failed || is_held => !situation.request.continues,

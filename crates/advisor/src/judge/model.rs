@@ -204,6 +204,7 @@ impl World {
                 CandidateItem {
                     name: format!("{index}"),
                     needs: Vec::new(),
+                    joins: None,
                     digest: Digest::of(&json!([index, wanted[index], replaces])),
                     wanted: (!self.rollback).then(|| WantedContent {
                         object: format!("{index}"),

@@ -38,6 +38,29 @@ fn changing_hyperconverged() -> TestBed {
     bed
 }
 
+/// How often it was reported that an item is written.
+fn reported(bed: &TestBed, item: &str) -> usize {
+    let is_it = |notice: &&Notice| matches!(notice, Notice::Applied { item: of, .. } if of == item);
+    bed.notices.iter().filter(is_it).count()
+}
+
+#[test]
+fn an_item_is_reported_as_written_also_if_the_answer_is_lost_or_the_process_ends() {
+    for fault in [None, Some(Fault::Unanswered), Some(Fault::KilledAfter)] {
+        let mut bed = TestBed::new();
+        bed.ask(json!({"action": "DryRun"}));
+        bed.run();
+        bed.approve();
+        // The status first, then the object; then its status is lost, too, which is no reason to report it again.
+        bed.faults = [None, fault, Some(Fault::Lost), Some(Fault::Lost)].into();
+        bed.run_for(2 * HOUR);
+        assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+        assert_eq!(["args", "limits", "sizes"].map(|item| reported(&bed, item)), [1, 1, 1], "{fault:?}");
+        let written = ["args", "limits", "sizes"].map(|item| bed.item(item)["appliedTime"].is_string());
+        assert_eq!(written, [true; 3]);
+    }
+}
+
 #[test]
 fn an_item_completes_when_the_operator_of_its_object_is_done() {
     let mut bed = changing_hyperconverged();

@@ -5,9 +5,13 @@ mod approvals;
 mod crashes;
 mod drift;
 mod faults_of_the_predecessor;
+mod former_names;
+mod incomplete_plans;
 mod interleavings;
 mod lost_reports;
+mod overrides;
 mod pools;
+mod strange_statuses;
 
 use crate::testing::bed::TestBed;
 

@@ -4,7 +4,7 @@ use super::pack::{self, DENSITY, NAMESPACE, PROFILE};
 use super::promises::Promises;
 use crate::{Config, Core, IDENTITY, Notice};
 use catalog::{Answer, Catalog};
-use change::{Effect, Key, Kind, Moment, Now};
+use change::{Effect, Key, Kind, Moment, Now, PatchableKinds};
 use jiff::Timestamp;
 use mco_stand_in::{StandIn, Timing};
 use protocol::{Command, Core as _, Event, WatchTarget, Write, WriteError, Written};
@@ -517,7 +517,12 @@ fn start_of(wall: Timestamp) -> Now {
 }
 
 fn core(catalog: Catalog, now: Now) -> Core {
-    let config =
-        Config { namespace: NAMESPACE.into(), version: "v1".into(), images: BTreeMap::new(), secure_metrics: false };
+    let config = Config {
+        namespace: NAMESPACE.into(),
+        version: "v1".into(),
+        images: BTreeMap::new(),
+        secure_metrics: false,
+        patchable: PatchableKinds::none(),
+    };
     Core::new(config, catalog, now)
 }

@@ -32,6 +32,19 @@ pub(crate) struct Promises {
     unanswered: BTreeSet<String>,
 }
 
+/// What users say on an object holds for a write.
+fn honours(before: &Value, after: Option<&Value>) -> Result<(), String> {
+    let said = |key: &str| before["metadata"]["annotations"][format!("platform.kubevirt.io/{key}")].as_str();
+    if said("mode") == Some("unmanaged") {
+        return Err("an object is written that is unmanaged".to_owned());
+    }
+    let ignored = said("ignore-fields").and_then(|field| Some((before.pointer(field)?, after?.pointer(field))));
+    match ignored {
+        Some((before, after)) if Some(before) != after => Err(format!("{before} is ignored, and becomes {after:?}")),
+        _ => Ok(()),
+    }
+}
+
 impl Promises {
     /// A person has changed the spec of a profile.
     pub(crate) fn acted(&mut self, profile: &str, object: &Value) {
@@ -52,8 +65,8 @@ impl Promises {
             if let Event::Watched(target, WatchEvent::Present { name, body: Body::Whole(object), .. }) = event
                 && target.kind.kind == "VirtPlatformConfig"
             {
-                let config: VirtPlatformConfig = serde_json::from_value(object.clone()).expect("it can be read");
-                self.known.insert(name.clone(), config.spec);
+                let spec = serde_json::from_value(object["spec"].clone()).expect("it can be read");
+                self.known.insert(name.clone(), spec);
             }
         }
     }
@@ -122,12 +135,18 @@ impl Promises {
                 diff_text(&diff::of_answer(before.as_ref(), after.as_ref().unwrap_or(&Value::Null), FIELD_MANAGER))
             }
         };
+        if let Some(before) = &before {
+            honours(before, after.as_ref())?;
+        }
         let item = self.item_of(&profile, &write.key.name).ok_or(format!("{} is no item", write.key))?;
         let spec = &self.known.get(&profile);
         let corrects = spec.is_none_or(|spec| spec.bypass_optimistic_lock || spec.remediation.is_some());
-        // Drift that is corrected is shown by no plan.
+        let shown = self.shown.get(&digest).and_then(|plan| plan.get(&item)).cloned().unwrap_or_default();
+        // Drift that is corrected is shown by no plan, but nothing is deleted and no node restarts that no plan has named.
+        if corrects && shown.is_empty() && (is_deletion || write.key.kind.kind == "MachineConfig") {
+            return Err(format!("{item} of {digest} does\n{made}and was never shown"));
+        }
         if !corrects {
-            let shown = self.shown.get(&digest).and_then(|plan| plan.get(&item)).cloned().unwrap_or_default();
             if shown != made {
                 return Err(format!("{item} of {digest} does\n{made}and was shown as\n{shown}"));
             }

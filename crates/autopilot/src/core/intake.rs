@@ -30,6 +30,7 @@ impl Core {
                 {
                     self.hco_watched(&live, hco);
                 }
+                self.formers.observe(&key, &live);
                 if let Some(object) = self.objects.get_mut(&key) {
                     object.observe(live);
                     self.enqueue(&key);
@@ -47,6 +48,7 @@ impl Core {
                     self.hco_absent();
                 }
                 self.orphans.observe_absent(&key);
+                self.formers.observe_absent(&key);
                 if let Some(object) = self.objects.get_mut(&key) {
                     object.observe_absent(version.parse().ok(), self.now.wall);
                     self.enqueue(&key);
@@ -114,6 +116,7 @@ impl Core {
         if WatchTarget::of(&self.platform.key) == *target && !exists(&self.platform.key) {
             self.hco_absent();
         }
+        self.formers.listed(target, exists);
         let (version, now) = (version.parse().ok(), self.now.wall);
         let mut unread = Vec::new();
         for key in self.objects.keys_of(target) {

@@ -136,6 +136,7 @@ impl Core {
             }
         }
         self.surroundings.forget(target);
+        self.formers.listed(target, |_| false);
         self.orphans.kind_gone(&target.kind);
         self.stale = Stale::All;
     }

@@ -35,6 +35,10 @@ impl Core {
                 self.objects.enqueue_all();
             }
         }
+        let formerly_named = self.formers.formerly_named();
+        if self.formers.have_doubles_changed() || self.facts.formerly_named != formerly_named {
+            (self.facts.formerly_named, self.stale) = (formerly_named, Stale::All);
+        }
         let is_known = !self.facts.hco.is_null() && self.surroundings.is_known() && self.records.is_attempted();
         while is_known && self.stale != Stale::No {
             self.has_rendered = true;
@@ -64,7 +68,7 @@ impl Core {
         }
         let mut rendered = Rendered::default();
         let unclear = evaluation.unclear.iter().map(ToString::to_string);
-        self.advice = unclear.chain(evaluation.advice.iter().cloned()).collect();
+        self.advice = unclear.chain(evaluation.advice.iter().cloned()).chain(self.formers.advice()).collect();
         rendered.complaints.extend(self.advice.iter().cloned());
         let kinds = &self.discovery.kinds;
         let unwanted = evaluation.unwanted(&self.catalog.tombstones, |kind| Some(kinds.find(kind)?.namespaced));

@@ -86,6 +86,14 @@ impl Pack {
         self
     }
 
+    /// Adds a profile with one item, whose object the Go operator made under this name.
+    pub(crate) fn profile_with_former(mut self, name: &str, asset: &str, formerly: &str) -> Pack {
+        let head = format!("name: {name}\ncategory: c\ndescription: D.\nimpact_summary: I.\nadvertised: false\n");
+        let item = format!("  - {{name: {asset}, description: An object., asset: {asset}, formerly: {formerly}}}\n");
+        self.files.insert(format!("profiles/{name}.yaml"), format!("{head}items:\n{item}").into_bytes());
+        self
+    }
+
     /// Only these assets and tombstones.
     pub(crate) fn only(mut self, names: &[&str]) -> Pack {
         let is_named = |name: &str| names.contains(&name);

@@ -30,6 +30,9 @@ pub struct Facts {
     /// The profiles whose `VirtPlatformConfig` governs the objects of their items, each with its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub governing: BTreeMap<String, String>,
+    /// Assets whose object exists, but under the name that the Go advisor gave it: it is managed there, and not made a second time.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub formerly_named: BTreeSet<String>,
     /// What assets need but the cluster does not serve.
     pub absent: BTreeSet<Need>,
     /// The answers to queries so far.
@@ -79,6 +82,7 @@ mod tests {
         facts.topology.is_hcp = true;
         facts.pools.push(Pool { name: "worker".into(), machine_count: 3, ..Pool::default() });
         facts.governing.insert("profile".into(), "config".into());
+        facts.formerly_named.insert("asset".into());
         facts.absent.insert(Need::Crd { name: "a.b".into() });
         facts.absent.insert(Need::Kind { api_version: "g/v1".into(), kind: "K".into() });
         facts.answers.insert(Query::Crd { name: "a.b".into() }, Answer::Found(json!({"x": 1})));

@@ -9,7 +9,8 @@ use crate::pack::notes::Notes;
 use crate::pack::requirement;
 use crate::pack::setting::Setting;
 use crate::pack::tombstone::Tombstone;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileItem};
+use crate::role;
 use crate::template::Gzipped;
 use change::Key;
 use sha2::{Digest, Sha256};
@@ -39,6 +40,17 @@ pub struct Catalog {
     pub annotations: BTreeSet<String>,
     pub(crate) files: Files,
     pub(crate) gzipped: Gzipped,
+}
+
+/// An object that the Go advisor made under another name than its asset does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerObject {
+    /// The asset.
+    pub asset: String,
+    /// The object as the asset names it.
+    pub own: Key,
+    /// The object as the Go advisor named it.
+    pub former: Key,
 }
 
 impl Catalog {
@@ -87,6 +99,22 @@ impl Catalog {
     /// What people want to know about an asset: its own notes, completed by those of its feature.
     pub fn notes(&self, asset: &Asset) -> Notes {
         self.features_of(asset).fold(asset.notes.clone(), |notes, feature| notes.or(&feature.notes))
+    }
+
+    /// The objects that the Go advisor made under another name than their assets do, with the HyperConverged in this namespace.
+    pub fn former_objects(&self, namespace: &str) -> Vec<FormerObject> {
+        let of = |item: &ProfileItem| {
+            let (asset, name) = (self.asset(&item.asset)?, item.formerly.clone()?);
+            let own = role::key(self, asset, namespace)?;
+            Some(FormerObject { asset: asset.name.clone(), former: Key { name, ..own.clone() }, own })
+        };
+        self.profiles.iter().flat_map(|profile| &profile.items).filter_map(of).collect()
+    }
+
+    /// The name that the Go advisor gave the object of an asset.
+    pub fn former_name(&self, asset: &str) -> Option<&str> {
+        let mut items = self.profiles.iter().flat_map(|profile| &profile.items);
+        items.find_map(|item| item.formerly.as_deref().filter(|_| item.asset == asset))
     }
 
     /// The key of an asset's object, if the file states it literally, or with parameters of the asset.

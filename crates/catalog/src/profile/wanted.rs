@@ -7,7 +7,7 @@ use crate::cluster::need::Need;
 use crate::cluster::query::{Answer, Query};
 use crate::pack::asset::Asset;
 use crate::pack::catalog::Catalog;
-use crate::render::{Rendered, Renderer};
+use crate::render::{Rendered, Renderer, render};
 use api::annotation::PREFIX;
 use change::{Impact, Key};
 use serde_json::{Map, Value, json};
@@ -44,6 +44,8 @@ pub struct WantedItem {
     pub needs: Vec<String>,
     /// The least impact that writing its object has.
     pub impact: Impact,
+    /// The object under the name that the Go operator gave it, where the item wants another name: it does the same, so it has to go.
+    pub former: Option<Key>,
     /// The object, or why there is none.
     pub result: WantedResult,
 }
@@ -102,18 +104,21 @@ fn items(
     facts: &Facts,
     is_on: impl Fn(&ProfileItem) -> bool,
 ) -> ProfileWants {
-    let facts = overlaid(profile, options, facts);
+    let (unaltered, facts) = (facts, overlaid(profile, options, facts));
     let renderer = Renderer::new(catalog, &facts);
     let item = |item: &ProfileItem| {
         let asset = catalog.profile_asset(&item.asset);
         let result = match asset {
             None => WantedResult::Broken(format!("the pack has no asset `{}`", item.asset)),
-            Some(asset) if is_on(item) => on(&renderer, asset, item),
-            Some(asset) => off(&renderer, asset, item),
+            Some(asset) if is_on(item) => {
+                on(&renderer, asset, item, || default_key(catalog, profile, asset, unaltered))
+            }
+            Some(asset) => off(&renderer, asset, item, || default_key(catalog, profile, asset, unaltered)),
         };
         let impact = asset.map_or(Impact::Low, |asset| impact(asset, &result));
         let (name, description, needs) = (item.name.clone(), item.description.clone(), item.needs.clone());
-        WantedItem { name, description, needs, impact, result }
+        let former = former(item, &result);
+        WantedItem { name, description, needs, impact, former, result }
     };
     ProfileWants { items: profile.items.iter().map(item).collect(), inputs: inputs(profile, options, &facts) }
 }
@@ -200,7 +205,12 @@ fn impact(asset: &Asset, result: &WantedResult) -> Impact {
     }
 }
 
-fn on(renderer: &Renderer<'_>, asset: &Asset, item: &ProfileItem) -> WantedResult {
+fn on(
+    renderer: &Renderer<'_>,
+    asset: &Asset,
+    item: &ProfileItem,
+    default_key: impl FnOnce() -> Option<Key>,
+) -> WantedResult {
     match applies(asset, renderer.facts) {
         Applicability::Applies => match renderer.render(asset) {
             Rendered::Object(object) => object_of(renderer.facts, object, item),
@@ -212,7 +222,7 @@ fn on(renderer: &Renderer<'_>, asset: &Asset, item: &ProfileItem) -> WantedResul
         },
         Applicability::Not(unmet) => WantedResult::NotApplicable(unmet.to_string()),
         // What switches it on are the options of the profile.
-        Applicability::NotAskedFor(_) => off(renderer, asset, item),
+        Applicability::NotAskedFor(_) => off(renderer, asset, item, default_key),
         Applicability::Missing(need) => WantedResult::Missing(need),
         Applicability::Needs(queries) => WantedResult::Needs(queries),
         Applicability::Held(query) => WantedResult::Held(query),
@@ -246,7 +256,13 @@ fn object_of(facts: &Facts, mut object: Value, item: &ProfileItem) -> WantedResu
     })
 }
 
-/// The result for a key, which has the name of the object's predecessor if that exists.
+/// The object that an item wants, under its former name.
+fn former(item: &ProfileItem, result: &WantedResult) -> Option<Key> {
+    let WantedResult::Object { key, .. } = result else { return None };
+    item.formerly.as_ref().filter(|name| **name != key.name).map(|name| Key { name: name.clone(), ..key.clone() })
+}
+
+/// The result for a key, which has the name of the object's predecessor if only that exists.
 fn with_name(facts: &Facts, key: Key, item: &ProfileItem, result: impl FnOnce(Key) -> WantedResult) -> WantedResult {
     let Some(formerly) = &item.formerly else { return result(key) };
     let old = Key { name: formerly.clone(), ..key.clone() };
@@ -254,16 +270,36 @@ fn with_name(facts: &Facts, key: Key, item: &ProfileItem, result: impl FnOnce(Ke
     match facts.answers.get(&query) {
         None => WantedResult::Needs(vec![query]),
         Some(Answer::Unknown) => WantedResult::Held(query),
-        Some(Answer::Found(_)) => result(old),
         Some(Answer::Absent) => result(key),
+        Some(Answer::Found(_)) => match facts.answers.get(&Query::of(&key)) {
+            None => WantedResult::Needs(vec![Query::of(&key)]),
+            Some(Answer::Unknown) => WantedResult::Held(Query::of(&key)),
+            Some(Answer::Absent) => result(old),
+            // Both do the same, and the former one goes.
+            Some(Answer::Found(_)) => result(key),
+        },
+    }
+}
+
+/// The key of an asset's object with the default options: it does not depend on them, and others may be refused.
+fn default_key(catalog: &Catalog, profile: &Profile, asset: &Asset, facts: &Facts) -> Option<Key> {
+    match render(catalog, asset, &overlaid(profile, None, facts)) {
+        Rendered::Object(object) => Key::of(&object),
+        _ => None,
     }
 }
 
 /// An item that is switched off: only its key is of interest.
-fn off(renderer: &Renderer<'_>, asset: &Asset, item: &ProfileItem) -> WantedResult {
+fn off(
+    renderer: &Renderer<'_>,
+    asset: &Asset,
+    item: &ProfileItem,
+    default_key: impl FnOnce() -> Option<Key>,
+) -> WantedResult {
     let plain = renderer.catalog.plain_key(asset);
     let key = match renderer.render(asset) {
         Rendered::Object(object) => Key::of(&object),
+        Rendered::Broken(_) => plain.or_else(default_key),
         Rendered::Needs(queries) if plain.is_none() => return WantedResult::Needs(queries),
         _ => plain,
     };

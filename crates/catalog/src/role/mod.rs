@@ -58,6 +58,17 @@ pub fn role(catalog: &Catalog, namespace: &str) -> Result<String, Vec<String>> {
     for asset in &catalog.assets {
         match objects::key(catalog, asset, namespace, &mut reads) {
             Ok(key) => {
+                // What the Go advisor made under another name is managed there.
+                if let Some(name) = catalog.former_name(&asset.name) {
+                    let key = Key { name: name.to_owned(), ..key.clone() };
+                    let backups = backup::names(&key).into_iter().collect();
+                    objects.push(Granted {
+                        may_delete: asset.prune != Prune::Never,
+                        is_tombstone: false,
+                        key,
+                        backups,
+                    });
+                }
                 let backups = backups(catalog, asset, &key);
                 objects.push(Granted { may_delete: asset.prune != Prune::Never, is_tombstone: false, key, backups });
             }
@@ -74,6 +85,11 @@ pub fn role(catalog: &Catalog, namespace: &str) -> Result<String, Vec<String>> {
     problems.extend(objects.iter().filter_map(|granted| unsafe_grant(&granted.key.kind, &granted.key.name)));
     problems.extend(reads.iter().filter_map(|read| unsafe_grant(&read.kind, "")));
     if problems.is_empty() { Ok(manifest::text(&objects, &reads, namespace)) } else { Err(problems) }
+}
+
+/// The key of an asset's object, with the HyperConverged in this namespace; nothing if it depends on the cluster.
+pub(crate) fn key(catalog: &Catalog, asset: &Asset, namespace: &str) -> Option<Key> {
+    objects::key(catalog, asset, namespace, &mut BTreeSet::new()).ok()
 }
 
 /// The names of the backups of an asset's object. They depend on its namespace, so those of the usual namespaces are included: then

@@ -45,6 +45,17 @@ fn what_is_never_pruned_may_not_be_deleted() {
 }
 
 #[test]
+fn an_object_of_the_go_advisor_is_granted_under_the_name_it_has() {
+    let catalogue = "assets: [{name: a, path: active/a.yaml, install: always}]\nexcluded_assets: [a]\n";
+    let profile = "name: p\ncategory: c\ndescription: d\nimpact_summary: i\nadvertised: true\nitems:\n- {name: one, description: d, asset: a, formerly: old}\n";
+    let template = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n";
+    let pack = [("active/metadata.yaml", catalogue), ("active/a.yaml", template), ("profiles/p.yaml", profile)];
+    let role = role(&Catalog::load(files(&pack)).unwrap(), "home").unwrap();
+    let rule = "resources: [services]\n    resourceNames: [\"old\", \"x\"]\n    verbs: [create, get, patch, delete]\n";
+    assert!(role.contains(rule), "{role}");
+}
+
+#[test]
 fn a_name_that_depends_on_the_cluster_is_refused() {
     for (name, conditions) in [
         ("{{ index .Images \"i\" }}-x", IMAGE),

@@ -242,6 +242,7 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
                     version: env!("CARGO_PKG_VERSION").to_owned(),
                     images: images::from_environment(),
                     secure_metrics: is_secure(&arguments),
+                    patchable: arguments.patchable_kinds.clone(),
                 };
                 // The same connections, under names of its own.
                 let server = server.under(advisor::IDENTITY);

@@ -7,6 +7,7 @@ mod activation;
 mod adding_an_opinion;
 mod advice_scenario;
 mod advisor;
+mod advisor_deployed;
 mod advisor_rollouts;
 mod agreement;
 mod alerts;

@@ -122,6 +122,8 @@ impl Bed {
     }
 }
 
+const LOAD_AWARE: &str = "load-aware-rebalancing";
+const FORMER_PSI: &str = "99-worker-psi-karg";
 const OURS: &str = "virt-platform-autopilot";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +204,18 @@ async fn reported(advised: &Advised, asset: &str) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_products_run_on_one_cluster_and_what_the_advisor_rolled_out_is_given_to_the_autopilot_without_a_write() {
     let advised = Advised::start(3).await;
+    // What the Go advisor made, under its own name.
+    let psi = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": FORMER_PSI, "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"kernelArguments": ["psi=1"]}});
+    let params = PatchParams::apply(api::advisor::FIELD_MANAGER);
+    advised.machine_configs().patch(FORMER_PSI, &params, &Patch::Apply(psi)).await.unwrap();
     let stand_in = advised.machine_config_operator().await;
+    advised.review_and_apply(LOAD_AWARE, json!({})).await;
+    let planned = advised.phase(LOAD_AWARE, "Completed").await;
+    assert_eq!(advisor::item(&planned, "enable-psi-metrics")["targetRef"]["name"], FORMER_PSI, "{planned:#}");
+    let nodes = ["worker-0", "worker-1", "worker-2"];
+    let restarts = nodes.map(|node| stand_in.restarts(node));
     advised.review_and_apply(advisor::DENSITY, json!({})).await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
     command.args(["run", "--products=autopilot", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
@@ -215,16 +228,20 @@ async fn both_products_run_on_one_cluster_and_what_the_advisor_rolled_out_is_giv
     advised.phase(advisor::DENSITY, "Completed").await;
     assert_eq!(reported(&advised, "swap-enable").await.as_deref(), Some("Governed"));
     let swap = async || advised.machine_configs().get(advisor::SWAP).await.unwrap().metadata;
-    let version = swap().await.resource_version;
+    let psi = async || advised.machine_configs().get(FORMER_PSI).await.unwrap().metadata.resource_version;
+    let (version, former) = (swap().await.resource_version, psi().await);
     advised.ask(advisor::DENSITY, json!({"action": "Ignore"})).await;
+    advised.ask(LOAD_AWARE, json!({"action": "Ignore"})).await;
     becomes("InSync").await;
+    eventually("PSI is in sync", async || (reported(&advised, "psi-enable").await? == "InSync").then_some(())).await;
+    assert_eq!(psi().await, former, "it is managed under the name it has");
+    let own = "99-openshift-machineconfig-worker-psi-karg";
+    assert!(advised.machine_configs().get_opt(own).await.unwrap().is_none(), "it would be a double");
     let given = swap().await;
     assert_eq!(given.resource_version, version);
     let managers: Vec<_> = given.managed_fields.iter().flatten().filter_map(|entry| entry.manager.as_deref()).collect();
     assert_eq!(managers, [api::advisor::FIELD_MANAGER]);
-    for node in ["worker-0", "worker-1", "worker-2"] {
-        assert_eq!(stand_in.restarts(node), 1, "{node}");
-    }
+    assert_eq!(nodes.map(|node| stand_in.restarts(node)), restarts.map(|before| before + 1), "for swap");
     let hco = reported(&advised, "hco-golden-config").await;
     assert_eq!(hco.as_deref(), Some("InSync"), "the two have different fields of the HyperConverged");
 }

@@ -45,6 +45,8 @@ fn wants(
         let needs = |result: &WantedResult| match result {
             WantedResult::Needs(queries) => queries.clone(),
             WantedResult::Held(query) => panic!("{query} is answered"),
+            // More overcommit than is safe is refused where there is no swap.
+            WantedResult::Broken(why) if why.contains("needs swap") => Vec::new(),
             WantedResult::Broken(why) => panic!("{}: {why}", profile.name),
             _ => Vec::new(),
         };

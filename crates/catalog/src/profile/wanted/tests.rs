@@ -142,11 +142,22 @@ fn what_options_switch_off_has_a_key_and_no_object() {
 }
 
 #[test]
-fn the_object_of_the_predecessor_is_taken_over() {
+fn the_object_of_the_predecessor_is_taken_over_and_goes_where_ours_exists_too() {
     let mut facts = facts();
     facts.answers.insert(old(), Answer::Found(json!({})));
+    let Query::Object { api_version, kind, namespace, .. } = old() else { panic!() };
+    let own = Query::Object { api_version, kind, namespace, name: "args".into() };
+    assert_eq!(with(&json!({}), &facts).items[1].result, WantedResult::Needs(vec![own.clone()]));
+    facts.answers.insert(own.clone(), Answer::Unknown);
+    assert_eq!(with(&json!({}), &facts).items[1].result, WantedResult::Held(own.clone()));
+    facts.answers.insert(own.clone(), Answer::Found(json!({})));
+    let both = with(&json!({}), &facts);
+    assert_eq!(object(&both, 1)["metadata"]["name"], "args");
+    assert_eq!(both.items[1].former.as_ref().map(|former| former.name.as_str()), Some("old"));
+    facts.answers.insert(own, Answer::Absent);
     let wants = with(&json!({}), &facts);
     assert_eq!((object(&wants, 1)["metadata"]["name"].as_str(), wants.items[1].impact), (Some("old"), Impact::High));
+    assert_eq!(wants.items[1].former, None);
     assert_eq!(off(&with(&json!({"deep": {"enabled": false}}), &facts).items[1].result), Some("old"));
     facts.answers.insert(old(), Answer::Unknown);
     assert_eq!(with(&json!({}), &facts).items[1].result, WantedResult::Held(old()));

@@ -61,6 +61,22 @@ fn a_profile_is_added_as_the_document_says() {
     let outcomes = generated(&catalog, "crates/catalog/tests-data/profiles.md");
     assert!(outcomes.contains("MigrationPolicy gentle\n"));
 
+    // The advisor may write its object, by name, and the autopilot may not.
+    let roles = |objects: Result<Vec<serde_json::Value>, Vec<String>>| serde_json::to_value(objects.unwrap()).unwrap();
+    let named = |role: &serde_json::Value| {
+        let rules = role.as_array().unwrap().iter().flat_map(|object| object["rules"].as_array().into_iter().flatten());
+        let is_it = |rule: &&serde_json::Value| {
+            rule["resources"] == json!(["migrationpolicies"]) && rule["resourceNames"] == json!(["gentle"])
+        };
+        rules.filter(is_it).map(|rule| rule["verbs"].clone()).collect::<Vec<_>>()
+    };
+    let of_advisor = roles(catalog::role::advisor_role_objects(&catalog, "openshift-cnv", catalog::role::ADVISOR));
+    assert_eq!(named(&of_advisor), [json!(["create", "get", "patch", "delete"])], "{of_advisor:#}");
+    let watched =
+        of_advisor.to_string().contains("\"resources\":[\"migrationpolicies\"],\"verbs\":[\"list\",\"watch\"]");
+    assert!(watched, "{of_advisor:#}");
+    assert!(named(&roles(catalog::role_objects(&catalog, "openshift-cnv"))).is_empty());
+
     let bed = Bed::default();
     let bandwidth = |options| {
         let wants = bed.with(&catalog, NAME, &options);

@@ -1,7 +1,8 @@
 //! The profile virt-higher-density.
 
 use super::cluster::Bed;
-use super::{item, line, object, pack};
+use super::{item, line, object, pack, profile};
+use catalog::profile::rolled_back;
 use catalog::{Need, WantedResult};
 use change::Impact;
 use serde_json::{Value, json};
@@ -56,12 +57,30 @@ fn the_ratio_is_as_asked_for_and_lower_without_swap() {
     assert_eq!(ratio(&workers, &json!({"memoryToRequestRatio": 200})), 200);
     assert_eq!(ratio(&workers, &json!({"enableSwap": false, "memoryToRequestRatio": 110})), 110);
     assert_eq!(ratio(&masters, &json!({})), 120, "control plane nodes get no swap");
-    assert_eq!(ratio(&masters, &json!({"memoryToRequestRatio": 150})), 150);
+    assert_eq!(ratio(&masters, &json!({"memoryToRequestRatio": 110})), 110);
     let mut hosted = Bed::default();
     hosted.facts.topology.is_hcp = true;
     assert_eq!(ratio(&hosted, &json!({})), 120, "swap comes through the NodePool, or not at all");
     let wants = masters.with(&pack(), NAME, &json!({}));
     assert!(line(&wants, SWAP).contains("etcd must not wait for a disk"), "{}", line(&wants, SWAP));
+}
+
+#[test]
+fn who_asks_for_more_than_is_safe_without_swap_is_told_before_anything_is_applied() {
+    let mut hosted = Bed::default();
+    hosted.facts.topology.is_hcp = true;
+    for (bed, why) in [(Bed::compact(3), "every node is a control plane node"), (hosted, "a hosted control plane")] {
+        let wants = bed.with(&pack(), NAME, &json!({"memoryToRequestRatio": 150}));
+        let WantedResult::Broken(told) = &item(&wants, DENSITY).result else { panic!("{}", line(&wants, DENSITY)) };
+        assert!(told.contains("memoryToRequestRatio 150 needs swap") && told.contains(why), "{told}");
+        assert!(told.contains("set memoryToRequestRatio to 120 or less"), "{told}");
+        let wants = bed.with(&pack(), NAME, &json!({"memoryToRequestRatio": 120}));
+        assert_eq!(line(&wants, DENSITY), "HyperConverged kubevirt-hyperconverged");
+        // Whoever has it from an earlier release can still roll it back.
+        let (catalog, options) = (pack(), json!({"memoryToRequestRatio": 150}));
+        let wants = rolled_back(&catalog, profile(&catalog, NAME), options.as_object(), &bed.facts);
+        assert_eq!(line(&wants, DENSITY), "off: no HyperConverged kubevirt-hyperconverged");
+    }
 }
 
 #[test]

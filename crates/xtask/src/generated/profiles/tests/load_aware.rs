@@ -247,8 +247,19 @@ fn an_object_of_the_predecessor_is_taken_over_under_its_name() {
         other => panic!("{other:?}"),
     };
     let ours = "99-openshift-machineconfig-worker-psi-karg";
-    for (answer, expected) in [(Answer::Found(json!({})), "99-worker-psi-karg"), (Answer::Absent, ours)] {
-        bed.facts.answers.insert(old.clone(), answer);
+    let own = Query::Object {
+        api_version: "machineconfiguration.openshift.io/v1".into(),
+        kind: "MachineConfig".into(),
+        namespace: String::new(),
+        name: ours.into(),
+    };
+    let found = || Answer::Found(json!({}));
+    for (former, present, expected) in [
+        (found(), Answer::Absent, "99-worker-psi-karg"),
+        (found(), found(), ours),
+        (Answer::Absent, Answer::Absent, ours),
+    ] {
+        bed.facts.answers.extend([(old.clone(), former), (own.clone(), present)]);
         assert_eq!([name(on(&bed)), name(off(&bed))], [expected, expected]);
     }
     bed.facts.answers.insert(old.clone(), Answer::Unknown);

@@ -1,0 +1,82 @@
+//! Plans of which an item cannot be planned: the others are shown, and nothing is approved.
+
+use crate::testing::bed::TestBed;
+use crate::testing::pack::OBJECTS;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A cluster on which a policy denies one of the objects, and a plan is asked for.
+fn with_denied(object: &str) -> TestBed {
+    let mut bed = TestBed::new();
+    bed.refused = vec![bed.key(object)];
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run_for(HOUR);
+    bed
+}
+
+#[test]
+fn one_failing_dry_run_hides_no_other_item_and_says_what_helps() {
+    let mut bed = with_denied(OBJECTS[1]);
+    assert_eq!(bed.phase(), "Failed");
+    let status = bed.status();
+    let names: Vec<&Value> = status["items"].as_array().unwrap().iter().map(|item| &item["name"]).collect();
+    assert_eq!(names, ["args", "limits", "sizes"], "in their order");
+    assert_eq!(bed.item("args")["restarts"], json!(["w0", "w1"]));
+    assert!(bed.item("sizes")["diff"].as_str().unwrap().contains("+.data"), "{status:#}");
+    let message = bed.item("limits")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("denied by a policy") && message.contains("change the policy"), "{message}");
+    assert_eq!(bed.item("limits")["targetRef"]["name"], "limits");
+    assert_eq!(status["planDigest"], Value::Null, "nothing can be approved");
+    // An Apply meanwhile approves nothing.
+    bed.ask(json!({"action": "Apply"}));
+    bed.run_for(HOUR);
+    assert!(OBJECTS.iter().all(|object| bed.stored(object).is_none()));
+    bed.refused.clear();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.sent.1), ("ReviewRequired", 0), "it restarts nodes: {}", bed.lines.concat());
+    assert_eq!(bed.item("limits")["operation"], "Create");
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed");
+}
+
+#[test]
+fn a_plan_that_was_shown_cannot_be_approved_while_a_part_of_it_is_not_known() {
+    let mut bed = TestBed::new();
+    let options = json!({"advice": {"nodes": false}});
+    bed.ask(json!({"action": "DryRun", "options": options}));
+    bed.run();
+    assert_eq!((bed.phase().as_str(), bed.status()["planDigest"].is_string()), ("ReviewRequired", true));
+    bed.refused = vec![bed.key(OBJECTS[1])];
+    bed.edit(OBJECTS[1], &json!({"data": {"limit": "9"}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), &bed.status()["planDigest"]), ("Failed", &Value::Null));
+    bed.ask(json!({"action": "Apply"}));
+    bed.run_for(HOUR);
+    bed.refused.clear();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.sent.1), ("ReviewRequired", 0), "nobody saw this plan");
+}
+
+#[test]
+fn a_dry_run_that_fails_while_a_plan_is_applied_loses_neither_the_approval_nor_what_was_written() {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    bed.approve();
+    bed.run_for(Duration::from_secs(30));
+    assert_eq!(bed.item("args")["state"], "InProgress", "nodes restart");
+    let (digest, applied) = (bed.status()["planDigest"].clone(), bed.item("args")["appliedTime"].clone());
+    bed.refused = vec![bed.key(OBJECTS[1])];
+    // It is compared again because an input has changed, and then as it was.
+    bed.edit(crate::testing::bed::HCO, &json!({"spec": {"limit": 6}}));
+    bed.run_for(Duration::from_secs(30));
+    assert_eq!((bed.phase().as_str(), &bed.status()["planDigest"]), ("Failed", &digest));
+    assert_eq!((&bed.item("args")["appliedTime"], &bed.item("args")["state"]), (&applied, &json!("InProgress")));
+    bed.edit(crate::testing::bed::HCO, &json!({"spec": {"limit": null}}));
+    bed.refused.clear();
+    bed.run_for(2 * HOUR);
+    assert_eq!((bed.phase().as_str(), bed.sent.1), ("Completed", 3), "{}", bed.lines.concat());
+}
