@@ -3,6 +3,7 @@
 use crate::fleet::Fleet;
 use crate::operator::{eventually, free_port, http};
 use crate::packages::{succeed, virtpilot};
+use crate::traces::Receiver;
 use kube::api::ListParams;
 use playground::deployment::objects;
 use playground::proxmox::Timing;
@@ -14,13 +15,40 @@ fn value(text: &str, series: &str) -> Option<f64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
+/// Requests to hypervisors are spans below what led to them, beside those to the API server; they contain neither secrets nor ids.
+async fn traced(fleet: &Fleet, receiver: &Receiver) {
+    let path = "/nodes/{node}/qemu/{vmid}/clone";
+    let found = eventually("the clone is a span", async || {
+        receiver.spans().into_iter().find(|span| span["name"] == format!("POST {path}"))
+    })
+    .await;
+    let server = fleet.proxmox.address.trim_start_matches("https://");
+    let attributes = json!({
+        "http.request.method": "POST", "http.response.status_code": 200, "url.template": path, "server.address": server,
+    });
+    assert_eq!((&found["attributes"], &found["kind"]), (&attributes, &json!("Client")));
+    assert_eq!(found["resource"]["service.name"], "virtpilot-fleet");
+    let is_of_trace = |span: &Value| span["traceId"] == found["traceId"];
+    let roots = eventually("its root ends", async || {
+        let trace: Vec<Value> = receiver.spans().into_iter().filter(is_of_trace).collect();
+        trace.iter().find(|span| span["spanId"] == found["parentId"]).cloned()
+    })
+    .await;
+    assert!(roots["name"].as_str().unwrap().starts_with("reconcile"), "{roots}");
+    let all = serde_json::to_string(&receiver.spans()).unwrap();
+    let (_, secret) = fleet.token();
+    assert!(!all.contains(&secret) && !all.contains("PVEAPIToken"), "{all}");
+}
+
 /// P18.
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_they_are_gone() {
     let mut fleet = Fleet::start(Timing::short()).await;
     let port = free_port();
     fleet.process = None;
-    fleet.process = Some(fleet.replica_with("virtpilot-fleet-0", &format!("127.0.0.1:{port}")).0);
+    let receiver = Receiver::start().await;
+    let metrics = format!("127.0.0.1:{port}");
+    fleet.process = Some(fleet.replica_with("virtpilot-fleet-0", &metrics, Some(&receiver.address)).0);
     fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
     fleet.claim("one").await;
     fleet.ready_claim("one").await;
@@ -47,6 +75,8 @@ async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_th
     }
     assert!(value(&text, "virtpilot_fleet_hypervisor_available_cpus{hypervisor=\"ci/pve\"}").unwrap() > 0.0, "{text}");
     assert!(!text.contains("kubevirt_autopilot") && !text.contains("ci/one"), "{text}");
+
+    traced(&fleet, &receiver).await;
 
     // The story of a claim, and why the pool has its size.
     let kubeconfig = fleet.playground.kubeconfig();
