@@ -7,6 +7,7 @@ mod limits;
 mod random;
 mod scale;
 mod scripted;
+mod seeds;
 mod troubles;
 mod world;
 
