@@ -4,6 +4,7 @@ mod api_server;
 mod credentials;
 mod hypervisor;
 mod limits;
+mod placing;
 mod random;
 mod scale;
 mod scripted;
