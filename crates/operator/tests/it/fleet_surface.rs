@@ -2,12 +2,15 @@
 
 use crate::fleet::Fleet;
 use crate::operator::{eventually, free_port, http};
-use crate::packages::{succeed, virtpilot};
+use crate::packages::{deploy, succeed, virtpilot};
 use crate::traces::Receiver;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use playground::Progress;
 use playground::deployment::objects;
+use playground::packaging::Packaging;
 use playground::proxmox::Timing;
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// The value of a series.
 fn value(text: &str, series: &str) -> Option<f64> {
@@ -38,6 +41,36 @@ async fn traced(fleet: &Fleet, receiver: &Receiver) {
     let all = serde_json::to_string(&receiver.spans()).unwrap();
     let (_, secret) = fleet.token();
     assert!(!all.contains(&secret) && !all.contains("PVEAPIToken"), "{all}");
+}
+
+/// Helm does not remove an autopilot that runs: nobody would release what it manages.
+async fn guards_autopilot(fleet: &Fleet) {
+    let helm = Packaging::ensure(Progress::Silent).await.unwrap().helm;
+    let template = || {
+        let mut command = Command::new(&helm);
+        command.args(["template", "virtpilot", "--dry-run=server", "--namespace=ci"]).arg(deploy("helm/virtpilot"));
+        command.args(["--set", "autopilot.enabled=false,fleet.enabled=true"]);
+        command.env("KUBECONFIG", fleet.playground.kubeconfig()).env("HOME", "/missing").output().unwrap()
+    };
+    let labels = json!({"app": "x"});
+    let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}});
+    let mut deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "virt-platform-autopilot", "annotations": {"meta.helm.sh/release-name": "virtpilot"}},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod},
+    });
+    let deployments = objects(&fleet.playground, "apps/v1", "Deployment", Some("ci"));
+    for (replicas, name, is_refused) in [(1, "virtpilot", true), (0, "virtpilot", false), (1, "another", false)] {
+        deployment["spec"]["replicas"] = json!(replicas);
+        deployment["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!(name);
+        let params = PatchParams::apply("helm").force();
+        deployments.patch("virt-platform-autopilot", &params, &Patch::Apply(&deployment)).await.unwrap();
+        let output = template();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // The kinds of the fleet, which this release did not make, are refused later.
+        assert_eq!(said.contains("virtpilot handback --namespace ci"), is_refused, "{replicas} of {name}: {said}");
+    }
+    deployments.delete("virt-platform-autopilot", &DeleteParams::default()).await.unwrap();
 }
 
 /// P18.
@@ -77,6 +110,7 @@ async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_th
     assert!(!text.contains("kubevirt_autopilot") && !text.contains("ci/one"), "{text}");
 
     traced(&fleet, &receiver).await;
+    guards_autopilot(&fleet).await;
 
     // The story of a claim, and why the pool has its size.
     let kubeconfig = fleet.playground.kubeconfig();

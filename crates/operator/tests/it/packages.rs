@@ -149,8 +149,26 @@ async fn the_fleet_is_added_by_one_switch_of_every_package_and_by_default_it_is_
     let printed = manifests(&flags.split_whitespace().collect::<Vec<_>>());
     assert_same(&templated, &printed);
     // On a Kubernetes without HyperConverged, whatever else is switched on.
-    let alone = format!("{values},autopilot.enabled=false,metrics.secure=true,logging=true,metricsExporter=true");
+    let alone = format!("{values},autopilot.enabled=false,logging=true,metricsExporter=true");
     assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", &alone]), &printed);
+    let secure = manifests(&flags.split_whitespace().chain(["--metrics-secure"]).collect::<Vec<_>>());
+    assert!(secure.len() > printed.len());
+    let values = format!("{alone},metrics.secure=true");
+    assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", &values]), &secure);
+
+    // What cannot be is refused with what to do.
+    let refused = |arguments: &[&str]| {
+        let output = tools.helm(&["template", "virtpilot"]).args(arguments).output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let nothing = refused(&["--set", "autopilot.enabled=false"]);
+    assert!(nothing.contains("set autopilot.enabled or fleet.enabled to true"), "{nothing}");
+    let old = refused(&["--kube-version", "1.29.3"]);
+    assert!(old.contains("the autopilot needs Kubernetes 1.30 or newer") && old.contains("v1.29.3"), "{old}");
+    let fleet = ["--set", "autopilot.enabled=false,fleet.enabled=true", "--kube-version", "1.29.3"];
+    assert!(tools.template(&fleet).contains_key("Deployment \"virtpilot-fleet\""));
+    assert!(refused(&["--kube-version", "1.28.0"]).contains("1.29.0"), "CRDs have rules");
 }
 
 #[tokio::test(flavor = "multi_thread")]
