@@ -70,6 +70,21 @@ fn cloud_init_that_fails_is_the_end_of_a_claim() {
     assert_eq!(world.said("one").unwrap(), ("Failed ProvisioningFailed".into(), "cloud-init has failed".into()));
 }
 
+/// Whatever the hypervisor says about an image, it is no end of the machine that runs without it.
+#[test]
+fn an_image_that_is_refused_for_good_does_not_end_its_claim() {
+    let mut world = world(json!({"userData": "#cloud-config\n"}));
+    world.run_until(90, |operation, _| match operation {
+        Operation::RemoveSeed(_) => {
+            Reply::Instead(Err(crate::hypervisor::Failure::Permanent("the storage is read-only".into())))
+        }
+        _ => Reply::Usual,
+    });
+    let (state, message) = world.said("one").unwrap();
+    assert_eq!(state, "Ready Ready");
+    assert!(message.contains("the storage is read-only"), "{message}");
+}
+
 /// A sweep lists the storages that templates name, and deletes what was of nobody in two lists.
 #[test]
 fn images_of_machines_that_were_deleted_by_hand_are_swept_and_no_others() {

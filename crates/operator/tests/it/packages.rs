@@ -234,6 +234,36 @@ async fn a_value_of_the_chart_is_what_the_flag_of_the_command_is() {
     assert!(!unknown.status.success() && message.contains("replicaCount"), "{message}");
 }
 
+/// The objects of a bundle.
+fn bundled(folder: &str) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for file in std::fs::read_dir(deploy(folder)).unwrap() {
+        found.extend(by_name(&std::fs::read_to_string(file.unwrap().path()).unwrap()));
+    }
+    found
+}
+
+/// The bundle of the fleet has the objects of its kustomization; the manager makes its account and its bindings.
+fn check_bundle_of_fleet() {
+    let (mut printed, mut bundled) = (manifests(&["--products=fleet"]), bundled("olm/fleet/manifests"));
+    let version = concat!("ClusterServiceVersion \"virtpilot-fleet.v", env!("CARGO_PKG_VERSION"), "\"");
+    let version = bundled.remove(version).unwrap();
+    let install = &version["spec"]["install"]["spec"];
+    let mut take = |kind: &str| printed.remove(&format!("{kind} \"virtpilot-fleet\"")).unwrap();
+    assert_eq!(install["deployments"][0]["spec"], take("Deployment")["spec"]);
+    assert_eq!(install["clusterPermissions"][0]["rules"], take("ClusterRole")["rules"]);
+    assert_eq!(install["permissions"][0]["rules"], take("Role")["rules"]);
+    assert_eq!(install["permissions"][0]["serviceAccountName"], take("ServiceAccount")["metadata"]["name"]);
+    for kind in ["ClusterRoleBinding", "RoleBinding"] {
+        take(kind);
+    }
+    assert_eq!(version["spec"]["customresourcedefinitions"]["owned"].as_array().unwrap().len(), 4);
+    for object in printed.values_mut() {
+        object["metadata"].as_object_mut().unwrap().remove("namespace");
+    }
+    assert_same(&bundled, &printed);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bundle_is_valid_and_has_the_same_objects() {
     let tools = Tools::ensure().await;
@@ -242,6 +272,8 @@ async fn the_bundle_is_valid_and_has_the_same_objects() {
         let (out, err) = succeed(Command::new(&tools.packaging.operator_verify).arg("manifests").arg(folder));
         format!("{out}{err}")
     };
+    assert_eq!(verify(&deploy("olm/fleet")), "");
+    check_bundle_of_fleet();
     assert_eq!(verify(&deploy("olm/bundle")), "");
     let version = "virtpilot.clusterserviceversion.yaml";
     let text = std::fs::read_to_string(deploy("olm/bundle/manifests").join(version)).unwrap();
@@ -252,10 +284,7 @@ async fn the_bundle_is_valid_and_has_the_same_objects() {
     std::fs::write(broken.path().join(version), without_modes.to_string()).unwrap();
     assert!(verify(broken.path()).contains("install modes not found"));
 
-    let (mut printed, mut bundled) = (manifests(&[]), BTreeMap::new());
-    for file in std::fs::read_dir(deploy("olm/bundle/manifests")).unwrap() {
-        bundled.extend(by_name(&std::fs::read_to_string(file.unwrap().path()).unwrap()));
-    }
+    let (mut printed, mut bundled) = (manifests(&[]), bundled("olm/bundle/manifests"));
     let version =
         bundled.remove(concat!("ClusterServiceVersion \"virtpilot.v", env!("CARGO_PKG_VERSION"), "\"")).unwrap();
     let install = &version["spec"]["install"]["spec"];

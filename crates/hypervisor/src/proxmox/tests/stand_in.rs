@@ -506,6 +506,22 @@ async fn a_check_names_exactly_the_privilege_that_is_missing_and_what_it_accepts
     assert!(named > 20, "{named}");
 }
 
+/// A clone has the interface of its template before it is configured, whatever its own network is to be.
+#[tokio::test]
+async fn the_right_to_use_the_network_of_a_template_is_looked_for_too() {
+    let narrow = documented().into_iter().map(|grant| match grant.path.as_str() {
+        "/sdn/zones/localnetwork" => ("/sdn/zones/localnetwork/vmbr0/12".to_owned(), grant.privileges),
+        _ => (grant.path, grant.privileges),
+    });
+    let (_server, _, proxmox) = documented_fleet(narrow.collect()).await;
+    assert_eq!(proxmox.check().await.unwrap().missing, ["SDN.Use on /sdn/zones/localnetwork/vmbr0"]);
+    let refused = proxmox.create(&documented_blueprint(&proxmox).await).await;
+    assert!(
+        matches!(&refused, Err(Failure::Configuration { message, .. }) if message.contains("SDN.Use")),
+        "{refused:?}"
+    );
+}
+
 /// A VNet is in a zone of its own, and a bridge of all nodes.
 #[tokio::test]
 async fn the_right_to_use_a_vnet_is_looked_for_in_its_zone() {
