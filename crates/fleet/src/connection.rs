@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(of(false, None, false), Verification::System);
     }
 
-    fn template(cluster: Value, storage: &str, more: Value) -> HypervisorMachineTemplate {
+    fn template(cluster: &Value, storage: &str, more: &Value) -> HypervisorMachineTemplate {
         let mut spec = json!({
             "hypervisorClusterRef": cluster, "template": {"proxmox": {"tag": "a", "storage": storage}},
             "resources": {"cpu": 1, "memory": "1Gi"},
@@ -148,9 +148,9 @@ mod tests {
         let own = || json!({"name": "pve"});
         let first = json!({"cloudInit": {"storage": "seeds"}, "network": {"bridge": "vmbr7", "vlan": 12}});
         let all = [
-            template(own(), "fast", first),
-            template(own(), "fast", json!({"cloudInit": {"delivery": "GuestAgent"}})),
-            template(json!({"name": "pve", "namespace": "elsewhere"}), "slow", json!({"cloudInit": {}})),
+            template(&own(), "fast", &first),
+            template(&own(), "fast", &json!({"cloudInit": {"delivery": "GuestAgent"}})),
+            template(&json!({"name": "pve", "namespace": "elsewhere"}), "slow", &json!({"cloudInit": {}})),
         ];
         let key = ClusterKey { namespace: "ci".into(), name: "pve".into() };
         let on = |bridge: &str, vlan| Network { bridge: bridge.into(), vlan };
@@ -167,7 +167,7 @@ mod tests {
         let fixed =
             json!({"network": {"mode": "static", "staticConfig": {"ip": "192.0.2.7/24", "gateway": "192.0.2.1"}}});
         assert_eq!(
-            uses(&key, None, &[template(own(), "fast", fixed)]).seeds,
+            uses(&key, None, &[template(&own(), "fast", &fixed)]).seeds,
             one("local"),
             "addresses are in an image, too"
         );

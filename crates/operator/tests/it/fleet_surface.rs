@@ -46,11 +46,13 @@ async fn traced(fleet: &Fleet, receiver: &Receiver) {
 /// Helm does not remove an autopilot that runs: nobody would release what it manages.
 async fn guards_autopilot(fleet: &Fleet) {
     let helm = Packaging::ensure(Progress::Silent).await.unwrap().helm;
+    // It keeps there what the server serves.
+    let home = tempfile::tempdir().unwrap();
     let template = || {
         let mut command = Command::new(&helm);
         command.args(["template", "virtpilot", "--dry-run=server", "--namespace=ci"]).arg(deploy("helm/virtpilot"));
         command.args(["--set", "autopilot.enabled=false,fleet.enabled=true"]);
-        command.env("KUBECONFIG", fleet.playground.kubeconfig()).env("HOME", "/missing").output().unwrap()
+        command.env("KUBECONFIG", fleet.playground.kubeconfig()).env("HOME", home.path()).output().unwrap()
     };
     let labels = json!({"app": "x"});
     let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}});

@@ -37,6 +37,11 @@ pub(super) fn files() -> Vec<File> {
     ]
 }
 
+/// A hypervisor, a template, a pool and a claim.
+pub(super) fn objects() -> [Value; 4] {
+    [cluster(), template(), pool(), claim()]
+}
+
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     let metadata = json!({"name": name, "namespace": "ci"});
     json!({"apiVersion": "hyperfleet.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})

@@ -1,6 +1,6 @@
 //! Bundles for the Operator Lifecycle Manager: `deploy/olm/bundle` with autopilot and advisor, and `deploy/olm/fleet`.
 
-use super::super::File;
+use super::super::{File, fleet_samples};
 use super::{one, yaml};
 use install::Installation;
 use serde_json::{Map, Value, json};
@@ -19,8 +19,6 @@ Whose a machine is, is written on the machine in the request that creates it; no
 
 Install it into the namespace virtpilot-fleet, which its rights name. The fleet reads only the Secrets that it is granted by name: `virtpilot rbac --product fleet --namespace NAMESPACE --fleet-secrets NAMESPACE/NAME | kubectl apply -f -`. \
 Delete pools and claims before you uninstall it: if the fleet goes first, its machines stay.";
-/// A claim waits until there is a hypervisor and a template.
-const FLEET_EXAMPLES: &str = r#"[{"apiVersion": "hyperfleet.io/v1alpha1", "kind": "MachineClaim", "metadata": {"name": "one"}, "spec": {"templateRef": {"name": "linux"}, "ttl": "2h"}}]"#;
 const ICON: &str = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCA2NCA2NCI+PHBhdGggZmlsbD0iIzJiNmNiMCIgZD0iTTggMTIgMzIgNTYgNTYgMTIgMzIgMjZ6Ii8+PC9zdmc+";
 
 /// One bundle.
@@ -31,7 +29,7 @@ struct Bundle<'a> {
     /// In one line.
     summary: &'static str,
     description: &'static str,
-    examples: &'static str,
+    examples: String,
     keywords: &'static [&'static str],
     namespace: &'static str,
     min_kubernetes: &'static str,
@@ -48,7 +46,7 @@ pub(super) fn files(both: &Installation, fleet: &Installation) -> anyhow::Result
         title: "Virtpilot",
         summary: "Configures and maintains KubeVirt and OpenShift Virtualization clusters",
         description: DESCRIPTION,
-        examples: EXAMPLES,
+        examples: EXAMPLES.to_owned(),
         keywords: &["kubevirt", "virtualization", "configuration"],
         namespace: api::hco::NAMESPACE,
         min_kubernetes: "1.30.0",
@@ -62,7 +60,7 @@ pub(super) fn files(both: &Installation, fleet: &Installation) -> anyhow::Result
         title: "Virtpilot fleet",
         summary: "Creates short-lived virtual machines on Proxmox VE and KubeVirt, and destroys them",
         description: FLEET_DESCRIPTION,
-        examples: FLEET_EXAMPLES,
+        examples: json!(fleet_samples::objects()).to_string(),
         keywords: &["proxmox", "kubevirt", "virtual machines", "ci"],
         namespace: install::FLEET_NAMESPACE,
         min_kubernetes: "1.29.0",
