@@ -190,6 +190,9 @@ pub(crate) mod tests {
             assert_eq!(found.len(), privileges.len(), "{path}: {found:?}");
             assert!(found.iter().all(|missing| missing.contains(path)), "{path}: {found:?}");
         }
+        let runs = Scope { runs_in_guests: true, ..scope() };
+        assert_eq!(missing(&granted(&all), &runs, 9), ["VM.GuestAgent.Unrestricted on /pool/ci or /vms"]);
+        assert_eq!(missing(&granted(&all), &runs, 8), ["VM.Monitor on /pool/ci or /vms"], "it suffices for both");
         assert_eq!(missing(&Granted::new(), &scope(), 9).len(), 21);
         assert!(missing(&Granted::new(), &Scope::default(), 9).contains(&"VM.Clone on /vms".to_owned()));
     }
