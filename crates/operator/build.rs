@@ -36,7 +36,9 @@ fn make_small() -> std::io::Result<()> {
     let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|actual| actual == value);
     if is("TARGET", "x86_64-unknown-linux-gnu") && is("PROFILE", "release") {
         let script = std::path::absolute("seldom.ld")?;
-        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all,-z,pack-relative-relocs,-T,{}", script.display());
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all,-z,pack-relative-relocs");
+        // An argument of its own, because a comma in the path would separate arguments after -Wl.
+        println!("cargo::rustc-link-arg-bins=-T{}", script.display());
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const PERMANENT: Backoff = Backoff { first: Duration::from_secs(60), longest: Du
 /// The class of a failure.
 pub fn class(failure: &Failure) -> FailureClass {
     match failure {
-        Failure::Transient(_) | Failure::Exists(_) => FailureClass::Transient,
+        Failure::Transient(_) | Failure::NoQuorum(_) | Failure::Exists(_) => FailureClass::Transient,
         Failure::Permanent(_) | Failure::Absent(_) | Failure::NotOurs { .. } => FailureClass::Permanent,
         Failure::Configuration { .. } | Failure::Hidden(_) => FailureClass::Configuration,
         Failure::Resource { .. } => FailureClass::Resource,
@@ -27,7 +27,7 @@ pub fn class(failure: &Failure) -> FailureClass {
 /// What happened, and what to do.
 pub fn message(failure: &Failure) -> String {
     match failure {
-        Failure::Transient(message) | Failure::Permanent(message) => message.clone(),
+        Failure::Transient(message) | Failure::NoQuorum(message) | Failure::Permanent(message) => message.clone(),
         Failure::Configuration { message, remedy } | Failure::Resource { message, remedy } => {
             format!("{message}; {remedy}")
         }
@@ -43,8 +43,16 @@ pub fn message(failure: &Failure) -> String {
 }
 
 /// Whether a failure may concern a whole hypervisor: credentials, a privilege, or the quorum are gone.
-pub fn may_be_of_cluster(class: FailureClass, message: &str) -> bool {
-    class == FailureClass::Configuration || message.to_lowercase().contains("no quorum")
+pub fn may_be_of_cluster(failure: &Failure) -> bool {
+    match failure {
+        Failure::NoQuorum(_) | Failure::Configuration { .. } | Failure::Hidden(_) => true,
+        Failure::Transient(_)
+        | Failure::Permanent(_)
+        | Failure::Resource { .. }
+        | Failure::Exists(_)
+        | Failure::Absent(_)
+        | Failure::NotOurs { .. } => false,
+    }
 }
 
 /// The pause after so many earlier failures in a row, up to a quarter longer. The jitter follows from the uid, so that claims that failed

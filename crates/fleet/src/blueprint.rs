@@ -2,11 +2,11 @@
 
 use crate::backoff::hash;
 use crate::cloud_init;
-use crate::hypervisor::{Blueprint, MachineId, Network, Owner, Template};
+use crate::hypervisor::{Blueprint, Delivery, MachineId, Network, Owner, Template};
 use crate::machine::{self, Claim};
 use crate::placement::Need;
 use crate::tags;
-use api::fleet::{HypervisorClusterSpec, HypervisorMachineTemplateSpec};
+use api::fleet::{HypervisorClusterSpec, HypervisorMachineTemplateSpec, SeedDelivery};
 
 /// No host name is longer.
 const LONGEST_NAME: usize = 63;
@@ -14,12 +14,18 @@ const LONGEST_NAME: usize = 63;
 /// The name of a claim's machine, which is also its host name.
 pub fn host_name(claim: &str) -> String {
     let name: String = claim.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    if name.len() <= LONGEST_NAME {
-        return name;
-    }
-    let end = format!("-{:08x}", hash(claim, 0) & 0xffff_ffff);
-    let start: String = name.chars().take(LONGEST_NAME - end.len()).collect();
-    format!("{start}{end}")
+    if name.len() <= LONGEST_NAME { name } else { cut(&name, claim, LONGEST_NAME) }
+}
+
+/// A name, or if it is longer than so many characters, its beginning with a number that tells it from others with the same beginning.
+pub fn shortened(name: &str, longest: usize) -> String {
+    if name.len() <= longest { name.to_owned() } else { cut(name, name, longest) }
+}
+
+fn cut(name: &str, whole: &str, longest: usize) -> String {
+    let end = format!("-{:08x}", hash(whole, 0) & 0xffff_ffff);
+    let start: String = name.chars().take(longest.saturating_sub(end.len())).collect();
+    format!("{}{end}", start.trim_end_matches(|character: char| !character.is_ascii_alphanumeric()))
 }
 
 /// What a machine of a template needs; the error says what is wrong in the template.
@@ -65,7 +71,10 @@ pub fn blueprint(
     let need = need(spec, cluster, template)?;
     let name = host_name(&claim.name.name);
     let owner: Owner = machine::owner(claim, operator);
-    let seed = cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, &name, &claim.uid)?;
+    let seed = match cloud_init::delivery(spec) {
+        Some(SeedDelivery::GuestAgent) => None,
+        Some(SeedDelivery::Iso) | None => cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, &name, &claim.uid)?,
+    };
     let pool = claim.spec.runner_pool_ref.as_ref().map(|pool| pool.name.as_str());
     Ok(Blueprint {
         id: MachineId(vm_ref.vm_id.clone()),
@@ -85,9 +94,17 @@ pub fn blueprint(
     })
 }
 
+/// What the guest agent of a claim's machine carries out; nothing if there is nothing.
+pub fn delivery(claim: &Claim, operator: &str, spec: &HypervisorMachineTemplateSpec) -> Option<Delivery> {
+    let target = machine::target(claim, operator)?;
+    let name = host_name(&claim.name.name);
+    let seed = cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, &name, &claim.uid).ok()??;
+    Some(Delivery { target, files: seed.files })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{blueprint, host_name};
+    use super::{blueprint, host_name, shortened};
     use crate::hypervisor::{MachineId, Network, Template};
     use crate::machine::Claim;
     use crate::object::{Name, Object};
@@ -181,5 +198,8 @@ mod tests {
         assert_eq!(host_name("linux-x1.y"), "linux-x1-y");
         let (one, two) = (host_name(&format!("{}1", "a".repeat(100))), host_name(&format!("{}2", "a".repeat(100))));
         assert!(one.len() == 63 && two.len() == 63 && one != two);
+        assert_eq!(shortened("linux.x", 7), "linux.x");
+        let (one, two) = (shortened("linux.runners.a", 14), shortened("linux.runners.b", 14));
+        assert!(one.len() <= 14 && one.starts_with("linux-") && one != two, "no part of a name ends with a dot: {one}");
     }
 }

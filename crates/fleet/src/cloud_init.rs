@@ -1,7 +1,7 @@
 //! The seed of a machine: the user's cloud-config merged with what the fleet adds, checked before it is used.
 
 use crate::hypervisor::Seed;
-use api::fleet::{CloudInit, Network, NetworkMode};
+use api::fleet::{CloudInit, HypervisorMachineTemplateSpec, Network, NetworkMode, SeedDelivery};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -9,6 +9,51 @@ use std::collections::BTreeMap;
 const OURS: [&str; 2] = ["hostname", "preserve_hostname"];
 /// The folder of the guest in which the fleet writes files.
 const FOLDER: &str = "/etc/hyperfleet";
+
+/// Where an image is if the template does not say.
+const STORAGE: &str = "local";
+/// The guest agent takes no larger file.
+const LARGEST_FILE: usize = 61_440;
+
+/// How the seed of a template's machines gets into them; nothing if they have none, or if the hypervisor keeps it as a part of the machine.
+pub fn delivery(spec: &HypervisorMachineTemplateSpec) -> Option<SeedDelivery> {
+    let is_image = spec.template.kubevirt.is_none();
+    let has_seed = spec.cloud_init.is_some() || spec.network.mode != NetworkMode::Dhcp;
+    (is_image && has_seed).then(|| spec.cloud_init.as_ref().map(|settings| settings.delivery).unwrap_or_default())
+}
+
+/// The storage of the images of a template's machines, if they have any.
+pub fn storage(spec: &HypervisorMachineTemplateSpec) -> Option<String> {
+    let of = |settings: &CloudInit| settings.storage.clone();
+    (delivery(spec)? == SeedDelivery::Iso).then(|| spec.cloud_init.as_ref().map_or_else(|| STORAGE.into(), of))
+}
+
+/// What is wrong with the way that a seed is to get into machines.
+pub fn check_delivery(spec: &HypervisorMachineTemplateSpec) -> Result<(), String> {
+    let Some(settings) = spec.cloud_init.as_ref().filter(|found| found.delivery == SeedDelivery::GuestAgent) else {
+        return Ok(());
+    };
+    if spec.template.kubevirt.is_some() {
+        return Err("cloudInit.delivery GuestAgent is for Proxmox VE; remove it: KubeVirt keeps cloud-init in the VirtualMachine".into());
+    }
+    if spec.network.mode != NetworkMode::Dhcp {
+        return Err(
+            "cloudInit.delivery is GuestAgent, which comes after the network: use network.mode dhcp, or delivery Iso"
+                .into(),
+        );
+    }
+    let seed = seed(Some(settings), &spec.network, "name", "uid")?;
+    for (name, content) in seed.iter().flat_map(|seed| &seed.files) {
+        // Names and uids are longer than those of this check.
+        let bytes = content.len() + 512;
+        if bytes > LARGEST_FILE {
+            return Err(format!(
+                "the {name} has {bytes} bytes, and the guest agent takes {LARGEST_FILE}: shorten it, or use cloudInit.delivery Iso"
+            ));
+        }
+    }
+    Ok(())
+}
 
 /// The seed of a machine; the error says what is wrong in the template.
 pub fn seed(
@@ -21,7 +66,7 @@ pub fn seed(
         return Ok(None);
     }
     let settings =
-        settings.cloned().unwrap_or(CloudInit { storage: "local".into(), bus: "ide2".into(), ..CloudInit::default() });
+        settings.cloned().unwrap_or(CloudInit { storage: STORAGE.into(), bus: "ide2".into(), ..CloudInit::default() });
     let mut files = BTreeMap::from([
         ("user-data".to_owned(), user_data(settings.user_data.as_deref(), host_name, uid)?),
         ("meta-data".to_owned(), meta_data(settings.meta_data.as_deref(), host_name, uid)?),
@@ -131,8 +176,8 @@ fn yaml(map: Map<String, Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::seed;
-    use api::fleet::{CloudInit, Network, NetworkMode, StaticNetwork};
+    use super::{check_delivery, delivery, seed, storage};
+    use api::fleet::{CloudInit, Network, NetworkMode, SeedDelivery, StaticNetwork};
     use serde_json::Value;
 
     fn settings(user_data: &str) -> CloudInit {
@@ -195,5 +240,41 @@ mod tests {
         let data = CloudInit { network_data: Some("version: 2\n".into()), ..settings("") };
         assert!(seed(Some(&data), &network, "one", "u").is_ok());
         assert!(seed(Some(&data), &Network::default(), "one", "u").unwrap_err().contains("only with"));
+    }
+
+    #[test]
+    fn what_a_guest_agent_cannot_deliver_is_said_before_a_machine_is_made() {
+        let spec = |more: Value, source: Value| {
+            let mut spec = serde_json::json!({
+                "hypervisorClusterRef": {"name": "pve"}, "template": source, "resources": {"cpu": 1, "memory": "1Gi"},
+            });
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value(spec).unwrap()
+        };
+        let proxmox = || serde_json::json!({"proxmox": {"tag": "a"}});
+        let by_agent = |more: Value| {
+            let mut found = serde_json::json!({"cloudInit": {"delivery": "GuestAgent"}});
+            found.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            found
+        };
+        let good = spec(by_agent(serde_json::json!({})), proxmox());
+        assert_eq!(check_delivery(&good), Ok(()));
+        assert_eq!((delivery(&good), storage(&good)), (Some(SeedDelivery::GuestAgent), None));
+        let image = spec(serde_json::json!({"cloudInit": {}}), proxmox());
+        assert_eq!((delivery(&image), storage(&image).as_deref()), (Some(SeedDelivery::Iso), Some("local")));
+        assert_eq!(delivery(&spec(serde_json::json!({}), proxmox())), None);
+        let kubevirt = serde_json::json!({"kubevirt": {"name": "golden"}});
+        assert_eq!(delivery(&spec(serde_json::json!({"cloudInit": {}}), kubevirt.clone())), None);
+        let fixed = serde_json::json!({"network": {"mode": "static", "staticConfig": {"ip": "192.0.2.7/24", "gateway": "192.0.2.1"}}});
+        let long = format!("#!/bin/sh\n{}", "x".repeat(61_000));
+        let long = serde_json::json!({"cloudInit": {"delivery": "GuestAgent", "userData": long}});
+        for (spec, part) in [
+            (spec(by_agent(serde_json::json!({})), kubevirt), "is for Proxmox VE"),
+            (spec(by_agent(fixed), proxmox()), "use network.mode dhcp"),
+            (spec(by_agent(long), proxmox()), "the user-data has 61522 bytes"),
+        ] {
+            let error = check_delivery(&spec).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

@@ -66,19 +66,34 @@ pub enum Operation {
     Destroy(Target),
     /// Ask the guest for its addresses.
     Addresses(Target),
+    /// Detach the image of its seed, which the guest has read, and delete it.
+    RemoveSeed(Target),
+    /// Let the guest agent write the files of a seed and run cloud-init; what is done already is not done again. It does not wait for
+    /// the end of cloud-init.
+    Deliver(Box<Delivery>),
+    /// List the images of seeds of this installation.
+    ListSeeds(SeedSearch),
+    /// Delete an image that no machine needs any more.
+    DeleteSeed(SeedImage),
 }
 
 impl Operation {
     /// The machine that it is about.
     pub fn machine(&self) -> Option<&MachineId> {
         match self {
-            Operation::Check | Operation::List | Operation::FindTemplate(_) => None,
+            Operation::Check
+            | Operation::List
+            | Operation::FindTemplate(_)
+            | Operation::ListSeeds(_)
+            | Operation::DeleteSeed(_) => None,
             Operation::Inspect(id) => Some(id),
             Operation::Create(blueprint) | Operation::Configure(blueprint) => Some(&blueprint.id),
             Operation::Start(target)
             | Operation::Stop(target)
             | Operation::Destroy(target)
-            | Operation::Addresses(target) => Some(&target.id),
+            | Operation::Addresses(target)
+            | Operation::RemoveSeed(target) => Some(&target.id),
+            Operation::Deliver(delivery) => Some(&delivery.target.id),
         }
     }
 }
@@ -162,7 +177,7 @@ pub struct Blueprint {
 }
 
 /// The first network interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Network {
     /// The bridge.
     pub bridge: String,
@@ -181,6 +196,37 @@ pub struct Seed {
     pub files: BTreeMap<String, String>,
 }
 
+/// A seed that the guest agent carries out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The machine.
+    pub target: Target,
+    /// The files by name, as in a [`Seed`].
+    pub files: BTreeMap<String, String>,
+}
+
+/// Which images of seeds are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeedSearch {
+    /// The installation that made them.
+    pub operator: String,
+    /// The storages where they may be.
+    pub storages: BTreeSet<String>,
+}
+
+/// The image of a seed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeedImage {
+    /// A node that has it.
+    pub node: String,
+    /// What the hypervisor calls it.
+    pub volume: String,
+    /// The installation that made it.
+    pub operator: String,
+    /// The uid of the claim that it was made for.
+    pub uid: String,
+}
+
 /// A successful answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -194,6 +240,10 @@ pub enum Answer {
     Inspected(Option<Box<Inspected>>),
     /// To [`Operation::Addresses`]; nothing while the guest does not answer.
     Addresses(Option<GuestNetwork>),
+    /// To [`Operation::Deliver`]: whether cloud-init has ended well; while it runs, or the guest does not answer, it has not.
+    Delivered(bool),
+    /// To [`Operation::ListSeeds`].
+    Seeds(Vec<SeedImage>),
     /// To every other operation: it is done, and was seen to be done.
     Done,
 }
@@ -321,6 +371,8 @@ pub enum Failure {
     /// There may be an answer next time; the operation may have been carried out all the same. No answer, an error of the server, a lock,
     /// a task whose end is not known.
     Transient(String),
+    /// The cluster of the hypervisor has no quorum: it refuses every change until it has one.
+    NoQuorum(String),
     /// It was refused and will be refused again, whatever is waited for: only another request helps.
     Permanent(String),
     /// A person has to change something: credentials, a privilege, a name, a certificate. With the remedy.

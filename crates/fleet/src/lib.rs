@@ -5,6 +5,7 @@ pub mod blueprint;
 pub mod cloud_init;
 pub mod cluster;
 pub mod conditions;
+pub mod connection;
 pub mod convert;
 pub mod core;
 pub mod explain;

@@ -100,6 +100,17 @@ pub enum Notice {
         /// Whether it is destroyed now.
         is_destroyed: bool,
     },
+    /// The image of a seed that no claim and no machine needs.
+    Seed {
+        /// The hypervisor.
+        cluster: Name,
+        /// The image.
+        volume: String,
+        /// The uid of the claim that it was made for.
+        uid: String,
+        /// Whether it is deleted now.
+        is_deleted: bool,
+    },
     /// A claim is deleted although its machine was not seen to be gone, because a person asked for it.
     Forced {
         /// The claim.
@@ -163,7 +174,7 @@ const WARNINGS: [&str; 11] = [
 ];
 
 /// The reasons of claims that are short steps.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     "Accepted",
     "Configuring",
     "Deleting",
@@ -172,6 +183,7 @@ const STEPS: [&str; 9] = [
     "Surveying",
     "TemplateUnchecked",
     "Waiting",
+    "WaitingForCloudInit",
     "WaitingForGuest",
 ];
 

@@ -1,9 +1,9 @@
 //! Machines that this installation made and that no claim refers to: marked when they are seen, destroyed when they are seen again after a
 //! grace period.
 
-use crate::hypervisor::{MachineId, Owner};
+use crate::hypervisor::{MachineId, Owner, SeedImage};
 use change::Moment;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What claims say about a machine with a record of this installation.
@@ -57,12 +57,41 @@ impl Marks {
     }
 }
 
+/// The images that nobody needs now and nobody needed when they were listed last; `marks` remembers the volumes from one list to the next.
+pub fn unneeded_seeds(
+    found: &[SeedImage],
+    marks: &mut BTreeSet<String>,
+    is_needed: impl Fn(&str) -> bool,
+) -> Vec<SeedImage> {
+    let unneeded: Vec<&SeedImage> = found.iter().filter(|image| !is_needed(&image.uid)).collect();
+    let before = std::mem::replace(marks, unneeded.iter().map(|image| image.volume.clone()).collect());
+    unneeded.into_iter().filter(|image| before.contains(&image.volume)).cloned().collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Claimed, Marks};
-    use crate::hypervisor::{MachineId, Owner};
+    use super::{Claimed, Marks, unneeded_seeds};
+    use crate::hypervisor::{MachineId, Owner, SeedImage};
     use change::Moment;
+    use std::collections::BTreeSet;
     use std::time::Duration;
+
+    #[test]
+    fn an_image_is_deleted_when_it_was_of_nobody_twice() {
+        let image = |uid: &str| SeedImage {
+            node: "a".into(),
+            volume: format!("local:iso/{uid}"),
+            operator: "o".into(),
+            uid: uid.into(),
+        };
+        let (found, mut marks) = ([image("lost"), image("used")], BTreeSet::new());
+        assert_eq!(unneeded_seeds(&found, &mut marks, |uid| uid == "used"), []);
+        assert_eq!(unneeded_seeds(&found, &mut marks, |_| true), [], "it is needed meanwhile");
+        assert_eq!(unneeded_seeds(&found, &mut marks, |uid| uid == "used"), [], "which begins anew");
+        assert_eq!(unneeded_seeds(&found, &mut marks, |uid| uid == "used"), [image("lost")]);
+        assert_eq!(unneeded_seeds(&found[1..], &mut marks, |uid| uid == "used"), []);
+        assert!(marks.is_empty());
+    }
 
     #[test]
     fn a_machine_is_destroyed_only_after_it_was_seen_twice_over_the_grace_period_with_one_owner() {

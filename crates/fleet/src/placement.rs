@@ -30,6 +30,12 @@ impl Load {
         self.coming = self.coming.saturating_add(memory);
     }
 
+    /// Without a machine that was promised.
+    pub fn retract(&mut self, cpus: u32, memory: u64) {
+        self.remove(cpus, memory);
+        self.coming = self.coming.saturating_sub(memory);
+    }
+
     /// Without a machine.
     pub fn remove(&mut self, cpus: u32, memory: u64) {
         (self.cpus, self.memory) = (self.cpus.saturating_sub(cpus), self.memory.saturating_sub(memory));

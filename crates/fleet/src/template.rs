@@ -9,6 +9,7 @@ use crate::object::{Name, Object};
 use crate::placement;
 use api::fleet::{
     FailureClass, HypervisorMachineTemplateSpec, HypervisorMachineTemplateStatus, IN_USE_FINALIZER, Provider,
+    SeedDelivery,
 };
 use change::Now;
 use std::collections::BTreeSet;
@@ -113,6 +114,9 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
     if let Err(why) = cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, "name", "uid") {
         return failed(why);
     }
+    if let Err(why) = cloud_init::check_delivery(spec) {
+        return failed(why);
+    }
     let found = match observed.found {
         Some(Ok(found)) => found,
         Some(Err((FailureClass::Configuration | FailureClass::Permanent, message))) => {
@@ -137,6 +141,14 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
         let storage = &first.storage;
         return failed(format!(
             "the storage {storage} makes no linked clones; remove linkedClone, or move the template"
+        ));
+    }
+    if cloud_init::delivery(spec) == Some(SeedDelivery::GuestAgent)
+        && let Some(silent) = found.iter().find(|found| !found.has_agent)
+    {
+        return failed(format!(
+            "cloudInit.delivery is GuestAgent, and the guest agent of template {0} is switched off: qm set {0} --agent enabled=1",
+            silent.id.0
         ));
     }
     if let Some(listed) = observed.listed {

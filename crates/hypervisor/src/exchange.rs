@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Span;
+use tracing::field::Empty;
+
+/// The target of the spans of requests: that of all spans of traces.
+pub const TRACE_TARGET: &str = "traces";
 
 /// One request and how it ended. It names no machine and no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,3 +61,34 @@ impl Status {
 
 /// What every exchange is reported to.
 pub type Report = Arc<dyn Fn(&Exchange) + Send + Sync>;
+
+/// The span of one request, below the current one. It has no id of a machine, no value and no text of the server; the names of its fields are
+/// those of OpenTelemetry.
+pub(crate) fn span(method: &'static str, path: &'static str, server: &str) -> Span {
+    tracing::info_span!(
+        target: TRACE_TARGET,
+        "request",
+        otel.name = %format_args!("{method} {path}"),
+        otel.kind = "client",
+        http.request.method = method,
+        http.response.status_code = Empty,
+        url.template = path,
+        server.address = server,
+        "error.type" = Empty,
+    )
+}
+
+/// Records how a request ended: with this code, or without an answer.
+pub(crate) fn record(span: &Span, code: Option<u16>) {
+    match code {
+        Some(code) => {
+            span.record("http.response.status_code", code);
+            if code >= 400 {
+                span.record("error.type", code.to_string());
+            }
+        }
+        None => {
+            span.record("error.type", "no answer");
+        }
+    }
+}

@@ -9,8 +9,8 @@ use crate::exchange::Report;
 use crate::provider::Provider;
 use crate::settings::Limits;
 use fleet::hypervisor::{
-    Blueprint, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, Owner, Power, Target, Template,
-    TemplateRef,
+    Blueprint, Checked, Delivery, Failure, GuestNetwork, Inspected, Listed, MachineId, Owner, Power, SeedImage,
+    SeedSearch, Target, Template, TemplateRef,
 };
 use kube::Client;
 use kube::api::DynamicObject;
@@ -177,5 +177,22 @@ impl Provider for KubeVirt {
     async fn addresses(&self, target: &Target) -> Result<Option<GuestNetwork>, Failure> {
         self.owned(&target.id, &target.owner).await?;
         self.requests.addresses(&target.id.0).await
+    }
+
+    /// The seed is a part of the object, and goes with it.
+    async fn remove_seed(&self, target: &Target) -> Result<(), Failure> {
+        self.owned(&target.id, &target.owner).await.map(|_| ())
+    }
+
+    async fn deliver(&self, _delivery: &Delivery) -> Result<bool, Failure> {
+        Err(Failure::Permanent("KubeVirt keeps cloud-init in the VirtualMachine; remove cloudInit.delivery".into()))
+    }
+
+    async fn list_seeds(&self, _search: &SeedSearch) -> Result<Vec<SeedImage>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn delete_seed(&self, image: &SeedImage) -> Result<(), Failure> {
+        Err(Failure::Permanent(format!("KubeVirt has no image {}", image.volume)))
     }
 }

@@ -10,7 +10,7 @@ pub mod record;
 mod seed;
 mod settings;
 
-pub use exchange::{Exchange, Report, Status};
+pub use exchange::{Exchange, Report, Status, TRACE_TARGET};
 pub use hands::{Hands, Link};
 pub use provider::{CarryOut, Provider};
 pub use settings::{Credentials, Limits, Scope, Secret, Settings, Tls};

@@ -1,8 +1,8 @@
 //! What a hypervisor has to be able to do, whichever it is.
 
 use fleet::hypervisor::{
-    Answer, Blueprint, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, Operation, Target, Template,
-    TemplateRef,
+    Answer, Blueprint, Checked, Delivery, Failure, GuestNetwork, Inspected, Listed, MachineId, Operation, SeedImage,
+    SeedSearch, Target, Template, TemplateRef,
 };
 use futures::future::BoxFuture;
 use std::future::Future;
@@ -30,6 +30,14 @@ pub trait Provider: Send + Sync {
     fn destroy(&self, target: &Target) -> impl Future<Output = Result<(), Failure>> + Send;
     /// Ask the guest for its addresses; nothing while it does not answer.
     fn addresses(&self, target: &Target) -> impl Future<Output = Result<Option<GuestNetwork>, Failure>> + Send;
+    /// Detach and delete the image of its seed; fine if there is none.
+    fn remove_seed(&self, target: &Target) -> impl Future<Output = Result<(), Failure>> + Send;
+    /// Let the guest agent carry out a seed; whether cloud-init has ended well.
+    fn deliver(&self, delivery: &Delivery) -> impl Future<Output = Result<bool, Failure>> + Send;
+    /// List the images of seeds of an installation.
+    fn list_seeds(&self, search: &SeedSearch) -> impl Future<Output = Result<Vec<SeedImage>, Failure>> + Send;
+    /// Delete an image of a seed.
+    fn delete_seed(&self, image: &SeedImage) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// Any provider, for those who keep several kinds of them.
@@ -52,6 +60,10 @@ impl<P: Provider> CarryOut for P {
                 Operation::Stop(target) => self.stop(target).await.map(|()| Answer::Done),
                 Operation::Destroy(target) => self.destroy(target).await.map(|()| Answer::Done),
                 Operation::Addresses(target) => self.addresses(target).await.map(Answer::Addresses),
+                Operation::RemoveSeed(target) => self.remove_seed(target).await.map(|()| Answer::Done),
+                Operation::Deliver(delivery) => self.deliver(delivery).await.map(Answer::Delivered),
+                Operation::ListSeeds(search) => self.list_seeds(search).await.map(Answer::Seeds),
+                Operation::DeleteSeed(image) => self.delete_seed(image).await.map(|()| Answer::Done),
             }
         })
     }

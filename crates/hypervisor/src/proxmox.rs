@@ -1,12 +1,14 @@
 //! Proxmox VE, by its API.
 
 mod addresses;
+mod agent;
 mod check;
 mod class;
 mod client;
 mod configure;
 mod create;
 mod destroy;
+mod images;
 mod list;
 mod login;
 mod machine;
@@ -19,6 +21,7 @@ mod tests;
 mod tls;
 mod trouble;
 mod unseen;
+mod used;
 mod wire;
 
 use crate::exchange::Report;
@@ -26,7 +29,8 @@ use crate::provider::Provider;
 use crate::settings::Settings;
 use client::Client;
 use fleet::hypervisor::{
-    Blueprint, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, Target, Template, TemplateRef,
+    Blueprint, Checked, Delivery, Failure, GuestNetwork, Inspected, Listed, MachineId, SeedImage, SeedSearch, Target,
+    Template, TemplateRef,
 };
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -85,5 +89,21 @@ impl Provider for Proxmox {
 
     async fn addresses(&self, target: &Target) -> Result<Option<GuestNetwork>, Failure> {
         addresses::addresses(&self.client, target).await
+    }
+
+    async fn remove_seed(&self, target: &Target) -> Result<(), Failure> {
+        images::detach(&self.client, target).await
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<bool, Failure> {
+        agent::deliver(&self.client, delivery).await
+    }
+
+    async fn list_seeds(&self, search: &SeedSearch) -> Result<Vec<SeedImage>, Failure> {
+        images::list(&self.client, search).await
+    }
+
+    async fn delete_seed(&self, image: &SeedImage) -> Result<(), Failure> {
+        images::delete(&self.client, image).await
     }
 }

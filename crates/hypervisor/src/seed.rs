@@ -25,23 +25,38 @@ pub(crate) fn image(seed: &Seed, owner: &Owner) -> Result<Image, String> {
 
 /// Whether a volume, `STORAGE:iso/FILE`, is a seed of this owner.
 pub(crate) fn is_of(volume: &str, owner: &Owner) -> bool {
-    let file = volume.split_once(":iso/").map(|(_, file)| file);
-    let digest =
-        file.zip(prefix(owner).ok()).and_then(|(file, prefix)| file.strip_prefix(&prefix)?.strip_suffix(".iso"));
-    digest.is_some_and(|digest| digest.len() == 12 && digest.chars().all(|digit| digit.is_ascii_hexdigit()))
+    prefix(owner).is_ok() && claim_of(volume, &owner.operator).as_ref() == Some(&owner.uid)
+}
+
+/// The uid of the claim that a volume, `STORAGE:iso/FILE`, is the seed of; nothing unless an installation made it.
+pub(crate) fn claim_of(volume: &str, operator: &str) -> Option<String> {
+    let (_, file) = volume.split_once(":iso/")?;
+    let rest = file.strip_prefix(&format!("{PREFIX}{}-", mark(operator)))?.strip_suffix(".iso")?;
+    let (uid, digest) = rest.rsplit_once('-')?;
+    let is_digest = digest.len() == 12 && digest.chars().all(|digit| digit.is_ascii_hexdigit());
+    (is_digest && is_plain(uid)).then(|| uid.to_owned())
 }
 
 fn prefix(owner: &Owner) -> Result<String, String> {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
-    match !owner.uid.is_empty() && owner.uid.len() <= 64 && owner.uid.chars().all(is_plain) {
-        true => Ok(format!("{PREFIX}{}-", owner.uid)),
+    match is_plain(&owner.uid) {
+        true => Ok(format!("{PREFIX}{}-{}-", mark(&owner.operator), owner.uid)),
         false => Err(format!("the uid {:?} of a claim cannot be part of a file name", owner.uid)),
     }
 }
 
+/// Tells installations apart in the name of a file.
+fn mark(operator: &str) -> String {
+    Sha256::digest(operator).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_plain(uid: &str) -> bool {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
+    !uid.is_empty() && uid.len() <= 64 && uid.chars().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{image, is_of};
+    use super::{claim_of, image, is_of};
     use fleet::hypervisor::{Owner, Seed};
     use hadris_io::Cursor;
     use hadris_iso::read::DirEntry;
@@ -73,16 +88,23 @@ mod tests {
         let volume = |file: &str| format!("local:iso/{file}");
         let file = image(&seed(), &owner("u-1")).unwrap().file;
         assert!(is_of(&volume(&file), &owner("u-1")));
-        for other in
-            ["virtpilot-u-1-.iso", "virtpilot-u-1-0123456789abc.iso", "debian.iso", "virtpilot-u-1-0123456789ab"]
-        {
-            assert!(!is_of(&volume(other), &owner("u-1")), "{other}");
+        let mark = super::mark("op");
+        for other in [
+            format!("virtpilot-{mark}-u-1-.iso"),
+            format!("virtpilot-{mark}-u-1-0123456789abc.iso"),
+            format!("virtpilot-{mark}-u-1-0123456789ab"),
+            "virtpilot-u-1-0123456789ab.iso".to_owned(),
+            "debian.iso".to_owned(),
+        ] {
+            assert!(!is_of(&volume(&other), &owner("u-1")), "{other}");
         }
         assert!(
             !is_of(&volume(&file), &owner("u-2"))
                 && !is_of(&volume(&file), &owner("u"))
                 && !is_of(&file, &owner("u-1"))
         );
+        assert_eq!(claim_of(&volume(&file), "op").as_deref(), Some("u-1"));
+        assert_eq!(claim_of(&volume(&file), "another installation"), None);
         assert!(image(&seed(), &owner("../a")).is_err() && image(&seed(), &owner("")).is_err());
     }
 

@@ -1,5 +1,6 @@
 //! How a hypervisor is reached. The operator makes it from a `HypervisorCluster` and its Secrets.
 
+use fleet::hypervisor::{Network, TemplateRef};
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -63,7 +64,7 @@ pub enum Tls {
     SkipVerify,
 }
 
-/// The names that a `HypervisorCluster` uses.
+/// The names that a `HypervisorCluster` uses, and its templates where they are checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Its nodes; all if there are none.
@@ -72,8 +73,12 @@ pub struct Scope {
     pub storages: BTreeSet<String>,
     /// Storages that seeds are uploaded to.
     pub seed_storages: BTreeSet<String>,
-    /// Bridges.
-    pub bridges: BTreeSet<String>,
+    /// Bridges, and VLANs on them.
+    pub networks: BTreeSet<Network>,
+    /// Templates that are cloned.
+    pub templates: BTreeSet<TemplateRef>,
+    /// Whether commands are run in guests by their agent.
+    pub runs_in_guests: bool,
     /// Resource pools.
     pub pools: BTreeSet<String>,
 }

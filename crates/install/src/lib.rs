@@ -11,7 +11,7 @@ mod tests;
 mod workload;
 
 use catalog::Catalog;
-pub use fleet::{FleetSettings, monitoring as fleet_monitoring, rights as fleet_rights};
+pub use fleet::{FleetSettings, dashboard as fleet_dashboard, monitoring as fleet_monitoring, rights as fleet_rights};
 pub use metrics::deployment_patch;
 use serde_json::{Value, json};
 use std::fmt;

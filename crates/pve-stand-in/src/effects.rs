@@ -168,7 +168,9 @@ impl StandIn {
         let node = self.nodes.get(&vm.node)?;
         for (key, value) in vm.config.iter().filter(|(key, _)| crate::config::is_key("net[n]", key)) {
             let net = Properties::parse(value);
-            if let Some(bridge) = net.get("bridge").filter(|bridge| !node.bridges.contains(*bridge)) {
+            if let Some(bridge) =
+                net.get("bridge").filter(|bridge| !node.bridges.contains(*bridge) && !self.vnets.contains_key(*bridge))
+            {
                 return Some(vec![
                     format!("bridge '{bridge}' does not exist"),
                     format!(

@@ -37,6 +37,8 @@ pub struct StandIn {
     pub(crate) storages: BTreeMap<String, Storage>,
     pub(crate) vms: BTreeMap<u32, Vm>,
     pub(crate) pools: BTreeMap<String, Pool>,
+    /// VNets and their zones.
+    pub(crate) vnets: BTreeMap<String, String>,
     pub(crate) users: BTreeMap<String, User>,
     pub(crate) acl: Acl,
     pub(crate) tasks: BTreeMap<String, Task>,
@@ -90,6 +92,7 @@ impl StandIn {
             storages: BTreeMap::new(),
             vms: BTreeMap::new(),
             pools: BTreeMap::new(),
+            vnets: BTreeMap::new(),
             users: BTreeMap::new(),
             acl: Acl::default(),
             tasks: BTreeMap::new(),

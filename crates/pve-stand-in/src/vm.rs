@@ -48,6 +48,12 @@ pub struct Guest {
     pub ignores_shutdown: bool,
     /// Files that were written by the agent.
     pub files: BTreeMap<String, String>,
+    /// Commands that the agent has started, each with its input.
+    pub commands: Vec<String>,
+    /// What such commands end with.
+    pub exit_code: i64,
+    /// The processes that the agent knows, and when they end.
+    pub processes: BTreeMap<u32, Duration>,
 }
 
 impl Vm {

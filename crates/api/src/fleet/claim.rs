@@ -101,6 +101,9 @@ pub struct MachineClaimStatus {
     /// When it was ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_time: Option<Time>,
+    /// When it had taken its cloud-init data: the image was removed from the hypervisor, or the guest agent had carried it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeded_time: Option<Time>,
     /// How often something has failed since the last success.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,

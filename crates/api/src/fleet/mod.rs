@@ -29,7 +29,7 @@ pub use reference::{LocalRef, Ref, SecretKeyRef};
 pub use template::{
     Attestation, Bootstrap, CloudInit, HypervisorMachineTemplate, HypervisorMachineTemplateSpec,
     HypervisorMachineTemplateStatus, KubevirtTemplate, Network, NetworkMode, ProxmoxTemplate, Readiness,
-    ReadinessSignal, Resources, StaticNetwork, TemplateSource,
+    ReadinessSignal, Resources, SeedDelivery, StaticNetwork, TemplateSource,
 };
 
 #[cfg(test)]

@@ -206,6 +206,10 @@ pub struct CloudInit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16_384))]
     pub network_data: Option<String>,
+    /// How it gets into the machine: Iso attaches an image before the first boot and removes it once the guest has reported an address;
+    /// GuestAgent writes files and runs cloud-init once the guest agent answers, and needs no storage.
+    #[serde(default)]
+    pub delivery: SeedDelivery,
     /// The storage to which the image is uploaded; it has to allow ISO images.
     #[serde(default = "local")]
     #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9._-]*$"))]
@@ -214,6 +218,16 @@ pub struct CloudInit {
     #[serde(default = "ide2")]
     #[schemars(regex(pattern = r"^(ide[0-3]|sata[0-5]|scsi[1-5])$"))]
     pub bus: String,
+}
+
+/// How the first configuration gets into a machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SeedDelivery {
+    /// By an image that is attached to the machine.
+    #[default]
+    Iso,
+    /// By the guest agent.
+    GuestAgent,
 }
 
 fn local() -> String {

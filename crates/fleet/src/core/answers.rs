@@ -30,8 +30,7 @@ impl Core {
         let (operation, failed) = (what.word(), failure.clone());
         self.notify(Notice::Operation { cluster: cluster.clone(), claim, operation, took, failure: failed });
         let is_of_machine = matches!(what, What::Claim { .. } | What::Survey(_) | What::Orphan(_));
-        let is_explicable =
-            failure.as_ref().is_some_and(|(class, message)| backoff::may_be_of_cluster(*class, message));
+        let is_explicable = answer.as_ref().is_err_and(backoff::may_be_of_cluster);
         if is_of_machine && is_explicable {
             self.check_soon(&cluster);
         }
@@ -49,6 +48,7 @@ impl Core {
                 let is_over = !matches!(
                     result,
                     Err(Failure::Transient(_)
+                        | Failure::NoQuorum(_)
                         | Failure::Resource { .. }
                         | Failure::Configuration { .. }
                         | Failure::Hidden(_)
@@ -56,6 +56,9 @@ impl Core {
                 );
                 self.orphan_ended(&cluster, &id, is_over);
             }
+            (What::Seeds, Ok(Answer::Seeds(found))) => self.seeds_listed(&cluster, &found),
+            // It is looked for again.
+            (What::Seeds | What::DeleteSeed, _) => {}
             (What::Claim { name, uid, step }, answer) => {
                 if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| needs_slot(step)) {
                     hypervisor.slots.release(&name);
@@ -120,7 +123,18 @@ impl Core {
                 }
                 managed.failed = None;
             }
-            (Step::AskGuest, Err(Failure::Transient(_) | Failure::Resource { .. })) => {}
+            (Step::Deliver, Ok(Answer::Delivered(is_done))) => {
+                managed.is_seeded = is_done;
+                managed.failed = None;
+            }
+            (Step::RemoveSeed, Ok(_)) => {
+                managed.is_seeded = true;
+                managed.failed = None;
+            }
+            (
+                Step::AskGuest | Step::Deliver,
+                Err(Failure::Transient(_) | Failure::NoQuorum(_) | Failure::Resource { .. }),
+            ) => {}
             (Step::Create, Err(Failure::Exists(_))) => managed.sight = Sight::Unknown,
             (Step::Create, Err(Failure::Transient(message))) => {
                 managed.sight = Sight::Unknown;
@@ -147,7 +161,7 @@ impl Core {
             }
             (_, Err(Failure::Absent(_))) => managed.sight = Sight::Absent(sent),
             (_, Err(Failure::NotOurs { .. })) => managed.sight = Sight::Foreign(sent),
-            (Step::Inspect | Step::Destroy, Err(error)) => {
+            (Step::Inspect | Step::Destroy | Step::RemoveSeed, Err(error)) => {
                 // Neither of them says anything about the claim.
                 let class = match backoff::class(&error) {
                     FailureClass::Permanent => FailureClass::Transient,

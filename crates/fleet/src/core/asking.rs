@@ -35,6 +35,10 @@ pub(super) enum What {
     Survey(MachineId),
     /// The end of a machine that no claim refers to.
     Orphan(MachineId),
+    /// Which images of seeds there are.
+    Seeds,
+    /// The end of an image that no machine needs.
+    DeleteSeed,
 }
 
 impl What {
@@ -46,12 +50,16 @@ impl What {
             What::LookUp(_) => "find-template",
             What::Survey(_) => "inspect",
             What::Orphan(_) => "destroy",
+            What::Seeds => "list-seeds",
+            What::DeleteSeed => "delete-seed",
             What::Claim { step, .. } => match step {
                 Step::Inspect => "inspect",
                 Step::Create => "create",
                 Step::Configure => "configure",
                 Step::Start => "start",
                 Step::AskGuest => "addresses",
+                Step::Deliver => "deliver",
+                Step::RemoveSeed => "remove-seed",
                 Step::Destroy => "destroy",
                 Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_) => "none",
             },
@@ -62,7 +70,7 @@ impl What {
 /// Whether a step needs a slot of the hypervisor. A clone takes minutes, and has limits of its own; to look at a machine or to ask its guest is
 /// quick, and must not wait for tasks that hang.
 pub(super) fn needs_slot(step: Step) -> bool {
-    matches!(step, Step::Configure | Step::Start | Step::Destroy)
+    matches!(step, Step::Configure | Step::Start | Step::RemoveSeed | Step::Destroy)
 }
 
 impl Core {

@@ -4,6 +4,7 @@ use super::asking::{What, needs_slot};
 use super::entry::Entry;
 use super::{Core, Due};
 use crate::blueprint::{self, host_name};
+use crate::cloud_init;
 use crate::conditions;
 use crate::hypervisor::{Blueprint, GuestNetwork, MachineId, Operation};
 use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_LAST, Sight, Step};
@@ -34,6 +35,8 @@ pub(super) struct Managed {
     pub(super) load: Option<(String, u32, u64)>,
     pub(super) guest: GuestNetwork,
     pub(super) asked_guest: Option<Moment>,
+    /// Whether it has taken its cloud-init data.
+    pub(super) is_seeded: bool,
     /// When the last operation on its machine ended: an older list says nothing.
     pub(super) touched: Moment,
     pub(super) host_name: Box<str>,
@@ -139,6 +142,7 @@ impl Core {
             load: None,
             guest: guest.unwrap_or_default(),
             asked_guest: None,
+            is_seeded: false,
             touched: Moment::default(),
             reported: None,
         };
@@ -244,6 +248,8 @@ impl Core {
             readiness,
             guest: &managed.guest,
             asked_guest: managed.asked_guest,
+            seed: template.and_then(|template| cloud_init::delivery(&template.entry.object.spec)),
+            is_seeded: managed.is_seeded,
             now: self.now,
         });
         if let Some(wake) = decision.wake {
@@ -329,6 +335,14 @@ impl Core {
             Step::Start => Operation::Start(target),
             Step::Destroy => Operation::Destroy(target),
             Step::AskGuest => Operation::Addresses(target),
+            Step::RemoveSeed => Operation::RemoveSeed(target),
+            Step::Deliver => {
+                let claim = &managed.entry.object;
+                let template = self.templates.get(&name.beside(None, &claim.spec.template_ref.name));
+                let delivery = template.and_then(|of| blueprint::delivery(claim, operator, &of.entry.object.spec));
+                let Some(delivery) = delivery else { return };
+                Operation::Deliver(Box::new(delivery))
+            }
             Step::Create | Step::Configure => {
                 let Ok(blueprint) = self.blueprint(name, &cluster) else { return };
                 if step == Step::Create {
@@ -351,7 +365,7 @@ impl Core {
         let now = self.now.monotonic;
         if let Some(managed) = self.claims.get_mut(name) {
             managed.operation = Some(number);
-            if step == Step::AskGuest {
+            if matches!(step, Step::AskGuest | Step::Deliver) {
                 managed.asked_guest = Some(now);
             }
         }

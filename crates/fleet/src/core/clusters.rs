@@ -69,6 +69,8 @@ pub(super) struct Hypervisor {
     pub(super) to_survey: BTreeSet<MachineId>,
     pub(super) surveying: BTreeSet<MachineId>,
     pub(super) marks: Marks,
+    /// Images that no machine needed when they were listed last.
+    pub(super) seed_marks: BTreeSet<String>,
     /// Whether all machines that no claim refers to were looked at.
     pub(super) is_swept: bool,
     pub(super) destroying: BTreeSet<MachineId>,
@@ -107,6 +109,7 @@ impl Hypervisor {
             to_survey: BTreeSet::new(),
             surveying: BTreeSet::new(),
             marks: Marks::default(),
+            seed_marks: BTreeSet::new(),
             is_swept: false,
             destroying: BTreeSet::new(),
             secrets: BTreeMap::new(),
@@ -160,6 +163,7 @@ impl Core {
         }
         self.check(name);
         self.list(name);
+        self.timers.set(Timer::Seeds(name.clone()), self.now.monotonic.after(super::seeds::FIRST));
         self.due.insert(Due::Cluster(name.clone()));
         // What has failed because of the former settings is tried at once with the new ones.
         self.retry_members(name);

@@ -78,11 +78,19 @@ impl Core {
             hypervisor.waiting.insert(name.clone());
             return waiting("LimitReached", format!("there are {most} machines, which is the limit of {cluster_name}"));
         }
+        // The room that it has where it was placed before is not taken from it.
+        let held = managed.load.clone();
+        if let Some((node, cpus, memory)) = &held {
+            hypervisor.loads.entry(node.clone()).or_default().retract(*cpus, *memory);
+        }
         let placed = placement::choose(&need, found, &spec.nodes, listed, &hypervisor.loads, spec.overcommit);
         let node = match (&adopted, placed) {
             (Some((_, node)), _) => node.clone(),
             (None, Ok((node, _))) => node,
             (None, Err(missing)) => {
+                if let Some((node, cpus, memory)) = held {
+                    hypervisor.loads.entry(node).or_default().promise(cpus, memory);
+                }
                 hypervisor.waiting.insert(name.clone());
                 return waiting("InsufficientResources", missing);
             }

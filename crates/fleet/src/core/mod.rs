@@ -8,6 +8,7 @@ mod entry;
 mod ground;
 mod observing;
 mod pools;
+mod seeds;
 mod slots;
 mod survey;
 mod templates;
@@ -73,6 +74,8 @@ enum Timer {
     List(Name),
     /// Look up a template.
     LookUp(Name),
+    /// Look for images that no machine needs.
+    Seeds(Name),
 }
 
 /// The state machine.
@@ -152,6 +155,7 @@ impl Core {
             Timer::Check(name) => self.check(&name),
             Timer::List(name) => self.list(&name),
             Timer::LookUp(name) => self.look_up(&name),
+            Timer::Seeds(name) => self.list_seeds(&name),
         }
     }
 

@@ -287,7 +287,7 @@ impl Core {
         let claim = loop {
             managed.counter = managed.counter.wrapping_add(1);
             let suffix = suffix(hash(&format!("{}{wall}", managed.entry.object.uid), managed.counter));
-            let claim = pool.beside(None, &format!("{}-{suffix}", pool.name));
+            let claim = pool.beside(None, &pool::claim_name(&pool.name, &suffix));
             if !self.claims.contains_key(&claim) && !managed.creating.contains_key(&claim) {
                 break claim;
             }
@@ -354,7 +354,7 @@ fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
         "metadata": {
             "name": &*claim.name,
             "namespace": &*claim.namespace,
-            "labels": {POOL_LABEL: &*pool.name.name, MANAGED_BY.0: MANAGED_BY.1},
+            "labels": {POOL_LABEL: pool::label(&pool.name.name), MANAGED_BY.0: MANAGED_BY.1},
             "finalizers": [CLEANUP_FINALIZER],
             "ownerReferences": [{
                 "apiVersion": kind.api_version(), "kind": KIND, "name": &*pool.name.name, "uid": pool.uid, "controller": true,

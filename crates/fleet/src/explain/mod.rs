@@ -269,6 +269,7 @@ fn timeline(facts: &Facts<'_>) -> Vec<Happened> {
         (time(status.created_time.as_ref()), "createdTime", "the machine was seen to exist"),
         (time(status.started_time.as_ref()), "startedTime", "the machine was seen to run"),
         (time(status.ready_time.as_ref()), "readyTime", "the machine was ready"),
+        (time(status.seeded_time.as_ref()), "seededTime", "cloud-init had its data, and no image of it is left"),
         (claim.deleting, "deletionTimestamp", "somebody asked to delete the claim"),
     ];
     let of_status = times.into_iter().filter_map(|(time, what, note)| {
@@ -281,7 +282,8 @@ fn timeline(facts: &Facts<'_>) -> Vec<Happened> {
 }
 
 fn rank(what: &str) -> u8 {
-    const LIFE: [&str; 7] = ["created", "Cloning", "createdTime", "Starting", "startedTime", "readyTime", "Ready"];
+    const LIFE: [&str; 8] =
+        ["created", "Cloning", "createdTime", "Starting", "startedTime", "readyTime", "Ready", "seededTime"];
     let place = LIFE.iter().position(|step| *step == what).unwrap_or(LIFE.len());
     u8::try_from(place).unwrap_or(u8::MAX)
 }

@@ -50,6 +50,9 @@ pub(super) fn next(facts: &Facts<'_>, reason: &str, message: &str, gates: &[Gate
             "nothing, if the guest still boots; otherwise install qemu-guest-agent in the template and check that {cluster} gives it a \
              network with DHCP, or set readiness.signal: Running"
         ),
+        "WaitingForCloudInit" => {
+            "nothing, while cloud-init works; its log in the guest is /var/log/cloud-init.log".to_owned()
+        }
         "Standby" if facts.pool.is_some() => "nothing: its pool starts it when it is needed".to_owned(),
         "Standby" => "set spec.power to Running".to_owned(),
         "ConfigurationError" => message.to_owned(),

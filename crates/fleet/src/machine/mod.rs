@@ -10,7 +10,7 @@ use crate::hypervisor::{GuestNetwork, MachineId, Owner, Power, Target};
 use crate::object::Object;
 use api::fleet::{
     BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, FailureClass, MachineClaimSpec, MachineClaimStatus,
-    ReadinessSignal, VmRef,
+    ReadinessSignal, SeedDelivery, VmRef,
 };
 use change::{Moment, Now};
 use jiff::Timestamp;
@@ -98,6 +98,10 @@ pub struct Observed<'a> {
     pub guest: &'a GuestNetwork,
     /// When the guest was asked last.
     pub asked_guest: Option<Moment>,
+    /// How its cloud-init data gets into it, if it has any.
+    pub seed: Option<SeedDelivery>,
+    /// Whether it has taken that data, and nothing of it is left on the hypervisor.
+    pub is_seeded: bool,
     /// The present moment.
     pub now: Now,
 }
@@ -123,6 +127,10 @@ pub enum Step {
     Start,
     /// Ask the guest for its addresses.
     AskGuest,
+    /// Let the guest agent carry out its cloud-init data.
+    Deliver,
+    /// Take away the image of its cloud-init data.
+    RemoveSeed,
     /// Destroy it.
     Destroy,
 }
@@ -367,14 +375,23 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let Observed { claim, readiness, .. } = observed;
     let is_ready = claim.status.ready_time.is_some();
     let (signal, timeout) = readiness.unwrap_or((ReadinessSignal::Running, Duration::MAX));
-    if is_ready || signal == ReadinessSignal::Running || !observed.guest.addresses.is_empty() {
-        return Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
+    let has_address = !observed.guest.addresses.is_empty();
+    let is_seeded = observed.is_seeded || claim.status.seeded_time.is_some();
+    let must_deliver = observed.seed == Some(SeedDelivery::GuestAgent) && !is_seeded;
+    if is_ready || (!must_deliver && (signal == ReadinessSignal::Running || has_address)) {
+        let draft = Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
+        // Without an address nobody knows whether the guest has read its image: that goes with the machine.
+        let has_image = observed.seed == Some(SeedDelivery::Iso) && !is_seeded && has_address;
+        return if has_image { remove_seed(observed, draft) } else { draft };
     }
     let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
     let deadline = change::now::later(started, timeout);
     let wrong = observed.failed.filter(|failed| failed.class == FailureClass::Configuration);
     if deadline <= now.wall {
-        let mut message = format!("the guest agent reported no address within {} s", timeout.as_secs());
+        let mut message = match has_address {
+            true => format!("cloud-init has not ended within {} s", timeout.as_secs()),
+            false => format!("the guest agent reported no address within {} s", timeout.as_secs()),
+        };
         if let Some(failed) = wrong {
             message = format!("{message}: {}", failed.message);
         }
@@ -382,6 +399,7 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     }
     let (reason, message) = match wrong {
         Some(failed) => ("ConfigurationError", failed.message.as_str()),
+        None if has_address => ("WaitingForCloudInit", "the guest agent answers, and cloud-init has not ended yet"),
         None => ("WaitingForGuest", "the machine runs, and its guest agent has reported no address yet"),
     };
     let draft = Draft::new(Step::Wait, ClaimPhase::Bootstrapping, reason, message);
@@ -394,8 +412,22 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     match again <= now.monotonic {
         // The answer that is on its way wakes it.
         true if observed.is_working => draft,
-        true => Draft { step: Step::AskGuest, ..draft },
+        true => Draft { step: if has_address { Step::Deliver } else { Step::AskGuest }, ..draft },
         false => draft.wake_at(again),
+    }
+}
+
+/// A machine that is ready, and whose image can go. What fails there does not make it less ready.
+fn remove_seed(observed: &Observed<'_>, draft: Draft) -> Draft {
+    let Some(failed) = observed.failed else {
+        return if observed.is_working { draft } else { Draft { step: Step::RemoveSeed, ..draft } };
+    };
+    let message = format!("the machine is ready; the image of its cloud-init data is still there: {}", failed.message);
+    let draft = Draft { message, ..draft };
+    match failed.retry_at <= observed.now.monotonic {
+        true if observed.is_working => draft,
+        true => Draft { step: Step::RemoveSeed, ..draft },
+        false => draft.wake_at(failed.retry_at),
     }
 }
 

@@ -32,6 +32,9 @@ pub(super) fn status(observed: &Observed<'_>, draft: Draft) -> MachineClaimStatu
     if draft.phase == ClaimPhase::Ready {
         status.ready_time = before.ready_time.clone().or_else(|| Some(shown(now)));
     }
+    if observed.is_seeded {
+        status.seeded_time = before.seeded_time.clone().or_else(|| Some(shown(now)));
+    }
     if !observed.guest.addresses.is_empty() {
         let GuestNetwork { addresses, mac } = observed.guest.clone();
         status.network_info = Some(NetworkInfo { ip_address: addresses.first().cloned(), addresses, mac_address: mac });

@@ -5,7 +5,7 @@ use crate::hypervisor::{GuestNetwork, Power};
 use crate::object::{Name, Object};
 use api::fleet::{
     CLEANUP_FINALIZER, ClaimPhase, ClaimPower, FailureClass, LocalRef, MachineClaimSpec, MachineClaimStatus,
-    ReadinessSignal, Span, Time, VmRef,
+    ReadinessSignal, SeedDelivery, Span, Time, VmRef,
 };
 use change::{Moment, Now};
 use jiff::Timestamp;
@@ -73,6 +73,8 @@ struct More {
     unresolved: u64,
     ground: Option<Ground>,
     guest: GuestNetwork,
+    seed: Option<SeedDelivery>,
+    is_seeded: bool,
 }
 
 /// A decision with nothing in flight, on good ground.
@@ -92,6 +94,8 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         readiness: Some((ReadinessSignal::AgentAddress, Duration::from_secs(600))),
         guest: &more.guest,
         asked_guest: None,
+        seed: more.seed,
+        is_seeded: more.is_seeded,
         now: at(now),
     })
 }
@@ -124,6 +128,49 @@ fn a_claim_walks_from_its_finalizer_to_a_machine_that_is_ready() {
     let network = ready.status.network_info.unwrap();
     assert_eq!(network.ip_address.as_deref(), Some("192.0.2.7"));
     assert_eq!(network.mac_address.as_deref(), Some("bc:24:11:00:00:07"));
+}
+
+fn answering(seed: SeedDelivery) -> More {
+    let guest = GuestNetwork { addresses: vec!["192.0.2.7".to_owned()], mac: None };
+    More { guest, seed: Some(seed), ..More::default() }
+}
+
+#[test]
+fn the_image_goes_once_the_guest_has_an_address_and_what_fails_there_leaves_the_machine_ready() {
+    let (claim, runs) = (started(), ours(Power::Running, true));
+    let silent = More { guest: GuestNetwork::default(), ..answering(SeedDelivery::Iso) };
+    assert_eq!(decided_with(&claim, &runs, 9, &silent).step, Step::AskGuest, "nobody has read it yet");
+    let first = decided_with(&claim, &runs, 9, &answering(SeedDelivery::Iso));
+    assert_eq!((first.step, first.status.phase), (Step::RemoveSeed, Some(ClaimPhase::Ready)));
+    for class in [FailureClass::Transient, FailureClass::Configuration, FailureClass::Resource] {
+        let more = More { failed: Some(failed(class, "a lock", 20)), ..answering(SeedDelivery::Iso) };
+        let later = decided_with(&claim, &runs, 9, &more);
+        assert_eq!(
+            (later.step, later.status.phase, later.wake),
+            (Step::Wait, Some(ClaimPhase::Ready), Some(at(20).monotonic))
+        );
+        let ready = later.status.conditions.iter().find(|found| found.r#type == "Ready").unwrap();
+        assert!(ready.message.contains("still there: a lock"), "{}", ready.message);
+        assert_eq!(decided_with(&claim, &runs, 20, &more).step, Step::RemoveSeed);
+    }
+    let gone = decided_with(&claim, &runs, 9, &More { is_seeded: true, ..answering(SeedDelivery::Iso) });
+    assert_eq!((gone.step, gone.status.seeded_time.clone()), (Step::Wait, Some(time(9))));
+    let after = Claim { status: gone.status, ..claim };
+    assert_eq!(decided_with(&after, &runs, 30, &answering(SeedDelivery::Iso)).step, Step::Wait, "after a restart");
+}
+
+#[test]
+fn a_machine_that_the_guest_agent_seeds_is_ready_when_cloud_init_has_ended() {
+    let (claim, runs) = (started(), ours(Power::Running, true));
+    let running = decided_with(&claim, &runs, 9, &answering(SeedDelivery::GuestAgent));
+    assert_eq!((running.step, running.status.phase), (Step::Deliver, Some(ClaimPhase::Bootstrapping)));
+    let done = More { is_seeded: true, ..answering(SeedDelivery::GuestAgent) };
+    let done = decided_with(&claim, &runs, 9, &done);
+    assert_eq!((done.step, done.status.phase), (Step::Wait, Some(ClaimPhase::Ready)));
+    let late = decided_with(&claim, &runs, 2_000, &answering(SeedDelivery::GuestAgent));
+    let ready = late.status.conditions.iter().find(|found| found.r#type == "Ready").unwrap();
+    assert_eq!((ready.reason.as_str(), late.status.phase), ("BootTimeout", Some(ClaimPhase::Failed)));
+    assert!(ready.message.contains("cloud-init has not ended"), "{}", ready.message);
 }
 
 /// One clone for each claim: what was created once is never created again.

@@ -4,6 +4,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+use crate::blueprint::shortened;
 use crate::cluster::{Keep, keep};
 use crate::conditions::{merge, read, shown, wanted};
 use crate::object::{Name, Object};
@@ -87,6 +88,19 @@ struct Size {
     desired: i32,
     min: i32,
     max: i32,
+}
+
+/// The longest value of a label, and the longest name of a claim that is also the name of its host.
+const LONGEST: usize = 63;
+
+/// The value of the label of a pool's claims: its name, or a shorter one for a name that no label can have.
+pub fn label(pool: &str) -> String {
+    shortened(pool, LONGEST)
+}
+
+/// The name of a claim of a pool.
+pub fn claim_name(pool: &str, suffix: &str) -> String {
+    format!("{}-{suffix}", shortened(pool, LONGEST - 1 - suffix.len()))
 }
 
 /// Decides about a pool.

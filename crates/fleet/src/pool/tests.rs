@@ -1,6 +1,6 @@
 //! The life of a pool, as tables.
 
-use super::{Decision, Member, Observed, Pool, State, decide};
+use super::{Decision, Member, Observed, Pool, State, claim_name, decide, label};
 use crate::object::{Name, Object};
 use api::fleet::{
     Lifecycle, LocalRef, Quantity, Quota, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Span, Spares, Truth,
@@ -189,4 +189,16 @@ fn a_drained_machine_that_stays_busy_ends_after_the_job_timeout() {
     pool.spec.lifecycle.job_timeout = Some(Span("30m".into()));
     assert!(decided(&pool, "d", 1_809).delete.is_empty());
     assert_eq!(names(&decided(&pool, "d", 1_810).delete), ["d0"]);
+}
+
+#[test]
+fn claims_of_a_pool_with_a_long_name_have_names_and_labels_that_are_valid_and_tell_pools_apart() {
+    assert_eq!((label("linux").as_str(), claim_name("linux", "bcdfg").as_str()), ("linux", "linux-bcdfg"));
+    let long = |end: char| format!("{}{end}", "runners.of-a-team.".repeat(8));
+    let (one, two) = (long('a'), long('b'));
+    for (one, two) in [(label(&one), label(&two)), (claim_name(&one, "bcdfg"), claim_name(&two, "bcdfg"))] {
+        assert!(one.len() <= 63 && one != two, "{one} {two}");
+        assert!(one.ends_with(|end: char| end.is_ascii_alphanumeric()) && !one.contains(".-"), "{one}");
+    }
+    assert_eq!(crate::blueprint::host_name(&claim_name(&one, "bcdfg")).len(), claim_name(&one, "bcdfg").len());
 }

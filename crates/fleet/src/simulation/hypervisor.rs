@@ -188,6 +188,12 @@ impl FakeHypervisor {
                 vm.switch_off();
                 Answer::Done
             }),
+            Operation::RemoveSeed(target) => self.owned(&target.id, &target.owner).map(|_| Answer::Done),
+            Operation::Deliver(delivery) => {
+                self.owned(&delivery.target.id, &delivery.target.owner).map(|_| Answer::Delivered(true))
+            }
+            Operation::ListSeeds(_) => Ok(Answer::Seeds(Vec::new())),
+            Operation::DeleteSeed(_) => Ok(Answer::Done),
             Operation::Destroy(target) => {
                 self.owned(&target.id, &target.owner)?;
                 self.vms.remove(&target.id.0);

@@ -4,9 +4,11 @@ mod api_server;
 mod credentials;
 mod hypervisor;
 mod limits;
+mod placing;
 mod random;
 mod scale;
 mod scripted;
+mod seeds;
 mod troubles;
 mod world;
 

@@ -101,7 +101,7 @@ fn a_lost_quorum_is_shown_within_seconds_and_its_end_within_half_a_minute() {
         _ if !(100..200).contains(&second) => Reply::Usual,
         Operation::Check => Reply::Instead(Ok(Answer::Checked(Box::default()))),
         Operation::List | Operation::FindTemplate(_) | Operation::Inspect(_) => Reply::Usual,
-        _ => Reply::Instead(Err(Failure::Transient("cluster not ready - no quorum? (500)".into()))),
+        _ => Reply::Instead(Err(Failure::NoQuorum("cluster not ready (500)".into()))),
     };
     world.run_until(102, reply);
     assert_eq!(world.cluster_condition("Ready").1, "NoQuorum");

@@ -129,7 +129,7 @@ impl World {
             "apiVersion": "hyperfleet.io/v1alpha1", "kind": "HypervisorMachineTemplate", "metadata": {"name": "small"},
             "spec": {
                 "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": {"tag": "base"}},
-                "resources": {"cpu": 1, "memory": "1Gi"},
+                "resources": {"cpu": 1, "memory": "1Gi"}, "cloudInit": {"userData": "#!/bin/sh\n"},
             },
         });
         let pool = json!({

@@ -1,6 +1,6 @@
 //! The requests for `VirtualMachine` objects, and what their errors mean.
 
-use crate::exchange::{Exchange, Report, Status};
+use crate::exchange::{self, Exchange, Report, Status};
 use crate::kubevirt::{Settings, object};
 use crate::settings::Limits;
 use fleet::hypervisor::{Failure, GuestNetwork, MachineId};
@@ -155,12 +155,19 @@ impl Requests {
         // The gate is never closed.
         let _permit = self.gate.acquire().await.ok();
         let start = Instant::now();
+        let span = exchange::span(method, path, "kubernetes");
         let answer = timeout(self.limits.request, request).await;
         let status = match &answer {
             Ok(Ok(_)) => Status::Success,
             Ok(Err(kube::Error::Api(status))) => Status::of(status.code),
             _ => Status::Unanswered,
         };
+        let code = match &answer {
+            Ok(Ok(_)) => Some(200),
+            Ok(Err(kube::Error::Api(status))) => Some(status.code),
+            _ => None,
+        };
+        exchange::record(&span, code);
         (self.report)(&Exchange { method, path, status, duration: start.elapsed() });
         match answer {
             Ok(answer) => answer.map_err(Some),

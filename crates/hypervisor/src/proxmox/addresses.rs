@@ -39,7 +39,7 @@ pub(crate) async fn addresses(client: &Client, target: &Target) -> Result<Option
 }
 
 /// Whether the guest does not answer: it has not booted yet, or has no agent.
-fn is_silent(trouble: &Trouble) -> bool {
+pub(crate) fn is_silent(trouble: &Trouble) -> bool {
     let Trouble::Answered { code: 500, message } = trouble else { return false };
     let lower = message.to_lowercase();
     lower.contains("guest agent") || lower.contains("guest-ping") || lower.contains("is not running")

@@ -4,11 +4,12 @@ use crate::proxmox::client::Client;
 use crate::proxmox::list::of_kinds;
 use crate::proxmox::privileges::{Granted, missing};
 use crate::proxmox::trouble::Trouble;
+use crate::proxmox::used::{Used, used};
 use crate::proxmox::wire::{Resource, as_flag, as_text};
 use crate::settings::Scope;
 use fleet::hypervisor::{Checked, Failure};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) async fn check(client: &Client) -> Result<Checked, Failure> {
     let scope = &client.scope;
@@ -26,7 +27,9 @@ pub(crate) async fn check(client: &Client) -> Result<Checked, Failure> {
     }
     let pools: Vec<String> = pools.iter().filter_map(|pool| pool.get("poolid").map(as_text)).collect();
     let mut unknown = unknown_names(&resources, &pools, scope);
-    unknown.extend(unknown_bridges(client, &resources, scope).await?);
+    let used = used(client, scope).await.map_err(|trouble| said(trouble, "reading templates and networks"))?;
+    unknown.extend(used.unknown.iter().cloned());
+    unknown.extend(unknown_bridges(client, &resources, scope, &used).await?);
     let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or_default();
     let is_quorate = match client.get::<Vec<BTreeMap<String, Value>>>("/cluster/status", &[]).await {
         Ok(status) => is_quorate(&status),
@@ -34,7 +37,7 @@ pub(crate) async fn check(client: &Client) -> Result<Checked, Failure> {
         Err(Trouble::Answered { code: 403, .. }) => true,
         Err(trouble) => return Err(said(trouble, "reading the state of the cluster")),
     };
-    Ok(Checked { version, missing: missing(&granted, scope, major), unknown, is_quorate, clock_ahead })
+    Ok(Checked { version, missing: missing(&granted, scope, &used, major), unknown, is_quorate, clock_ahead })
 }
 
 /// The own privileges.
@@ -79,9 +82,17 @@ fn unknown_names(resources: &[Resource], pools: &[String], scope: &Scope) -> Vec
 }
 
 /// Bridges that a node does not have.
-async fn unknown_bridges(client: &Client, resources: &[Resource], scope: &Scope) -> Result<Vec<String>, Failure> {
+async fn unknown_bridges(
+    client: &Client,
+    resources: &[Resource],
+    scope: &Scope,
+    used: &Used,
+) -> Result<Vec<String>, Failure> {
     let mut unknown = Vec::new();
-    if scope.bridges.is_empty() {
+    let bridges: BTreeSet<&String> = scope.networks.iter().map(|network| &network.bridge).collect();
+    // A VNet is a bridge of every node of its zone.
+    let bridges: Vec<&String> = bridges.into_iter().filter(|bridge| !used.zones.contains_key(*bridge)).collect();
+    if bridges.is_empty() {
         return Ok(unknown);
     }
     let online = resources.iter().filter(|resource| resource.kind == "node" && resource.status == "online");
@@ -90,7 +101,7 @@ async fn unknown_bridges(client: &Client, resources: &[Resource], scope: &Scope)
             .get("/nodes/{node}/network", &[&node.node])
             .await
             .map_err(|trouble| trouble.failure(&format!("listing the bridges of node {}", node.node)))?;
-        for bridge in &scope.bridges {
+        for bridge in &bridges {
             let is_bridge = |interface: &BTreeMap<String, Value>| {
                 let kind = interface.get("type").map(as_text).unwrap_or_default();
                 interface.get("iface").is_some_and(|name| name == bridge.as_str())

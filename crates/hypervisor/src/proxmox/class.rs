@@ -5,6 +5,8 @@
 pub(crate) enum Class {
     /// Try again.
     Transient,
+    /// Try again when the cluster has its quorum.
+    NoQuorum,
     /// Never again like this.
     Permanent,
     /// A person has to change something: what.
@@ -44,7 +46,7 @@ const TEXTS: &[(&[&str], Text)] = &[
     (&["can't lock file"], Text::Transient),
     (&["unable to acquire", "lock"], Text::Transient),
     (&["got timeout"], Text::Transient),
-    (&["no quorum"], Text::Transient),
+    (&["no quorum"], Text::NoQuorum),
     (&["is locked ("], Text::Transient),
     (&["detected modified configuration"], Text::Transient),
     (&["interrupted by signal"], Text::Transient),
@@ -94,6 +96,7 @@ const TEXTS: &[(&[&str], Text)] = &[
 #[derive(Clone, Copy)]
 enum Text {
     Transient,
+    NoQuorum,
     Resource(Lack),
     Exists,
     Absent,
@@ -124,6 +127,7 @@ pub(crate) fn classify(code: u16, text: &str) -> Class {
     let found = TEXTS.iter().find(|(parts, _)| parts.iter().all(|part| lower.contains(part)));
     match (found, code) {
         (Some((_, Text::Transient)), _) => Class::Transient,
+        (Some((_, Text::NoQuorum)), _) => Class::NoQuorum,
         (Some((_, Text::Resource(lack))), _) => Class::Resource(*lack),
         (Some((_, Text::Exists)), _) => Class::Exists,
         (Some((_, Text::Absent)), _) => Class::Absent,
@@ -165,7 +169,7 @@ mod tests {
         let cases = [
             (500, "can't lock file '/var/lock/qemu-server/lock-9000.conf' - got timeout", Class::Transient),
             (500, "unable to acquire pmxcfs lock 'cfs-domain'", Class::Transient),
-            (500, "cluster not ready - no quorum?", Class::Transient),
+            (500, "cluster not ready - no quorum?", Class::NoQuorum),
             (500, "VM is locked (backup)", Class::Transient),
             (500, "VM 105 is running - destroy failed", Class::Transient),
             (500, "something new", Class::Transient),

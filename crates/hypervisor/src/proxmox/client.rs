@@ -1,6 +1,6 @@
 //! One request to the API of Proxmox VE and its answer.
 
-use crate::exchange::{Exchange, Report, Status};
+use crate::exchange::{self, Exchange, Report, Status};
 use crate::proxmox::login::{Login, Ticket};
 use crate::proxmox::tls;
 use crate::proxmox::trouble::Trouble;
@@ -109,6 +109,12 @@ impl Client {
         self.clock_ahead.load(Ordering::Relaxed)
     }
 
+    /// The host of its address.
+    fn host(&self) -> &str {
+        let rest = self.base.split_once("://").map_or("", |(_, rest)| rest);
+        rest.split('/').next().unwrap_or_default()
+    }
+
     /// Whom the credentials belong to, without the name of a token.
     pub(crate) fn user(&self) -> &str {
         self.login.user()
@@ -145,6 +151,7 @@ impl Client {
         // The gate is never closed.
         let _permit = self.gate.acquire().await.ok();
         let start = Instant::now();
+        let span = exchange::span(name(&call.method), call.path, self.host());
         let answer = timeout(limit, self.answer(request)).await;
         let answer =
             answer.unwrap_or_else(|_| Err(Trouble::Unanswered(format!("no answer within {} s", limit.as_secs()))));
@@ -152,6 +159,7 @@ impl Client {
             Ok((code, ..)) => Status::of(*code),
             Err(_) => Status::Unanswered,
         };
+        exchange::record(&span, answer.as_ref().ok().map(|(code, ..)| *code));
         (self.report)(&Exchange { method: name(&call.method), path: call.path, status, duration: start.elapsed() });
         let (code, reason, body) = answer?;
         if status == Status::Success {

@@ -14,6 +14,11 @@ use http::Method;
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
+/// Where a seed can be attached.
+pub(crate) const DRIVES: [&str; 15] = [
+    "ide0", "ide1", "ide2", "ide3", "sata0", "sata1", "sata2", "sata3", "sata4", "sata5", "scsi1", "scsi2", "scsi3",
+    "scsi4", "scsi5",
+];
 
 pub(crate) async fn configure(client: &Client, blueprint: &Blueprint) -> Result<(), Failure> {
     let id = &blueprint.id;
@@ -79,7 +84,7 @@ async fn step(
 }
 
 /// Writes keys of the configuration, unless somebody else has written since it was read.
-async fn write(
+pub(crate) async fn write(
     client: &Client,
     machine: &Machine,
     id: &str,
@@ -191,11 +196,7 @@ fn interface(now: Option<&str>, network: &Network) -> String {
     if sorted.0 == sorted.1 { now.to_owned() } else { parts.join(",") }
 }
 
-/// The drives that a seed can be attached to.
+/// The drive of this name, if a seed can be attached to it.
 fn bus(name: &str) -> Option<&'static str> {
-    const DRIVES: [&str; 15] = [
-        "ide0", "ide1", "ide2", "ide3", "sata0", "sata1", "sata2", "sata3", "sata4", "sata5", "scsi1", "scsi2",
-        "scsi3", "scsi4", "scsi5",
-    ];
     DRIVES.into_iter().find(|drive| *drive == name)
 }

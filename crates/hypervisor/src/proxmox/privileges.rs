@@ -1,5 +1,6 @@
 //! Which privileges the fleet needs on which paths of Proxmox VE, and which of them are missing.
 
+use crate::proxmox::used::Used;
 use crate::settings::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +22,7 @@ const ON_MACHINES: [&str; 10] = [
 ];
 
 /// Privileges that are missing, as `PRIVILEGE on PATH`.
-pub(crate) fn missing(granted: &Granted, scope: &Scope, major: u32) -> Vec<String> {
+pub(crate) fn missing(granted: &Granted, scope: &Scope, used: &Used, major: u32) -> Vec<String> {
     let mut missing = BTreeSet::new();
     let mut need = |paths: &[String], privilege: &str| {
         if !paths.iter().any(|path| holds(granted, path, privilege)) {
@@ -36,12 +37,19 @@ pub(crate) fn missing(granted: &Granted, scope: &Scope, major: u32) -> Vec<Strin
         for privilege in ON_MACHINES.into_iter().chain([agent]) {
             need(paths, privilege);
         }
+        if scope.runs_in_guests && major >= 9 {
+            need(paths, "VM.GuestAgent.Unrestricted");
+        }
+    }
+    for paths in &used.templates {
+        need(paths, "VM.Audit");
+        need(paths, "VM.Clone");
     }
     for pool in &scope.pools {
         need(&[format!("/pool/{pool}")], "Pool.Audit");
         need(&[format!("/pool/{pool}")], "VM.Allocate");
     }
-    for storage in &scope.storages {
+    for storage in &used.storages {
         need(&[format!("/storage/{storage}")], "Datastore.AllocateSpace");
         need(&[format!("/storage/{storage}")], "Datastore.Audit");
     }
@@ -51,8 +59,8 @@ pub(crate) fn missing(granted: &Granted, scope: &Scope, major: u32) -> Vec<Strin
         need(&[format!("/storage/{storage}")], "Datastore.AllocateTemplate");
         need(&[format!("/storage/{storage}")], "Datastore.Audit");
     }
-    for bridge in &scope.bridges {
-        need(&[format!("/sdn/zones/localnetwork/{bridge}")], "SDN.Use");
+    for network in &used.networks {
+        need(&[used.path(network)], "SDN.Use");
     }
     let all_nodes = [String::new()];
     let nodes: Vec<String> = match scope.nodes.is_empty() {
@@ -84,8 +92,10 @@ pub(crate) fn holds(granted: &Granted, path: &str, privilege: &str) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Granted, ON_MACHINES, holds, missing};
+    use super::{Granted, ON_MACHINES, holds};
+    use crate::proxmox::used::Used;
     use crate::settings::Scope;
+    use fleet::hypervisor::Network;
 
     fn granted(entries: &[(&str, &[(&str, bool)])]) -> Granted {
         let entry = |(path, privileges): &(&str, &[(&str, bool)])| {
@@ -132,9 +142,19 @@ pub(crate) mod tests {
             nodes: one("pve1"),
             storages: one("fast"),
             seed_storages: one("local"),
-            bridges: one("vmbr0"),
+            networks: [Network { bridge: "vmbr0".into(), vlan: None }].into(),
             pools: one("ci"),
+            ..Scope::default()
         }
+    }
+
+    /// The missing privileges of somebody who uses nothing but what a scope names.
+    fn missing(granted: &Granted, scope: &Scope, major: u32) -> Vec<String> {
+        super::missing(granted, scope, &used(scope), major)
+    }
+
+    fn used(scope: &Scope) -> Used {
+        Used { storages: scope.storages.clone(), networks: scope.networks.clone(), ..Used::default() }
     }
 
     #[test]
@@ -170,6 +190,9 @@ pub(crate) mod tests {
             assert_eq!(found.len(), privileges.len(), "{path}: {found:?}");
             assert!(found.iter().all(|missing| missing.contains(path)), "{path}: {found:?}");
         }
+        let runs = Scope { runs_in_guests: true, ..scope() };
+        assert_eq!(missing(&granted(&all), &runs, 9), ["VM.GuestAgent.Unrestricted on /pool/ci or /vms"]);
+        assert_eq!(missing(&granted(&all), &runs, 8), ["VM.Monitor on /pool/ci or /vms"], "it suffices for both");
         assert_eq!(missing(&Granted::new(), &scope(), 9).len(), 21);
         assert!(missing(&Granted::new(), &Scope::default(), 9).contains(&"VM.Clone on /vms".to_owned()));
     }
@@ -188,10 +211,11 @@ pub(crate) mod tests {
             };
             all.iter().filter(|grant| grant.path != left_out).map(entry).collect()
         };
-        assert_eq!(missing(&granted("none"), &scope, 9), Vec::<String>::new());
-        // The privileges on a template are needed where it is, which a check does not know.
-        for Grant { path, .. } in all.iter().filter(|grant| !grant.path.starts_with("/vms/")) {
-            assert_ne!(missing(&granted(path), &scope, 9), Vec::<String>::new(), "{path} is granted for nothing");
+        let used = Used { templates: [vec!["/vms/9000".to_owned()]].into(), ..used(&scope) };
+        let missing = |granted: &Granted| super::missing(granted, &scope, &used, 9);
+        assert_eq!(missing(&granted("none")), Vec::<String>::new());
+        for Grant { path, .. } in &all {
+            assert_ne!(missing(&granted(path)), Vec::<String>::new(), "{path} is granted for nothing");
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) async fn follow(client: &Client, answer: &Value) -> Result<(), Troubl
             }
             Ok(_) => {}
             // The task goes on, whether or not its status can be read.
-            Err(trouble) if trouble.class() == Class::Transient => {}
+            Err(trouble) if matches!(trouble.class(), Class::Transient | Class::NoQuorum) => {}
             Err(Trouble::Answered { code, message }) => {
                 let message = format!("the end of task {upid} cannot be read: {message}");
                 // It was accepted, so that it may succeed, also where the right to read its status is gone by now.

@@ -38,7 +38,7 @@ pub(crate) async fn find(client: &Client, wanted: &TemplateRef) -> Result<Vec<Te
     }
 }
 
-fn spelled(wanted: &TemplateRef) -> String {
+pub(crate) fn spelled(wanted: &TemplateRef) -> String {
     match wanted {
         TemplateRef::Id(id) => format!("with the id {}", id.0),
         TemplateRef::Name(name) => format!("with the name {name}"),
@@ -47,7 +47,7 @@ fn spelled(wanted: &TemplateRef) -> String {
 }
 
 /// The templates that are meant: one for each node.
-fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Result<Vec<&'a Resource>, Failure> {
+pub(crate) fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Result<Vec<&'a Resource>, Failure> {
     let is_wanted = |resource: &&Resource| match wanted {
         TemplateRef::Id(id) => resource.vmid == id.0,
         TemplateRef::Name(name) => resource.name == *name,

@@ -221,7 +221,7 @@ async fn a_machine_that_moved_is_found_and_one_that_cannot_be_seen_is_not_absent
     once(&state, "GET /cluster/resources", |_| Some(refused(595, "No route to host")));
     assert!(matches!(proxmox.destroy(&target("u-1")).await, Err(Failure::Transient(_))));
     once(&state, "GET /cluster/nextid", |_| Some(refused(500, "no quorum")));
-    assert!(matches!(proxmox.inspect(&MachineId("106".into())).await, Err(Failure::Transient(_))));
+    assert!(matches!(proxmox.inspect(&MachineId("106".into())).await, Err(Failure::NoQuorum(_))));
 }
 
 #[tokio::test]

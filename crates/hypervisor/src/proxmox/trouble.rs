@@ -88,6 +88,7 @@ impl Trouble {
         let message = format!("{doing}: {}", self.message());
         match self.class() {
             Class::Transient => Failure::Transient(message),
+            Class::NoQuorum => Failure::NoQuorum(message),
             Class::Permanent | Class::Exists | Class::Absent => Failure::Permanent(message),
             Class::Configuration(remedy) => Failure::Configuration { message, remedy },
             Class::Resource(lack) => Failure::Resource { message, remedy: lack.remedy(None) },

@@ -1,10 +1,12 @@
 //! What installs the fleet: its kinds, its account with the least rights, and the roles for people who use it.
 
+mod dashboard;
 mod monitoring;
 
 use crate::people::{cluster_readers, role};
 use crate::{FLEET, Settings};
 use api::fleet::{GROUP, LEASE};
+pub use dashboard::dashboard;
 pub use monitoring::monitoring;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -128,6 +128,11 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
+    fn requests_to_hypervisors_are_collected_as_all_others() {
+        assert_eq!(hypervisor::TRACE_TARGET, TARGET);
+    }
+
+    #[test]
     fn spans_are_enabled_only_if_traces_are_collected() {
         for (collector, is_enabled) in [(None, false), (Some(collector().0), true)] {
             let filter = Targets::new().with_default(LevelFilter::TRACE);

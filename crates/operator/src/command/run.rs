@@ -122,7 +122,7 @@ fn loopback(text: &str) -> Result<Address, String> {
 
 /// Runs the operator; `flags` are those that differ from their defaults.
 pub(crate) fn run(arguments: Arguments, flags: &[String]) -> anyhow::Result<()> {
-    let traces = Traces::read(arguments.otlp_endpoint.as_deref())?;
+    let traces = Traces::read(arguments.otlp_endpoint.as_deref(), service(&arguments.products))?;
     let (traces, collector) = traces.map_or((None, None), |(traces, collector)| (Some(traces), Some(collector)));
     arguments.logging.start(collector)?;
     let catalog = arguments.pack.load()?;
@@ -152,9 +152,9 @@ struct Traces {
 
 impl Traces {
     /// Collects traces if somebody wants them.
-    fn read(flag: Option<&str>) -> anyhow::Result<Option<(Traces, Collector)>> {
+    fn read(flag: Option<&str>, service: &str) -> anyhow::Result<Option<(Traces, Collector)>> {
         let variable = |name: &str| std::env::var(name).ok();
-        let Some(mut settings) = Settings::read(flag, variable, api::FIELD_MANAGER)? else { return Ok(None) };
+        let Some(mut settings) = Settings::read(flag, variable, service)? else { return Ok(None) };
         settings.resource.push(("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
         settings.resource.extend(pod().map(|pod| ("service.instance.id".to_owned(), pod)));
         let (collector, collected) = traces::collector();
@@ -164,6 +164,15 @@ impl Traces {
     fn start(self) -> anyhow::Result<Exporter> {
         tracing::info!("traces are sent to {}", self.settings.address);
         Exporter::start(&self.settings, self.collected)
+    }
+}
+
+/// The name of the service in traces: that of the product, or of the first one if there are several.
+fn service(products: &[Product]) -> &'static str {
+    match products {
+        [Product::Fleet] => api::fleet::FIELD_MANAGER,
+        [Product::Advisor] => api::advisor::FIELD_MANAGER,
+        _ => api::FIELD_MANAGER,
     }
 }
 

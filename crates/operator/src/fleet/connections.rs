@@ -1,15 +1,18 @@
 //! Connects hypervisors as their `HypervisorCluster` and its Secrets say, and carries out requests on those connections.
 
 use crate::metrics::Metrics;
-use api::fleet::{Credentials as Named, HypervisorCluster, HypervisorClusterSpec, Provider, SecretKeyRef};
+use api::fleet::{
+    Credentials as Named, HypervisorCluster, HypervisorClusterSpec, HypervisorMachineTemplate, Provider, SecretKeyRef,
+};
 use change::{Key, Kind};
 use cluster::{Permit, Server, live};
-use fleet::hypervisor::{Answer, ClusterKey, Failure, Operation, Request};
+use fleet::connection::{Login, Verification, login, uses, verification};
+use fleet::hypervisor::{Answer, ClusterKey, Failure, Network, Operation, Request};
 use fleet::object::fleet_kind;
 use hypervisor::{Credentials, Hands, Limits, Link, Scope, Secret, Settings, Tls, kubevirt};
 use k8s_openapi::ByteString;
 use protocol::Served;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// All connections to hypervisors.
@@ -94,22 +97,23 @@ impl Connections {
     }
 }
 
-/// Storages that templates use.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Storages {
-    /// For the disks of full clones.
-    pub(crate) disks: BTreeSet<String>,
-    /// For images with cloud-init.
-    pub(crate) seeds: BTreeSet<String>,
-}
-
-/// Connects one hypervisor for a person, with what they may read; these storages of it are checked, too.
-pub(crate) async fn connect_once(server: &Server, cluster: &ClusterKey, storages: &Storages) -> Result<Hands, Failure> {
+/// Connects one hypervisor for a person, with what they may read; what these templates use of it is checked, too.
+pub(crate) async fn connect_once(
+    server: &Server,
+    cluster: &ClusterKey,
+    templates: &[HypervisorMachineTemplate],
+) -> Result<Hands, Failure> {
     let hands = Hands::new(Arc::new(|_| {}));
     let (mut link, _) = link(server, None, cluster).await?;
     if let Link::Proxmox(settings) = &mut link {
-        settings.scope.storages.extend(storages.disks.iter().cloned());
-        settings.scope.seed_storages.extend(storages.seeds.iter().cloned());
+        let scope = &mut settings.scope;
+        let default_network = scope.networks.first().map(|network| network.bridge.clone());
+        let uses = uses(cluster, default_network.as_deref(), templates);
+        scope.storages.extend(uses.disks);
+        scope.seed_storages.extend(uses.seeds);
+        scope.networks.extend(uses.networks);
+        scope.templates.extend(uses.templates);
+        scope.runs_in_guests = uses.runs_in_guests;
     }
     hands.connect(cluster, link)?;
     Ok(hands)
@@ -154,11 +158,11 @@ async fn read_cluster(server: &Server, cluster: &ClusterKey) -> Result<Hyperviso
 /// The settings of a Proxmox VE.
 async fn proxmox(spec: &HypervisorClusterSpec, mut secrets: Secrets<'_>) -> Result<Settings, Failure> {
     let credentials = credentials(spec.credentials.as_ref(), &mut secrets).await?;
-    let tls = match (&spec.tls.fingerprint, &spec.tls.ca_certificate) {
-        _ if spec.tls.insecure_skip_verify => Tls::SkipVerify,
-        (Some(fingerprint), _) => Tls::Fingerprint(fingerprint.clone()),
-        (None, Some(reference)) => Tls::Authorities(secrets.value("tls.caCertificate", reference).await?),
-        (None, None) => Tls::System,
+    let tls = match verification(&spec.tls) {
+        Verification::Skipped => Tls::SkipVerify,
+        Verification::Fingerprint(fingerprint) => Tls::Fingerprint(fingerprint),
+        Verification::Authorities(reference) => Tls::Authorities(secrets.value("tls.caCertificate", &reference).await?),
+        Verification::System => Tls::System,
     };
     Ok(Settings {
         endpoint: spec.endpoint.clone(),
@@ -168,7 +172,11 @@ async fn proxmox(spec: &HypervisorClusterSpec, mut secrets: Secrets<'_>) -> Resu
         scope: Scope {
             nodes: spec.nodes.iter().cloned().collect(),
             storages: spec.default_storage.iter().cloned().collect(),
-            bridges: spec.default_network.iter().cloned().collect(),
+            networks: spec
+                .default_network
+                .iter()
+                .map(|bridge| Network { bridge: bridge.clone(), vlan: None })
+                .collect(),
             pools: spec.resource_pool.iter().cloned().collect(),
             ..Scope::default()
         },
@@ -177,19 +185,18 @@ async fn proxmox(spec: &HypervisorClusterSpec, mut secrets: Secrets<'_>) -> Resu
 }
 
 async fn credentials(named: Option<&Named>, secrets: &mut Secrets<'_>) -> Result<Credentials, Failure> {
-    let Named { token_id, token_secret, username, password } = named.cloned().unwrap_or_default();
-    match (token_id, token_secret, username, password) {
-        (Some(id), Some(secret), _, _) => {
+    match login(named) {
+        Some(Login::Token(id, secret)) => {
             let id = secrets.value("credentials.tokenId", &id).await?;
             let secret = secrets.value("credentials.tokenSecret", &secret).await?;
             Ok(Credentials::Token { id, secret: Secret::from(secret) })
         }
-        (_, _, Some(username), Some(password)) => {
+        Some(Login::Password(username, password)) => {
             let username = secrets.value("credentials.username", &username).await?;
             let password = secrets.value("credentials.password", &password).await?;
             Ok(Credentials::Password { username, password: Secret::from(password) })
         }
-        _ => {
+        None => {
             let ClusterKey { namespace, name } = secrets.cluster;
             Err(Failure::Configuration {
                 message: format!("the HypervisorCluster {namespace}/{name} has no credentials"),

@@ -118,6 +118,14 @@ impl Journal<Notice> for FleetJournal {
                 let reason = if is_destroyed { "OrphanDestroyed" } else { "OrphanFound" };
                 vec![event(cluster.key(CLUSTER), uid, warning, reason, note)]
             }
+            Notice::Seed { cluster, volume, uid, is_deleted } => {
+                let what = if is_deleted { "it is deleted" } else { "delete it, or set orphans.policy to Delete" };
+                let line = format!(
+                    "{}: the image {volume} was made for a MachineClaim that is gone (uid {uid}): {what}",
+                    cluster.key(CLUSTER)
+                );
+                reported.warn(&format!("seed {volume}"), line)
+            }
             Notice::Unreadable { kind, name, why } => {
                 reported.warn(&format!("{kind} {name}"), format!("{kind} {name} cannot be read: {why}"))
             }

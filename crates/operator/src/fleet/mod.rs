@@ -15,7 +15,7 @@ use runtime::{Clock, Elsewhere, Hands, Stop};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-pub(crate) use connections::{Storages, connect_once};
+pub(crate) use connections::connect_once;
 
 /// Creates, keeps and ends machines until `stop` resolves; a write in flight is finished. A request to a hypervisor is not: the next
 /// process finds out how it ended. `home` is the namespace of the fleet itself.

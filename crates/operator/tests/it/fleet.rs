@@ -30,7 +30,7 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Starts everything but the operator; `secrets` are those that it may read.
-    async fn install(timing: Timing, secrets: &str) -> Fleet {
+    pub(crate) async fn install(timing: Timing, secrets: &str) -> Fleet {
         let playground = playground().await;
         let options = Options { setup: Setup::cluster(timing), ..Options::for_test() };
         let proxmox = ProxmoxStandIn::start(&options).unwrap_or_else(|error| panic!("{error}"));
@@ -92,16 +92,17 @@ impl Fleet {
 
     /// Starts a replica, and returns the port of its probes. The log of all is one file.
     fn replica(&self, pod: &str) -> (Process, u16) {
-        self.replica_with(pod, "0")
+        self.replica_with(pod, "0", None)
     }
 
-    /// The same with metrics at an address.
-    pub(crate) fn replica_with(&self, pod: &str, metrics: &str) -> (Process, u16) {
+    /// The same with metrics at an address, and with traces for a collector.
+    pub(crate) fn replica_with(&self, pod: &str, metrics: &str, collector: Option<&str>) -> (Process, u16) {
         let (port, log) = (free_port(), std::fs::File::options().create(true).append(true).open(&self.log).unwrap());
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
         command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address", metrics]);
         command.arg(format!("--namespace={HOME}")).arg(format!("--health-probe-bind-address=127.0.0.1:{port}"));
         command.arg("--kubeconfig").arg(&self.account.kubeconfig);
+        command.args(collector.map(|address| format!("--otlp-endpoint=http://{address}")));
         command.env("LOG_LEVEL", "trace").env("POD_NAME", pod).stdin(Stdio::null()).stderr(log);
         (Process::of(&mut command), port)
     }
@@ -172,10 +173,16 @@ impl Fleet {
         found.unwrap_or_else(|_| panic!("{kind} {name} never gets {what}: {:#}", last.lock().unwrap()))
     }
 
-    /// The Ready condition, once it has this reason.
+    /// The message of the Ready condition, once it has this reason.
     pub(crate) async fn reason(&self, kind: &str, name: &str, reason: &str) -> String {
-        let status = self.status(kind, name, reason, |status| ready(status)["reason"] == reason).await;
-        ready(&status)["message"].as_str().unwrap().to_owned()
+        self.condition(kind, name, "Ready", reason).await
+    }
+
+    /// The message of a condition, once it has this reason.
+    pub(crate) async fn condition(&self, kind: &str, name: &str, condition: &str, reason: &str) -> String {
+        let found = |status: &Value| found(status, condition);
+        let status = self.status(kind, name, reason, |status| found(status)["reason"] == reason).await;
+        found(&status)["message"].as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn ready_claim(&self, name: &str) -> Value {
@@ -235,9 +242,15 @@ impl Fleet {
     }
 }
 
-fn ready(status: &Value) -> Value {
+/// The condition Ready.
+pub(crate) fn ready(status: &Value) -> Value {
+    found(status, "Ready")
+}
+
+/// The condition of this type.
+fn found(status: &Value, kind: &str) -> Value {
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().find(|condition| condition["type"] == "Ready").cloned().unwrap_or_default()
+    conditions.into_iter().find(|condition| condition["type"] == kind).cloned().unwrap_or_default()
 }
 
 /// P17: with exactly the rights of its role, none of which is missing.
@@ -254,7 +267,10 @@ async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_i
         address.parse::<std::net::IpAddr>().is_ok() && status["vmRef"]["hypervisorCluster"] == "ci/pve",
         "{status:#}"
     );
-    assert_eq!(fleet.machines(), ([id.to_owned()].into(), 1));
+    // Once the guest has its address, the image of its cloud-init data is gone.
+    let seeded = |status: &Value| status["seededTime"].is_string();
+    fleet.status("MachineClaim", "one", "seeded", seeded).await;
+    assert_eq!(fleet.machines(), ([id.to_owned()].into(), 0));
     let uid = objects(&fleet.playground, "v1", "Namespace", None).get(HOME).await.unwrap().metadata.uid.unwrap();
     let description =
         fleet.proxmox.with(|state| state.vm(id.parse().unwrap()).unwrap().description().unwrap().to_owned());
@@ -276,6 +292,21 @@ async fn a_claim_is_a_machine_with_an_address_and_a_pool_keeps_two_and_nothing_i
     assert_eq!(fleet.machines(), ([theirs.clone()].into(), 0));
     let events = fleet.events("MachineClaim", "one").await;
     assert!(events.contains("Ready") && events.contains("Destroying"), "{events:?}");
+
+    // The guest agent does without an image, with one privilege more.
+    fleet.proxmox.with(|state| state.grant("fleet@pve!virtpilot", "/pool/virtpilot", &["VM.GuestAgent.Unrestricted"]));
+    fleet.proxmox.with(|state| state.grant("fleet@pve", "/pool/virtpilot", &["VM.GuestAgent.Unrestricted"]));
+    let mut spec = fleet_site::template_spec("pve");
+    spec["cloudInit"] = json!({"userData": "#cloud-config\npackages: [git]\n", "delivery": "GuestAgent"});
+    fleet.apply("HypervisorMachineTemplate", "by-agent", spec).await;
+    fleet.apply("MachineClaim", "agent", json!({"templateRef": {"name": "by-agent"}})).await;
+    let status = fleet.ready_claim("agent").await;
+    let id: u32 = status["vmRef"]["vmId"].as_str().unwrap().parse().unwrap();
+    let guest = fleet.proxmox.with(|state| state.vm(id).unwrap().guest.clone());
+    assert!(guest.files["/var/lib/cloud/seed/nocloud/user-data"].contains("\"git\""), "{:?}", guest.files);
+    assert!(status["seededTime"].is_string() && fleet.machines().1 == 0, "{status:#}");
+    fleet.delete("MachineClaim", "agent").await;
+    fleet.delete("HypervisorMachineTemplate", "by-agent").await;
 
     // A pool keeps two machines: one that switches itself off is replaced.
     fleet
@@ -439,7 +470,7 @@ async fn an_endpoint_that_is_changed_loses_no_machine() {
     let fleet = Fleet::start(Timing::short()).await;
     fleet.claim("one").await;
     fleet.ready_claim("one").await;
-    let machines = fleet.machines();
+    let machines = fleet.machines().0;
     let other = ProxmoxStandIn::start(&Options::for_test()).unwrap_or_else(|error| panic!("{error}"));
     let point_to = async |endpoint: &str| {
         let patch = json!({"spec": {"endpoint": endpoint}});
@@ -456,7 +487,7 @@ async fn an_endpoint_that_is_changed_loses_no_machine() {
     assert!(
         ready(&status)["message"].as_str().unwrap().contains("the endpoint of HypervisorCluster ci/pve was changed")
     );
-    assert_eq!(fleet.machines(), machines);
+    assert_eq!(fleet.machines().0, machines);
     assert_eq!(other.count(Method::Get, "/qemu/"), 0, "the other hypervisor is not asked for machines");
 
     point_to(&fleet.proxmox.address).await;
@@ -489,79 +520,6 @@ async fn without_its_namespace_the_fleet_says_what_to_do_and_ends() {
         error.contains("there is no namespace elsewhere") && error.contains("virtpilot manifests --products fleet"),
         "{error}"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_machine_of_kubevirt_is_made_with_the_rights_in_its_namespace_alone() {
-    let mut fleet = Fleet::install(Timing::short(), "").await;
-    let rights = succeed(&mut virtpilot(&["rbac", "--product=fleet", "--fleet-kubevirt-namespaces=ci"])).0;
-    let file = fleet.playground.folder().join("rights.yaml");
-    std::fs::write(&file, rights).unwrap();
-    let kubectl = || Command::new(fleet.playground.folder().join("kubectl"));
-    succeed(kubectl().args(["apply", "--server-side", "--filename"]).arg(&file));
-    let node = json!({"metadata": {"labels": {"kubevirt.io/schedulable": "true"}}});
-    let capacity = json!({"status": {"allocatable": {"cpu": "16", "memory": "64Gi", "pods": "100"}}});
-    let nodes = objects(&fleet.playground, "v1", "Node", None);
-    nodes.patch("worker-0", &PatchParams::default(), &Patch::Merge(&node)).await.unwrap();
-    nodes.patch_status("worker-0", &PatchParams::default(), &Patch::Merge(&capacity)).await.unwrap();
-    let disk = json!({"name": "root", "disk": {"bus": "virtio"}});
-    let inside = json!({
-        "domain": {"devices": {"disks": [disk]}, "memory": {"guest": "1Gi"}},
-        "volumes": [{"name": "root", "containerDisk": {"image": "registry.example/disk:1"}}],
-    });
-    let golden = json!({
-        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-        "metadata": {"name": "golden", "labels": {"hyperfleet.io/template": ""}},
-        "spec": {"runStrategy": "Halted", "template": {"spec": inside}},
-    });
-    let machines = objects(&fleet.playground, "kubevirt.io/v1", "VirtualMachine", Some(SPACE));
-    machines.patch("golden", &PatchParams::apply("admin"), &Patch::Apply(&golden)).await.unwrap();
-    fleet.restart();
-    fleet
-        .apply(
-            "HypervisorCluster",
-            "here",
-            json!({"provider": "kubevirt", "endpoint": "https://kubernetes.default.svc"}),
-        )
-        .await;
-    let template = json!({
-        "hypervisorClusterRef": {"name": "here"}, "template": {"kubevirt": {"name": "golden"}},
-        "resources": {"cpu": 2, "memory": "2Gi"},
-    });
-    fleet.apply("HypervisorMachineTemplate", "linux", template).await;
-    fleet.reason("HypervisorCluster", "here", "ConnectionSuccessful").await;
-    fleet.claim("one").await;
-    let starts = |status: &Value| {
-        ["Starting", "WaitingForGuest", "PowerUnknown"].iter().any(|reason| ready(status)["reason"] == *reason)
-    };
-    let status = fleet.status("MachineClaim", "one", "a machine that is switched on", starts).await;
-    let id = status["vmRef"]["vmId"].as_str().unwrap();
-    let machine = eventually("the machine is switched on", async || {
-        machines.get(id).await.ok().filter(|machine| machine.data["spec"]["runStrategy"] == "Once")
-    })
-    .await;
-    assert_eq!(
-        (&machine.data["spec"]["runStrategy"], &machine.data["spec"]["template"]["spec"]["hostname"]),
-        (&json!("Once"), &json!("one"))
-    );
-
-    // There is no KubeVirt here that would run it.
-    let running = json!({"status": {"printableStatus": "Running"}});
-    machines.patch_status(id, &PatchParams::default(), &Patch::Merge(&running)).await.unwrap();
-    let instances = objects(&fleet.playground, "kubevirt.io/v1", "VirtualMachineInstance", Some(SPACE));
-    let instance = json!({
-        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": id},
-        "spec": {"domain": {"devices": {}}},
-        "status": {"interfaces": [{"ipAddress": "10.1.0.4", "ipAddresses": ["10.1.0.4"]}]},
-    });
-    instances.patch(id, &PatchParams::apply("kubevirt"), &Patch::Apply(&instance)).await.unwrap();
-    let addressed = json!({"status": instance["status"]});
-    let _ = instances.patch_status(id, &PatchParams::default(), &Patch::Merge(&addressed)).await;
-    let status = fleet.ready_claim("one").await;
-    assert_eq!(status["networkInfo"]["ipAddress"], "10.1.0.4");
-    fleet.delete("MachineClaim", "one").await;
-    assert!(machines.get_opt(id).await.unwrap().is_none() && machines.get_opt("golden").await.unwrap().is_some());
-    assert_eq!(fleet.denied(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

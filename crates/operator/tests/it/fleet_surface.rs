@@ -2,16 +2,77 @@
 
 use crate::fleet::Fleet;
 use crate::operator::{eventually, free_port, http};
-use crate::packages::{succeed, virtpilot};
-use kube::api::ListParams;
+use crate::packages::{deploy, succeed, virtpilot};
+use crate::traces::Receiver;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use playground::Progress;
 use playground::deployment::objects;
+use playground::packaging::Packaging;
 use playground::proxmox::Timing;
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// The value of a series.
 fn value(text: &str, series: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')))?;
     line.rsplit(' ').next()?.parse().ok()
+}
+
+/// Requests to hypervisors are spans below what led to them, beside those to the API server; they contain neither secrets nor ids.
+async fn traced(fleet: &Fleet, receiver: &Receiver) {
+    let path = "/nodes/{node}/qemu/{vmid}/clone";
+    let found = eventually("the clone is a span", async || {
+        receiver.spans().into_iter().find(|span| span["name"] == format!("POST {path}"))
+    })
+    .await;
+    let server = fleet.proxmox.address.trim_start_matches("https://");
+    let attributes = json!({
+        "http.request.method": "POST", "http.response.status_code": 200, "url.template": path, "server.address": server,
+    });
+    assert_eq!((&found["attributes"], &found["kind"]), (&attributes, &json!("Client")));
+    assert_eq!(found["resource"]["service.name"], "virtpilot-fleet");
+    let is_of_trace = |span: &Value| span["traceId"] == found["traceId"];
+    let roots = eventually("its root ends", async || {
+        let trace: Vec<Value> = receiver.spans().into_iter().filter(is_of_trace).collect();
+        trace.iter().find(|span| span["spanId"] == found["parentId"]).cloned()
+    })
+    .await;
+    assert!(roots["name"].as_str().unwrap().starts_with("reconcile"), "{roots}");
+    let all = serde_json::to_string(&receiver.spans()).unwrap();
+    let (_, secret) = fleet.token();
+    assert!(!all.contains(&secret) && !all.contains("PVEAPIToken"), "{all}");
+}
+
+/// Helm does not remove an autopilot that runs: nobody would release what it manages.
+async fn guards_autopilot(fleet: &Fleet) {
+    let helm = Packaging::ensure(Progress::Silent).await.unwrap().helm;
+    // It keeps there what the server serves.
+    let home = tempfile::tempdir().unwrap();
+    let template = || {
+        let mut command = Command::new(&helm);
+        command.args(["template", "virtpilot", "--dry-run=server", "--namespace=ci"]).arg(deploy("helm/virtpilot"));
+        command.args(["--set", "autopilot.enabled=false,fleet.enabled=true"]);
+        command.env("KUBECONFIG", fleet.playground.kubeconfig()).env("HOME", home.path()).output().unwrap()
+    };
+    let labels = json!({"app": "x"});
+    let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}});
+    let mut deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "virt-platform-autopilot", "annotations": {"meta.helm.sh/release-name": "virtpilot"}},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod},
+    });
+    let deployments = objects(&fleet.playground, "apps/v1", "Deployment", Some("ci"));
+    for (replicas, name, is_refused) in [(1, "virtpilot", true), (0, "virtpilot", false), (1, "another", false)] {
+        deployment["spec"]["replicas"] = json!(replicas);
+        deployment["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!(name);
+        let params = PatchParams::apply("helm").force();
+        deployments.patch("virt-platform-autopilot", &params, &Patch::Apply(&deployment)).await.unwrap();
+        let output = template();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // The kinds of the fleet, which this release did not make, are refused later.
+        assert_eq!(said.contains("virtpilot handback --namespace ci"), is_refused, "{replicas} of {name}: {said}");
+    }
+    deployments.delete("virt-platform-autopilot", &DeleteParams::default()).await.unwrap();
 }
 
 /// P18.
@@ -20,7 +81,9 @@ async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_th
     let mut fleet = Fleet::start(Timing::short()).await;
     let port = free_port();
     fleet.process = None;
-    fleet.process = Some(fleet.replica_with("virtpilot-fleet-0", &format!("127.0.0.1:{port}")).0);
+    let receiver = Receiver::start().await;
+    let metrics = format!("127.0.0.1:{port}");
+    fleet.process = Some(fleet.replica_with("virtpilot-fleet-0", &metrics, Some(&receiver.address)).0);
     fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
     fleet.claim("one").await;
     fleet.ready_claim("one").await;
@@ -47,6 +110,9 @@ async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_th
     }
     assert!(value(&text, "virtpilot_fleet_hypervisor_available_cpus{hypervisor=\"ci/pve\"}").unwrap() > 0.0, "{text}");
     assert!(!text.contains("kubevirt_autopilot") && !text.contains("ci/one"), "{text}");
+
+    traced(&fleet, &receiver).await;
+    guards_autopilot(&fleet).await;
 
     // The story of a claim, and why the pool has its size.
     let kubeconfig = fleet.playground.kubeconfig();

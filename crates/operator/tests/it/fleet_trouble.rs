@@ -2,8 +2,9 @@
 //! the machines of another hypervisor come and go as if nothing had happened.
 
 use crate::fleet::Fleet;
-use playground::proxmox::{Options, ProxmoxStandIn, Setup, StandIn, Timing};
-use serde_json::{Value, json};
+use playground::fleet_site;
+use playground::proxmox::{Method, Options, ProxmoxStandIn, Setup, StandIn, Timing};
+use serde_json::json;
 
 const TOKEN: &str = "fleet@pve!virtpilot";
 
@@ -91,16 +92,6 @@ const TROUBLES: [Trouble; 7] = [
     },
 ];
 
-/// The message of a condition, once it has this reason.
-async fn message(fleet: &Fleet, (kind, name): (&str, &str), condition: &str, reason: &str) -> String {
-    let found = |status: &Value| {
-        let all = status["conditions"].as_array().into_iter().flatten();
-        all.into_iter().find(|one| one["type"] == condition && one["reason"] == reason).cloned()
-    };
-    let status = fleet.status(kind, name, reason, |status| found(status).is_some()).await;
-    found(&status).unwrap()["message"].as_str().unwrap().to_owned()
-}
-
 /// Another version of the Secret, which leads to a check.
 async fn check(fleet: &Fleet, note: &str) {
     let (id, secret) = fleet.token();
@@ -113,6 +104,13 @@ async fn every_trouble_of_a_hypervisor_is_one_condition_with_its_remedy_and_anot
     let calm = ProxmoxStandIn::start(&Options { setup: Setup::cluster(Timing::short()), ..Options::for_test() });
     let calm = calm.unwrap_or_else(|error| panic!("{error}"));
     fleet.connect_to("calm", &calm).await;
+    // The other one is used with a password, and no ticket lives long there.
+    fleet.secret("calm-token", json!({"user": "fleet@pve", "password": "battery staple"})).await;
+    let key = |key: &str| json!({"name": "calm-token", "key": key});
+    let mut spec = fleet_site::cluster_spec("calm", &calm.address);
+    spec["credentials"] = json!({"username": key("user"), "password": key("password")});
+    fleet.apply("HypervisorCluster", "calm", spec).await;
+    fleet.reason("HypervisorCluster", "calm", "ConnectionSuccessful").await;
     fleet.add_template("calm", "calm").await;
     fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
 
@@ -121,12 +119,16 @@ async fn every_trouble_of_a_hypervisor_is_one_condition_with_its_remedy_and_anot
         check(&fleet, &format!("{name} breaks")).await;
         fleet.claim(name).await;
         let of = if of.is_empty() { name } else { of };
-        let found = message(&fleet, (kind, of), condition, reason).await;
+        let found = fleet.condition(kind, of, condition, reason).await;
         assert!(found.contains(remedy), "{name}: {found}");
 
-        let other = format!("calm-{name}");
+        // An expired ticket is renewed before anybody sees that it was refused.
+        let (other, logins) = (format!("calm-{name}"), calm.count(Method::Post, "/access/ticket"));
+        calm.with(StandIn::expire_tickets);
         fleet.apply("MachineClaim", &other, json!({"templateRef": {"name": "calm"}})).await;
-        fleet.ready_claim(&other).await;
+        let status = fleet.ready_claim(&other).await;
+        assert!(status["lastFailure"].is_null() && status["attempts"].is_null(), "{status:#}");
+        assert!(calm.count(Method::Post, "/access/ticket") > logins);
         fleet.delete("MachineClaim", &other).await;
 
         fleet.proxmox.with(repairs);
@@ -138,13 +140,13 @@ async fn every_trouble_of_a_hypervisor_is_one_condition_with_its_remedy_and_anot
     fleet.claim("wrong-ca").await;
     fleet.ready_claim("wrong-ca").await;
     fleet.secret("pve-ca", json!({"ca.crt": calm.ca_pem})).await;
-    let found = message(&fleet, ("HypervisorCluster", "pve"), "Ready", "ConfigurationError").await;
+    let found = fleet.reason("HypervisorCluster", "pve", "ConfigurationError").await;
     assert!(found.contains("certificate"), "{found}");
     fleet.secret("pve-ca", json!({"ca.crt": fleet.proxmox.ca_pem})).await;
     fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
     fleet.set_bridge("vmbr9").await;
     fleet.claim("missing-bridge").await;
-    let found = message(&fleet, ("MachineClaim", "missing-bridge"), "Ready", "ConfigurationError").await;
+    let found = fleet.reason("MachineClaim", "missing-bridge", "ConfigurationError").await;
     assert!(found.contains("vmbr9"), "{found}");
     fleet.set_bridge("vmbr0").await;
     fleet.ready_claim("missing-bridge").await;

@@ -30,6 +30,7 @@ mod fights;
 mod fixture;
 mod fleet;
 mod fleet_kinds;
+mod fleet_kubevirt;
 mod fleet_surface;
 mod fleet_trouble;
 mod foreign_owners;

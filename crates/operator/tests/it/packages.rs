@@ -149,8 +149,26 @@ async fn the_fleet_is_added_by_one_switch_of_every_package_and_by_default_it_is_
     let printed = manifests(&flags.split_whitespace().collect::<Vec<_>>());
     assert_same(&templated, &printed);
     // On a Kubernetes without HyperConverged, whatever else is switched on.
-    let alone = format!("{values},autopilot.enabled=false,metrics.secure=true,logging=true,metricsExporter=true");
+    let alone = format!("{values},autopilot.enabled=false,logging=true,metricsExporter=true");
     assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", &alone]), &printed);
+    let secure = manifests(&flags.split_whitespace().chain(["--metrics-secure"]).collect::<Vec<_>>());
+    assert!(secure.len() > printed.len());
+    let values = format!("{alone},metrics.secure=true");
+    assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", &values]), &secure);
+
+    // What cannot be is refused with what to do.
+    let refused = |arguments: &[&str]| {
+        let output = tools.helm(&["template", "virtpilot"]).args(arguments).output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let nothing = refused(&["--set", "autopilot.enabled=false"]);
+    assert!(nothing.contains("set autopilot.enabled or fleet.enabled to true"), "{nothing}");
+    let old = refused(&["--kube-version", "1.29.3"]);
+    assert!(old.contains("the autopilot needs Kubernetes 1.30 or newer") && old.contains("v1.29.3"), "{old}");
+    let fleet = ["--set", "autopilot.enabled=false,fleet.enabled=true", "--kube-version", "1.29.3"];
+    assert!(tools.template(&fleet).contains_key("Deployment \"virtpilot-fleet\""));
+    assert!(refused(&["--kube-version", "1.28.0"]).contains("1.29.0"), "CRDs have rules");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -216,6 +234,36 @@ async fn a_value_of_the_chart_is_what_the_flag_of_the_command_is() {
     assert!(!unknown.status.success() && message.contains("replicaCount"), "{message}");
 }
 
+/// The objects of a bundle.
+fn bundled(folder: &str) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for file in std::fs::read_dir(deploy(folder)).unwrap() {
+        found.extend(by_name(&std::fs::read_to_string(file.unwrap().path()).unwrap()));
+    }
+    found
+}
+
+/// The bundle of the fleet has the objects of its kustomization; the manager makes its account and its bindings.
+fn check_bundle_of_fleet() {
+    let (mut printed, mut bundled) = (manifests(&["--products=fleet"]), bundled("olm/fleet/manifests"));
+    let version = concat!("ClusterServiceVersion \"virtpilot-fleet.v", env!("CARGO_PKG_VERSION"), "\"");
+    let version = bundled.remove(version).unwrap();
+    let install = &version["spec"]["install"]["spec"];
+    let mut take = |kind: &str| printed.remove(&format!("{kind} \"virtpilot-fleet\"")).unwrap();
+    assert_eq!(install["deployments"][0]["spec"], take("Deployment")["spec"]);
+    assert_eq!(install["clusterPermissions"][0]["rules"], take("ClusterRole")["rules"]);
+    assert_eq!(install["permissions"][0]["rules"], take("Role")["rules"]);
+    assert_eq!(install["permissions"][0]["serviceAccountName"], take("ServiceAccount")["metadata"]["name"]);
+    for kind in ["ClusterRoleBinding", "RoleBinding"] {
+        take(kind);
+    }
+    assert_eq!(version["spec"]["customresourcedefinitions"]["owned"].as_array().unwrap().len(), 4);
+    for object in printed.values_mut() {
+        object["metadata"].as_object_mut().unwrap().remove("namespace");
+    }
+    assert_same(&bundled, &printed);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bundle_is_valid_and_has_the_same_objects() {
     let tools = Tools::ensure().await;
@@ -224,6 +272,8 @@ async fn the_bundle_is_valid_and_has_the_same_objects() {
         let (out, err) = succeed(Command::new(&tools.packaging.operator_verify).arg("manifests").arg(folder));
         format!("{out}{err}")
     };
+    assert_eq!(verify(&deploy("olm/fleet")), "");
+    check_bundle_of_fleet();
     assert_eq!(verify(&deploy("olm/bundle")), "");
     let version = "virtpilot.clusterserviceversion.yaml";
     let text = std::fs::read_to_string(deploy("olm/bundle/manifests").join(version)).unwrap();
@@ -234,10 +284,7 @@ async fn the_bundle_is_valid_and_has_the_same_objects() {
     std::fs::write(broken.path().join(version), without_modes.to_string()).unwrap();
     assert!(verify(broken.path()).contains("install modes not found"));
 
-    let (mut printed, mut bundled) = (manifests(&[]), BTreeMap::new());
-    for file in std::fs::read_dir(deploy("olm/bundle/manifests")).unwrap() {
-        bundled.extend(by_name(&std::fs::read_to_string(file.unwrap().path()).unwrap()));
-    }
+    let (mut printed, mut bundled) = (manifests(&[]), bundled("olm/bundle/manifests"));
     let version =
         bundled.remove(concat!("ClusterServiceVersion \"virtpilot.v", env!("CARGO_PKG_VERSION"), "\"")).unwrap();
     let install = &version["spec"]["install"]["spec"];

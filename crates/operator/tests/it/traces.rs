@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 const CANARY: &str = "canary-of-a-secret";
 
 /// A collector, and the spans that it has received.
-struct Receiver {
+pub(crate) struct Receiver {
     child: Child,
     spans: Arc<Mutex<Vec<Value>>>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Receiver {
-    async fn start() -> Receiver {
+    pub(crate) async fn start() -> Receiver {
         let program: Result<PathBuf, UserError> =
             async { otlp_receiver::ensure(&Tools::load()?, &Cache::open()?, Progress::detect()).await }.await;
         let program = program.unwrap_or_else(|error| panic!("{error}"));
@@ -43,7 +43,7 @@ impl Receiver {
         Receiver { child, spans, address }
     }
 
-    fn spans(&self) -> Vec<Value> {
+    pub(crate) fn spans(&self) -> Vec<Value> {
         self.spans.lock().unwrap().clone()
     }
 

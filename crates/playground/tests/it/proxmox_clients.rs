@@ -91,11 +91,13 @@ async fn go_proxmox_accepts_the_stand_in_of_proxmox() {
 
 #[tokio::test]
 async fn proxmox_api_of_npm_accepts_the_stand_in_of_proxmox() {
-    let Some(script) = clients().await.node else {
-        println!("proxmox-api of npm: not run, because node or npm is not installed");
+    let Some((node, script)) = clients().await.node else {
+        println!(
+            "proxmox-api of npm: NOT RUN, because node or npm is not installed, and no package has them for this machine"
+        );
         return;
     };
-    let mut command = Command::new("node");
+    let mut command = Command::new(node);
     command.arg(&script);
     let (text, requests) = run(command);
     let forbidden = "missing: 403 Permission check failed (/vms/100, VM.Audit)";

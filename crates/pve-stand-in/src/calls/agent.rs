@@ -64,3 +64,43 @@ pub(crate) fn file_write(state: &mut StandIn, call: &Call<'_>) -> Result<Answer,
     }
     Ok(Value::Null.into())
 }
+
+pub(crate) fn file_read(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
+    check(state, call, "VM.GuestAgent.FileRead")?;
+    let file = call.text("file").unwrap_or_default();
+    match state.vm_on(call.vmid(), call.node())?.guest.files.get(file) {
+        Some(content) => Ok(json!({"content": content}).into()),
+        None => {
+            let text = format!("Agent error: Failed to open file '{file}': No such file or directory");
+            Err(Refusal::failed(text))
+        }
+    }
+}
+
+/// A process of the guest takes as long as a small change, and ends as the guest says.
+pub(crate) fn execute(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
+    check(state, call, "VM.GuestAgent.Unrestricted")?;
+    let ends = call.now + state.timing.change;
+    let command = call.text("command").unwrap_or_default();
+    let command = format!("{command}\n{}", call.text("input-data").unwrap_or_default());
+    let Some(vm) = state.vms.get_mut(&call.vmid()) else { return Ok(Value::Null.into()) };
+    vm.guest.commands.push(command);
+    let pid = 800 + u32::try_from(vm.guest.commands.len()).unwrap_or_default();
+    vm.guest.processes.insert(pid, ends);
+    Ok(json!({"pid": pid}).into())
+}
+
+/// The agent tells once how a process has ended.
+pub(crate) fn execution(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
+    check(state, call, "VM.GuestAgent.Unrestricted")?;
+    let pid = call.number::<u32>("pid").unwrap_or_default();
+    let Some(vm) = state.vms.get_mut(&call.vmid()) else { return Ok(Value::Null.into()) };
+    match vm.guest.processes.get(&pid) {
+        None => Err(Refusal::failed(format!("Agent error: PID {pid} does not exist"))),
+        Some(ends) if *ends > call.now => Ok(json!({"exited": 0}).into()),
+        Some(_) => {
+            vm.guest.processes.remove(&pid);
+            Ok(json!({"exited": 1, "exitcode": vm.guest.exit_code}).into())
+        }
+    }
+}

@@ -113,3 +113,13 @@ pub(crate) fn nextid(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Ref
     free.map(|id| json!(id.to_string()).into())
         .ok_or_else(|| Refusal::failed(format!("unable to get any free VMID in range [{}, {}]", IDS.start, IDS.end)))
 }
+
+/// Those that the caller may use or see.
+pub(crate) fn vnets(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let privileges = ["SDN.Audit", "SDN.Allocate", "SDN.Use"];
+    let may_see =
+        |(vnet, zone): &(&String, &String)| state.may(&call.caller, &format!("/sdn/zones/{zone}/{vnet}"), &privileges);
+    let found =
+        state.vnets.iter().filter(may_see).map(|(vnet, zone)| json!({"vnet": vnet, "zone": zone, "type": "vnet"}));
+    Ok(Value::Array(found.collect()).into())
+}

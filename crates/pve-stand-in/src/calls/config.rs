@@ -132,7 +132,8 @@ pub(crate) fn check_lock(call: &Call<'_>, vm: &Vm) -> Result<(), Refusal> {
 pub(crate) fn check_bridge(state: &StandIn, call: &Call<'_>, net: &Properties) -> Result<(), Refusal> {
     let Some(bridge) = net.get("bridge") else { return Ok(()) };
     let tag = net.get("tag").map(|tag| format!("/{tag}")).unwrap_or_default();
-    state.require(&call.caller, &format!("/sdn/zones/localnetwork/{bridge}{tag}"), &["SDN.Use"])
+    let zone = state.vnets.get(bridge).map_or("localnetwork", String::as_str);
+    state.require(&call.caller, &format!("/sdn/zones/{zone}/{bridge}{tag}"), &["SDN.Use"])
 }
 
 fn check_drive(state: &StandIn, call: &Call<'_>, key: &str, drive: &Properties) -> Result<(), Refusal> {

@@ -1,4 +1,4 @@
-//! `deploy/samples/fleet`: a hypervisor, a template, a pool, a claim and monitoring to begin with.
+//! `deploy/samples/fleet`: a hypervisor, a template, a pool, a claim, monitoring and a dashboard to begin with.
 
 use super::File;
 use serde_json::{Value, json};
@@ -28,8 +28,18 @@ pub(super) fn files() -> Vec<File> {
             "Lets the Prometheus operator scrape the fleet, and alerts. The namespace is that of the fleet. If no targets appear, add the label that your Prometheus selects.",
             &install::fleet_monitoring(install::FLEET_NAMESPACE),
         ),
+        file(
+            "dashboard.yaml",
+            "A dashboard for Perses. The namespace is that of the fleet; the datasource is that of the autopilot's dashboards: write the name of yours.",
+            &[install::fleet_dashboard(install::FLEET_NAMESPACE)],
+        ),
         file("pool.yaml", "Five machines on workdays from 08:00 to 18:00 UTC, and two otherwise.", &[pool()]),
     ]
+}
+
+/// A hypervisor, a template, a pool and a claim.
+pub(super) fn objects() -> [Value; 4] {
+    [cluster(), template(), pool(), claim()]
 }
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {

@@ -24,10 +24,17 @@ pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let both = installation(&Settings::default())?;
     let fleet = Settings { products: Products::Fleet, ..Settings::default() };
     let alone = installation(&Settings { namespace: FLEET_NAMESPACE.to_owned(), ..fleet.clone() })?;
+    let bundles = bundle::files(&both, &alone)?;
     let mut files = kustomization::files(&both, &secure, advisor, alone);
-    let chart = chart::Parts { both: &both, secure: &secure, autopilot: &autopilot, fleet: &installation(&fleet)? };
+    let chart = chart::Parts {
+        both: &both,
+        secure: &secure,
+        autopilot: &autopilot,
+        fleet: &installation(&fleet)?,
+        secure_fleet: &installation(&Settings { metrics_secure: true, ..fleet.clone() })?,
+    };
     files.extend(chart::files(workspace, &chart, &role::of(&catalog)?)?);
-    files.extend(bundle::files(&both)?);
+    files.extend(bundles);
     Ok(files)
 }
 

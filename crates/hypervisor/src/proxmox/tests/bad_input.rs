@@ -20,6 +20,7 @@ fn said(failure: &Failure) -> String {
     match failure {
         Failure::Configuration { message, remedy } => format!("configuration: {message} -> {remedy}"),
         Failure::Transient(message) => format!("transient: {message}"),
+        Failure::NoQuorum(message) => format!("no quorum: {message}"),
         Failure::Resource { message, remedy } => format!("resource: {message} -> {remedy}"),
         other => format!("{other:?}"),
     }
@@ -40,7 +41,7 @@ async fn every_refusal_of_the_server_is_one_clear_failure() {
             "invalid token value!",
             ["configuration: logging in", "invalid token value!", "check the id and the secret"],
         ),
-        ("quorum lost", 500, "cluster not ready - no quorum?", ["transient:", "no quorum", ""]),
+        ("quorum lost", 500, "cluster not ready - no quorum?", ["no quorum:", "cluster not ready", ""]),
         ("node down", 595, "No route to host", ["transient:", "No route to host", "bring the node back"]),
         ("gateway", 502, "Bad Gateway", ["transient:", "502", ""]),
         ("a redirect", 301, "Moved Permanently", ["configuration:", "Moved", "use the address of the API"]),
@@ -140,7 +141,8 @@ async fn a_check_names_everything_that_is_missing_and_the_difference_of_clocks()
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     settings.scope.nodes = names(&["pve1", "pve9"]);
     settings.scope.storages = names(&["fast", "slow"]);
-    settings.scope.bridges = names(&["vmbr0", "eth0"]);
+    let bridge = |name: &str| fleet::hypervisor::Network { bridge: name.into(), vlan: None };
+    settings.scope.networks = ["vmbr0", "eth0"].map(bridge).into();
     settings.scope.pools = names(&["ci"]);
     let checked = connect(&settings).check().await.unwrap();
     assert_eq!(checked.version, "9.1.2");

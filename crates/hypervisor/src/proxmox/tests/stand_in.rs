@@ -7,7 +7,9 @@ use crate::proxmox::client::{Call, Content};
 use crate::proxmox::privileges::tests::documented;
 use crate::proxmox::task::follow;
 use crate::settings::{Credentials, Limits, Settings};
-use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Power, Seed, Target, TemplateRef};
+use fleet::hypervisor::{
+    Blueprint, Delivery, Failure, MachineId, Network, Power, Seed, SeedImage, SeedSearch, Target, TemplateRef,
+};
 use pve_stand_in::{Fault, FaultEffect, Method, Request, Setup, StandIn, Timing};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -47,7 +49,8 @@ fn with_token(server: &Server, token: &str) -> Settings {
     let one = |name: &str| [name.to_owned()].into();
     settings.scope.nodes = ["pve1", "pve2", "pve3"].map(str::to_owned).into();
     (settings.scope.storages, settings.scope.seed_storages) = (one("shared"), one("local"));
-    (settings.scope.bridges, settings.scope.pools) = (one("vmbr0"), one(Setup::POOL));
+    settings.scope.networks = [Network { bridge: "vmbr0".into(), vlan: None }].into();
+    settings.scope.pools = one(Setup::POOL);
     settings
 }
 
@@ -136,6 +139,14 @@ async fn the_rights_of_the_fleet_are_enough_for_a_whole_life() {
     let listed = proxmox.list().await.unwrap();
     assert!(listed.machines.contains_key(&blueprint.id) && listed.nodes.len() == 3 && listed.storages.len() == 9);
     assert_eq!(left(&state).1.len(), 1);
+    proxmox.remove_seed(&target(&blueprint)).await.unwrap();
+    assert_eq!(left(&state), (vec![300], Vec::new()), "the image goes once it is used, and the machine runs on");
+    let config = state.lock().unwrap().vm(300).unwrap().config.clone();
+    assert_eq!(config["ide2"], "none,media=cdrom");
+    assert!(proxmox.inspect(&blueprint.id).await.unwrap().unwrap().is_configured);
+    server.forget();
+    proxmox.remove_seed(&target(&blueprint)).await.unwrap();
+    assert_eq!(server.lines(), ["GET /nodes/pve2/qemu/300/config"], "nothing is left to do");
     proxmox.destroy(&target(&blueprint)).await.unwrap();
     assert_eq!(left(&state), (Vec::new(), Vec::new()));
     assert_eq!(proxmox.destroy(&target(&blueprint)).await, Err(Failure::Absent(blueprint.id)));
@@ -307,6 +318,7 @@ async fn live(proxmox: &Proxmox, blueprint: &Blueprint) {
     let target = target(blueprint);
     patiently(|| proxmox.configure(blueprint)).await;
     patiently(|| proxmox.start(&target)).await;
+    patiently(|| proxmox.remove_seed(&target)).await;
     patiently(|| async {
         match proxmox.destroy(&target).await {
             Err(Failure::Absent(_)) => Ok(()),
@@ -340,7 +352,7 @@ async fn what_is_broken_in_the_cluster_is_classed() {
     set(|state| state.set_full("shared", false));
     set(|state| state.set_quorate(false));
     let failure = proxmox.create(&blueprint).await;
-    assert!(matches!(failure, Err(Failure::Transient(_))), "{failure:?}");
+    assert!(matches!(failure, Err(Failure::NoQuorum(_))), "{failure:?}");
     assert!(!proxmox.check().await.unwrap().is_quorate);
     set(|state| state.set_quorate(true));
     set(|state| state.set_online("pve2", false));
@@ -365,4 +377,211 @@ async fn what_is_broken_in_the_cluster_is_classed() {
     let mut settings = with_token(&server, Setup::FLEET_TOKEN);
     settings.credentials = Credentials::Token { id: "fleet@pve!virtpilot".into(), secret: "wrong".into() };
     assert!(matches!(connect(&settings).list().await, Err(Failure::Configuration { .. })));
+}
+
+/// The image of a machine that a person has deleted, beside images of people and of another installation.
+#[tokio::test]
+async fn images_without_a_machine_are_found_and_only_those_of_this_installation() {
+    let (_server, state, proxmox) = fleet().await;
+    let mine = blueprint(&proxmox, 300).await;
+    let mut others = blueprint(&proxmox, 301).await;
+    others.owner.operator = "another installation".into();
+    for blueprint in [&mine, &others] {
+        proxmox.create(blueprint).await.unwrap();
+        proxmox.configure(blueprint).await.unwrap();
+    }
+    state.lock().unwrap().remove_vm(300);
+    let search = SeedSearch { operator: mine.owner.operator.clone(), storages: ["local".to_owned()].into() };
+    let found = proxmox.list_seeds(&search).await.unwrap();
+    let [image] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((image.node.as_str(), image.uid.as_str()), ("pve2", "u-1"));
+    let elsewhere = SeedSearch { storages: ["shared".to_owned()].into(), ..search.clone() };
+    assert_eq!(proxmox.list_seeds(&elsewhere).await, Ok(Vec::new()));
+    let wrong = SeedImage { uid: "u-2".into(), ..image.clone() };
+    assert!(matches!(proxmox.delete_seed(&wrong).await, Err(Failure::Permanent(_))));
+    assert_eq!(left(&state).1.len(), 2);
+    proxmox.delete_seed(image).await.unwrap();
+    proxmox.delete_seed(image).await.unwrap();
+    let (_, images) = left(&state);
+    assert_eq!(images.len(), 1, "{images:?}");
+    assert_eq!(proxmox.list_seeds(&search).await, Ok(Vec::new()));
+    assert!(
+        state.lock().unwrap().vm(301).unwrap().config["ide2"].contains(&images[0]),
+        "that of the other installation"
+    );
+}
+
+/// The fleet's token of the stand-in may not run commands in guests.
+#[tokio::test]
+async fn the_guest_agent_writes_a_seed_and_runs_cloud_init_once() {
+    let (server, state, fleet) = fleet().await;
+    let mut blueprint = blueprint(&fleet, 300).await;
+    let files = blueprint.seed.take().unwrap().files;
+    fleet.create(&blueprint).await.unwrap();
+    fleet.configure(&blueprint).await.unwrap();
+    let delivery = Delivery { target: target(&blueprint), files };
+    let root = connect(&with_token(&server, Setup::ROOT_TOKEN));
+    assert_eq!(root.deliver(&delivery).await, Ok(false), "it does not run yet");
+    fleet.start(&target(&blueprint)).await.unwrap();
+    while fleet.addresses(&target(&blueprint)).await.unwrap().is_none() {}
+    let refused = fleet.deliver(&delivery).await;
+    assert!(matches!(refused, Err(Failure::Configuration { .. })), "{refused:?}");
+    assert_eq!(root.deliver(&delivery).await, Ok(false), "it has begun");
+    let guest = |state: &Shared| state.lock().unwrap().vm(300).unwrap().guest.clone();
+    assert_eq!(guest(&state).files["/var/lib/cloud/seed/nocloud/user-data"], "#cloud-config\n");
+    let mut attempts = 0;
+    while !root.deliver(&delivery).await.unwrap() {
+        attempts += 1;
+        assert!(attempts < 500);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let runs = guest(&state).commands.iter().filter(|command| command.contains("modules --mode final")).count();
+    assert_eq!(runs, 1);
+    assert_eq!(left(&state).1, Vec::<String>::new(), "without an image");
+    state.lock().unwrap().vm_mut(300).unwrap().guest.exit_code = 1;
+    let failed = loop {
+        match root.deliver(&delivery).await {
+            Ok(false) => tokio::time::sleep(Duration::from_millis(1)).await,
+            other => break other,
+        }
+    };
+    assert!(matches!(&failed, Err(Failure::Permanent(message)) if message.contains("exit code 1")), "{failed:?}");
+    let foreign = Delivery { target: Target { owner: owner("u-2"), ..delivery.target.clone() }, ..delivery };
+    assert!(matches!(root.deliver(&foreign).await, Err(Failure::NotOurs { .. })));
+}
+
+/// A stand-in whose fleet has these rights and no others, and settings that name what the documentation names.
+async fn documented_fleet(privileges: Vec<(String, Vec<String>)>) -> (Server, Shared, Proxmox) {
+    let mut setup = Setup::cluster(Timing::short());
+    let mut seeds = setup.storages[0].clone();
+    (seeds.name, seeds.content) = ("fleet-seeds".into(), vec!["iso".into()]);
+    setup.storages.push(seeds);
+    setup.templates[0].storage = "local-lvm".into();
+    let user = setup.users.iter_mut().find(|user| user.name == "fleet@pve").unwrap();
+    user.privileges = privileges;
+    user.tokens[0].privileges = None;
+    let (server, state) = start_with(setup).await;
+    state.lock().unwrap().add_vnet("build", "ci");
+    let mut settings = with_token(&server, Setup::FLEET_TOKEN);
+    let scope = &mut settings.scope;
+    (scope.storages, scope.seed_storages) = (Default::default(), ["fleet-seeds".to_owned()].into());
+    scope.networks = [Network { bridge: "vmbr0".into(), vlan: Some(12) }].into();
+    scope.templates = [TemplateRef::Id(MachineId(Setup::TEMPLATE.to_string()))].into();
+    let proxmox = connect(&settings);
+    (server, state, proxmox)
+}
+
+async fn documented_blueprint(proxmox: &Proxmox) -> Blueprint {
+    let mut blueprint = blueprint(proxmox, 300).await;
+    (blueprint.node, blueprint.is_linked) = ("pve1".into(), true);
+    blueprint.seed.as_mut().unwrap().storage = "fleet-seeds".into();
+    blueprint
+}
+
+/// Every privilege is taken away in turn: the check names it and no other one, or it is not needed for a whole life.
+#[tokio::test]
+async fn a_check_names_exactly_the_privilege_that_is_missing_and_what_it_accepts_is_enough() {
+    let all: Vec<(String, Vec<String>)> =
+        documented().into_iter().map(|grant| (grant.path, grant.privileges)).collect();
+    let (_server, _, proxmox) = documented_fleet(all.clone()).await;
+    let checked = proxmox.check().await.unwrap();
+    assert_eq!((checked.missing, checked.unknown), (Vec::new(), Vec::new()));
+    live(&proxmox, &documented_blueprint(&proxmox).await).await;
+    let mut named = 0;
+    for (number, (path, privileges)) in all.iter().enumerate() {
+        for privilege in privileges {
+            let mut fewer = all.clone();
+            fewer[number].1.retain(|kept| kept != privilege);
+            let (_server, _, proxmox) = documented_fleet(fewer).await;
+            let missing = proxmox.check().await.unwrap().missing;
+            if missing.is_empty() {
+                live(&proxmox, &documented_blueprint(&proxmox).await).await;
+                continue;
+            }
+            named += 1;
+            let what = format!("{privilege} on {path}");
+            assert!(missing.iter().all(|found| found.starts_with(&what)), "without {what}: {missing:?}");
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
+/// A clone has the interface of its template before it is configured, whatever its own network is to be.
+#[tokio::test]
+async fn the_right_to_use_the_network_of_a_template_is_looked_for_too() {
+    let narrow = documented().into_iter().map(|grant| match grant.path.as_str() {
+        "/sdn/zones/localnetwork" => ("/sdn/zones/localnetwork/vmbr0/12".to_owned(), grant.privileges),
+        _ => (grant.path, grant.privileges),
+    });
+    let (_server, _, proxmox) = documented_fleet(narrow.collect()).await;
+    assert_eq!(proxmox.check().await.unwrap().missing, ["SDN.Use on /sdn/zones/localnetwork/vmbr0"]);
+    let refused = proxmox.create(&documented_blueprint(&proxmox).await).await;
+    assert!(
+        matches!(&refused, Err(Failure::Configuration { message, .. }) if message.contains("SDN.Use")),
+        "{refused:?}"
+    );
+}
+
+/// A VNet is in a zone of its own, and a bridge of all nodes.
+#[tokio::test]
+async fn the_right_to_use_a_vnet_is_looked_for_in_its_zone() {
+    let mut all: Vec<(String, Vec<String>)> =
+        documented().into_iter().map(|grant| (grant.path, grant.privileges)).collect();
+    all.push(("/sdn/zones/ci/build".into(), vec!["SDN.Use".into()]));
+    for vlan in [None, Some(7)] {
+        let (server, state, _) = documented_fleet(all.clone()).await;
+        let mut settings = with_token(&server, Setup::FLEET_TOKEN);
+        settings.scope.networks = [Network { bridge: "build".into(), vlan }].into();
+        (settings.scope.storages, settings.scope.seed_storages) = Default::default();
+        let proxmox = connect(&settings);
+        let checked = proxmox.check().await.unwrap();
+        assert_eq!((checked.missing, checked.unknown), (Vec::new(), Vec::new()));
+        let mut blueprint = documented_blueprint(&proxmox).await;
+        blueprint.network = Some(Network { bridge: "build".into(), vlan });
+        live(&proxmox, &blueprint).await;
+        // Seen, and not to be used.
+        state.lock().unwrap().revoke("fleet@pve", "SDN.Use");
+        state.lock().unwrap().grant("fleet@pve", "/sdn/zones/ci/build", &["SDN.Audit"]);
+        let vlan = vlan.map(|vlan| format!("/{vlan}")).unwrap_or_default();
+        assert_eq!(proxmox.check().await.unwrap().missing, [format!("SDN.Use on /sdn/zones/ci/build{vlan}")]);
+    }
+}
+
+/// Two hours pass before every step: the ticket is renewed, and no step fails for it.
+#[tokio::test]
+async fn a_ticket_that_expires_is_renewed_without_a_failure_and_writes_need_its_csrf_token() {
+    let (server, state) = start().await;
+    let mut settings = with_token(&server, Setup::FLEET_TOKEN);
+    settings.credentials = Credentials::Password { username: "fleet@pve".into(), password: "battery staple".into() };
+    let proxmox = connect(&settings);
+    let blueprint = blueprint(&proxmox, 300).await;
+    let expire = || state.lock().unwrap().expire_tickets();
+    expire();
+    proxmox.create(&blueprint).await.unwrap();
+    expire();
+    proxmox.configure(&blueprint).await.unwrap();
+    expire();
+    proxmox.start(&target(&blueprint)).await.unwrap();
+    expire();
+    assert_eq!(proxmox.inspect(&blueprint.id).await.unwrap().unwrap().owner, Some(owner("u-1")));
+    expire();
+    proxmox.destroy(&target(&blueprint)).await.unwrap();
+    assert_eq!(left(&state), (Vec::new(), Vec::new()));
+    let logins = server.lines().iter().filter(|line| *line == "POST /access/ticket").count();
+    assert_eq!(logins, 6, "one login, and one for each ticket that has expired");
+    let sent = |csrf: Option<&str>| {
+        let ticket = state.lock().unwrap().ticket("fleet@pve", "battery staple").unwrap();
+        let pve_stand_in::Credentials::Ticket { ticket, csrf: valid } = ticket else { panic!("no ticket") };
+        let csrf = csrf.map_or(valid, |other| Some(other.to_owned()).filter(|other| !other.is_empty()));
+        let mut request = Request::new(Method::Post, "/nodes/pve1/qemu/9000/clone");
+        request.parameters.insert("newid".into(), "301".into());
+        request.parameters.insert("pool".into(), Setup::POOL.into());
+        request.credentials = pve_stand_in::Credentials::Ticket { ticket, csrf };
+        let mut state = state.lock().unwrap();
+        let answer = state.handle(&request, Duration::from_secs(60)).answer().unwrap();
+        (answer.status, answer.reason)
+    };
+    assert_eq!(sent(Some("")), (401, "Permission denied - invalid csrf token".to_owned()));
+    assert_eq!(sent(Some("00000000:abc")).0, 401);
+    assert_eq!(sent(None).0, 200);
 }

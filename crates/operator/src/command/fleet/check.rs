@@ -3,7 +3,7 @@
 use super::{Selection, text};
 use crate::command::target::on_runtime;
 use crate::command::{Format, print};
-use crate::fleet::{Storages, connect_once};
+use crate::fleet::connect_once;
 use api::fleet::HypervisorMachineTemplate;
 use cluster::Server;
 use fleet::hypervisor::{Answer, Checked, ClusterKey, Failure, Operation, Request};
@@ -54,7 +54,7 @@ async fn checked(
     key: &ClusterKey,
     templates: &[HypervisorMachineTemplate],
 ) -> Result<Checked, Failure> {
-    let hands = connect_once(server, key, &storages(key, templates)).await?;
+    let hands = connect_once(server, key, templates).await?;
     match hands
         .carry_out(&Request { cluster: key.clone(), endpoint: String::new(), operation: Operation::Check })
         .await?
@@ -62,22 +62,6 @@ async fn checked(
         Answer::Checked(checked) => Ok(*checked),
         _ => Err(Failure::Transient("the hypervisor answered something else".into())),
     }
-}
-
-/// What the templates of a hypervisor use of it.
-fn storages(key: &ClusterKey, templates: &[HypervisorMachineTemplate]) -> Storages {
-    let mut storages = Storages::default();
-    let is_of = |template: &&HypervisorMachineTemplate| {
-        let cluster = &template.spec.hypervisor_cluster_ref;
-        let namespace = cluster.namespace.as_ref().or(template.metadata.namespace.as_ref());
-        cluster.name == key.name && namespace == Some(&key.namespace)
-    };
-    for template in templates.iter().filter(is_of) {
-        let proxmox = template.spec.template.proxmox.as_ref();
-        storages.disks.extend(proxmox.and_then(|proxmox| proxmox.storage.clone()));
-        storages.seeds.extend(template.spec.cloud_init.as_ref().map(|cloud_init| cloud_init.storage.clone()));
-    }
-    storages
 }
 
 fn row(key: &ClusterKey, checked: Result<Checked, Failure>) -> Row {
@@ -124,8 +108,7 @@ fn shown(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{row, shown, storages};
-    use crate::fleet::Storages;
+    use super::{row, shown};
     use fleet::hypervisor::{Checked, ClusterKey, Failure};
 
     #[test]
@@ -144,25 +127,5 @@ mod tests {
         assert_eq!(late, "ci/pve: FAIL: the clocks differ by 400 s\n  fix: synchronise them with NTP\n");
         let refused = Failure::Configuration { message: "wrong token".into(), remedy: "create another".into() };
         assert_eq!(shown(&row(&key, Err(refused))), "ci/pve: FAIL: wrong token\n  fix: create another\n");
-    }
-
-    #[test]
-    fn storages_of_a_hypervisors_templates_are_checked_too() {
-        let template = |cluster: serde_json::Value, storage: &str, seed: &str| {
-            serde_json::from_value(serde_json::json!({
-                "apiVersion": "hyperfleet.io/v1alpha1", "kind": "HypervisorMachineTemplate",
-                "metadata": {"name": "t", "namespace": "ci"},
-                "spec": {
-                    "hypervisorClusterRef": cluster, "template": {"proxmox": {"tag": "a", "storage": storage}},
-                    "resources": {"cpu": 1, "memory": "1Gi"}, "cloudInit": {"storage": seed},
-                },
-            }))
-            .unwrap()
-        };
-        let own = template(serde_json::json!({"name": "pve"}), "fast", "seeds");
-        let other = template(serde_json::json!({"name": "pve", "namespace": "elsewhere"}), "slow", "local");
-        let key = ClusterKey { namespace: "ci".into(), name: "pve".into() };
-        let found = storages(&key, &[own, other]);
-        assert_eq!(found, Storages { disks: ["fast".to_owned()].into(), seeds: ["seeds".to_owned()].into() });
     }
 }

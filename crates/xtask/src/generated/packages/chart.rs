@@ -69,6 +69,21 @@ const ON_REQUEST: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// What a release cannot be, said before anything is changed. `lookup` finds nothing unless there is a cluster.
+const CHECKS: &str = r#"{{- if not (or .Values.autopilot.enabled .Values.fleet.enabled) }}
+{{- fail "nothing would be installed: set autopilot.enabled or fleet.enabled to true" }}
+{{- end }}
+{{- if and .Values.autopilot.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) }}
+{{- fail (printf "the autopilot needs Kubernetes 1.30 or newer (ValidatingAdmissionPolicy), and this is %s; the fleet alone needs 1.29: --set autopilot.enabled=false" .Capabilities.KubeVersion.Version) }}
+{{- end }}
+{{- if not .Values.autopilot.enabled }}
+{{- $deployment := lookup "apps/v1" "Deployment" .Release.Namespace "virt-platform-autopilot" }}
+{{- if and $deployment (gt (int (dig "spec" "replicas" 0 $deployment)) 0) (eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $deployment) .Release.Name) }}
+{{- fail (printf "the autopilot of this release runs, and would be removed without releasing what it manages: run \"virtpilot handback --namespace %s\", then \"kubectl scale deployment virt-platform-autopilot --replicas=0 --namespace %s\", and upgrade again" .Release.Namespace .Release.Namespace) }}
+{{- end }}
+{{- end }}
+"#;
+
 const NOTES: &str = "{{- if .Values.autopilot.enabled }}
 The autopilot runs in {{ .Release.Namespace }}. Low-impact objects are applied, what restarts nodes waits for approval:
 
@@ -96,11 +111,13 @@ pub(super) struct Parts<'a> {
     pub(super) autopilot: &'a Installation,
     /// The fleet.
     pub(super) fleet: &'a Installation,
+    /// The same with secure metrics.
+    pub(super) secure_fleet: &'a Installation,
 }
 
 /// The files.
 pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> anyhow::Result<Vec<File>> {
-    let Parts { both: installation, secure, autopilot, fleet } = parts;
+    let Parts { both: installation, secure, autopilot, fleet, secure_fleet } = parts;
     let (mut workload, mut secure_workload) = (installation.workload.clone(), secure.workload.clone());
     let (mut values, mut properties) = (HEADER.to_owned(), Map::new());
     let mut add = |name: &str, what: &str, default: &Value| {
@@ -133,7 +150,7 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
         "Whether the advisor runs beside the autopilot: it plans profiles, and applies them as they are approved",
         &json!({"enabled": true}),
     );
-    let fleet = fleet::template(fleet, &settings())?;
+    let fleet = fleet::template(fleet, secure_fleet, &settings())?;
     add(
         FLEET,
         "Whether the fleet is deployed, too: it creates machines on hypervisors. Its account reads the Secrets that are named here, as a list \
@@ -169,6 +186,7 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
         own("policy.yaml", &with_advisor(&autopilot.policy, &installation.policy)?),
         own("operator.yaml", &unless_advisor(&with_additions(&workload, &secure_workload, "metrics.secure")?)?),
         own("metrics.yaml", &with_additions(HEADER, &text(&metrics_roles), "metrics.secure")?),
+        template("checks.yaml", &format!("{HEADER}{CHECKS}")),
         template("fleet.yaml", &fleet.text),
         template("NOTES.txt", NOTES),
         yaml(&format!("{FOLDER}/Chart.yaml"), &[chart()]),
@@ -202,8 +220,8 @@ fn chart() -> Value {
         "type": "application",
         "version": VERSION,
         "appVersion": VERSION,
-        // ValidatingAdmissionPolicy.
-        "kubeVersion": ">=1.30.0-0",
+        // Validation rules of CRDs; the autopilot needs a newer one, which a template checks.
+        "kubeVersion": ">=1.29.0-0",
     })
 }
 

@@ -1,6 +1,6 @@
 //! The fleet in the chart: its own Deployment and account, and the rights on the Secrets that the values name.
 
-use super::{HEADER, Setting, in_release, kept, replace, unquoted};
+use super::{HEADER, Setting, in_release, kept, metrics, replace, unquoted, with_additions};
 use anyhow::Context;
 use install::Installation;
 use serde_json::{Value, json};
@@ -59,8 +59,23 @@ pub(super) struct Fleet {
     pub(super) ports: Value,
 }
 
-/// The template of an installation of the fleet alone.
-pub(super) fn template(installation: &Installation, settings: &[Setting]) -> anyhow::Result<Fleet> {
+/// The template of an installation of the fleet alone, which has more with secure metrics.
+pub(super) fn template(plain: &Installation, secure: &Installation, settings: &[Setting]) -> anyhow::Result<Fleet> {
+    let (text, ports) = objects(plain, settings)?;
+    let (with_more, _) = objects(secure, settings)?;
+    let (roles, _) = metrics(&secure.metrics)?;
+    let roles: Vec<String> = roles.iter().map(catalog::yaml_text).collect();
+    let roles = format!(
+        "{{{{- if .Values.metrics.secure }}}}\n---\n{}{{{{- end }}}}\n",
+        in_release(&unquoted(&roles.join("---\n")))
+    );
+    let objects = with_additions(&text, &with_more, "metrics.secure")?;
+    let text = format!("{HEADER}{{{{- if .Values.fleet.enabled }}}}\n{objects}{roles}{SECRETS}{{{{- end }}}}\n");
+    Ok(Fleet { text, ports })
+}
+
+/// Everything but the rights of secure metrics, and the default of the ports of hypervisors.
+fn objects(installation: &Installation, settings: &[Setting]) -> anyhow::Result<(String, Value)> {
     let mut workload = installation.workload.clone();
     for setting in settings.iter().filter(|setting| SHARED.contains(&setting.name)) {
         replace(&mut workload, setting)?;
@@ -74,7 +89,5 @@ pub(super) fn template(installation: &Installation, settings: &[Setting]) -> any
     let objects: Vec<String> = objects.iter().map(catalog::yaml_text).collect();
     let objects = unquoted(&in_release(&objects.join("---\n")));
     // The release's namespace is the only one that the fleet may read.
-    let objects = objects.replace(&format!("- {}\n", api::hco::NAMESPACE), "- {{ .Release.Namespace }}\n");
-    let text = format!("{HEADER}{{{{- if .Values.fleet.enabled }}}}\n{objects}{SECRETS}{{{{- end }}}}\n");
-    Ok(Fleet { text, ports })
+    Ok((objects.replace(&format!("- {}\n", api::hco::NAMESPACE), "- {{ .Release.Namespace }}\n"), ports))
 }
