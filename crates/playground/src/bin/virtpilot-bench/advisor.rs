@@ -90,7 +90,7 @@ impl Bench {
     async fn plans(&self, measures: &mut Vec<Measure>) -> Result<(), UserError> {
         let ([mut whole, mut edits], [mut bare_whole, mut bare_edits]) = ([vec![], vec![]], [vec![], vec![]]);
         let (mut statuses, mut requests) = (Vec::new(), Vec::new());
-        let mut parts = PARTS.map(|_| Vec::new());
+        let (mut whole_parts, mut edit_parts) = (PARTS.map(|_| Vec::new()), PARTS.map(|_| Vec::new()));
         for round in 0..ROUNDS {
             eprint!("\radvisor: plan {} of {ROUNDS}   ", round + 1);
             let ratio = 101 + 2 * round;
@@ -99,6 +99,7 @@ impl Bench {
             let planned = self.change(json!({"action": "DryRun", "options": options(ratio)})).await?;
             let wanted = manifests(&planned.status, |_| true);
             whole.push(planned.took);
+            whole_parts.iter_mut().zip(planned.parts).for_each(|(all, part)| all.push(part));
             statuses.push(planned.statuses);
             requests.push(planned.requests);
             bare_whole.push(self.dry_runs(&wanted).await?);
@@ -106,22 +107,23 @@ impl Bench {
             // Only the object that the option changes is compared again.
             let wanted = manifests(&planned.status, |kind| kind == "HyperConverged");
             edits.push(planned.took);
-            parts.iter_mut().zip(planned.parts).for_each(|(all, part)| all.push(part));
+            edit_parts.iter_mut().zip(planned.parts).for_each(|(all, part)| all.push(part));
             statuses.push(planned.statuses);
             bare_edits.push(self.dry_runs(&wanted).await?);
         }
         eprintln!();
-        for (name, took, bare) in
-            [("Ignore to a plan", whole, bare_whole), ("an edited option to its plan", edits, bare_edits)]
-        {
+        let both = [
+            ("Ignore to a plan", whole, bare_whole, whole_parts),
+            ("an edited option to its plan", edits, bare_edits, edit_parts),
+        ];
+        for (name, took, bare, parts) in both {
             let took = Measure::of(format!("advisor: {name} in the status"), "ms", took);
             let bare = Measure::of("the dry runs that it needs, by the baseline client", "ms", bare);
             let ratio = took.ratio_to(&bare, &format!("advisor: {name}"));
             measures.extend([took, bare, ratio]);
+            let parts = PARTS.iter().zip(parts);
+            measures.extend(parts.map(|(part, took)| Measure::of(format!("advisor: {name}: {part}"), "ms", took)));
         }
-        let parts = PARTS.iter().zip(parts);
-        measures
-            .extend(parts.map(|(name, took)| Measure::of(format!("advisor: an edited option: {name}"), "ms", took)));
         measures.push(Measure::of("advisor: writes of the status per change", "count", statuses));
         measures.push(Measure::of("advisor: other requests per plan", "count", requests));
         Ok(())
