@@ -1,10 +1,11 @@
 //! Clients of the Proxmox VE API that others wrote, and the published schema of that API: from the cache, or downloaded and built.
 
-use crate::cache::{Cache, Key};
+use crate::cache::Cache;
+use crate::fetched::Fetched;
 use crate::files;
 use crate::go::which;
+use crate::npm;
 use crate::pip::Package;
-use crate::process::{Output, Start, run_to_end};
 use crate::programs::{Module, Program};
 use crate::progress::Progress;
 use crate::tools::{ProxmoxClients, Tools};
@@ -57,7 +58,13 @@ pub async fn ensure(tools: &Tools, cache: &Cache, progress: Progress) -> Result<
                 inputs: &[&sources.package, &sources.package_lock, &sources.node],
                 what: "Node.js client of Proxmox VE",
             };
-            Some(fetched.ensure(cache, progress, async |folder| install_node(sources, &npm, folder).await).await?)
+            let script = npm::Script {
+                package: &sources.package,
+                package_lock: &sources.package_lock,
+                text: &sources.node,
+                pinned_in: "tools/proxmox-clients/package-lock.json",
+            };
+            Some(fetched.ensure(cache, progress, async |folder| script.install(&npm, folder).await).await?)
         }
         _ => None,
     };
@@ -74,38 +81,6 @@ pub async fn ensure_schema(tools: &Tools, cache: &Cache, progress: Progress) -> 
         what: "schema of the Proxmox VE API",
     };
     fetched.ensure(cache, progress, async |folder| install_schema(requirement, folder).await).await
-}
-
-/// An entry of the cache that is complete if it has a file.
-struct Fetched<'a> {
-    kind: &'a str,
-    file: &'a str,
-    inputs: &'a [&'a str],
-    what: &'a str,
-}
-
-impl Fetched<'_> {
-    async fn ensure(
-        &self,
-        cache: &Cache,
-        progress: Progress,
-        fetch: impl AsyncFnOnce(&Path) -> Result<(), UserError>,
-    ) -> Result<PathBuf, UserError> {
-        let key = Key::of(self.inputs);
-        let path = cache.entry(self.kind, &key).join(self.file);
-        if !path.is_file() {
-            let mut step = progress.step(self.what);
-            let _lock =
-                cache.lock(self.kind, &key, || step.message("waiting for another run that is fetching it")).await?;
-            if !path.is_file() {
-                let staging = cache.staging_folder(self.kind)?;
-                fetch(staging.path()).await?;
-                cache.install(staging, self.kind, &key)?;
-            }
-            step.done("fetched");
-        }
-        Ok(path)
-    }
 }
 
 async fn install_python(sources: &ProxmoxClients, folder: &Path) -> Result<(), UserError> {
@@ -133,42 +108,4 @@ async fn install_schema(requirement: &str, folder: &Path) -> Result<(), UserErro
         )
     })?;
     std::fs::remove_dir_all(&unpacked).map_err(|error| user_error::io("remove", &unpacked, error))
-}
-
-/// npm verifies the checksums of the lock file.
-async fn install_node(sources: &ProxmoxClients, npm: &Path, folder: &Path) -> Result<(), UserError> {
-    files::write(&folder.join("package.json"), &sources.package)?;
-    files::write(&folder.join("package-lock.json"), &sources.package_lock)?;
-    let args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"];
-    let start = Start {
-        name: "npm".into(),
-        program: npm.to_owned(),
-        args: args.map(str::to_owned).to_vec(),
-        env: Vec::new(),
-        folder: folder.to_owned(),
-        output: Output::Lines,
-    };
-    let mut printed = Vec::new();
-    let end = run_to_end(start, |text, _| printed.push(text.to_owned())).await?;
-    end.map_err(|status| explain(&printed, &status, folder))?;
-    files::write(&folder.join("client.mjs"), &sources.node)
-}
-
-/// Finds the cause of a failure in npm's output.
-fn explain(printed: &[String], status: &str, folder: &Path) -> UserError {
-    let has = |pattern: &str| printed.iter().any(|line| line.contains(pattern));
-    let tail = printed.iter().rev().take(6).rev().cloned().collect::<Vec<_>>().join("\n");
-    if has("ENOSPC") {
-        user_error::disk_full(folder)
-    } else if has("EINTEGRITY") {
-        UserError::new(
-            "a package of the Node.js client does not match its checksum in tools/proxmox-clients/package-lock.json",
-            "do not trust that download: if you edited the checksum, restore it; otherwise run `npm cache clean --force`, run again, and \
-             report the mismatch if it persists",
-        )
-        .with_detail(tail)
-    } else {
-        UserError::new(format!("npm ended with {status}"), "check the network and the registry of npm, and run again")
-            .with_detail(tail)
-    }
 }
