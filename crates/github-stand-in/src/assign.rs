@@ -10,11 +10,18 @@ use std::time::Duration;
 impl StandIn {
     /// Something changed that may let a job start.
     pub(crate) fn plan_assignment(&mut self) {
-        self.schedule(self.now + self.timing.assign, Happening::Assign);
+        let at = self.now + self.timing.assign;
+        if self.assignment_planned != Some(at) {
+            self.assignment_planned = Some(at);
+            self.schedule(at, Happening::Assign);
+        }
     }
 
     /// Gives queued jobs, the oldest first, to idle runners, the one that waits longest first.
     pub(crate) fn assign(&mut self, now: Duration) {
+        if self.assignment_planned == Some(now) {
+            self.assignment_planned = None;
+        }
         let queued: Vec<u64> = self.jobs.values().filter(|job| job.is_queued()).map(|job| job.id).collect();
         for id in queued {
             let Some(job) = self.jobs.get(&id) else { continue };

@@ -1,8 +1,8 @@
 //! Hooks, and what was delivered to them.
 
+use crate::hash::{hex, hmac};
 use crate::names::Scope;
 use crate::stand_in::StandIn;
-use ring::hmac;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -106,16 +106,10 @@ impl Hook {
             ("x-github-hook-installation-target-type", target.to_owned()),
         ];
         if let Some(secret) = &self.secret {
-            headers.push(("x-hub-signature-256", format!("sha256={}", sign(secret, &body))));
+            headers.push(("x-hub-signature-256", format!("sha256={}", hex(&hmac(secret.as_bytes(), &body)))));
         }
         Delivery { id: record.id, hook: self.id, url: self.url.clone(), headers, body }
     }
-}
-
-/// The HMAC SHA-256 of a body, in hexadecimal digits.
-fn sign(secret: &str, body: &[u8]) -> String {
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body);
-    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl DeliveryRecord {

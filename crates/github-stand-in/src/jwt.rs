@@ -1,10 +1,10 @@
 //! JSON web tokens: those that an App signs, and those that the stand-in hands out.
 
+use crate::hash::hmac;
 use crate::response::Refusal;
+use crate::rsa::PublicKey;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::hmac;
-use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use serde_json::Value;
 
 /// How far the clock of a client may be ahead. GitHub says that it allows for none, and clients are told to subtract a minute.
@@ -13,7 +13,7 @@ const AHEAD: i64 = 60;
 const VALID: i64 = 600;
 
 /// Checks the token of an App at a moment, in seconds since 1970; returns who issued it.
-pub(crate) fn verify(token: &str, public_key: &[u8], now: i64) -> Result<String, Refusal> {
+pub(crate) fn verify(token: &str, public_key: Option<&PublicKey>, now: i64) -> Result<String, Refusal> {
     let undecodable = || Refusal::new(401, "A JSON web token could not be decoded").documented("rest");
     let (signed, signature) = token.rsplit_once('.').ok_or_else(undecodable)?;
     let (header, claims) = signed.split_once('.').ok_or_else(undecodable)?;
@@ -43,17 +43,17 @@ pub(crate) fn verify(token: &str, public_key: &[u8], now: i64) -> Result<String,
         Value::Number(issuer) => issuer.to_string(),
         _ => return refuse("'Issuer' claim ('iss') must be an Integer or String"),
     };
-    let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public_key);
-    key.verify(signed.as_bytes(), &signature).map_err(|_| undecodable())?;
-    Ok(issuer)
+    match public_key.is_some_and(|key| key.verify(signed.as_bytes(), &signature)) {
+        true => Ok(issuer),
+        false => Err(undecodable()),
+    }
 }
 
 /// A token of our own.
 pub(crate) fn sign(claims: &Value, secret: &str) -> String {
     let header = URL_SAFE_NO_PAD.encode(r#"{"typ":"JWT","alg":"HS256"}"#);
     let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), signed.as_bytes());
-    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag))
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(hmac(secret.as_bytes(), signed.as_bytes())))
 }
 
 fn read(part: &str) -> Option<Value> {

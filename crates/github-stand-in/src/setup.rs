@@ -51,6 +51,8 @@ pub struct Setup {
     pub limits: Limits,
     /// The oldest runner that gets jobs, such as `2.329.0`.
     pub minimum_runner: String,
+    /// Whether repositories and people in payloads have only the keys that matter to runners, for simulations of many events.
+    pub has_short_payloads: bool,
     /// The only enterprise.
     pub enterprise: String,
     /// The repositories; their owners are the organisations.
@@ -97,6 +99,7 @@ impl Setup {
             timing,
             limits: Limits::default(),
             minimum_runner: "2.329.0".to_owned(),
+            has_short_payloads: false,
             enterprise: "acme-corp".to_owned(),
             repositories: vec![repository("shop", false), repository("site", false), repository("docs", true)],
             permissions: permissions.map(|(name, level)| (name.to_owned(), level.to_owned())).into(),

@@ -1,11 +1,11 @@
 //! The state of a GitHub, and how requests and time change it.
 
 use crate::access::Token;
-use crate::app_key;
 use crate::call::{Call, scope_of};
 use crate::chaos::{WebhookChaos, WebhookFault};
 use crate::fault::{FaultEffect, Faults, Reply};
 use crate::happening::Happening;
+use crate::hash::{hex, sha256};
 use crate::hook::{Delivery, DeliveryRecord, Hook};
 use crate::job::{Execution, Job, Run};
 use crate::limit::{self, Budget, Limits};
@@ -20,7 +20,6 @@ use crate::setup::{Assignment, RepositorySetup, Setup, Style};
 use crate::table::ROUTES;
 use crate::timing::Timing;
 use jiff::Timestamp;
-use ring::digest;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -45,7 +44,6 @@ pub struct StandIn {
     pub(crate) epoch: i64,
     pub(crate) random: Random,
     pub(crate) secret: String,
-    pub(crate) public_key: Vec<u8>,
     pub(crate) enterprise: String,
     pub(crate) repositories: BTreeMap<RepositoryName, RepositorySetup>,
     pub(crate) personal_tokens: BTreeMap<String, Vec<String>>,
@@ -66,6 +64,9 @@ pub struct StandIn {
     pub(crate) scale_sets: BTreeMap<u64, ScaleSet>,
     pub(crate) faults: Faults,
     pub(crate) now: Duration,
+    /// When jobs are given to runners next, if that was planned last.
+    pub(crate) assignment_planned: Option<Duration>,
+    pub(crate) has_short_payloads: bool,
     queue: BTreeMap<(Duration, u64), Happening>,
     numbers: BTreeMap<&'static str, u64>,
 }
@@ -93,7 +94,6 @@ impl StandIn {
             epoch: setup.epoch,
             random,
             secret,
-            public_key: app_key::public_key(),
             enterprise: setup.enterprise.clone(),
             repositories: setup.repositories.iter().map(|found| (found.name.clone(), found.clone())).collect(),
             personal_tokens: setup.personal_tokens.clone(),
@@ -113,6 +113,8 @@ impl StandIn {
             scale_sets: BTreeMap::new(),
             faults: Faults::default(),
             now: Duration::ZERO,
+            assignment_planned: None,
+            has_short_payloads: setup.has_short_payloads,
             queue: BTreeMap::new(),
             numbers: BTreeMap::new(),
         }
@@ -271,9 +273,7 @@ impl StandIn {
             return response;
         }
         let text = response.body.as_ref().map(ToString::to_string).unwrap_or_default();
-        let hash = digest::digest(&digest::SHA256, text.as_bytes());
-        let digits: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let tag = format!("W/\"{digits}\"");
+        let tag = format!("W/\"{}\"", hex(&sha256(text.as_bytes())));
         let is_known =
             request.if_none_match.as_deref().is_some_and(|known| known.trim_start_matches("W/") == &tag[2..]);
         response.headers.push(("etag", tag));

@@ -137,6 +137,9 @@ pub(crate) fn run_json(state: &StandIn, run: &Run, attempt: u64) -> Value {
 
 /// A person or an organisation as the owner of something.
 pub(crate) fn user_json(state: &StandIn, login: &str, kind: &str) -> Value {
+    if state.has_short_payloads {
+        return json!({"login": login, "id": id_of(login), "type": kind});
+    }
     let (id, url) = (id_of(login), format!("{}/users/{login}", state.api()));
     let mut user = json!({
         "login": login,
@@ -166,6 +169,9 @@ pub(crate) fn user_json(state: &StandIn, login: &str, kind: &str) -> Value {
 }
 
 fn organization_json(state: &StandIn, login: &str) -> Value {
+    if state.has_short_payloads {
+        return json!({"login": login, "id": id_of(login)});
+    }
     let (id, url) = (id_of(login), format!("{}/orgs/{login}", state.api()));
     json!({
         "login": login,
@@ -226,6 +232,17 @@ const REPOSITORY_URLS: &[(&str, &str)] = &[
 /// A repository.
 pub(crate) fn repository_json(state: &StandIn, name: &RepositoryName) -> Value {
     let is_public = state.repositories.get(name).is_some_and(|found| found.is_public);
+    if state.has_short_payloads {
+        let owner = user_json(state, &name.owner, "Organization");
+        let full_name = name.to_string();
+        return json!({
+            "id": id_of(&full_name),
+            "name": name.name,
+            "full_name": full_name,
+            "private": !is_public,
+            "owner": owner,
+        });
+    }
     let (id, url) = (id_of(&name.to_string()), format!("{}/repos/{name}", state.api()));
     let (page, host) = (format!("{}/{name}", state.address), state.address.trim_start_matches("https://"));
     let created = state.date(std::time::Duration::ZERO);

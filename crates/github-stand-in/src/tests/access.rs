@@ -155,3 +155,26 @@ fn a_registration_token_opens_the_service_of_its_owner_only() {
     assert_eq!(lab.get("/_services/pipelines/acme/_apis/runtime/runnerscalesets").status, 401);
     assert_eq!(Scope::Organization("acme".to_owned()).path(), "acme");
 }
+
+#[test]
+fn hashes_and_signatures_are_those_of_others() {
+    use crate::hash::{hex, hmac, sha256};
+    assert_eq!(hex(&sha256(b"abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    for length in [0, 1, 63, 64, 65, 200] {
+        let key = vec![7; length];
+        let theirs = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key), b"data");
+        assert_eq!(hmac(&key, b"data"), theirs.as_ref(), "{length}");
+    }
+    let key = crate::app_key::PUBLIC_KEY.as_ref().unwrap();
+    for number in 0..20 {
+        let token = sign(&json!({"number": number}));
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let mut signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
+        assert!(key.verify(signed.as_bytes(), &signature), "{number}");
+        assert!(!key.verify(b"other", &signature));
+        signature[number] ^= 1;
+        assert!(!key.verify(signed.as_bytes(), &signature));
+        assert!(!key.verify(signed.as_bytes(), &signature[1..]));
+    }
+    assert!(!key.verify(b"", &[0xFF; 256]));
+}

@@ -11,7 +11,11 @@ fn job() -> JobSpec {
 }
 
 fn hooked() -> Lab {
-    let mut lab = Lab::new();
+    hooked_with(false)
+}
+
+fn hooked_with(has_short_payloads: bool) -> Lab {
+    let mut lab = Lab::with(|setup| setup.has_short_payloads = has_short_payloads);
     lab.state.add_hook(Some(Scope::Organization("acme".to_owned())), "https://hook.example/a", Some("secret"));
     lab
 }
@@ -81,6 +85,23 @@ fn webhooks_are_lost_late_duplicated_reordered_and_forgotten_on_demand() {
 }
 
 #[test]
+fn short_payloads_have_what_matters_to_runners() {
+    let body = |has_short_payloads: bool| {
+        let mut lab = hooked_with(has_short_payloads);
+        lab.state.push_job(&job(), lab.now);
+        serde_json::from_slice::<Value>(&lab.pass(1000)[0].body).unwrap()
+    };
+    let (long, short) = (body(false), body(true));
+    for pointer in
+        ["/action", "/workflow_job", "/repository/full_name", "/repository/owner/login", "/organization/login"]
+    {
+        assert!(short.pointer(pointer).is_some(), "{pointer}");
+        assert_eq!(short.pointer(pointer), long.pointer(pointer), "{pointer}");
+    }
+    assert!(short.to_string().len() * 4 < long.to_string().len());
+}
+
+#[test]
 fn a_duplicate_has_the_delivery_id_of_its_original() {
     let mut lab = hooked();
     lab.state.inject_webhook(WebhookFault::once("queued", WebhookEffect::Duplicate));
@@ -127,7 +148,7 @@ fn a_lost_webhook_is_listed_as_failed_and_can_be_redelivered() {
 
 #[test]
 fn webhooks_go_wrong_by_chance_as_often_as_they_are_told_to() {
-    let mut lab = hooked();
+    let mut lab = hooked_with(true);
     lab.state.chaos = WebhookChaos {
         lost: 20,
         duplicated: 10,

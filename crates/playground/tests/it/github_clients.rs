@@ -150,7 +150,7 @@ fn listen(
 ) -> Vec<Line> {
     let stand_in = start(|options| {
         options.setup.assignment = assignment;
-        options.setup.timing.queue_token = Duration::from_millis(400);
+        options.setup.timing.queue_token = Duration::from_millis(100);
     });
     let job = JobSpec::new("acme/shop", &["from-go"]).lasting(Duration::from_millis(250));
     stand_in.with(|state, now| {
