@@ -54,8 +54,10 @@ pub struct DeliveryRecord {
     pub event: String,
     /// The action of the event.
     pub action: Option<String>,
-    /// The code of the answer; nothing before there is one.
+    /// The code of the answer; nothing if there is none.
     pub status: Option<u16>,
+    /// Whether it is known what became of it. Only then it is listed.
+    pub is_done: bool,
     /// Whether it is a redelivery.
     pub is_redelivery: bool,
     pub(crate) payload: Value,

@@ -14,6 +14,8 @@ pub(crate) type Run = fn(&mut StandIn, &Call<'_>) -> Result<Answer, Refusal>;
 pub(crate) enum Need {
     /// Everybody.
     Nothing,
+    /// Everybody who is known.
+    Metadata,
     /// The App itself, with a token that it signed.
     App,
     /// Who manages the runners of the scope.

@@ -221,10 +221,11 @@ impl StandIn {
         id
     }
 
-    /// What came back from the receiver of a webhook; nothing if it did not answer.
+    /// What came back from the receiver of a webhook; nothing if it did not answer. Whoever sends webhooks has to call it.
     pub fn delivered(&mut self, id: u64, status: Option<u16>) {
         if let Some(record) = self.deliveries.get_mut(&id) {
             record.status = status;
+            record.is_done = true;
         }
     }
 

@@ -1,6 +1,6 @@
 //! All calls that are served.
 
-use crate::calls::{app, groups, hooks, machine, runners, workflows};
+use crate::calls::{app, groups, hooks, machine, repositories, runners, workflows};
 use crate::request::Method::{self, Delete, Get, Patch, Post, Put};
 use crate::route::{Need, Route, Run};
 use crate::service::{agents, messages, scale_sets, sessions};
@@ -12,6 +12,8 @@ const JOBS: &str = "rest/actions/workflow-jobs";
 const ORG_HOOKS: &str = "rest/orgs/webhooks";
 const REPO_HOOKS: &str = "rest/repos/webhooks";
 const APPS: &str = "rest/apps/apps";
+const INSTALLATIONS: &str = "rest/apps/installations";
+const REPOS: &str = "rest/repos/repos";
 const APP_HOOKS: &str = "rest/apps/webhooks";
 
 const fn route(method: Method, path: &'static str, need: Need, documentation: &'static str, run: Run) -> Route {
@@ -61,6 +63,9 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/app/hook/deliveries", Need::App, APP_HOOKS, hooks::deliveries),
     route(Get, "/app/hook/deliveries/{delivery_id}", Need::App, APP_HOOKS, hooks::delivery),
     route(Post, "/app/hook/deliveries/{delivery_id}/attempts", Need::App, APP_HOOKS, hooks::redeliver),
+    route(Get, "/orgs/{org}/repos", Need::Metadata, REPOS, repositories::of_organization),
+    route(Get, "/repos/{owner}/{repo}", Need::Metadata, REPOS, repositories::read),
+    route(Get, "/installation/repositories", Need::Metadata, INSTALLATIONS, repositories::of_installation),
     // Runners of an organisation.
     runner(Get, "/orgs/{org}/actions/runners", runners::list),
     runner(Get, "/orgs/{org}/actions/runners/downloads", runners::downloads),

@@ -97,6 +97,7 @@ pub(crate) fn deliveries(state: &mut StandIn, call: &Call<'_>) -> Result<Answer,
         // One that is still on its way is not shown.
         record.hook == hook
             && record.id < below
+            && record.is_done
             && record.at <= call.now
             && match query.get("status").map(String::as_str) {
                 Some("failure") => is_failed,

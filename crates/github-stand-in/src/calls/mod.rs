@@ -4,5 +4,6 @@ pub(crate) mod app;
 pub(crate) mod groups;
 pub(crate) mod hooks;
 pub(crate) mod machine;
+pub(crate) mod repositories;
 pub(crate) mod runners;
 pub(crate) mod workflows;

@@ -2,7 +2,7 @@
 
 mod payload;
 
-pub(crate) use payload::{job_json, run_json, user_json};
+pub(crate) use payload::{job_json, repository_json, run_json, user_json};
 
 use crate::chaos::{self, WebhookEffect};
 use crate::happening::Happening;
@@ -56,6 +56,7 @@ impl StandIn {
             event: event.to_owned(),
             action: action.map(str::to_owned),
             status: None,
+            is_done: effect == Some(WebhookEffect::Lose),
             is_redelivery: false,
             payload,
         };
@@ -100,6 +101,7 @@ impl StandIn {
         record.at = self.now + self.timing.webhook;
         record.is_redelivery = true;
         record.status = None;
+        record.is_done = false;
         let delivery = hook.deliver(&record);
         self.send_at(record.at, delivery);
         self.deliveries.insert(record.id, record);

@@ -132,6 +132,20 @@ fn a_missing_permission_is_a_403_and_a_missing_owner_a_404() {
 }
 
 #[test]
+fn repositories_are_listed_for_who_is_known_and_for_the_installation() {
+    let mut lab = Lab::new();
+    let listed = lab.get("/orgs/acme/repos?per_page=2");
+    assert_eq!((listed.at("/0/full_name"), listed.at("/1/full_name")), (&"acme/docs".into(), &"acme/shop".into()));
+    assert!(listed.header("link").unwrap().contains("page=2"));
+    assert_eq!(lab.get("/repos/ACME/docs").at("/visibility"), "public");
+    assert_eq!(lab.get("/installation/repositories").status, 403);
+    lab.token = lab.state.installation_token();
+    assert_eq!(lab.get("/installation/repositories").at("/total_count"), 3);
+    lab.token = "ghp_nobody".to_owned();
+    assert_eq!(lab.get("/orgs/acme/repos").status, 401);
+}
+
+#[test]
 fn a_registration_token_opens_the_service_of_its_owner_only() {
     let mut lab = Lab::new();
     let response = lab.send("POST /orgs/acme/actions/runners/registration-token", Value::Null);

@@ -77,7 +77,7 @@ async fn octokit_accepts_the_stand_in_of_github() {
     // The clock of the server is ahead, which the client has to notice and to allow for.
     stand_in.with(|state, _| {
         state.skew = 900;
-        state.inject_webhook(WebhookFault::once("completed", WebhookEffect::Lose));
+        state.inject_webhook(WebhookFault::once("completed", WebhookEffect::Lose).times(2));
     });
     stand_in.inject(Fault::once(Method::Get, "/runners/downloads", FaultEffect::SecondaryLimit(1)));
     let mut command = Command::new("node");
@@ -249,4 +249,70 @@ async fn webhooks_have_every_key_of_the_published_examples() {
     assert_eq!(found, [""; 0]);
     assert!(compared >= 6, "{compared}");
     println!("{compared} examples of workflow_job compared");
+}
+
+/// Sends a request with Python's own HTTP client; returns code and body, or the error.
+fn raw(stand_in: &GithubStandIn, method: &str, path: &str, body: &str) -> Result<String, String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &stand_in.ca_pem).unwrap();
+    let script = "import http.client, ssl, sys\n\
+        address, authority, method, path, token, body = sys.argv[1:]\n\
+        host, port = address.removeprefix('https://').split(':')\n\
+        connection = http.client.HTTPSConnection(host, int(port), context=ssl.create_default_context(cafile=authority))\n\
+        connection.request(method, '/api/v3' + path, body, headers={'Authorization': 'Bearer ' + token})\n\
+        response = connection.getresponse()\n\
+        print(response.status, response.read().decode())\n";
+    let mut command = Command::new("python3");
+    command.args(["-c", script, &stand_in.address]).arg(file.path());
+    let output = command.args([method, path, &stand_in.credentials.token, body]).output().unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned()),
+    }
+}
+
+#[test]
+fn faults_of_the_stand_in_of_github_reach_a_client() {
+    let stand_in = start(|_| {});
+    let line = "/orgs/acme/actions/runners/generate-jitconfig";
+    let body = r#"{"name": "vm", "runner_group_id": 1, "labels": ["pve"]}"#;
+    stand_in.inject(Fault::once(Method::Post, "generate-jitconfig", FaultEffect::LoseReply));
+    assert!(raw(&stand_in, "POST", line, body).unwrap_err().contains("RemoteDisconnected"));
+    let again = raw(&stand_in, "POST", line, body).unwrap();
+    assert!(again.starts_with("409 ") && again.contains("already exists"), "it was carried out: {again}");
+    stand_in.inject(Fault::once(Method::Get, "/meta", FaultEffect::Delay(Duration::from_millis(300))));
+    let before = std::time::Instant::now();
+    assert!(raw(&stand_in, "GET", "/meta", "").unwrap().starts_with("200 "));
+    assert!(before.elapsed() >= Duration::from_millis(300));
+    stand_in.inject(Fault::once(Method::Get, "/meta", FaultEffect::Fail(502, "Server Error".to_owned())));
+    assert!(raw(&stand_in, "GET", "/meta", "").unwrap().contains("Server Error"));
+    assert_eq!(stand_in.requests()[0].status, None);
+    assert_eq!(stand_in.count(Method::Get, "/meta"), 2);
+    assert!(raw(&stand_in, "POST", line, "{").unwrap().starts_with("400 "));
+}
+
+#[test]
+fn webhooks_are_sent_over_https_to_receivers_whose_authority_is_trusted() {
+    let receiver = start(|_| {});
+    let outcome = |authorities: &str, url: &str| {
+        let sender = start(|options| authorities.clone_into(&mut options.webhook_authorities));
+        sender.with(|state, now| {
+            state.add_hook(None, url, Some("secret"));
+            state.push_job(&JobSpec::new("acme/shop", &["pve"]), now);
+        });
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        loop {
+            let found = sender.with(|state, _| state.deliveries().values().next().cloned()).unwrap();
+            if found.is_done {
+                return found.status;
+            }
+            assert!(std::time::Instant::now() < deadline, "{found:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let url = format!("{}/hook", receiver.address);
+    assert_eq!(outcome(&receiver.ca_pem, &url), Some(404), "it was received, by somebody who does not know the path");
+    assert_eq!(receiver.count(Method::Post, "/hook"), 1);
+    assert_eq!(outcome("", &url), None);
+    assert_eq!(receiver.count(Method::Post, "/hook"), 1);
 }
