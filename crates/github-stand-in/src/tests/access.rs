@@ -186,6 +186,7 @@ fn hashes_and_signatures_are_those_of_others() {
         let mut signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
         assert!(key.verify(signed.as_bytes(), &signature), "{number}");
         assert!(!key.verify(b"other", &signature));
+        assert!(!key.verify(signed.as_bytes(), &[&[0], signature.as_slice()].concat()), "it is longer");
         signature[number] ^= 1;
         assert!(!key.verify(signed.as_bytes(), &signature));
         assert!(!key.verify(signed.as_bytes(), &signature[1..]));

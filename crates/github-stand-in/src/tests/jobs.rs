@@ -156,6 +156,21 @@ fn a_runner_that_ends_without_a_job_is_offline_and_then_gone() {
 }
 
 #[test]
+fn a_runner_is_removed_a_day_after_it_was_there_last() {
+    let mut lab = Lab::new();
+    let (id, jit) = lab.jit("vm-1", &["pve"]);
+    let hour = 3_600_000;
+    lab.pass(10 * hour);
+    lab.state.runner_online(&jit, lab.now).unwrap();
+    lab.pass(10 * hour);
+    lab.state.runner_finished(id, Conclusion::Success, lab.now);
+    lab.pass(24 * hour - 1);
+    assert_eq!(lab.state.runners().len(), 1);
+    lab.pass(1);
+    assert!(lab.state.runners().is_empty());
+}
+
+#[test]
 fn the_same_requests_at_the_same_times_have_the_same_answers() {
     let run = || {
         let mut lab = Lab::new();

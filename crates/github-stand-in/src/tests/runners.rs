@@ -121,6 +121,11 @@ fn lists_come_in_pages_with_links() {
     assert_eq!(last.at("/runners").as_array().unwrap().len(), 1);
     assert!(!last.header("link").unwrap().contains("next"));
     assert_eq!(lab.get("/orgs/acme/actions/runners").header("link"), None);
+    for number in 7..120 {
+        lab.jit(&format!("vm-{number}"), &["pve"]);
+    }
+    let most = lab.get("/orgs/acme/actions/runners?per_page=1000");
+    assert_eq!(most.at("/runners").as_array().unwrap().len(), 100);
     assert_eq!(lab.get("/orgs/acme/actions/runners?name=vm-5").at("/total_count"), 1);
 }
 

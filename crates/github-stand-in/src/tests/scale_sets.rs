@@ -11,18 +11,29 @@ fn job() -> JobSpec {
     JobSpec::new("acme/shop", &["pve"]).lasting(Duration::from_secs(30))
 }
 
+/// Connects to the service of an owner.
+fn connect(lab: &mut Lab, api: &str, page: &str) {
+    lab.token = Setup::TOKEN.to_owned();
+    let token = lab.send(&format!("POST /{api}/actions/runners/registration-token"), Value::Null);
+    let mut request = super::request("POST /actions/runner-registration");
+    request.authorization = Some(format!("RemoteAuth {}", token.at("/token").as_str().unwrap()));
+    let request = request.json(json!({"url": format!("https://github.example/{page}"), "runner_event": "register"}));
+    lab.token = lab.state.handle(&request, lab.now).answer().unwrap().at("/token").as_str().unwrap().to_owned();
+}
+
+fn create(lab: &mut Lab, name: &str) -> u64 {
+    let body = json!({"name": name, "runnerGroupId": 1, "labels": [{"type": "System", "name": "pve"}]});
+    let made = lab.send(&format!("POST {SETS}"), body);
+    assert!(made.has_mark);
+    made.at("/id").as_u64().unwrap()
+}
+
 /// A client of the service with a scale set.
 fn connected(assignment: Assignment) -> (Lab, u64) {
     let mut lab = Lab::with(|setup| setup.assignment = assignment);
-    let token = lab.send("POST /orgs/acme/actions/runners/registration-token", Value::Null);
-    let mut request = super::request("POST /actions/runner-registration");
-    request.authorization = Some(format!("RemoteAuth {}", token.at("/token").as_str().unwrap()));
-    let request = request.json(json!({"url": "https://github.example/acme", "runner_event": "register"}));
-    lab.token = lab.state.handle(&request, lab.now).answer().unwrap().at("/token").as_str().unwrap().to_owned();
-    let body = json!({"name": "pve", "runnerGroupId": 1, "labels": [{"type": "System", "name": "pve"}]});
-    let made = lab.send(&format!("POST {SETS}"), body);
-    assert!(made.has_mark);
-    (lab, made.at("/id").as_u64().unwrap())
+    connect(&mut lab, "orgs/acme", "acme");
+    let set = create(&mut lab, "pve");
+    (lab, set)
 }
 
 /// A listener.
@@ -93,8 +104,11 @@ fn a_job_is_offered_acquired_started_and_completed() {
     let (mut lab, set) = connected(Assignment::Acquire);
     let (mut listener, opened) = Listener::open(&mut lab, set);
     assert_eq!(opened.at("/statistics/totalAssignedJobs"), 0);
+    lab.state.push_job(&JobSpec::new("acme/shop", &["gpu"]), lab.now);
     let id = lab.state.push_job(&job(), lab.now);
     assert_eq!(listener.next(&mut lab), [item("JobAvailable", id)]);
+    listener.last = 0;
+    assert_eq!(listener.next(&mut lab), [], "it was deleted");
     assert_eq!(lab.state.statistics(set).available, 1);
     assert_eq!(listener.acquire(&mut lab, &[id, 7]), json!([id]));
     assert_eq!(listener.next(&mut lab), [item("JobAssigned", id)]);
@@ -103,6 +117,11 @@ fn a_job_is_offered_acquired_started_and_completed() {
     assert_eq!(lab.state.statistics(set).idle, 1);
     lab.pass(1000);
     assert_eq!(listener.next(&mut lab), [item("JobStarted", id)]);
+    let agents = "/_services/pipelines/acme/_apis/distributedtask/pools/0/agents";
+    let runner = lab.state.jobs()[&id].ran_on().unwrap().id;
+    let busy = lab.send(&format!("DELETE {agents}/{runner}"), Value::Null);
+    assert_eq!(busy.status, 400);
+    assert!(busy.at("/typeName").as_str().unwrap().contains("JobStillRunningException"));
     let found = lab.state.statistics(set);
     assert_eq!((found.assigned, found.running, found.busy, found.acquired), (1, 1, 1, 0));
     lab.pass(30_000);
@@ -158,6 +177,8 @@ fn what_was_in_messages_of_an_old_session_is_in_the_statistics_of_the_next() {
     let (first, second) = (lab.state.push_job(&job(), lab.now), lab.state.push_job(&job(), lab.now));
     assert_eq!(listener.next(&mut lab), [item("JobAvailable", first), item("JobAvailable", second)]);
     listener.acquire(&mut lab, &[first]);
+    let poll = listener.wait(&mut lab);
+    assert_eq!(items(&lab.state.poll(&poll, lab.now).unwrap()), [item("JobAssigned", first)], "nobody deletes it");
     lab.state.lose_sessions();
     let (mut listener, opened) = Listener::open(&mut lab, set);
     assert_eq!(opened.at("/statistics/totalAssignedJobs"), 1);
@@ -168,7 +189,7 @@ fn what_was_in_messages_of_an_old_session_is_in_the_statistics_of_the_next() {
 fn jobs_are_assigned_up_to_the_capacity_where_they_need_not_be_acquired() {
     let (mut lab, set) = connected(Assignment::Automatic);
     let (mut listener, _) = Listener::open(&mut lab, set);
-    let ids: Vec<u64> = (0..3).map(|_| lab.state.push_job(&job(), lab.now)).collect();
+    let ids: Vec<u64> = (0..5).map(|_| lab.state.push_job(&job(), lab.now)).collect();
     assert_eq!(listener.next(&mut lab), [item("JobAssigned", ids[0]), item("JobAssigned", ids[1])]);
     assert_eq!(lab.state.statistics(set).assigned, 2);
     let config = jit(&mut lab, set, "vm-1");
@@ -176,6 +197,32 @@ fn jobs_are_assigned_up_to_the_capacity_where_they_need_not_be_acquired() {
     lab.pass(31_000);
     let expected = [item("JobStarted", ids[0]), item("JobCompleted", ids[0]), item("JobAssigned", ids[2])];
     assert_eq!(listener.next(&mut lab), expected);
+}
+
+#[test]
+fn a_job_is_offered_to_all_that_fit_and_goes_to_the_first() {
+    let (mut lab, first) = connected(Assignment::Acquire);
+    let second = create(&mut lab, "also-pve");
+    let (first, second) = (Listener::open(&mut lab, first).0, Listener::open(&mut lab, second).0);
+    let id = lab.state.push_job(&job(), lab.now);
+    for listener in [&first, &second] {
+        let poll = listener.wait(&mut lab);
+        assert_eq!(items(&lab.state.poll(&poll, lab.now).unwrap()), [item("JobAvailable", id)]);
+    }
+    assert_eq!(second.acquire(&mut lab, &[id]), json!([id]));
+    assert_eq!(first.acquire(&mut lab, &[id]), json!([]));
+    assert_eq!(second.acquire(&mut lab, &[id]), json!([id]), "asking again does no harm");
+}
+
+#[test]
+fn a_scale_set_is_seen_by_its_owner_only() {
+    let (mut lab, set) = connected(Assignment::Acquire);
+    assert_eq!(lab.get(&format!("{SETS}/{set}")).status, 200);
+    connect(&mut lab, "repos/acme/shop", "acme/shop");
+    assert_eq!(lab.get(&format!("{SETS}/{set}")).status, 404);
+    assert_eq!(lab.get(SETS).at("/count"), 0);
+    connect(&mut lab, "enterprises/acme-corp", "enterprises/acme-corp");
+    assert_eq!(lab.get(&format!("{SETS}/{set}")).status, 404);
 }
 
 #[test]
