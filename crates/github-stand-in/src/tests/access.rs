@@ -122,6 +122,8 @@ fn a_missing_permission_is_a_403_and_a_missing_owner_a_404() {
     lab.state.permissions.insert("actions".to_owned(), "read".to_owned());
     assert_eq!(lab.refused("GET /repos/acme/shop/actions/runs", Value::Null), "200 ");
     assert_eq!(lab.refused("POST /repos/acme/shop/actions/runs/1/rerun", Value::Null), integration);
+    lab.state.permissions.remove("actions");
+    assert_eq!(lab.refused("GET /repos/acme/shop/actions/runs", Value::Null), integration);
     lab.state.permissions.remove("organization_self_hosted_runners");
     assert_eq!(lab.refused("GET /orgs/acme/actions/runners", Value::Null), integration);
     lab.token = "ghp_nobody".to_owned();

@@ -38,6 +38,7 @@ fn a_name_is_taken_until_its_runner_is_gone() {
     assert_eq!(lab.refused(JIT, body.clone()), taken);
     let repository = "POST /repos/acme/shop/actions/runners/generate-jitconfig";
     assert_eq!(lab.refused(repository, body.clone()), "201 ", "another owner");
+    assert_eq!(lab.get("/orgs/acme/actions/runners").at("/total_count"), 1, "nor is it listed here");
     let line = format!("DELETE /orgs/acme/actions/runners/{id}");
     assert_eq!(lab.send(&line, Value::Null).status, 204);
     assert_eq!(lab.refused(&line, Value::Null), "404 Not Found");

@@ -143,6 +143,7 @@ fn a_poll_waits_until_there_is_something_or_its_time_is_over() {
     lab.state.push_job(&job(), lab.now);
     let first = lab.state.poll(&poll, lab.now).unwrap();
     assert_eq!(lab.state.poll(&poll, lab.now), Some(first), "a message comes again until it is deleted");
+    assert_eq!(lab.state.poll(&Poll { last: 1, until: lab.now * 2, ..poll }, lab.now), None, "unless it is known");
 }
 
 #[test]
@@ -156,6 +157,8 @@ fn there_is_one_session_and_another_one_only_when_it_is_silent_or_ended() {
     assert!(conflict.at("/typeName").as_str().unwrap().contains("RunnerScaleSetSessionConflictException"));
     lab.pass(119_999);
     let poll = first.wait(&mut lab);
+    lab.pass(20_000);
+    assert_eq!(lab.state.poll(&poll, lab.now), None);
     lab.pass(119_999);
     assert_eq!(lab.send(&line, json!({})).status, 409, "the poll kept it alive");
     lab.pass(1);
@@ -180,9 +183,10 @@ fn what_was_in_messages_of_an_old_session_is_in_the_statistics_of_the_next() {
     let poll = listener.wait(&mut lab);
     assert_eq!(items(&lab.state.poll(&poll, lab.now).unwrap()), [item("JobAssigned", first)], "nobody deletes it");
     lab.state.lose_sessions();
+    let third = lab.state.push_job(&job(), lab.now);
     let (mut listener, opened) = Listener::open(&mut lab, set);
     assert_eq!(opened.at("/statistics/totalAssignedJobs"), 1);
-    assert_eq!(listener.next(&mut lab), [item("JobAvailable", second)]);
+    assert_eq!(listener.next(&mut lab), [item("JobAvailable", second), item("JobAvailable", third)]);
 }
 
 #[test]
@@ -248,7 +252,9 @@ fn tokens_of_a_queue_end_and_are_refreshed() {
     let (listener, _) = Listener::open(&mut lab, set);
     lab.state.expire_service_tokens();
     let line = format!("GET {SETS}/{set}/messages?sessionId={}", listener.session);
-    assert_eq!(listener.ask(&mut lab, &line, Value::Null).answer().unwrap().status, 401);
+    let refused = listener.ask(&mut lab, &line, Value::Null).answer().unwrap();
+    assert_eq!(refused.status, 401);
+    assert!(refused.at("/typeName").as_str().unwrap().contains("UnauthorizedException"));
     assert_eq!(lab.get(SETS).status, 401);
     let (mut lab, set) = connected(Assignment::Acquire);
     let (mut listener, _) = Listener::open(&mut lab, set);
