@@ -133,6 +133,9 @@ impl StandIn {
                 true => Ok(()),
                 false => Err(Refusal::new(403, "Resource not accessible by personal access token")),
             },
+            Caller::Installation if !matches!(scope, Scope::Enterprise(_)) && !self.is_installed_in(scope) => {
+                Err(Refusal::not_found())
+            }
             Caller::Installation => match self.permissions.get(permission).map(String::as_str) {
                 Some("write") => Ok(()),
                 Some("read") if !is_write => Ok(()),
@@ -156,6 +159,14 @@ impl StandIn {
                 let found = self.repositories.keys().find(|repository| scope.covers(repository))?;
                 Some(Scope::Repository(found.clone()))
             }
+        }
+    }
+
+    /// Whether the App is installed in an organisation, or in that of a repository.
+    pub(crate) fn is_installed_in(&self, scope: &Scope) -> bool {
+        match scope {
+            Scope::Repository(name) => self.installed_in.covers(name),
+            other => *other == self.installed_in,
         }
     }
 

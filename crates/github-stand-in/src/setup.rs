@@ -55,7 +55,7 @@ pub struct Setup {
     pub has_short_payloads: bool,
     /// The only enterprise.
     pub enterprise: String,
-    /// The repositories; their owners are the organisations.
+    /// The repositories; their owners are the organisations. The App is installed in that of the first one only.
     pub repositories: Vec<RepositorySetup>,
     /// What the installation of the App may do, such as `("actions", "read")`.
     pub permissions: BTreeMap<String, String>,

@@ -45,6 +45,8 @@ pub struct StandIn {
     pub(crate) random: Random,
     pub(crate) secret: String,
     pub(crate) enterprise: String,
+    /// The organisation that the App is installed in.
+    pub(crate) installed_in: Scope,
     pub(crate) repositories: BTreeMap<RepositoryName, RepositorySetup>,
     pub(crate) personal_tokens: BTreeMap<String, Vec<String>>,
     pub(crate) tokens: BTreeMap<String, Token>,
@@ -95,6 +97,9 @@ impl StandIn {
             random,
             secret,
             enterprise: setup.enterprise.clone(),
+            installed_in: Scope::Organization(
+                setup.repositories.first().map(|first| first.name.owner.clone()).unwrap_or_default(),
+            ),
             repositories: setup.repositories.iter().map(|found| (found.name.clone(), found.clone())).collect(),
             personal_tokens: setup.personal_tokens.clone(),
             tokens: BTreeMap::new(),

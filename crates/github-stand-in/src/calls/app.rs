@@ -10,8 +10,9 @@ use crate::setup::{Setup, Style};
 use crate::stand_in::StandIn;
 use serde_json::{Value, json};
 
+/// The organisation that the App is installed in.
 fn organization(state: &StandIn) -> String {
-    state.repositories.keys().next().map(|name| name.owner.clone()).unwrap_or_default()
+    state.installed_in.path()
 }
 
 pub(crate) fn app(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
@@ -64,9 +65,9 @@ pub(crate) fn installations(state: &mut StandIn, call: &Call<'_>) -> Result<Answ
 }
 
 pub(crate) fn installation(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
-    let is_wanted = match call.scope.is_some() {
-        true => true,
-        false => call.id("installation_id")? == Setup::INSTALLATION,
+    let is_wanted = match &call.scope {
+        Some(scope) => state.is_installed_in(scope),
+        None => call.id("installation_id")? == Setup::INSTALLATION,
     };
     match is_wanted {
         true => Ok(installation_json(state).into()),

@@ -17,10 +17,12 @@ pub(crate) fn of_organization(state: &mut StandIn, call: &Call<'_>) -> Result<An
     Ok(call.page(None, &all(state, |name| scope.covers(name))))
 }
 
-/// Those that the installation of the App can see: all.
+/// Those that the installation of the App can see.
 pub(crate) fn of_installation(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
     match call.caller {
-        Caller::Installation => Ok(call.page(Some("repositories"), &all(state, |_| true))),
+        Caller::Installation => {
+            Ok(call.page(Some("repositories"), &all(state, |name| state.installed_in.covers(name))))
+        }
         _ => Err(Refusal::new(
             403,
             "You must authenticate with an installation access token in order to list repositories for an installation.",

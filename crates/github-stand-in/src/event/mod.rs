@@ -22,7 +22,7 @@ impl StandIn {
             let is_subscribed = hook.events.iter().any(|event| event == "workflow_job" || event == "*");
             hook.is_active
                 && is_subscribed
-                && hook.scope.as_ref().is_none_or(|scope| scope.covers(&job.spec.repository))
+                && hook.scope.as_ref().unwrap_or(&self.installed_in).covers(&job.spec.repository)
         };
         let hooks: Vec<Hook> = self.hooks.values().filter(wanted).cloned().collect();
         for hook in hooks {

@@ -134,6 +134,27 @@ fn a_missing_permission_is_a_403_and_a_missing_owner_a_404() {
 }
 
 #[test]
+fn an_installation_sees_its_own_organisation_only() {
+    let other = |setup: &mut Setup| {
+        let name = crate::RepositoryName::parse("aaa/tool").unwrap();
+        setup.repositories.push(crate::RepositorySetup { name, is_public: false });
+    };
+    let mut lab = Lab::with(other);
+    assert_eq!(lab.get("/orgs/aaa/actions/runners").status, 200);
+    lab.state.add_hook(None, "https://hook.example", None);
+    lab.state.push_job(&crate::JobSpec::new("aaa/tool", &["pve"]), lab.now);
+    assert!(lab.pass(1000).is_empty());
+    lab.token = lab.state.installation_token();
+    assert_eq!(lab.refused("GET /orgs/aaa/actions/runners", Value::Null), "404 Not Found");
+    assert_eq!(lab.refused("GET /repos/aaa/tool/actions/runs", Value::Null), "404 Not Found");
+    assert_eq!(lab.get("/repos/acme/shop/actions/runs").status, 200);
+    assert_eq!(lab.get("/installation/repositories").at("/total_count"), 3);
+    lab.token = sign(&claims(&lab, 0, 60));
+    assert_eq!(lab.get("/orgs/acme/installation").at("/account/login"), "acme");
+    assert_eq!(lab.get("/orgs/aaa/installation").status, 404);
+}
+
+#[test]
 fn repositories_are_listed_for_who_is_known_and_for_the_installation() {
     let mut lab = Lab::new();
     let listed = lab.get("/orgs/acme/repos?per_page=2");
