@@ -46,10 +46,29 @@ pub struct Tools {
     pub otlp_receiver_main: String,
     /// `shellcheck/requirements.txt`
     pub shellcheck: String,
+    /// `github-clients/*`
+    pub github_clients: GithubClients,
     /// `proxmox-clients/*`
     pub proxmox_clients: ProxmoxClients,
     /// `crds/*.yaml`: CRDs written from public documents.
     pub crds_written: BTreeMap<String, String>,
+}
+
+/// The text of the files under `tools/github-clients`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GithubClients {
+    /// `go.mod`
+    pub go_mod: String,
+    /// `go.sum`
+    pub go_sum: String,
+    /// `main.go`
+    pub main_go: String,
+    /// `package.json`
+    pub package: String,
+    /// `package-lock.json`
+    pub package_lock: String,
+    /// `client.mjs`
+    pub node: String,
 }
 
 /// The text of the files under `tools/proxmox-clients`.
@@ -96,6 +115,14 @@ impl Tools {
                 otlp_receiver_sum: include_str!("../../../tools/otlp-receiver/go.sum").to_owned(),
                 otlp_receiver_main: include_str!("../../../tools/otlp-receiver/main.go").to_owned(),
                 shellcheck: include_str!("../../../tools/shellcheck/requirements.txt").to_owned(),
+                github_clients: GithubClients {
+                    go_mod: include_str!("../../../tools/github-clients/go.mod").to_owned(),
+                    go_sum: include_str!("../../../tools/github-clients/go.sum").to_owned(),
+                    main_go: include_str!("../../../tools/github-clients/main.go").to_owned(),
+                    package: include_str!("../../../tools/github-clients/package.json").to_owned(),
+                    package_lock: include_str!("../../../tools/github-clients/package-lock.json").to_owned(),
+                    node: include_str!("../../../tools/github-clients/client.mjs").to_owned(),
+                },
                 proxmox_clients: ProxmoxClients {
                     go_mod: include_str!("../../../tools/proxmox-clients/go.mod").to_owned(),
                     go_sum: include_str!("../../../tools/proxmox-clients/go.sum").to_owned(),
@@ -133,6 +160,14 @@ impl Tools {
             otlp_receiver_sum: read("otlp-receiver/go.sum")?,
             otlp_receiver_main: read("otlp-receiver/main.go")?,
             shellcheck: read("shellcheck/requirements.txt")?,
+            github_clients: GithubClients {
+                go_mod: read("github-clients/go.mod")?,
+                go_sum: read("github-clients/go.sum")?,
+                main_go: read("github-clients/main.go")?,
+                package: read("github-clients/package.json")?,
+                package_lock: read("github-clients/package-lock.json")?,
+                node: read("github-clients/client.mjs")?,
+            },
             proxmox_clients: ProxmoxClients {
                 go_mod: read("proxmox-clients/go.mod")?,
                 go_sum: read("proxmox-clients/go.sum")?,

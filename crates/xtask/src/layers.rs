@@ -42,13 +42,15 @@ pub(crate) struct Layer {
 }
 
 /// Which crates may use which DEMO crates in tests: every crate a real control plane, and simulations what has no I/O.
-const IN_TESTS: [(Option<&str>, &str); 7] = [
+const IN_TESTS: [(Option<&str>, &str); 9] = [
     (None, "playground"),
     (Some("autopilot"), "mco-stand-in"),
     (Some("autopilot"), "server-model"),
     (Some("advisor"), "mco-stand-in"),
     (Some("advisor"), "server-model"),
+    (Some("fleet"), "github-stand-in"),
     (Some("fleet"), "pve-stand-in"),
+    (Some("forge"), "github-stand-in"),
     (Some("hypervisor"), "pve-stand-in"),
 ];
 
@@ -61,12 +63,12 @@ impl Layer {
 
     /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs its surroundings to be like that, too.
     pub(crate) fn is_pure(&self) -> bool {
-        self.role.is_pure() || ["mco-stand-in", "pve-stand-in", "server-model"].contains(&self.name)
+        self.role.is_pure() || ["github-stand-in", "mco-stand-in", "pve-stand-in", "server-model"].contains(&self.name)
     }
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 22] = [
+pub(crate) const LAYERS: [Layer; 23] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer {
         name: "change",
@@ -174,6 +176,12 @@ pub(crate) const LAYERS: [Layer; 22] = [
     },
     Layer { name: "guest", role: Role::Do, may_use: &["api"], what: "the small binary inside a runner's machine" },
     Layer {
+        name: "github-stand-in",
+        role: Role::Demo,
+        may_use: &[],
+        what: "a stand-in of GitHub's API for runners without I/O: `handle(request, now) -> reply`",
+    },
+    Layer {
         name: "mco-stand-in",
         role: Role::Demo,
         may_use: &[],
@@ -194,7 +202,7 @@ pub(crate) const LAYERS: [Layer; 22] = [
     Layer {
         name: "playground",
         role: Role::Demo,
-        may_use: &["api", "mco-stand-in", "pve-stand-in"],
+        may_use: &["api", "github-stand-in", "mco-stand-in", "pve-stand-in"],
         what: "a real control plane on this machine, for demo, tests and benches; its own binary",
     },
     Layer {

@@ -4,12 +4,12 @@ use super::{EarlyExit, unless_interrupted};
 use playground::cache::Cache;
 use playground::packaging::Packaging;
 use playground::tools::Tools;
-use playground::{Playground, Progress, otlp_receiver, promtool, proxmox_clients, shellcheck};
+use playground::{Playground, Progress, github_clients, otlp_receiver, promtool, proxmox_clients, shellcheck};
 use std::io::Write;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Also promtool, a receiver of traces, shellcheck, clients of Proxmox VE, Helm and operator-verify, which tests run
+    /// Also promtool, a receiver of traces, shellcheck, clients of GitHub and Proxmox VE, Helm and operator-verify, which tests run
     #[arg(long)]
     tests: bool,
 }
@@ -21,6 +21,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), EarlyExit> {
         unless_interrupted(shellcheck::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(promtool::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(otlp_receiver::ensure(&tools, &cache, progress)).await?;
+        unless_interrupted(github_clients::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(proxmox_clients::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(proxmox_clients::ensure_schema(&tools, &cache, progress)).await?;
         unless_interrupted(Packaging::ensure(progress)).await?;

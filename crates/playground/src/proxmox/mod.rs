@@ -1,18 +1,15 @@
 //! The stand-in of Proxmox VE as an HTTPS server on this machine, for the demo and tests.
 
-mod certificate;
-mod record;
 mod serve;
 
+pub use crate::stand_in_server::Line;
 pub use pve_stand_in::{
     Credentials as RequestCredentials, Deed, Fault, FaultEffect, Method, Request, Setup, StandIn, Task, TemplateSetup,
     Timing, Vm,
 };
-pub use record::Line;
 
+use crate::stand_in_server::{Certificate, Records};
 use crate::user_error::UserError;
-use certificate::Certificate;
-use record::Records;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -96,7 +93,7 @@ impl ProxmoxStandIn {
         let mut setup = options.setup.clone();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         setup.epoch = i64::try_from(since_1970.as_secs()).unwrap_or_default();
-        let certificate = Certificate::create()?;
+        let certificate = Certificate::create("pve1", "Proxmox Virtual Environment (stand-in)")?;
         let acceptor = certificate.acceptor()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port.unwrap_or(0))).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;

@@ -1,7 +1,6 @@
 //! Receives requests over HTTPS and sends what the stand-in answers.
 
-use super::Shared;
-use super::record::Line;
+use super::{Line, Shared};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, DATE, PRAGMA, SERVER};
 use http::{HeaderValue, Request, Response, StatusCode};

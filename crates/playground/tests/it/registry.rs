@@ -51,7 +51,15 @@ impl Registry {
         for folder in ["tools/crds", "proxy", "index", "cache"] {
             std::fs::create_dir_all(registry.path(folder)).unwrap();
         }
-        for part in ["control-plane", "otlp-receiver", "packaging", "promtool", "proxmox-clients", "shellcheck"] {
+        for part in [
+            "control-plane",
+            "github-clients",
+            "otlp-receiver",
+            "packaging",
+            "promtool",
+            "proxmox-clients",
+            "shellcheck",
+        ] {
             let target = registry.path("tools").join(part);
             std::fs::create_dir(&target).unwrap();
             for entry in std::fs::read_dir(source.join(part)).unwrap().flatten() {

@@ -10,7 +10,7 @@ pub struct Line {
     pub at: Duration,
     /// Its method.
     pub method: String,
-    /// Its path below `/api2/json`, decoded.
+    /// Its path below that of the API, decoded.
     pub path: String,
     /// The code of the answer; nothing if it got none.
     pub status: Option<u16>,
@@ -18,26 +18,26 @@ pub struct Line {
 
 /// All requests.
 #[derive(Debug, Default)]
-pub(super) struct Records(Mutex<Vec<Line>>);
+pub(crate) struct Records(Mutex<Vec<Line>>);
 
 impl Records {
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, line: Line) {
+    pub(crate) fn add(&self, line: Line) {
         self.lines().push(line);
     }
 
-    pub(super) fn all(&self) -> Vec<Line> {
+    pub(crate) fn all(&self) -> Vec<Line> {
         self.lines().clone()
     }
 
-    pub(super) fn count(&self, is_wanted: impl Fn(&Line) -> bool) -> usize {
+    pub(crate) fn count(&self, is_wanted: impl Fn(&Line) -> bool) -> usize {
         self.lines().iter().filter(|line| is_wanted(line)).count()
     }
 
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.lines().clear();
     }
 }

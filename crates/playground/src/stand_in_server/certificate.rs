@@ -10,32 +10,33 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate for 127.0.0.1.
-pub(super) struct Certificate {
-    pub(super) authority_pem: String,
-    pub(super) fingerprint: String,
+/// A certificate for 127.0.0.1 and the name of the server.
+pub(crate) struct Certificate {
+    pub(crate) authority_pem: String,
+    pub(crate) fingerprint: String,
     certificate: CertificateDer<'static>,
     key: Vec<u8>,
 }
 
 fn failed(error: impl std::error::Error) -> UserError {
-    UserError::new("could not create the certificates of the stand-in of Proxmox VE", "this is a bug, please report it")
+    UserError::new("could not create the certificates of a stand-in", "this is a bug, please report it")
         .with_detail(error.to_string())
 }
 
 impl Certificate {
-    pub(super) fn create() -> Result<Certificate, UserError> {
+    /// A certificate for a server with this name, from an authority with that one.
+    pub(crate) fn create(server: &str, authority: &str) -> Result<Certificate, UserError> {
         let authority_key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "Proxmox Virtual Environment (stand-in)");
+        params.distinguished_name.push(DnType::CommonName, authority);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let authority_pem = params.self_signed(&authority_key).map_err(failed)?.pem();
         let issuer = Issuer::new(params, authority_key);
         let key = KeyPair::generate().map_err(failed)?;
-        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned(), "pve1".to_owned()])
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned(), server.to_owned()])
             .map_err(failed)?;
-        params.distinguished_name.push(DnType::CommonName, "pve1");
+        params.distinguished_name.push(DnType::CommonName, server);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         // Newer Python versions refuse certificates without it.
@@ -46,7 +47,7 @@ impl Certificate {
     }
 
     /// Accepts TLS connections with it.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, UserError> {
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, UserError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.key.clone()));
         let mut config = ServerConfig::builder_with_provider(provider)
