@@ -63,10 +63,9 @@ impl Core {
                 if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| needs_slot(step)) {
                     hypervisor.slots.release(&name);
                 }
-                let is_it = |managed: &Box<super::Managed>| {
-                    managed.entry.object.uid == uid && managed.operation == Some(number)
-                };
-                if self.claims.get(&name).is_some_and(is_it) {
+                let is_it =
+                    |managed: &super::Managed| managed.entry.object.uid == uid && managed.operation == Some(number);
+                if self.claims.get(&name).is_some_and(|managed| is_it(managed)) {
                     self.step_ended(&cluster, &name, step, sent, answer);
                 }
             }

@@ -140,7 +140,7 @@ fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, usize> {
 /// `gzip`: bytes for `b64enc`. The header has no time, so that equal texts give equal bytes.
 pub fn gzip(context: &RenderContext<'_>, arguments: &[Value]) -> Result<Value, Stop> {
     let text = take(&arguments[0])?;
-    let packed = context.gzipped.of(&text, || {
+    let packed = context.gzipped.of(text, || {
         let mut encoder = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::default());
         encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish())
     });

@@ -45,8 +45,8 @@ pub(super) struct Claim {
 }
 
 /// A name as it is in a map already: thousands of claims have the same template and hypervisor.
-fn known<T>(all: &BTreeMap<Name, T>, name: Name) -> Name {
-    all.get_key_value(&name).map_or(name.clone(), |(known, _)| known.clone())
+fn known<T>(all: &BTreeMap<Name, T>, name: &Name) -> Name {
+    all.get_key_value(name).map_or(name, |(known, _)| known).clone()
 }
 
 /// An object that is gone.
@@ -112,9 +112,9 @@ impl Inventory {
             }
             "MachineClaim" => {
                 let template = name.beside(None, spec["templateRef"]["name"].as_str().unwrap_or_default());
-                let template = known(&self.templates, template);
+                let template = known(&self.templates, &template);
                 let cluster = status["vmRef"]["hypervisorCluster"].as_str().and_then(Name::read);
-                let cluster = cluster.map(|cluster| known(&self.clusters, cluster));
+                let cluster = cluster.map(|cluster| known(&self.clusters, &cluster));
                 let phase = serde_json::from_value(status["phase"].clone()).unwrap_or(ClaimPhase::Pending);
                 self.claims.insert(name, Claim { template, cluster, phase });
             }
