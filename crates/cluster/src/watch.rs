@@ -85,11 +85,9 @@ impl Watch {
         let (mut verifies, mut was_silent) = (false, false);
         loop {
             match self.list(&mut version, verifies).await {
-                Ok(has_missed) => {
+                Ok((objects, has_newer)) => {
                     retry_refused.reset();
-                    if std::mem::take(&mut was_silent) {
-                        silence.explained(has_missed);
-                    }
+                    silence.listed(objects, has_newer, was_silent);
                     if silence.is_doubted() && self.report_lost(&self.silence()).await.is_err() {
                         return;
                     }
@@ -100,9 +98,6 @@ impl Watch {
                     let stream = tokio::time::timeout(verify + spread, self.stream(&mut version, &mut silence)).await;
                     verifies = stream.is_err();
                     was_silent = matches!(stream, Ok(Ended::Silent));
-                    if !was_silent {
-                        silence.ended();
-                    }
                     if listed.elapsed() > WORKED {
                         retry.reset();
                     }
@@ -141,8 +136,8 @@ impl Watch {
         }
     }
 
-    /// Reports every object, and returns whether one is newer than `version`, which becomes the one from which to watch then.
-    async fn list(&self, version: &mut String, verifies: bool) -> Result<bool, Failure> {
+    /// Reports every object; how many there are, and whether one is newer than `version`, which becomes the one from which to watch then.
+    async fn list(&self, version: &mut String, verifies: bool) -> Result<(usize, bool), Failure> {
         let accept = if self.is_metadata() { METADATA_LIST } else { WHOLE };
         let mut pages =
             Pages::new(&self.server, &self.served, &self.target.namespace, "", accept).only(&self.target.name);
@@ -169,8 +164,9 @@ impl Watch {
             }
         }
         version.clone_from(&pages.version);
+        let objects = all.len();
         let _ = self.report(WatchEvent::Listed { all, version: pages.version, verifies }).await;
-        Ok(has_newer)
+        Ok((objects, has_newer))
     }
 
     /// Reports changes; returns when a new list is needed, and if earlier watches were silent as soon as this one is not.
@@ -238,6 +234,7 @@ impl Watch {
                 if silence.is_doubted() {
                     return Ended::ListNeeded;
                 }
+                silence.reported(change.kind);
                 *version = metadata.resource_version;
                 let event = match change.kind {
                     "ADDED" | "MODIFIED" => match self.present(change.object.get()) {

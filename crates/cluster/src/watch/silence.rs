@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// A server that sends no bookmarks is listed this many times the shortest silence apart, at most.
-const LONGEST: u32 = 8;
+/// A server that sends no bookmarks is listed so often at least. The server ends every watch after ten minutes; this has to be earlier.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// What is known of the silence of a watch.
 ///
@@ -14,19 +14,21 @@ pub(super) struct Silence {
     shortest: Duration,
     /// How many silent watches in a row had nothing to report.
     quiet: u32,
-    /// How many silent watches in a row had something to report.
+    /// How many silent watches had something to report, since one has said anything.
     dead: u32,
+    /// How many objects there are, by all that was reported.
+    objects: usize,
 }
 
 impl Silence {
     /// Of a server whose bookmarks come more often than this.
     pub(super) fn new(shortest: Duration) -> Silence {
-        Silence { shortest, quiet: 0, dead: 0 }
+        Silence { shortest, quiet: 0, dead: 0, objects: 0 }
     }
 
     /// A watch that is silent for longer may be dead.
     pub(super) fn limit(&self) -> Duration {
-        self.shortest * 2_u32.saturating_pow(self.quiet).min(LONGEST)
+        self.shortest.saturating_mul(2_u32.saturating_pow(self.quiet)).min(LONGEST.max(self.shortest))
     }
 
     /// A bookmark has come: there are some.
@@ -34,15 +36,25 @@ impl Silence {
         (self.quiet, self.dead) = (0, 0);
     }
 
-    /// What a list after a silent watch says: whether there was something that the watch should have reported.
-    pub(super) fn explained(&mut self, has_missed: bool) {
-        (self.quiet, self.dead) =
-            if has_missed { (0, self.dead.saturating_add(1)) } else { (self.quiet.saturating_add(1), 0) };
+    /// The watch has reported a change.
+    pub(super) fn reported(&mut self, kind: &str) {
+        self.dead = 0;
+        match kind {
+            "ADDED" => self.objects += 1,
+            "DELETED" => self.objects = self.objects.saturating_sub(1),
+            _ => {}
+        }
     }
 
-    /// The watch has ended for another reason.
-    pub(super) fn ended(&mut self) {
-        self.dead = 0;
+    /// A list has come: how many objects it has, and whether one is newer than what was reported.
+    pub(super) fn listed(&mut self, objects: usize, has_newer: bool, was_silent: bool) {
+        let is_less = objects < std::mem::replace(&mut self.objects, objects);
+        match (was_silent, has_newer || is_less) {
+            (true, true) => (self.quiet, self.dead) = (0, self.dead.saturating_add(1)),
+            (true, false) => self.quiet = self.quiet.saturating_add(1),
+            // The watch has ended for another reason.
+            (false, _) => self.dead = 0,
+        }
     }
 
     /// Whether what happens is not reported. One change may have come between the end of a watch and the list.
@@ -53,38 +65,60 @@ impl Silence {
 
 #[cfg(test)]
 mod tests {
-    use super::Silence;
+    use super::super::WATCH_SECONDS;
+    use super::{LONGEST, Silence};
     use std::time::Duration;
 
-    #[test]
-    fn a_server_without_bookmarks_is_listed_less_and_less_often_while_nothing_happens() {
-        let mut silence = Silence::new(Duration::from_secs(75));
-        let mut limits = Vec::new();
-        for _ in 0..6 {
-            limits.push(silence.limit().as_secs());
-            silence.explained(false);
-            assert!(!silence.is_doubted());
-        }
-        assert_eq!(limits, [75, 150, 300, 600, 600, 600]);
-        silence.bookmarked();
-        assert_eq!(silence.limit().as_secs(), 75);
+    fn silence() -> Silence {
+        Silence::new(Duration::from_secs(75))
     }
 
     #[test]
-    fn two_silent_watches_that_had_something_to_report_are_a_fault() {
-        let mut silence = Silence::new(Duration::from_secs(75));
-        silence.explained(false);
-        silence.explained(true);
-        assert!(!silence.is_doubted());
-        assert_eq!(silence.limit().as_secs(), 75);
-        silence.explained(true);
-        assert!(silence.is_doubted());
-        silence.explained(false);
-        assert!(!silence.is_doubted());
-        for _ in 0..2 {
-            silence.explained(true);
-            silence.ended();
+    fn a_server_without_bookmarks_is_listed_less_and_less_often_while_nothing_happens() {
+        let mut silence = silence();
+        let mut limits = Vec::new();
+        for _ in 0..5 {
+            limits.push(silence.limit().as_secs());
+            silence.listed(3, false, true);
+            assert!(!silence.is_doubted());
         }
+        assert_eq!(limits, [75, 150, 300, 300, 300]);
+        silence.bookmarked();
+        assert_eq!(silence.limit().as_secs(), 75);
+        assert!(LONGEST.as_secs() < u64::from(WATCH_SECONDS), "a watch that the server ends is not silent");
+        assert_eq!(Silence::new(Duration::from_secs(400)).limit().as_secs(), 400);
+    }
+
+    #[test]
+    fn silent_watches_that_had_something_to_report_are_a_fault_until_one_speaks() {
+        let mut silence = silence();
+        silence.listed(3, false, false);
+        silence.listed(3, true, true);
         assert!(!silence.is_doubted());
+        silence.listed(3, false, true);
+        assert!(!silence.is_doubted());
+        // The number of objects is less: one was deleted, and nobody has said so.
+        silence.listed(2, false, true);
+        assert!(silence.is_doubted());
+        assert_eq!(silence.limit().as_secs(), 75);
+        silence.listed(2, false, true);
+        assert!(silence.is_doubted());
+        silence.reported("MODIFIED");
+        assert!(!silence.is_doubted());
+        silence.listed(2, true, true);
+        silence.listed(2, true, false);
+        silence.listed(2, true, true);
+        assert!(!silence.is_doubted(), "a watch that ends for another reason is not silent");
+    }
+
+    #[test]
+    fn objects_that_a_watch_reports_are_counted() {
+        let mut silence = silence();
+        silence.listed(1, false, false);
+        ["ADDED", "ADDED", "MODIFIED", "DELETED"].into_iter().for_each(|kind| silence.reported(kind));
+        for objects in [2, 1, 0] {
+            silence.listed(objects, false, true);
+        }
+        assert_eq!(silence.dead, 2);
     }
 }

@@ -241,7 +241,7 @@ impl Core {
                 self.forget_claim(name);
             }
             "HypervisorCluster" => {
-                // Whoever waits for it is told.
+                // Whoever waits for it is reconciled.
                 let members = self.clusters.remove(name).map(|found| found.members);
                 self.due.extend(members.into_iter().flatten().map(Due::Claim));
                 self.follow_secrets();

@@ -76,14 +76,6 @@ const EPOCH_SECOND: i64 = 1_800_000_000;
 /// Both operators use the same few ids.
 const IDS: (u64, u64) = (200, 239);
 
-/// Most seeds have so few slots that claims wait for them.
-fn concurrency(seed: u64) -> Concurrency {
-    match usize::try_from(seed % 4) {
-        Ok(few @ 1..) => Concurrency { writes: few, operations: few },
-        _ => Concurrency::default(),
-    }
-}
-
 impl World {
     pub(super) fn new(seed: u64, faults: Faults) -> World {
         let mut world = World {
@@ -94,7 +86,7 @@ impl World {
             actions: BTreeMap::new(),
             sites: Vec::new(),
             hypervisor: FakeHypervisor::default(),
-            concurrency: concurrency(seed),
+            concurrency: super::concurrency(seed),
             is_calm: false,
             claims: 0,
             ready: 0,
