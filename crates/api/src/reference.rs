@@ -120,7 +120,7 @@ const fn warning(name: &'static str, meaning: &'static str, action: &'static str
 const NOTHING: &str = "nothing";
 
 /// Every event that the fleet publishes; each begins with the kinds that it may be about.
-pub const FLEET_EVENTS: [EventReason; 45] = [
+pub const FLEET_EVENTS: [EventReason; 47] = [
     normal("Cloning", "MachineClaim: its machine is created", NOTHING),
     normal("Starting", "MachineClaim: its machine is started", NOTHING),
     normal("Ready", "MachineClaim: its machine is ready; the message says after which time", NOTHING),
@@ -187,6 +187,16 @@ pub const FLEET_EVENTS: [EventReason; 45] = [
         "install the guest agent, or set readiness.signal to Running; then delete the claim",
     ),
     warning("MachineVanished", "MachineClaim: somebody else deleted its machine", "delete the claim"),
+    warning(
+        "ClaimRefused",
+        "RunnerPool: the API server refuses new claims, which is tried again a minute later",
+        "see the message; often a ResourceQuota or an admission policy",
+    ),
+    warning(
+        "BackingOff",
+        "RunnerPool: many claims have failed lately, so that new ones are created slowly",
+        "`virtpilot fleet list`, and look at the failed claims",
+    ),
     normal("Busy", "MachineClaim: it is drained, and ends when its work is done", NOTHING),
     normal("MachineStopped", "MachineClaim: it is deleted because its machine has stopped", NOTHING),
     normal("VMShutdownDetected", "MachineClaim: its machine was seen to be stopped", NOTHING),

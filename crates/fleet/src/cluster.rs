@@ -3,7 +3,7 @@
 use crate::conditions::{Wanted, merge, read, shown, wanted};
 use crate::hypervisor::{Checked, Listed};
 use crate::object::{Name, Object};
-use crate::placement::Load;
+use crate::placement::{self, Load};
 use api::fleet::{
     AvailableResources, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER, OrphanPolicy,
     Provider, Quantity, SAME_HYPERVISOR,
@@ -228,8 +228,7 @@ fn available(observed: &Observed<'_>, listed: &Listed) -> AvailableResources {
     for (name, node) in listed.nodes.iter().filter(|(name, node)| node.is_online && is_used(name)) {
         let load = observed.loads.get(name).copied().unwrap_or_default();
         cpu += i64::from(node.cpus) * i64::from(overcommit.cpu_percent) / 100 - i64::from(load.cpus);
-        let promised = node.memory / 100 * u64::from(overcommit.memory_percent);
-        memory = memory.saturating_add(promised.saturating_sub(load.memory));
+        memory = memory.saturating_add(placement::free_memory(node, load, overcommit));
     }
     let mut counted = BTreeSet::new();
     for ((node, name), state) in &listed.storages {

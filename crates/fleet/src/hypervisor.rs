@@ -19,6 +19,13 @@ pub struct ClusterKey {
 #[serde(transparent)]
 pub struct MachineId(pub String);
 
+impl MachineId {
+    /// The id as a number; 0 where ids are names.
+    pub fn number(&self) -> u64 {
+        self.0.parse().unwrap_or_default()
+    }
+}
+
 /// Whose a machine is. It is written in the same request that creates the machine, and read again right before it is stopped or
 /// destroyed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

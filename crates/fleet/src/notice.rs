@@ -89,6 +89,17 @@ pub enum Notice {
         /// Why, in a sentence.
         message: String,
     },
+    /// A pool creates no claims for a while.
+    PoolHeld {
+        /// The pool.
+        name: Name,
+        /// Its uid.
+        uid: String,
+        /// Why, in one word.
+        reason: &'static str,
+        /// Why, in a sentence.
+        message: String,
+    },
     /// A machine of this installation that no claim refers to.
     Orphan {
         /// The hypervisor.
@@ -199,7 +210,7 @@ impl Notice {
                 *phase == Some(ClaimPhase::Failed) || WARNINGS.contains(&reason.as_str())
             }
             Notice::Cluster { is_ready: is_good, .. } | Notice::Template { is_valid: is_good, .. } => !is_good,
-            Notice::Orphan { .. } | Notice::Forced { .. } => true,
+            Notice::Orphan { .. } | Notice::Forced { .. } | Notice::PoolHeld { .. } => true,
             _ => false,
         };
         if needs_person { Weight::Warning } else { Weight::Normal }

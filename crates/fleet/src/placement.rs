@@ -1,6 +1,6 @@
 //! On which node a machine is created: where its template is, and where there is room with the stated overcommit.
 
-use crate::hypervisor::{Listed, Power, StorageState, Template};
+use crate::hypervisor::{Listed, NodeState, Power, StorageState, Template};
 use api::fleet::Overcommit;
 use std::collections::BTreeMap;
 
@@ -125,17 +125,19 @@ pub fn choose<'a>(
             continue;
         }
         let load = loads.get(name).copied().unwrap_or_default();
+        // Overcommit is for many machines; the hypervisor starts none with more CPUs than the node has.
+        if need.cpus > node.cpus {
+            let found = format!("{name} has {} CPUs, and the machine needs {}", node.cpus, need.cpus);
+            missing.add(found, "lower resources.cpu of the template, or allow larger nodes");
+            continue;
+        }
         let cpus = u64::from(node.cpus) * u64::from(overcommit.cpu_percent) / 100;
         let free_cpus = cpus.saturating_sub(u64::from(load.cpus));
         if free_cpus < u64::from(need.cpus) {
             missing.add(format!("{name} has {free_cpus} of {} CPUs left", need.cpus), MORE_ROOM);
             continue;
         }
-        let memory = percent(node.memory, overcommit.memory_percent);
-        // Without overcommit, what the node itself uses counts as well.
-        let really = node.memory_used.saturating_add(load.coming);
-        let used = if overcommit.memory_percent > 100 { load.memory } else { load.memory.max(really) };
-        let free = memory.saturating_sub(used);
+        let free = free_memory(node, load, overcommit);
         if free < need.memory {
             missing.add(format!("{name} has {} of {} memory left", shown(free), shown(need.memory)), MORE_ROOM);
             continue;
@@ -155,12 +157,21 @@ pub fn choose<'a>(
     }
 }
 
-/// The template to clone on a node: the one that is there, or one on a storage that the node shares.
+/// The template to clone on a node: the newest, which has the highest id, of those that are there or on a storage that the node shares.
 pub fn template_for<'a>(node: &str, templates: &'a [Template], listed: &Listed) -> Option<&'a Template> {
     let reaches = |template: &&Template| {
-        template.is_shared && listed.storages.contains_key(&(node.to_owned(), template.storage.clone()))
+        let is_there = || listed.storages.contains_key(&(node.to_owned(), template.storage.clone()));
+        template.node == node || (template.is_shared && is_there())
     };
-    templates.iter().find(|template| template.node == node).or_else(|| templates.iter().find(reaches))
+    templates.iter().filter(reaches).max_by_key(|template| (template.id.number(), template.node == node))
+}
+
+/// How much memory may still be promised on a node.
+pub fn free_memory(node: &NodeState, load: Load, overcommit: Overcommit) -> u64 {
+    // Without overcommit, what the node itself uses counts as well.
+    let really = node.memory_used.saturating_add(load.coming);
+    let used = if overcommit.memory_percent > 100 { load.memory } else { load.memory.max(really) };
+    percent(node.memory, overcommit.memory_percent).saturating_sub(used)
 }
 
 fn lacks_space(
@@ -188,7 +199,7 @@ fn lacks_space(
     (free < wanted).then(|| (found, format!("free space on {storage}, name another storage, or end machines")))
 }
 
-fn percent(amount: u64, percent: u32) -> u64 {
+pub(crate) fn percent(amount: u64, percent: u32) -> u64 {
     u64::try_from(u128::from(amount) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
@@ -282,6 +293,34 @@ mod tests {
             (placed(""), placed("other")),
             (Ok("a".to_owned()), Err("a has no storage other: name a storage that these nodes have".to_owned()))
         );
+    }
+
+    #[test]
+    fn no_machine_has_more_cpus_than_its_node() {
+        let listed = listed(&[("a", true, 0)]);
+        let large = Need { cpus: 9, ..need() };
+        assert_eq!(
+            place(&large, &listed, &loads(&listed), &[]).unwrap_err(),
+            "a has 8 CPUs, and the machine needs 9: lower resources.cpu of the template, or allow larger nodes"
+        );
+    }
+
+    /// P4 for a tag: an older template is not used because it is on the node.
+    #[test]
+    fn of_several_templates_the_newest_that_a_node_reaches_is_cloned() {
+        let listed = listed(&[("a", true, 0), ("b", true, 0)]);
+        let numbered = |id: &str, node: &str, storage: &str, is_shared: bool| Template {
+            id: MachineId(id.into()),
+            ..template(node, storage, is_shared)
+        };
+        let templates = [
+            numbered("9000", "a", "ceph", true),
+            numbered("10001", "b", "ceph", true),
+            numbered("10002", "c", "local", false),
+        ];
+        for node in ["a", "b"] {
+            assert_eq!(super::template_for(node, &templates, &listed).unwrap().id.0, "10001", "{node}");
+        }
     }
 
     /// P21 for placement: a local template keeps a machine on its node.

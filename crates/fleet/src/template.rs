@@ -111,6 +111,9 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
     if spec.template.kubevirt.is_some() != (cluster.spec.provider == Provider::Kubevirt) {
         return failed(format!("spec.template is not for the provider of {}", cluster.name.name));
     }
+    if let Some(what) = unsupported(spec) {
+        return failed(format!("KubeVirt machines have no {what}: leave it out, or make it part of the template"));
+    }
     if let Err(why) = cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, "name", "uid") {
         return failed(why);
     }
@@ -152,22 +155,52 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
         ));
     }
     if let Some(listed) = observed.listed {
-        let largest = listed.nodes.values().map(|node| node.memory).max().unwrap_or_default();
-        let allowed = largest / 100 * u64::from(cluster.spec.overcommit.memory_percent);
-        if need.memory > allowed && !listed.nodes.is_empty() {
-            let (wanted, there) = (placement::shown(need.memory), placement::shown(allowed));
-            return failed(format!("resources.memory is {wanted}, and the largest node gives {there}"));
+        if let Some(why) = too_large(&need, cluster, listed) {
+            return failed(why);
         }
     }
     let nodes: Vec<&str> = found.iter().map(|found| found.node.as_str()).collect();
     (true, "ValidationSucceeded", format!("template {} on {}", first.name, nodes.join(", ")))
 }
 
+/// What a template for KubeVirt asks for and cannot get.
+fn unsupported(spec: &HypervisorMachineTemplateSpec) -> Option<&'static str> {
+    spec.template.kubevirt.as_ref()?;
+    let (network, cloud_init) = (&spec.network, spec.cloud_init.as_ref());
+    match () {
+        () if spec.resources.disk.is_some() => Some("resources.disk"),
+        () if network.vlan.is_some() => Some("network.vlan"),
+        () if cloud_init.is_some_and(|cloud_init| cloud_init.meta_data.is_some()) => Some("cloudInit.metaData"),
+        () => None,
+    }
+}
+
+/// What no node of the hypervisor can give, also if it is empty.
+fn too_large(need: &placement::Need, cluster: &Cluster, listed: &Listed) -> Option<String> {
+    let (nodes, overcommit) = (&cluster.spec.nodes, cluster.spec.overcommit);
+    let is_used = |name: &String| nodes.is_empty() || nodes.contains(name);
+    let used = || listed.nodes.iter().filter(|(name, _)| is_used(name)).map(|(_, node)| node);
+    let cpus = used().map(|node| node.cpus).max()?;
+    if need.cpus > cpus {
+        return Some(format!("resources.cpu is {}, and the largest node has {cpus} CPUs", need.cpus));
+    }
+    let memory = placement::percent(used().map(|node| node.memory).max()?, overcommit.memory_percent);
+    if need.memory > memory {
+        let (wanted, there) = (placement::shown(need.memory), placement::shown(memory));
+        return Some(format!("resources.memory is {wanted}, and the largest node gives {there}"));
+    }
+    let storage = need.storage.as_ref()?;
+    let of = listed.storages.iter().filter(|((node, name), _)| name == storage && is_used(node));
+    let space = placement::percent(of.map(|(_, state)| state.bytes).max()?, overcommit.storage_percent);
+    let (wanted, there) = (placement::shown(need.disk), placement::shown(space));
+    (need.disk > space).then(|| format!("resources.disk is {wanted}, and the storage {storage} gives {there}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Observed, Template, decide, reference};
     use crate::cluster::{Cluster, Keep};
-    use crate::hypervisor::{Listed, MachineId, Template as Found, TemplateRef};
+    use crate::hypervisor::{Listed, MachineId, NodeState, StorageState, Template as Found, TemplateRef};
     use crate::object::{Name, Object};
     use api::fleet::FailureClass;
     use change::{Moment, Now};
@@ -255,6 +288,68 @@ mod tests {
             });
             assert_eq!((decision.reason, decision.keep), (reason, Keep::AsIs), "{}", decision.message);
             assert_eq!(decision.status.template_available, Some(reason == "ValidationSucceeded"));
+        }
+    }
+
+    fn refused(spec: &Value, provider: &str) -> String {
+        let spec_of_cluster = json!({"provider": provider, "endpoint": "https://pve:8006", "nodes": ["a"]});
+        let cluster: Cluster = object("pve", spec_of_cluster);
+        let mut listed = Listed::default();
+        for (name, cpus) in [("a", 8), ("b", 64)] {
+            let memory = 32 << 30;
+            let node = NodeState { is_online: true, cpus, memory, memory_used: 0 };
+            listed.nodes.insert(name.into(), node);
+            let storage = StorageState { bytes: 100 << 30, used: 0, is_shared: true };
+            listed.storages.insert((name.into(), "ceph".into()), storage);
+        }
+        let mut spec = spec.clone();
+        spec["hypervisorClusterRef"] = json!({"name": "pve"});
+        let decision = decide(&Observed {
+            template: &object("small", spec),
+            cluster: Some((&cluster, true)),
+            found: Some(&Ok(vec![found()])),
+            listed: Some(&listed),
+            users: &BTreeSet::new(),
+            now: Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() },
+        });
+        decision.message
+    }
+
+    /// P3: what no node that may be used can give is said before a machine is tried.
+    #[test]
+    fn a_template_that_is_larger_than_any_node_is_refused() {
+        let of = |resources: Value| {
+            refused(&json!({"template": {"proxmox": {"tag": "base"}}, "resources": resources}), "proxmox")
+        };
+        assert_eq!(of(json!({"cpu": 8, "memory": "32Gi"})), "template base on a");
+        assert_eq!(of(json!({"cpu": 9, "memory": "4Gi"})), "resources.cpu is 9, and the largest node has 8 CPUs");
+        assert_eq!(
+            of(json!({"cpu": 8, "memory": "33Gi"})),
+            "resources.memory is 33 GiB, and the largest node gives 32 GiB"
+        );
+        assert_eq!(
+            of(json!({"cpu": 8, "memory": "4Gi", "disk": "200Gi"})),
+            "resources.disk is 200 GiB, and the storage ceph gives 100 GiB"
+        );
+    }
+
+    #[test]
+    fn what_machines_of_kubevirt_cannot_have_is_refused() {
+        let of = |field: &str, value: Value| {
+            let mut spec =
+                json!({"template": {"kubevirt": {"name": "base"}}, "resources": {"cpu": 1, "memory": "1Gi"}});
+            spec[field] = value;
+            refused(&spec, "kubevirt")
+        };
+        let disk = json!({"cpu": 1, "memory": "1Gi", "disk": "30Gi"});
+        let network = json!({"bridge": "lan", "vlan": 7});
+        for (field, value, what) in [
+            ("resources", disk, "resources.disk"),
+            ("network", network, "network.vlan"),
+            ("cloudInit", json!({"metaData": "a: b"}), "cloudInit.metaData"),
+        ] {
+            let message = of(field, value);
+            assert!(message.starts_with(&format!("KubeVirt machines have no {what}: ")), "{message}");
         }
     }
 

@@ -153,6 +153,9 @@ impl StandIn {
                 return Err(format!("volume '{volume}' does not exist"));
             }
         }
+        if let Some(node) = self.nodes.get(&vm.node).filter(|node| vm.cpus() > u64::from(node.cpus)) {
+            return Err(format!("MAX {} vcpus allowed per VM on this node", node.cpus));
+        }
         if let Some(cause) = self.cause_of_failed_start(vm) {
             if let Some(task) = self.tasks.get_mut(upid) {
                 task.log.extend(cause);

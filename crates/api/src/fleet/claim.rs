@@ -104,6 +104,9 @@ pub struct MachineClaimStatus {
     /// When it had taken its cloud-init data: the image was removed from the hypervisor, or the guest agent had carried it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeded_time: Option<Time>,
+    /// Since when it is ready and not busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_since: Option<Time>,
     /// How often something has failed since the last success.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,

@@ -292,7 +292,10 @@ impl Core {
                 let notice = is_forced.then(|| Notice::Forced { name: name.clone(), uid, machine });
                 (entry.finalizer(KIND, kinds, CLEANUP_FINALIZER, false), notice)
             }
-            Step::Delete(end) => (entry.delete(KIND, kinds), Some(Notice::Ended { name: name.clone(), uid, end })),
+            // The status says why before the claim is deleted; its next reconcile deletes it.
+            Step::Delete(end) if !is_changed => {
+                (entry.delete(KIND, kinds), Some(Notice::Ended { name: name.clone(), uid, end }))
+            }
             _ if is_changed => (entry.status(KIND, kinds, decision.status), None),
             _ => (None, None),
         };

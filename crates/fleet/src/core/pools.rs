@@ -8,7 +8,7 @@ use crate::cluster::Keep;
 use crate::conditions;
 use crate::notice::Notice;
 use crate::object::{Name, fleet_kind};
-use crate::pool::{self, Decision, Member, Observed, POOL_LABEL, State};
+use crate::pool::{self, Decision, Hold, Member, Observed, POOL_LABEL, State};
 use api::fleet::{
     BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, IN_USE_FINALIZER, MANAGED_BY, RunnerPoolSpec,
     RunnerPoolStatus,
@@ -35,9 +35,12 @@ pub(super) struct ManagedPool {
     creating: BTreeMap<Name, Creating>,
     /// Claims that have failed lately.
     failures: BTreeMap<Arc<str>, Moment>,
-    hold_until: Moment,
+    /// Why no claim is created for a while.
+    hold: Option<Hold>,
     counter: u32,
     reported: Option<(i32, i32, i32)>,
+    /// The hold that was reported.
+    reported_hold: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -57,7 +60,7 @@ enum Sent {
 impl ManagedPool {
     pub(super) fn new(entry: Entry<RunnerPoolSpec, RunnerPoolStatus>) -> ManagedPool {
         let (creating, failures) = (BTreeMap::new(), BTreeMap::new());
-        ManagedPool { entry, creating, failures, hold_until: Moment::default(), counter: 0, reported: None }
+        ManagedPool { entry, creating, failures, hold: None, counter: 0, reported: None, reported_hold: None }
     }
 }
 
@@ -98,9 +101,11 @@ impl Core {
                 }
                 Ok(_) => creating.state = Sent::Exists,
                 Err(WriteError::Transient { .. }) => creating.state = Sent::Unknown(now.after(AGAIN)),
-                Err(_) => {
+                Err(error) => {
                     managed.creating.remove(claim);
-                    managed.hold_until = now.after(SLOWLY);
+                    let message =
+                        format!("the API server refuses new claims: {error}; the next attempt is a minute later");
+                    managed.hold = Some(Hold { until: now.after(SLOWLY), reason: "ClaimRefused", message });
                 }
             }
             Some(name.clone())
@@ -133,7 +138,7 @@ impl Core {
             pool: &managed.entry.object,
             members: &members,
             size,
-            hold_until: managed.hold_until,
+            hold: managed.hold.as_ref(),
             now: self.now,
         };
         let decision = pool::decide(&observed);
@@ -183,7 +188,12 @@ impl Core {
             let is_new = !managed.failures.contains_key(&member.name.name);
             managed.failures.entry(member.name.name.clone()).or_insert(now);
             if is_new && managed.failures.len() >= MANY_FAILURES {
-                managed.hold_until = now.after(SLOWLY);
+                let message = format!(
+                    "{} claims have failed within {} min, so that one is created a minute at most: look at the failed claims",
+                    managed.failures.len(),
+                    WITHIN.as_secs() / 60
+                );
+                managed.hold = Some(Hold { until: now.after(SLOWLY), reason: "BackingOff", message });
             }
         }
     }
@@ -305,6 +315,16 @@ impl Core {
     }
 
     fn report_pool(&mut self, name: &Name, decision: &Decision) {
+        let now = self.now.monotonic;
+        let Some(managed) = self.pools.get_mut(name) else { return };
+        managed.hold.take_if(|hold| hold.until <= now);
+        let held = managed.hold.as_ref().map(|hold| hold.reason);
+        if std::mem::replace(&mut managed.reported_hold, held) != held
+            && let Some(Hold { reason, message, .. }) = managed.hold.clone()
+        {
+            let uid = managed.entry.object.uid.clone();
+            self.notify(Notice::PoolHeld { name: name.clone(), uid, reason, message });
+        }
         let Some(managed) = self.pools.get_mut(name) else { return };
         let status = &decision.status;
         let desired = status.desired_replicas.unwrap_or_default();
@@ -329,7 +349,10 @@ fn state(managed: &Managed) -> State {
         _ if claim.is_switched(DRAIN) => State::Draining(since.unwrap_or(claim.created)),
         _ if claim.spec.power == ClaimPower::Stopped => State::Standby,
         Some(ClaimPhase::Ready) if claim.is_switched(BUSY) => State::Busy,
-        Some(ClaimPhase::Ready) => State::Idle(since.unwrap_or(claim.created)),
+        // Its next status says since when it is idle.
+        Some(ClaimPhase::Ready) => {
+            claim.status.idle_since.as_ref().and_then(conditions::read).map_or(State::Busy, State::Idle)
+        }
         _ => State::Starting,
     }
 }

@@ -1,6 +1,6 @@
 //! The end of a claim: its finalizer goes only when its machine is surely gone, or when a person says so.
 
-use super::{CLEANUP_DEADLINE, Draft, Observed, Sight, Step};
+use super::{CLEANUP_DEADLINE, Draft, ENDS, Observed, Sight, Step};
 use api::fleet::{CLEANUP_FINALIZER, ClaimPhase, FORCE_DELETE, VmRef};
 use jiff::Timestamp;
 
@@ -22,7 +22,8 @@ pub(super) fn decide(observed: &Observed<'_>, since: Timestamp) -> Draft {
     let draft = match observed.sight {
         // An answer may still come.
         _ if observed.is_working => {
-            terminating(Step::Wait, "Destroying", format!("waiting for an operation on machine {}", vm_ref.vm_id))
+            let message = format!("waiting for an operation on machine {}", vm_ref.vm_id);
+            because(observed, terminating(Step::Wait, "Destroying", message))
         }
         Sight::Absent(at) | Sight::Foreign(at) if *at >= observed.unresolved_until => {
             return terminating(Step::RemoveFinalizer, "Destroyed", format!("machine {} is gone", vm_ref.vm_id));
@@ -39,12 +40,22 @@ pub(super) fn decide(observed: &Observed<'_>, since: Timestamp) -> Draft {
 
 fn attempt(observed: &Observed<'_>, vm_ref: &VmRef, step: Step) -> Draft {
     let draft = Draft::new(step, ClaimPhase::Terminating, "Destroying", format!("destroying machine {}", vm_ref.vm_id));
-    let Some(failed) = observed.failed else { return draft };
+    let Some(failed) = observed.failed else { return because(observed, draft) };
     let message = format!("could not destroy machine {}: {}", vm_ref.vm_id, failed.message);
     let draft = Draft { reason: "CleanupFailed".to_owned(), message, ..draft };
     match failed.retry_at <= observed.now.monotonic {
         true => draft,
         false => Draft { step: Step::Wait, ..draft }.wake_at(failed.retry_at),
+    }
+}
+
+/// While all goes well, the status keeps saying why the operator has deleted the claim.
+fn because(observed: &Observed<'_>, draft: Draft) -> Draft {
+    let conditions = &observed.claim.status.conditions;
+    let ready = conditions.iter().find(|condition| condition.r#type == "Ready");
+    match ready.filter(|ready| ENDS.contains(&ready.reason.as_str())) {
+        Some(ready) => Draft { reason: ready.reason.clone(), message: ready.message.clone(), ..draft },
+        None => draft,
     }
 }
 

@@ -229,20 +229,29 @@ fn live(observed: &Observed<'_>) -> Draft {
 
 fn deletion(end: End) -> Draft {
     let (reason, message) = match end {
-        End::Stopped => ("VMShutdownDetected", "the machine has stopped, so that it is destroyed with its claim"),
-        End::Expired => ("Expired", "the ttl of the claim is over"),
-        End::TooOld => ("MaxLifetimeReached", "the maximum lifetime of the machine is over"),
-        End::Drained => ("Drained", "the machine is drained and not busy"),
+        End::Stopped => (ENDS[0], "the machine has stopped, so that it is destroyed with its claim"),
+        End::Expired => (ENDS[1], "the ttl of the claim is over"),
+        End::TooOld => (ENDS[2], "the maximum lifetime of the machine is over"),
+        End::Drained => (ENDS[3], "the machine is drained and not busy"),
     };
     Draft::new(Step::Delete(end), ClaimPhase::Terminating, reason, message)
 }
 
+/// The reasons for which the operator deletes a claim.
+const ENDS: [&str; 4] = ["VMShutdownDetected", "Expired", "MaxLifetimeReached", "Drained"];
+
 fn drain(observed: &Observed<'_>) -> Draft {
-    if observed.claim.is_switched(BUSY) {
-        let message = "the machine takes no more work, and ends when it is not busy any more";
-        return Draft::new(Step::Wait, ClaimPhase::Draining, "Busy", message);
+    if !observed.claim.is_switched(BUSY) {
+        return deletion(End::Drained);
     }
-    deletion(End::Drained)
+    let seen = progress(observed);
+    if seen.phase == ClaimPhase::Failed || matches!(seen.step, Step::Delete(_)) {
+        // There is nothing left that could be busy.
+        return seen;
+    }
+    let message = "the machine takes no more work, and ends when it is not busy any more";
+    let step = if seen.step == Step::Inspect { Step::Inspect } else { Step::Wait };
+    Draft { wake: seen.wake, ..Draft::new(step, ClaimPhase::Draining, "Busy", message) }
 }
 
 /// A claim on its way to a machine that is ready.

@@ -3,7 +3,7 @@
 use super::{Draft, Observed, Sight};
 use crate::conditions::{Wanted, merge, shown, wanted};
 use crate::hypervisor::{GuestNetwork, Power};
-use api::fleet::{ClaimPhase, LastFailure, MachineClaimStatus, NetworkInfo};
+use api::fleet::{BUSY, ClaimPhase, LastFailure, MachineClaimStatus, NetworkInfo};
 
 /// The status that a decision leads to. It is the same as before unless something has changed.
 pub(super) fn status(observed: &Observed<'_>, draft: Draft) -> MachineClaimStatus {
@@ -32,6 +32,8 @@ pub(super) fn status(observed: &Observed<'_>, draft: Draft) -> MachineClaimStatu
     if draft.phase == ClaimPhase::Ready {
         status.ready_time = before.ready_time.clone().or_else(|| Some(shown(now)));
     }
+    let is_idle = draft.phase == ClaimPhase::Ready && !claim.is_switched(BUSY);
+    status.idle_since = is_idle.then(|| before.idle_since.clone().unwrap_or_else(|| shown(now)));
     if observed.is_seeded {
         status.seeded_time = before.seeded_time.clone().or_else(|| Some(shown(now)));
     }

@@ -298,6 +298,10 @@ fn a_busy_machine_is_drained_only_when_it_is_idle() {
     claim.annotations = [api::fleet::DRAIN, api::fleet::BUSY].map(|key| (key.to_owned(), "true".to_owned())).into();
     let busy = decided(&claim, &ours(Power::Running, true), 9);
     assert_eq!((busy.step, busy.status.phase), (Step::Wait, Some(ClaimPhase::Draining)));
+    assert_eq!(decided(&claim, &ours(Power::Stopped, true), 9).step, Step::Delete(End::Stopped));
+    let unseen = decided(&claim, &Sight::Unknown, 9);
+    assert_eq!((unseen.step, unseen.status.phase), (Step::Inspect, Some(ClaimPhase::Draining)));
+    assert_eq!(decided(&claim, &absent(9), 9).status.phase, Some(ClaimPhase::Failed));
     claim.annotations.remove(api::fleet::BUSY);
     assert_eq!(decided(&claim, &ours(Power::Running, true), 9).step, Step::Delete(End::Drained));
 }

@@ -46,6 +46,17 @@ pub enum State {
     Ending,
 }
 
+/// Why no claim is created for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// Until when.
+    pub until: Moment,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
 /// All that a decision about a pool depends on.
 #[derive(Debug)]
 pub struct Observed<'a> {
@@ -55,10 +66,17 @@ pub struct Observed<'a> {
     pub members: &'a [Member],
     /// CPUs and memory of one machine, if its template is known.
     pub size: Option<(u32, u64)>,
-    /// Before this moment no claim is created, because too many have failed.
-    pub hold_until: Moment,
+    /// Why no claim is created for a while.
+    pub hold: Option<&'a Hold>,
     /// The present moment.
     pub now: Now,
+}
+
+impl Observed<'_> {
+    /// What holds it back now.
+    fn held(&self) -> Option<&Hold> {
+        self.hold.filter(|hold| self.now.monotonic < hold.until)
+    }
 }
 
 /// A decision about a pool.
@@ -140,9 +158,9 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         decision.start = names(&standby[..startable.min(standby.len())]);
         let room = most.saturating_sub(active.len() + standby.len() + terminating);
         let more = (missing - decision.start.len()).min(room);
-        match observed.hold_until <= now.monotonic {
-            true => decision.create = more,
-            false => decision.wake = earliest(decision.wake, Some(observed.hold_until)),
+        match observed.held() {
+            None => decision.create = more,
+            Some(hold) => decision.wake = earliest(decision.wake, Some(hold.until)),
         }
     } else {
         let delay = duration(Some(&pool.spec.scaling.scale_down_delay)).unwrap_or_default();
@@ -204,7 +222,7 @@ fn size_standby(
     let room = usize::try_from(size.max).unwrap_or_default().saturating_sub(running);
     let wanted = usize::try_from(observed.pool.spec.scaling.spares.stopped).unwrap_or_default().min(room);
     let there = standby.len().saturating_sub(decision.start.len());
-    if there < wanted && observed.hold_until <= observed.now.monotonic {
+    if there < wanted && observed.held().is_none() {
         decision.create_standby = (wanted - there).min(room.saturating_sub(there + terminating));
     }
     let surplus = there.saturating_sub(wanted);
@@ -268,6 +286,9 @@ fn status(
             ("WaitingForCleanup", true),
             format!("{} machines are wanted; {terminating} that are not gone yet take their places", size.desired),
         ),
+        ("DemandIncreased", _) if let Some(hold) = observed.held() => {
+            ((hold.reason, true), format!("{} machines are wanted; {}", size.desired, hold.message))
+        }
         scaling => (scaling, format!("{} machines are wanted", size.desired)),
     };
     let ready_now = match schedule::invalid(&pool.spec.scaling.schedules) {

@@ -1,6 +1,6 @@
 //! The life of a pool, as tables.
 
-use super::{Decision, Member, Observed, Pool, State, claim_name, decide, label};
+use super::{Decision, Hold, Member, Observed, Pool, State, claim_name, decide, label};
 use crate::object::{Name, Object};
 use api::fleet::{
     Lifecycle, LocalRef, Quantity, Quota, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Span, Spares, Truth,
@@ -58,8 +58,23 @@ fn members(states: &str) -> Vec<Member> {
 
 fn decided(pool: &Pool, states: &str, now: u64) -> Decision {
     let members = members(states);
-    let hold_until = Moment::default();
-    decide(&Observed { pool, members: &members, size: Some((2, 4 << 30)), hold_until, now: at(now) })
+    decide(&Observed { pool, members: &members, size: Some((2, 4 << 30)), hold: None, now: at(now) })
+}
+
+#[test]
+fn a_pool_that_creates_no_claims_for_a_while_says_why() {
+    let until = at(90).monotonic;
+    let hold =
+        Hold { until, reason: "ClaimRefused", message: "the API server refuses new claims: exceeded quota".into() };
+    let pool = pool(2, 5);
+    let of = |now: u64| {
+        decide(&Observed { pool: &pool, members: &[], size: Some((2, 4 << 30)), hold: Some(&hold), now: at(now) })
+    };
+    let held = of(89);
+    let scaling = held.status.conditions.iter().find(|condition| condition.r#type == "Scaling").unwrap();
+    assert_eq!((held.create, held.wake, scaling.reason.as_str()), (0, Some(until), "ClaimRefused"));
+    assert_eq!(scaling.message, "2 machines are wanted; the API server refuses new claims: exceeded quota");
+    assert_eq!(of(90).create, 2);
 }
 
 fn names(names: &[Name]) -> Vec<&str> {

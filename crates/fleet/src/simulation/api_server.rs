@@ -7,7 +7,7 @@ use protocol::{Body, Groups, Kinds, WatchEvent, Write, WriteError, Written};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-type Id = (String, String, String);
+pub(super) type Id = (String, String, String);
 
 /// The objects of one cluster, as JSON.
 #[derive(Default)]
@@ -123,6 +123,19 @@ impl ApiServer {
         change(&mut object["spec"]);
         let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
         object["metadata"]["generation"] = json!(generation + 1);
+        self.store(id, object);
+    }
+
+    /// Somebody sets an annotation, or removes it.
+    pub(super) fn annotate(&mut self, id: &Id, key: &str, value: Option<&str>) {
+        let mut object = self.objects[id].clone();
+        match (value, object["metadata"]["annotations"].as_object_mut()) {
+            (None, Some(all)) => {
+                all.remove(key);
+            }
+            (None, None) => {}
+            (Some(value), _) => object["metadata"]["annotations"][key] = json!(value),
+        }
         self.store(id, object);
     }
 

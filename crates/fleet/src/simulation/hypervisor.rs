@@ -49,6 +49,8 @@ pub(super) struct FakeHypervisor {
     pub(super) is_repeated: bool,
     /// Somebody has deleted the template.
     pub(super) has_no_template: bool,
+    /// No machine switches itself off.
+    pub(super) keeps_running: bool,
     serial: u64,
     /// Foreign machines that are to be there, by id, with their serials.
     pub(super) foreign: BTreeMap<String, u64>,
@@ -174,7 +176,10 @@ impl FakeHypervisor {
                 Answer::Done
             }),
             Operation::Start(target) => {
-                let (boot, work) = (random.between(2_000, 60_000), random.between(20_000, 400_000));
+                let (boot, mut work) = (random.between(2_000, 60_000), random.between(20_000, 400_000));
+                if self.keeps_running {
+                    work = u64::MAX / 2;
+                }
                 self.owned(&target.id, &target.owner).map(|vm| {
                     if vm.power == Power::Stopped {
                         vm.stale = (now + STATISTICS, Power::Stopped);

@@ -5,6 +5,7 @@ mod credentials;
 mod hypervisor;
 mod limits;
 mod placing;
+mod pooled;
 mod random;
 mod scale;
 mod scripted;
@@ -62,7 +63,7 @@ fn check(seeds: std::ops::Range<u64>, faults: Faults) -> u64 {
     all_ready
 }
 
-/// P2, P6, P7, P10, P16, P26 and P27 under faults: crashes, lost, late and repeated answers, refusals of every class, ids used again, foreign
+/// P6, P7, P10, P26 and P27 under faults: crashes, lost, late and repeated answers, refusals of every class, ids used again, foreign
 /// machines, nodes that go offline, templates that are deleted, two operators. No sweep helps: what is created is never lost.
 #[test]
 fn a_seeded_simulation_loses_no_machine_and_touches_none_of_others() {

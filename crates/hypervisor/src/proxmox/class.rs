@@ -90,6 +90,10 @@ const TEXTS: &[(&[&str], Text)] = &[
         &["can't clone vm to node", "local storage"],
         Text::Remedy("put the template on shared storage, or a copy of it on every node"),
     ),
+    (
+        &["vcpus allowed per vm on this node"],
+        Text::Remedy("lower resources.cpu of the template to the CPUs of the node, or allow larger nodes"),
+    ),
     (&["full clone feature is not supported"], Text::Remedy("put the template on another storage")),
 ];
 

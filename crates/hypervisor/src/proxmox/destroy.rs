@@ -25,7 +25,9 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
         remove_seed(client, seed, &record.owner).await?;
         machine = owned(client, &here).await?.0;
     }
-    unprotect(client, &machine, &record, &target.id).await?;
+    if unprotect(client, &machine, &record, &target.id).await? {
+        machine = owned(client, &here).await?.0;
+    }
     // All disks of a clone are in its configuration. Disks that merely have its number may be of another hypervisor with the same storage.
     let content = Content::Parameters(vec![("purge", "1".into())]);
     let parts: [&str; 2] = [&machine.node, &target.id.0];
@@ -48,10 +50,10 @@ pub(crate) async fn destroy(client: &Client, target: &Target) -> Result<(), Fail
     }
 }
 
-/// Takes away the protection that a clone has inherited, if it was not configured yet.
-async fn unprotect(client: &Client, machine: &Machine, record: &Record, id: &MachineId) -> Result<(), Failure> {
+/// Takes away the protection that a clone has inherited, if it was not configured yet; whether it had one.
+async fn unprotect(client: &Client, machine: &Machine, record: &Record, id: &MachineId) -> Result<bool, Failure> {
     if key_number(&machine.config, "protection") != Some(1) {
-        return Ok(());
+        return Ok(false);
     }
     if record.is_configured {
         return Err(Failure::Configuration {
@@ -64,7 +66,7 @@ async fn unprotect(client: &Client, machine: &Machine, record: &Record, id: &Mac
     let (path, parts) = ("/nodes/{node}/qemu/{vmid}/config", [machine.node.as_str(), id.0.as_str()]);
     let call = Call { method: Method::PUT, path, parts: &parts, content: Content::Parameters(parameters) };
     let written = client.send::<Value>(call).await;
-    written.map(|_| ()).map_err(|trouble| trouble.failure(&format!("taking away the protection of machine {}", id.0)))
+    written.map(|_| true).map_err(|trouble| trouble.failure(&format!("taking away the protection of machine {}", id.0)))
 }
 
 /// Deletes the image of a seed, if it is one of this owner. One that is gone already is fine.

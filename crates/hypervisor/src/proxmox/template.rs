@@ -46,7 +46,7 @@ pub(crate) fn spelled(wanted: &TemplateRef) -> String {
     }
 }
 
-/// The templates that are meant: one for each node.
+/// The templates that are meant: one for each node, the newest first.
 pub(crate) fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Result<Vec<&'a Resource>, Failure> {
     let is_wanted = |resource: &&Resource| match wanted {
         TemplateRef::Id(id) => resource.vmid == id.0,
@@ -55,9 +55,9 @@ pub(crate) fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Res
     };
     let (templates, others): (Vec<_>, Vec<_>) =
         resources.iter().filter(|resource| resource.kind == "qemu").filter(is_wanted).partition(|found| found.template);
+    let number = |resource: &Resource| resource.vmid.parse::<u64>().unwrap_or_default();
     let mut by_node: BTreeMap<&str, &Resource> = BTreeMap::new();
     for found in templates {
-        let number = |resource: &Resource| resource.vmid.parse::<u64>().unwrap_or_default();
         match by_node.get(found.node.as_str()) {
             Some(other) if matches!(wanted, TemplateRef::Name(_)) => {
                 return Err(Failure::Configuration {
@@ -75,7 +75,9 @@ pub(crate) fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Res
         }
     }
     if !by_node.is_empty() {
-        return Ok(by_node.into_values().collect());
+        let mut found: Vec<&Resource> = by_node.into_values().collect();
+        found.sort_by_key(|found| std::cmp::Reverse(number(found)));
+        return Ok(found);
     }
     let what = spelled(wanted);
     Err(match others.first() {
@@ -169,7 +171,7 @@ mod tests {
             chosen.into_iter().map(|found| found.vmid.clone()).collect::<Vec<_>>()
         };
         assert_eq!(ids(TemplateRef::Id(MachineId("9000".into()))), ["9000"]);
-        assert_eq!(ids(TemplateRef::Name("debian".into())), ["9000", "9001"]);
+        assert_eq!(ids(TemplateRef::Name("debian".into())), ["9001", "9000"], "the newest first");
         assert_eq!(ids(TemplateRef::Tag("ci".into())), ["9002", "9001"], "the newest on each node");
         let refused = |wanted: TemplateRef| match choose(&resources, &wanted).unwrap_err() {
             Failure::Configuration { message, remedy } => format!("{message} | {remedy}"),

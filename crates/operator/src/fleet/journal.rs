@@ -111,6 +111,9 @@ impl Journal<Notice> for FleetJournal {
                 }
                 vec![event(name.key(POOL), uid, false, "Scaling", note)]
             }
+            Notice::PoolHeld { name, uid, reason, message } => {
+                vec![event(name.key(POOL), uid, warning, reason, message)]
+            }
             Notice::Orphan { cluster, machine, owner, is_destroyed } => {
                 let what = if is_destroyed { "is destroyed" } else { "has no claim any more" };
                 let note = format!("machine {} of MachineClaim {} {what}", machine.0, owner.claim);
