@@ -157,6 +157,7 @@ impl StandIn {
     pub(crate) fn default_guest(&self) -> Guest {
         Guest {
             has_agent: true,
+            is_agent_old: false,
             boot: self.timing.boot,
             powers_off_after: None,
             ignores_shutdown: false,

@@ -40,6 +40,8 @@ pub struct Run {
 pub struct Guest {
     /// Whether the guest agent is installed.
     pub has_agent: bool,
+    /// Whether the agent is older than QEMU 9.1, which has other words for a process that it does not know.
+    pub is_agent_old: bool,
     /// From the start until the agent answers.
     pub boot: Duration,
     /// Powers itself off this long after a start.

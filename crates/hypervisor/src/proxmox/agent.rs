@@ -160,7 +160,10 @@ impl Guest<'_> {
 fn is_missing(trouble: &Trouble) -> bool {
     let Trouble::Answered { code: 500, message } = trouble else { return false };
     let lower = message.to_lowercase();
-    lower.contains("no such file") || (lower.contains("pid") && lower.contains("does not exist"))
+    lower.contains("no such file")
+        || (lower.contains("pid") && lower.contains("does not exist"))
+        // Before QEMU 9.1.
+        || lower.contains("invalid parameter 'pid'")
 }
 
 #[cfg(test)]
@@ -175,6 +178,8 @@ mod tests {
         let answered = |message: &str| Trouble::Answered { code: 500, message: message.into() };
         let file = "Agent error: Failed to open file '/etc/hyperfleet/seed-process': No such file or directory";
         assert!(is_missing(&answered(file)) && is_missing(&answered("Agent error: PID 812 does not exist")));
+        assert!(is_missing(&answered("Agent error: Invalid parameter 'pid'")), "an older agent");
+        assert!(!is_missing(&answered("Agent error: Invalid parameter 'path'")));
         assert!(!is_missing(&answered("QEMU guest agent is not running")));
     }
 

@@ -96,6 +96,7 @@ pub(crate) fn execution(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, 
     let pid = call.number::<u32>("pid").unwrap_or_default();
     let Some(vm) = state.vms.get_mut(&call.vmid()) else { return Ok(Value::Null.into()) };
     match vm.guest.processes.get(&pid) {
+        None if vm.guest.is_agent_old => Err(Refusal::failed("Agent error: Invalid parameter 'pid'")),
         None => Err(Refusal::failed(format!("Agent error: PID {pid} does not exist"))),
         Some(ends) if *ends > call.now => Ok(json!({"exited": 0}).into()),
         Some(_) => {
