@@ -163,7 +163,7 @@ impl StandIn {
             ignores_shutdown: false,
             files: BTreeMap::new(),
             commands: Vec::new(),
-            exit_code: 0,
+            outcomes: Vec::new(),
             processes: BTreeMap::new(),
         }
     }

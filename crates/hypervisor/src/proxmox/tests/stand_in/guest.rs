@@ -4,6 +4,7 @@ use super::{Setup, Shared, blueprint, connect, fleet, left, owner, target, with_
 use crate::provider::Provider;
 use crate::proxmox::Proxmox;
 use fleet::hypervisor::{Delivery, Failure, Target};
+use pve_stand_in::{Fault, FaultEffect, Method, Outcome};
 use std::time::Duration;
 
 fn guest(state: &Shared) -> pve_stand_in::Guest {
@@ -46,7 +47,8 @@ async fn the_guest_agent_writes_a_seed_and_runs_cloud_init_once() {
     assert_eq!(ended(&root, &delivery).await, Ok(true));
     assert_eq!(runs(&state), 1);
     assert_eq!(left(&state).1, Vec::<String>::new(), "without an image");
-    state.lock().unwrap().vm_mut(300).unwrap().guest.exit_code = 1;
+    let fails = Outcome { contains: "modules --mode final".into(), exit_code: 1, ..Outcome::default() };
+    state.lock().unwrap().vm_mut(300).unwrap().guest.outcomes.push(fails);
     let failed = ended(&root, &delivery).await;
     assert!(matches!(&failed, Err(Failure::Permanent(message)) if message.contains("exit code 1")), "{failed:?}");
     let foreign = Delivery { target: Target { owner: owner("u-2"), ..delivery.target.clone() }, ..delivery };
@@ -71,5 +73,43 @@ async fn a_process_that_the_agent_does_not_know_is_begun_again_with_old_and_new_
         }
         state.lock().unwrap().vm_mut(300).unwrap().guest.processes.clear();
         assert_eq!(ended(&root, &delivery).await, Ok(true), "old agent: {is_agent_old}");
+    }
+}
+
+/// The answer that tells how cloud-init has ended is lost, or the agent was restarted: the guest knows, and nothing runs again.
+#[tokio::test]
+async fn a_lost_answer_does_not_run_cloud_init_again() {
+    for (exit_code, is_lost) in [(0, true), (0, false), (1, true)] {
+        let (server, state, fleet) = fleet().await;
+        let mut blueprint = blueprint(&fleet, 300).await;
+        let files = blueprint.seed.take().unwrap().files;
+        fleet.create(&blueprint).await.unwrap();
+        fleet.configure(&blueprint).await.unwrap();
+        fleet.start(&target(&blueprint)).await.unwrap();
+        let left = [("/var/lib/hyperfleet/seed-exit".to_owned(), format!("u-1 {exit_code}\n"))].into();
+        let outcome = Outcome { contains: "modules --mode final".into(), exit_code, files: left };
+        state.lock().unwrap().vm_mut(300).unwrap().guest.outcomes.push(outcome);
+        let root = connect(&with_token(&server, Setup::ROOT_TOKEN));
+        let delivery = Delivery { target: target(&blueprint), files };
+        while runs(&state) == 0 {
+            assert_eq!(root.deliver(&delivery).await, Ok(false));
+        }
+        tokio::time::sleep(pve_stand_in::Timing::short().change).await;
+        if is_lost {
+            let lost = Fault::once(Method::Get, "/nodes", FaultEffect::LoseReply).containing("/agent/exec-status");
+            state.lock().unwrap().inject(lost);
+            assert!(matches!(root.deliver(&delivery).await, Err(Failure::Transient(_))));
+        } else {
+            // Nobody has asked yet how it has ended, and the agent does not know it any more.
+            state.lock().unwrap().vm_mut(300).unwrap().guest.processes.remove(&802);
+            let exit = ("/var/lib/hyperfleet/seed-exit".to_owned(), "u-1 0\n".to_owned());
+            state.lock().unwrap().vm_mut(300).unwrap().guest.files.extend([exit]);
+        }
+        match root.deliver(&delivery).await {
+            Ok(true) if exit_code == 0 => {}
+            Err(Failure::Permanent(message)) if exit_code == 1 => assert!(message.contains("exit code 1"), "{message}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(runs(&state), 1);
     }
 }
