@@ -35,6 +35,8 @@ pub(super) struct Managed {
     pub(super) load: Option<(String, u32, u64)>,
     pub(super) guest: GuestNetwork,
     pub(super) asked_guest: Option<Moment>,
+    /// Why that was not answered.
+    pub(super) guest_trouble: Option<String>,
     /// Whether it has taken its cloud-init data.
     pub(super) is_seeded: bool,
     /// When the last operation on its machine ended: an older list says nothing.
@@ -142,6 +144,7 @@ impl Core {
             load: None,
             guest: guest.unwrap_or_default(),
             asked_guest: None,
+            guest_trouble: None,
             is_seeded: false,
             touched: Moment::default(),
             reported: None,
@@ -248,6 +251,7 @@ impl Core {
             readiness,
             guest: &managed.guest,
             asked_guest: managed.asked_guest,
+            guest_trouble: managed.guest_trouble.as_deref(),
             seed: template.and_then(|template| cloud_init::delivery(&template.entry.object.spec)),
             is_seeded: managed.is_seeded,
             now: self.now,

@@ -98,6 +98,8 @@ pub struct Observed<'a> {
     pub guest: &'a GuestNetwork,
     /// When the guest was asked last.
     pub asked_guest: Option<Moment>,
+    /// Why the last question to the guest was not answered, if it was not.
+    pub guest_trouble: Option<&'a str>,
     /// How its cloud-init data gets into it, if it has any.
     pub seed: Option<SeedDelivery>,
     /// Whether it has taken that data, and nothing of it is left on the hypervisor.
@@ -392,8 +394,8 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
             true => format!("cloud-init has not ended within {} s", timeout.as_secs()),
             false => format!("the guest agent reported no address within {} s", timeout.as_secs()),
         };
-        if let Some(failed) = wrong {
-            message = format!("{message}: {}", failed.message);
+        if let Some(cause) = wrong.map(|failed| failed.message.as_str()).or(observed.guest_trouble) {
+            message = format!("{message}: {cause}");
         }
         return Draft::new(Step::Wait, ClaimPhase::Failed, "BootTimeout", message);
     }

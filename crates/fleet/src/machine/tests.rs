@@ -94,6 +94,7 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         readiness: Some((ReadinessSignal::AgentAddress, Duration::from_secs(600))),
         guest: &more.guest,
         asked_guest: None,
+        guest_trouble: None,
         seed: more.seed,
         is_seeded: more.is_seeded,
         now: at(now),
