@@ -284,6 +284,7 @@ impl Core {
 
     /// Compares the claims of a hypervisor with its list: which machines have stopped, moved, or are not there.
     fn compare_members(&mut self, name: &Name, sent: Moment) {
+        let now = self.now.monotonic;
         let Some(hypervisor) = self.clusters.get_mut(name).filter(|found| !found.is_moved()) else { return };
         let Some(listed) = &hypervisor.listed else { return };
         for member in &hypervisor.members {
@@ -337,6 +338,8 @@ impl Core {
                 None => false,
             };
             if is_changed {
+                // What has failed before, such as removing an image, does not delay a look at what has changed.
+                managed.retry_now(now);
                 self.due.insert(Due::Claim(member.clone()));
             }
         }
