@@ -253,6 +253,7 @@ impl Core {
             asked_guest: managed.asked_guest,
             guest_trouble: managed.guest_trouble.as_deref(),
             seed: template.and_then(|template| cloud_init::delivery(&template.entry.object.spec)),
+            keeps_image: template.is_some_and(|template| cloud_init::keeps_image(&template.entry.object.spec)),
             is_seeded: managed.is_seeded,
             now: self.now,
         });

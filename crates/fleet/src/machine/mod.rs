@@ -102,6 +102,8 @@ pub struct Observed<'a> {
     pub guest_trouble: Option<&'a str>,
     /// How its cloud-init data gets into it, if it has any.
     pub seed: Option<SeedDelivery>,
+    /// Whether the guest needs its image at every boot, so that it stays as long as the machine.
+    pub keeps_image: bool,
     /// Whether it has taken that data, and nothing of it is left on the hypervisor.
     pub is_seeded: bool,
     /// The present moment.
@@ -383,7 +385,7 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     if is_ready || (!must_deliver && (signal == ReadinessSignal::Running || has_address)) {
         let draft = Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
         // Without an address nobody knows whether the guest has read its image: that goes with the machine.
-        let has_image = observed.seed == Some(SeedDelivery::Iso) && !is_seeded && has_address;
+        let has_image = observed.seed == Some(SeedDelivery::Iso) && !observed.keeps_image && !is_seeded && has_address;
         return if has_image { remove_seed(observed, draft) } else { draft };
     }
     let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
