@@ -22,6 +22,11 @@ pub fn delivery(spec: &HypervisorMachineTemplateSpec) -> Option<SeedDelivery> {
     (is_image && has_seed).then(|| spec.cloud_init.as_ref().map(|settings| settings.delivery).unwrap_or_default())
 }
 
+/// Whether a guest needs its image at every boot: cloud-init sets up the network anew each time, and without the image it would take that of DHCP.
+pub fn keeps_image(spec: &HypervisorMachineTemplateSpec) -> bool {
+    spec.network.mode != NetworkMode::Dhcp
+}
+
 /// The storage of the images of a template's machines, if they have any.
 pub fn storage(spec: &HypervisorMachineTemplateSpec) -> Option<String> {
     let of = |settings: &CloudInit| settings.storage.clone();
@@ -176,7 +181,7 @@ fn yaml(map: Map<String, Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_delivery, delivery, seed, storage};
+    use super::{check_delivery, delivery, keeps_image, seed, storage};
     use api::fleet::{CloudInit, Network, NetworkMode, SeedDelivery, StaticNetwork};
     use serde_json::Value;
 
@@ -266,6 +271,10 @@ mod tests {
         let kubevirt = serde_json::json!({"kubevirt": {"name": "golden"}});
         assert_eq!(delivery(&spec(serde_json::json!({"cloudInit": {}}), kubevirt.clone())), None);
         let fixed = serde_json::json!({"network": {"mode": "static", "staticConfig": {"ip": "192.0.2.7/24", "gateway": "192.0.2.1"}}});
+        let data = serde_json::json!({"network": {"mode": "cloud-init"}, "cloudInit": {"networkData": "version: 2"}});
+        assert!(
+            !keeps_image(&image) && keeps_image(&spec(fixed.clone(), proxmox())) && keeps_image(&spec(data, proxmox()))
+        );
         let long = format!("#!/bin/sh\n{}", "x".repeat(61_000));
         let long = serde_json::json!({"cloudInit": {"delivery": "GuestAgent", "userData": long}});
         for (spec, part) in [

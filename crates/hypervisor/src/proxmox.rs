@@ -8,6 +8,7 @@ mod client;
 mod configure;
 mod create;
 mod destroy;
+mod guest_script;
 mod images;
 mod list;
 mod login;

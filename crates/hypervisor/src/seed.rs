@@ -49,7 +49,8 @@ fn mark(operator: &str) -> String {
     Sha256::digest(operator).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn is_plain(uid: &str) -> bool {
+/// Whether a name can be part of a file name or a script as it is.
+pub(crate) fn is_plain(uid: &str) -> bool {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
     !uid.is_empty() && uid.len() <= 64 && uid.chars().all(is_plain)
 }

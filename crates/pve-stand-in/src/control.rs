@@ -157,12 +157,13 @@ impl StandIn {
     pub(crate) fn default_guest(&self) -> Guest {
         Guest {
             has_agent: true,
+            is_agent_old: false,
             boot: self.timing.boot,
             powers_off_after: None,
             ignores_shutdown: false,
             files: BTreeMap::new(),
             commands: Vec::new(),
-            exit_code: 0,
+            outcomes: Vec::new(),
             processes: BTreeMap::new(),
         }
     }

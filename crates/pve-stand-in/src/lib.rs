@@ -64,4 +64,4 @@ pub use storage::{Storage, StorageKind, Volume};
 pub use table::ROUTES;
 pub use task::Task;
 pub use timing::Timing;
-pub use vm::{Guest, Run, Vm};
+pub use vm::{Guest, Outcome, Run, Vm};

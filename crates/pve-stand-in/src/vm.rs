@@ -40,6 +40,8 @@ pub struct Run {
 pub struct Guest {
     /// Whether the guest agent is installed.
     pub has_agent: bool,
+    /// Whether the agent is older than QEMU 9.1, which has other words for a process that it does not know.
+    pub is_agent_old: bool,
     /// From the start until the agent answers.
     pub boot: Duration,
     /// Powers itself off this long after a start.
@@ -50,10 +52,30 @@ pub struct Guest {
     pub files: BTreeMap<String, String>,
     /// Commands that the agent has started, each with its input.
     pub commands: Vec<String>,
-    /// What such commands end with.
-    pub exit_code: i64,
+    /// How they end: the first that fits; others end with 0.
+    pub outcomes: Vec<Outcome>,
     /// The processes that the agent knows, and when they end.
     pub processes: BTreeMap<u32, Duration>,
+}
+
+/// How a command in a guest ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// A part of the command or of its input.
+    pub contains: String,
+    /// With which code it ends.
+    pub exit_code: i64,
+    /// Files that are there then.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Guest {
+    /// How the command of a process ends.
+    pub(crate) fn outcome(&self, pid: u32) -> Outcome {
+        let command = pid.checked_sub(801).and_then(|number| self.commands.get(usize::try_from(number).ok()?));
+        let fits = |outcome: &&Outcome| command.is_some_and(|command| command.contains(&outcome.contains));
+        self.outcomes.iter().find(fits).cloned().unwrap_or_default()
+    }
 }
 
 impl Vm {

@@ -32,10 +32,16 @@ use serde_json::{Map, Value};
     crates(kube_core = "::kube_core")
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "self.hypervisorClusterRef == oldSelf.hypervisorClusterRef",
-    "message": "hypervisorClusterRef cannot be changed; create another HypervisorMachineTemplate"
-}]))]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "self.hypervisorClusterRef == oldSelf.hypervisorClusterRef",
+        "message": "hypervisorClusterRef cannot be changed; create another HypervisorMachineTemplate"
+    },
+    {
+        "rule": "(has(self.cloudInit) ? self.cloudInit.delivery : 'Iso') == (has(oldSelf.cloudInit) ? oldSelf.cloudInit.delivery : 'Iso')",
+        "message": "cloudInit.delivery cannot be changed, because machines that are being made got their data in the former way; create another HypervisorMachineTemplate"
+    }
+]))]
 pub struct HypervisorMachineTemplateSpec {
     /// The hypervisor.
     pub hypervisor_cluster_ref: Ref,
@@ -206,8 +212,9 @@ pub struct CloudInit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16_384))]
     pub network_data: Option<String>,
-    /// How it gets into the machine: Iso attaches an image before the first boot and removes it once the guest has reported an address;
-    /// GuestAgent writes files and runs cloud-init once the guest agent answers, and needs no storage.
+    /// How it gets into the machine: Iso attaches an image before the first boot, which is removed once the guest has reported an address,
+    /// or with the machine unless network.mode is dhcp; GuestAgent writes files and runs cloud-init once the guest agent of a Linux guest
+    /// answers, and needs no storage. It cannot be changed.
     #[serde(default)]
     pub delivery: SeedDelivery,
     /// The storage to which the image is uploaded; it has to allow ISO images.

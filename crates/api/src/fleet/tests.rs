@@ -89,6 +89,23 @@ fn neither_template_nor_pool_of_a_claim_can_be_changed() {
     );
 }
 
+/// A machine that was made without an image would never get its data, or one with an image would get them twice.
+#[test]
+fn the_delivery_of_a_template_can_be_neither_changed_nor_added_nor_removed() {
+    let [_, template, ..] = crds();
+    let schema = &version(&template)["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let rules = schema["x-kubernetes-validations"].as_array().unwrap();
+    let says =
+        |rule: &&Value| rule["message"].as_str().is_some_and(|text| text.starts_with("cloudInit.delivery cannot"));
+    let rule = rules.iter().find(says).unwrap()["rule"].as_str().unwrap();
+    let of = |object: &str| format!("(has({object}.cloudInit) ? {object}.cloudInit.delivery : 'Iso')");
+    assert_eq!(rule, format!("{} == {}", of("self"), of("oldSelf")));
+    assert_eq!(
+        schema["properties"]["cloudInit"]["properties"]["delivery"]["default"], "Iso",
+        "so that it is always there"
+    );
+}
+
 #[test]
 fn all_kinds_are_namespaced_with_status_category_and_short_name() {
     for crd in crds() {

@@ -120,11 +120,11 @@ impl Core {
                 if let Answer::Addresses(Some(guest)) = answer {
                     managed.guest = guest;
                 }
-                managed.failed = None;
+                (managed.failed, managed.guest_trouble) = (None, None);
             }
             (Step::Deliver, Ok(Answer::Delivered(is_done))) => {
                 managed.is_seeded = is_done;
-                managed.failed = None;
+                (managed.failed, managed.guest_trouble) = (None, None);
             }
             (Step::RemoveSeed, Ok(_)) => {
                 managed.is_seeded = true;
@@ -132,8 +132,8 @@ impl Core {
             }
             (
                 Step::AskGuest | Step::Deliver,
-                Err(Failure::Transient(_) | Failure::NoQuorum(_) | Failure::Resource { .. }),
-            ) => {}
+                Err(error @ (Failure::Transient(_) | Failure::NoQuorum(_) | Failure::Resource { .. })),
+            ) => managed.guest_trouble = Some(backoff::message(&error)),
             (Step::Create, Err(Failure::Exists(_))) => managed.sight = Sight::Unknown,
             (Step::Create, Err(Failure::Transient(message))) => {
                 managed.sight = Sight::Unknown;

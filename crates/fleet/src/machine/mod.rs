@@ -98,8 +98,12 @@ pub struct Observed<'a> {
     pub guest: &'a GuestNetwork,
     /// When the guest was asked last.
     pub asked_guest: Option<Moment>,
+    /// Why the last question to the guest was not answered, if it was not.
+    pub guest_trouble: Option<&'a str>,
     /// How its cloud-init data gets into it, if it has any.
     pub seed: Option<SeedDelivery>,
+    /// Whether the guest needs its image at every boot, so that it stays as long as the machine.
+    pub keeps_image: bool,
     /// Whether it has taken that data, and nothing of it is left on the hypervisor.
     pub is_seeded: bool,
     /// The present moment.
@@ -390,7 +394,7 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     if is_ready || (!must_deliver && (signal == ReadinessSignal::Running || has_address)) {
         let draft = Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
         // Without an address nobody knows whether the guest has read its image: that goes with the machine.
-        let has_image = observed.seed == Some(SeedDelivery::Iso) && !is_seeded && has_address;
+        let has_image = observed.seed == Some(SeedDelivery::Iso) && !observed.keeps_image && !is_seeded && has_address;
         return if has_image { remove_seed(observed, draft) } else { draft };
     }
     let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
@@ -401,8 +405,8 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
             true => format!("cloud-init has not ended within {} s", timeout.as_secs()),
             false => format!("the guest agent reported no address within {} s", timeout.as_secs()),
         };
-        if let Some(failed) = wrong {
-            message = format!("{message}: {}", failed.message);
+        if let Some(cause) = wrong.map(|failed| failed.message.as_str()).or(observed.guest_trouble) {
+            message = format!("{message}: {cause}");
         }
         return Draft::new(Step::Wait, ClaimPhase::Failed, "BootTimeout", message);
     }

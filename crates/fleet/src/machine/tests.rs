@@ -74,6 +74,7 @@ struct More {
     ground: Option<Ground>,
     guest: GuestNetwork,
     seed: Option<SeedDelivery>,
+    keeps_image: bool,
     is_seeded: bool,
 }
 
@@ -94,7 +95,9 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         readiness: Some((ReadinessSignal::AgentAddress, Duration::from_secs(600))),
         guest: &more.guest,
         asked_guest: None,
+        guest_trouble: None,
         seed: more.seed,
+        keeps_image: more.keeps_image,
         is_seeded: more.is_seeded,
         now: at(now),
     })
@@ -142,6 +145,8 @@ fn the_image_goes_once_the_guest_has_an_address_and_what_fails_there_leaves_the_
     assert_eq!(decided_with(&claim, &runs, 9, &silent).step, Step::AskGuest, "nobody has read it yet");
     let first = decided_with(&claim, &runs, 9, &answering(SeedDelivery::Iso));
     assert_eq!((first.step, first.status.phase), (Step::RemoveSeed, Some(ClaimPhase::Ready)));
+    let kept = decided_with(&claim, &runs, 9, &More { keeps_image: true, ..answering(SeedDelivery::Iso) });
+    assert_eq!((kept.step, kept.status.phase), (Step::Wait, Some(ClaimPhase::Ready)), "it is read at every boot");
     for class in [FailureClass::Transient, FailureClass::Configuration, FailureClass::Resource] {
         let more = More { failed: Some(failed(class, "a lock", 20)), ..answering(SeedDelivery::Iso) };
         let later = decided_with(&claim, &runs, 9, &more);

@@ -306,7 +306,7 @@ fn status(
         replicas: total,
         ready_replicas: Some(ready),
         failed_replicas: i32::try_from(failed).ok(),
-        selector: Some(format!("{POOL_LABEL}={}", pool.name.name)),
+        selector: Some(format!("{POOL_LABEL}={}", label(&pool.name.name))),
         surplus_since: surplus_since.map(shown),
         conditions: merge(conditions, &pool.status.conditions, pool.generation, now.wall),
     }
@@ -317,7 +317,7 @@ pub fn scheduled_minimum(schedules: &[api::fleet::Schedule], now: Now) -> i32 {
     schedule::minimum(schedules, now).0
 }
 
-/// The label of a pool's claims; its value is the name of the pool.
+/// The label of a pool's claims; its value is [`label`].
 pub const POOL_LABEL: &str = "hyperfleet.io/pool";
 
 fn duration(span: Option<&Span>) -> Option<Duration> {

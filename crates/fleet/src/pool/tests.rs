@@ -217,3 +217,14 @@ fn claims_of_a_pool_with_a_long_name_have_names_and_labels_that_are_valid_and_te
     }
     assert_eq!(crate::blueprint::host_name(&claim_name(&one, "bcdfg")).len(), claim_name(&one, "bcdfg").len());
 }
+
+/// Autoscalers count the claims that the selector finds.
+#[test]
+fn the_selector_of_the_scale_finds_the_claims_also_of_a_long_name() {
+    for name in ["pool".to_owned(), "a".repeat(63), "a".repeat(64), "long.".repeat(40) + "name"] {
+        let pool = Pool { name: Name::new("ci", &name), ..pool(1, 3) };
+        let selector = decided(&pool, "", 0).status.selector.unwrap();
+        assert_eq!(selector, format!("hyperfleet.io/pool={}", label(&name)));
+        assert!(selector.len() <= "hyperfleet.io/pool=".len() + 63, "{selector}");
+    }
+}

@@ -1,7 +1,15 @@
 //! Where a claim is placed again after a storage was full.
 
+use super::api_server::id;
 use super::scripted::{Reply, Scripted};
-use crate::hypervisor::{Failure, Operation};
+use crate::hypervisor::{Answer, Failure, Inspected, Operation, Power, Seen};
+use serde_json::json;
+
+/// How many CPUs the hypervisor has left, of 2 nodes with 16 CPUs that are promised 4 times.
+fn left(world: &Scripted) -> i64 {
+    let status = &world.api.objects[&id("HypervisorCluster", "pve")]["status"];
+    status["availableResources"]["cpu"].as_i64().unwrap()
+}
 
 #[test]
 fn a_claim_whose_storage_was_full_takes_its_own_room_once_and_is_created_when_there_is_space() {
@@ -25,4 +33,68 @@ fn a_claim_whose_storage_was_full_takes_its_own_room_once_and_is_created_when_th
     world.run_until(140, full);
     let creations = world.times(|operation| matches!(operation, Operation::Create(_)));
     assert_eq!(creations.iter().filter(|second| **second >= 60).count(), 3, "{creations:?}");
+}
+
+fn is_create(operation: &Operation) -> bool {
+    matches!(operation, Operation::Create(_))
+}
+
+/// Somebody else has taken the id: another one is recorded, and the place is promised once.
+#[test]
+fn a_claim_that_gets_another_id_keeps_its_room_and_takes_none_of_others() {
+    let mut world = Scripted::new();
+    world.run_until(40, |_, _| Reply::Usual);
+    assert_eq!(left(&world), 128);
+    world.claim("one");
+    let taken = |operation: &Operation, second: u64| match operation {
+        Operation::Create(blueprint) if second < 42 => Reply::Instead(Err(Failure::Exists(blueprint.id.clone()))),
+        Operation::Inspect(_) if second < 42 => Reply::Instead(Ok(Answer::Inspected(Some(Box::new(Inspected {
+            seen: Seen {
+                name: "database".into(),
+                node: "b".into(),
+                power: Power::Running,
+                is_template: false,
+                lock: None,
+                tags: Default::default(),
+                pool: None,
+                cpus: 1,
+                memory: 1 << 30,
+            },
+            owner: None,
+            is_configured: false,
+        }))))),
+        // Nothing is made before the next lists.
+        Operation::Create(_) => Reply::Later,
+        _ => Reply::Usual,
+    };
+    world.run_until(41, taken);
+    let ids = |world: &Scripted| world.times(is_create).len();
+    assert!(ids(&world) >= 1);
+    world.run_until(43, taken);
+    assert_eq!(left(&world), 127, "one machine with one CPU is promised");
+    world.run_until(140, taken);
+    assert_eq!(left(&world), 127, "also in later lists");
+    world.release(|_, _| Reply::Usual);
+    world.run_until(200, |_, _| Reply::Usual);
+    assert_eq!(left(&world), 127, "also when it runs");
+    world.delete("MachineClaim", "one");
+    world.run_until(240, |_, _| Reply::Usual);
+    assert_eq!((left(&world), world.said("one")), (128, None));
+}
+
+/// No id is free for a claim that has to move: what it holds is neither lost nor taken from others.
+#[test]
+fn a_claim_that_finds_no_free_id_keeps_its_room() {
+    let mut world = Scripted::new();
+    world.api.edit(&id("HypervisorCluster", "pve"), |spec| spec["vmIds"] = json!({"from": 200, "to": 201}));
+    for name in ["one", "two"] {
+        world.claim(name);
+    }
+    let hold = |operation: &Operation, _: u64| if is_create(operation) { Reply::Later } else { Reply::Usual };
+    world.run_until(40, hold);
+    assert_eq!(left(&world), 126);
+    world.claim("three");
+    world.run_until(140, hold);
+    assert!(world.said("three").unwrap().0.ends_with("NoFreeId"));
+    assert_eq!(left(&world), 126);
 }

@@ -37,6 +37,25 @@ fn an_image_is_removed_once_and_a_machine_stays_ready_while_that_fails() {
     assert!(status["seededTime"].is_string() && status["attempts"].is_null(), "{status}");
 }
 
+/// P27: an image that cannot be removed has pauses of minutes, and the end of its machine is noticed all the same.
+#[test]
+fn an_image_that_cannot_be_removed_does_not_delay_the_end_of_a_machine_that_has_stopped() {
+    for end in (600..1_800).step_by(97) {
+        let mut world = world(json!({"userData": "#cloud-config\n"}));
+        let refuse = |operation: &Operation, _: u64| match operation {
+            Operation::RemoveSeed(_) => configuration("VM.Config.CDROM is missing"),
+            _ => Reply::Usual,
+        };
+        world.run_until(20, refuse);
+        world.hypervisor.vms.values_mut().for_each(|vm| vm.ends_at = u64::MAX);
+        world.run_until(end, refuse);
+        assert_eq!(world.said("one").unwrap().0, "Ready Ready");
+        world.hypervisor.vms.values_mut().for_each(|vm| vm.ends_at = end * 1_000);
+        world.run_until(end + 60, refuse);
+        assert_eq!((world.said("one"), world.hypervisor.vms.len()), (None, 0), "it has stopped at {end}");
+    }
+}
+
 #[test]
 fn a_guest_agent_that_takes_its_time_is_asked_until_cloud_init_has_ended() {
     let mut world = world(json!({"userData": "#cloud-config\n", "delivery": "GuestAgent"}));
@@ -68,6 +87,24 @@ fn cloud_init_that_fails_is_the_end_of_a_claim() {
         _ => Reply::Usual,
     });
     assert_eq!(world.said("one").unwrap(), ("Failed ProvisioningFailed".into(), "cloud-init has failed".into()));
+}
+
+/// What passes is tried again, and if it does not pass, it is named in the end.
+#[test]
+fn the_last_trouble_of_a_delivery_is_named_when_its_time_is_over() {
+    let mut world = world(json!({"userData": "#cloud-config\n", "delivery": "GuestAgent"}));
+    let refuse = |operation: &Operation, _: u64| match operation {
+        Operation::Deliver(_) => {
+            Reply::Instead(Err(crate::hypervisor::Failure::Transient("the disk is read-only".into())))
+        }
+        _ => Reply::Usual,
+    };
+    world.run_until(60, refuse);
+    world.hypervisor.vms.values_mut().for_each(|vm| vm.ends_at = u64::MAX);
+    world.run_until(800, refuse);
+    let (state, message) = world.said("one").unwrap();
+    assert_eq!(state, "Failed BootTimeout");
+    assert_eq!(message, "cloud-init has not ended within 600 s: the disk is read-only");
 }
 
 /// Whatever the hypervisor says about an image, it is no end of the machine that runs without it.

@@ -38,11 +38,14 @@ pub(crate) async fn addresses(client: &Client, target: &Target) -> Result<Option
     }
 }
 
-/// Whether the guest does not answer: it has not booted yet, or has no agent.
+/// Whether the guest agent does not answer yet: the guest boots, or the agent starts again. Everything that the agent itself answers is something else.
 pub(crate) fn is_silent(trouble: &Trouble) -> bool {
     let Trouble::Answered { code: 500, message } = trouble else { return false };
     let lower = message.to_lowercase();
-    lower.contains("guest agent") || lower.contains("guest-ping") || lower.contains("is not running")
+    let is_command = lower.contains("guest-") && !lower.contains("agent error");
+    lower.contains("guest agent is not running")
+        || (lower.starts_with("vm ") && lower.trim_end().ends_with(" is not running"))
+        || (is_command && (lower.contains("timeout") || lower.contains("unable to connect")))
 }
 
 /// The addresses that others can reach, each once.
@@ -82,7 +85,19 @@ mod tests {
     fn a_guest_that_does_not_answer_is_no_error_and_everything_else_is() {
         let answered = |code, message: &str| Trouble::Answered { code, message: message.into() };
         assert!(is_silent(&answered(500, "QEMU guest agent is not running")));
-        assert!(is_silent(&answered(500, "No QEMU guest agent configured")));
+        assert!(is_silent(&answered(500, "VM 105 qga command 'guest-ping' failed - got timeout")));
+        assert!(is_silent(&answered(
+            500,
+            "VM 105 qmp command 'guest-network-get-interfaces' failed - unable to connect to VM 105 qga socket"
+        )));
+        for wrong in [
+            "No QEMU guest agent configured",
+            "Agent error: The command guest-ping has been disabled for this instance",
+            "Agent error: guest agent: command guest-exec is not allowed",
+            "Agent error: Failed to execute child process: the service is not running",
+        ] {
+            assert!(!is_silent(&answered(500, wrong)), "{wrong}");
+        }
         assert!(is_silent(&answered(500, "VM 105 is not running")));
         assert!(!is_silent(&answered(500, "can't lock file - got timeout")));
         assert!(!is_silent(&answered(403, "Permission check failed (/vms/105, VM.GuestAgent.Audit)")));

@@ -2,38 +2,20 @@
 
 use crate::proxmox::addresses::is_silent;
 use crate::proxmox::client::{Call, Client, Content};
+use crate::proxmox::guest_script::{self, EXIT, HAS_BEGUN, NO_CLOUD_INIT, PROCESS, RUNS_ALREADY, SEED};
 use crate::proxmox::machine::owned;
 use crate::proxmox::power::after;
 use crate::proxmox::trouble::Trouble;
 use crate::proxmox::wire::as_flag;
+use crate::seed;
 use fleet::hypervisor::{Delivery, Failure};
 use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Where cloud-init looks for a seed without an image.
-const SEED: &str = "/var/lib/cloud/seed/nocloud";
-/// Says which process runs cloud-init for which claim.
-const PROCESS: &str = "/etc/hyperfleet/seed-process";
-/// The folders, before anything is written. The agent creates none.
-const PREPARE: &str = "mkdir -p /var/lib/cloud/seed/nocloud /etc/hyperfleet\n";
-/// Cloud-init as at a first boot. A second run while the first one goes on is told apart by its exit code, and one after it does nothing.
-const RUN: &str = r#"command -v cloud-init >/dev/null || exit 69
-[ ! -e /etc/hyperfleet/seed-applied ] || exit 0
-mkdir /run/hyperfleet-seed 2>/dev/null || exit 75
-rm -f /run/cloud-init/cloud.cfg
-stage() { cloud-init "$@" || [ $? -eq 2 ] || { rmdir /run/hyperfleet-seed; exit 1; }; }
-stage clean
-stage init --local
-stage init
-stage modules --mode config
-stage modules --mode final
-touch /etc/hyperfleet/seed-applied
-"#;
-const NO_CLOUD_INIT: i64 = 69;
-const RUNS_ALREADY: i64 = 75;
 /// Making folders is over at once.
 const SHORT: (u32, Duration) = (20, Duration::from_millis(100));
 
@@ -67,15 +49,11 @@ pub(crate) async fn deliver(client: &Client, delivery: &Delivery) -> Result<bool
     let Delivery { target, files } = delivery;
     let (machine, _) = owned(client, target).await?;
     let guest = Guest { client, parts: [&machine.node, &target.id.0] };
-    let process = match guest.process(&target.owner.uid).await {
-        Ok(Process::Forgotten | Process::Ended(RUNS_ALREADY)) => {
-            guest.begin(&target.owner.uid, files).await.map(|()| None)
-        }
-        Ok(Process::Runs) => Ok(None),
-        Ok(Process::Ended(code)) => Ok(Some(code)),
-        Err(trouble) => Err(trouble),
-    };
-    match process {
+    let mut names = files.keys().map(String::as_str).chain([target.owner.uid.as_str()]);
+    if let Some(name) = names.find(|name| !seed::is_plain(name)) {
+        return Err(Failure::Permanent(format!("{name:?} cannot be part of a script for the guest")));
+    }
+    match guest.proceed(&target.owner.uid, files).await {
         Ok(None) => Ok(false),
         Ok(Some(0)) => Ok(true),
         Ok(Some(NO_CLOUD_INIT)) => Err(Failure::Permanent(format!(
@@ -98,19 +76,36 @@ struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// The process that runs cloud-init for this claim.
-    async fn process(&self, uid: &str) -> Result<Process, Trouble> {
-        let content = Content::Parameters(vec![("file", PROCESS.to_owned())]);
+    /// The exit code of cloud-init for this claim, which is begun unless it was.
+    async fn proceed(&self, uid: &str, files: &BTreeMap<String, String>) -> Result<Option<i64>, Trouble> {
+        let process = self.number_in(PROCESS, uid).await?;
+        let process = match process {
+            Some(process) => self.status(process).await?,
+            None => Process::Forgotten,
+        };
+        match process {
+            Process::Runs => return Ok(None),
+            Process::Ended(code) if code != RUNS_ALREADY => return Ok(Some(code)),
+            Process::Ended(_) | Process::Forgotten => {}
+        }
+        // The agent tells once how a process has ended, and that answer may have been lost.
+        match self.number_in(EXIT, uid).await? {
+            Some(code) => Ok(Some(code)),
+            None => self.begin(uid, files).await.map(|()| None),
+        }
+    }
+
+    /// The number in a file of the guest, if the file is there and is about this claim.
+    async fn number_in(&self, file: &str, uid: &str) -> Result<Option<i64>, Trouble> {
+        let content = Content::Parameters(vec![("file", file.to_owned())]);
         let path = "/nodes/{node}/qemu/{vmid}/agent/file-read";
         let read = self.client.send::<Read>(Call { method: Method::GET, path, parts: &self.parts, content }).await;
         let read = match read {
-            Err(trouble) if is_missing(&trouble) => return Ok(Process::Forgotten),
+            Err(trouble) if is_missing(&trouble) => return Ok(None),
             other => other?,
         };
-        match read.content.trim().split_once(' ').filter(|(of, _)| *of == uid).and_then(|(_, pid)| pid.parse().ok()) {
-            Some(pid) => self.status(pid).await,
-            None => Ok(Process::Forgotten),
-        }
+        let of = read.content.trim().split_once(' ').filter(|(of, _)| *of == uid);
+        Ok(of.and_then(|(_, number)| number.parse().ok()))
     }
 
     async fn status(&self, pid: i64) -> Result<Process, Trouble> {
@@ -125,19 +120,38 @@ impl Guest<'_> {
         }
     }
 
-    async fn begin(&self, uid: &str, files: &std::collections::BTreeMap<String, String>) -> Result<(), Trouble> {
-        let prepared = self.execute(PREPARE).await?;
-        for _ in 0..SHORT.0 {
-            match self.status(prepared).await? {
-                Process::Runs => sleep(SHORT.1).await,
-                Process::Ended(_) | Process::Forgotten => break,
+    async fn begin(&self, uid: &str, files: &BTreeMap<String, String>) -> Result<(), Trouble> {
+        let names: Vec<&str> = files.keys().map(String::as_str).collect();
+        let prepared = self.execute(&guest_script::prepare(uid, &names)).await?;
+        match self.end(prepared).await? {
+            Some(0) => {
+                for (name, text) in files {
+                    self.write(&format!("{SEED}/{name}"), text).await?;
+                }
+            }
+            Some(HAS_BEGUN) => {}
+            // It runs, or nobody knows: the next question tells.
+            Some(RUNS_ALREADY) | None => return Ok(()),
+            Some(code) => {
+                let message =
+                    format!("the guest cannot make the folder {SEED} or the one of {PROCESS} (exit code {code})");
+                return Err(Trouble::Answered { code: 500, message });
             }
         }
-        for (name, text) in files {
-            self.write(&format!("{SEED}/{name}"), text).await?;
-        }
-        let process = self.execute(RUN).await?;
+        let process = self.execute(&guest_script::run(uid)).await?;
         self.write(PROCESS, &format!("{uid} {process}\n")).await
+    }
+
+    /// The exit code of a process that is over soon.
+    async fn end(&self, process: i64) -> Result<Option<i64>, Trouble> {
+        for _ in 0..SHORT.0 {
+            match self.status(process).await? {
+                Process::Runs => sleep(SHORT.1).await,
+                Process::Ended(code) => return Ok(Some(code)),
+                Process::Forgotten => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 
     /// Runs a script, which the shell gets as its input; the process.
@@ -160,31 +174,24 @@ impl Guest<'_> {
 fn is_missing(trouble: &Trouble) -> bool {
     let Trouble::Answered { code: 500, message } = trouble else { return false };
     let lower = message.to_lowercase();
-    lower.contains("no such file") || (lower.contains("pid") && lower.contains("does not exist"))
+    lower.contains("no such file")
+        || (lower.contains("pid") && lower.contains("does not exist"))
+        // Before QEMU 9.1.
+        || lower.contains("invalid parameter 'pid'")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PREPARE, RUN, is_missing};
+    use super::is_missing;
     use crate::proxmox::trouble::Trouble;
-    use std::io::Write;
-    use std::process::{Command, Stdio};
 
     #[test]
     fn what_is_missing_in_the_guest_is_told_from_other_trouble() {
         let answered = |message: &str| Trouble::Answered { code: 500, message: message.into() };
-        let file = "Agent error: Failed to open file '/etc/hyperfleet/seed-process': No such file or directory";
+        let file = "Agent error: Failed to open file '/var/lib/hyperfleet/seed-process': No such file or directory";
         assert!(is_missing(&answered(file)) && is_missing(&answered("Agent error: PID 812 does not exist")));
+        assert!(is_missing(&answered("Agent error: Invalid parameter 'pid'")), "an older agent");
+        assert!(!is_missing(&answered("Agent error: Invalid parameter 'path'")));
         assert!(!is_missing(&answered("QEMU guest agent is not running")));
-    }
-
-    /// The shell reads both, and finds nothing wrong in them.
-    #[test]
-    fn the_scripts_are_valid_for_any_shell() {
-        for script in [PREPARE, RUN] {
-            let mut shell = Command::new("/bin/sh").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
-            shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-            assert!(shell.wait().unwrap().success(), "{script}");
-        }
     }
 }

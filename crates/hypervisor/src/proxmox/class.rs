@@ -66,6 +66,16 @@ const TEXTS: &[(&[&str], Text)] = &[
     (&["configuration file 'nodes/", ".conf' does not exist"], Text::Absent),
     (&["unable to find configuration file for vm"], Text::Absent),
     (&["no such vm"], Text::Absent),
+    // Before anything that a command of the guest agent may be called.
+    (&["guest-", "has been disabled"], Text::Remedy(ALLOW_IN_GUEST)),
+    (&["guest-", "not allowed"], Text::Remedy(ALLOW_IN_GUEST)),
+    (&["guest-", "has not been found"], Text::Remedy("install a newer qemu-guest-agent in the template")),
+    (
+        &["no qemu guest agent configured"],
+        Text::Remedy(
+            "switch the guest agent on in the template (qm set ID --agent enabled=1), or use readiness.signal Running",
+        ),
+    ),
     (&["storage ", "does not exist"], Text::Remedy("create the storage, or name one that exists")),
     (&["no such storage"], Text::Remedy("create the storage, or name one that exists")),
     (
@@ -96,6 +106,9 @@ const TEXTS: &[(&[&str], Text)] = &[
     ),
     (&["full clone feature is not supported"], Text::Remedy("put the template on another storage")),
 ];
+
+const ALLOW_IN_GUEST: &str = "allow the command in the guest of the template: take it out of block-rpcs (blacklist) in /etc/qemu/qemu-ga.conf or of the options \
+     of the agent in /etc/sysconfig/qemu-ga, or use cloudInit.delivery Iso";
 
 #[derive(Clone, Copy)]
 enum Text {
@@ -229,6 +242,15 @@ mod tests {
             (500, "Linked clone feature for drive 'scsi0' is not available", "use full clones"),
             (500, "can't clone VM to node 'pve2' (VM uses local storage)", "put the template on shared storage"),
             (500, "can't clone to non-shared storage 'local-lvm'", "put the template on shared storage"),
+            (
+                500,
+                "Agent error: The command guest-exec has been disabled for this instance",
+                "allow the command in the guest",
+            ),
+            (500, "Agent error: Command guest-exec has been disabled: the command is not allowed", "allow the command"),
+            (500, "Agent error: The command guest-exec is not allowed", "allow the command"),
+            (500, "Agent error: The command guest-network-get-interfaces has not been found", "install a newer"),
+            (500, "No QEMU guest agent configured", "switch the guest agent on"),
             (301, "Moved Permanently", "use the address of the API itself"),
             (501, "Method 'GET /x' not implemented", "use Proxmox VE 8"),
         ];

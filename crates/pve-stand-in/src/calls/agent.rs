@@ -68,6 +68,14 @@ pub(crate) fn file_write(state: &mut StandIn, call: &Call<'_>) -> Result<Answer,
 pub(crate) fn file_read(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
     check(state, call, "VM.GuestAgent.FileRead")?;
     let file = call.text("file").unwrap_or_default();
+    if let Some(vm) = state.vms.get_mut(&call.vmid()) {
+        let ended: Vec<u32> =
+            vm.guest.processes.iter().filter(|(_, ends)| **ends <= call.now).map(|(pid, _)| *pid).collect();
+        for pid in ended {
+            let files = vm.guest.outcome(pid).files;
+            vm.guest.files.extend(files);
+        }
+    }
     match state.vm_on(call.vmid(), call.node())?.guest.files.get(file) {
         Some(content) => Ok(json!({"content": content}).into()),
         None => {
@@ -96,11 +104,14 @@ pub(crate) fn execution(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, 
     let pid = call.number::<u32>("pid").unwrap_or_default();
     let Some(vm) = state.vms.get_mut(&call.vmid()) else { return Ok(Value::Null.into()) };
     match vm.guest.processes.get(&pid) {
+        None if vm.guest.is_agent_old => Err(Refusal::failed("Agent error: Invalid parameter 'pid'")),
         None => Err(Refusal::failed(format!("Agent error: PID {pid} does not exist"))),
         Some(ends) if *ends > call.now => Ok(json!({"exited": 0}).into()),
         Some(_) => {
             vm.guest.processes.remove(&pid);
-            Ok(json!({"exited": 1, "exitcode": vm.guest.exit_code}).into())
+            let outcome = vm.guest.outcome(pid);
+            vm.guest.files.extend(outcome.files);
+            Ok(json!({"exited": 1, "exitcode": outcome.exit_code}).into())
         }
     }
 }

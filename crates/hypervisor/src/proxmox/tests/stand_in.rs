@@ -1,5 +1,7 @@
 //! Operations against the stand-in of a Proxmox VE cluster, with a token that has rights in its pool only.
 
+mod guest;
+
 use super::server::{Asked, Reply, Server};
 use super::{Proxmox, connect, owner};
 use crate::provider::Provider;
@@ -8,7 +10,7 @@ use crate::proxmox::privileges::tests::documented;
 use crate::proxmox::task::follow;
 use crate::settings::{Credentials, Limits, Settings};
 use fleet::hypervisor::{
-    Blueprint, Delivery, Failure, MachineId, Network, Power, Seed, SeedImage, SeedSearch, Target, TemplateRef,
+    Blueprint, Failure, MachineId, Network, Power, Seed, SeedImage, SeedSearch, Target, TemplateRef,
 };
 use pve_stand_in::{Fault, FaultEffect, Method, Request, Setup, StandIn, Timing};
 use serde_json::Value;
@@ -409,45 +411,6 @@ async fn images_without_a_machine_are_found_and_only_those_of_this_installation(
         state.lock().unwrap().vm(301).unwrap().config["ide2"].contains(&images[0]),
         "that of the other installation"
     );
-}
-
-/// The fleet's token of the stand-in may not run commands in guests.
-#[tokio::test]
-async fn the_guest_agent_writes_a_seed_and_runs_cloud_init_once() {
-    let (server, state, fleet) = fleet().await;
-    let mut blueprint = blueprint(&fleet, 300).await;
-    let files = blueprint.seed.take().unwrap().files;
-    fleet.create(&blueprint).await.unwrap();
-    fleet.configure(&blueprint).await.unwrap();
-    let delivery = Delivery { target: target(&blueprint), files };
-    let root = connect(&with_token(&server, Setup::ROOT_TOKEN));
-    assert_eq!(root.deliver(&delivery).await, Ok(false), "it does not run yet");
-    fleet.start(&target(&blueprint)).await.unwrap();
-    while fleet.addresses(&target(&blueprint)).await.unwrap().is_none() {}
-    let refused = fleet.deliver(&delivery).await;
-    assert!(matches!(refused, Err(Failure::Configuration { .. })), "{refused:?}");
-    assert_eq!(root.deliver(&delivery).await, Ok(false), "it has begun");
-    let guest = |state: &Shared| state.lock().unwrap().vm(300).unwrap().guest.clone();
-    assert_eq!(guest(&state).files["/var/lib/cloud/seed/nocloud/user-data"], "#cloud-config\n");
-    let mut attempts = 0;
-    while !root.deliver(&delivery).await.unwrap() {
-        attempts += 1;
-        assert!(attempts < 500);
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let runs = guest(&state).commands.iter().filter(|command| command.contains("modules --mode final")).count();
-    assert_eq!(runs, 1);
-    assert_eq!(left(&state).1, Vec::<String>::new(), "without an image");
-    state.lock().unwrap().vm_mut(300).unwrap().guest.exit_code = 1;
-    let failed = loop {
-        match root.deliver(&delivery).await {
-            Ok(false) => tokio::time::sleep(Duration::from_millis(1)).await,
-            other => break other,
-        }
-    };
-    assert!(matches!(&failed, Err(Failure::Permanent(message)) if message.contains("exit code 1")), "{failed:?}");
-    let foreign = Delivery { target: Target { owner: owner("u-2"), ..delivery.target.clone() }, ..delivery };
-    assert!(matches!(root.deliver(&foreign).await, Err(Failure::NotOurs { .. })));
 }
 
 /// A stand-in whose fleet has these rights and no others, and settings that name what the documentation names.
