@@ -154,3 +154,23 @@ fn an_override_that_is_written_while_the_object_is_compared_is_honoured() {
     bed.run_for(HOUR);
     assert!(bed.item("sizes")["diff"].as_str().unwrap().contains("\"9\""), "{:#}", bed.item("sizes"));
 }
+
+#[test]
+fn an_override_that_nobody_owns_is_honoured_and_asked_for_once() {
+    let patch = json!(r#"[{"op": "replace", "path": "/data/size", "value": "9"}]"#);
+    let mut bed = TestBed::new();
+    bed.edit(SIZES, &json!({"data": {"size": "1"}}));
+    annotate(&mut bed, "patch", &patch);
+    // As a client does that clears managedFields: the watch does not tell that there is such an annotation.
+    let key = bed.key(SIZES);
+    bed.server.update("person", &key, |object| object["metadata"]["managedFields"] = json!([])).unwrap();
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    assert!(bed.item("sizes")["diff"].as_str().unwrap().contains("\"9\""), "{:#}", bed.item("sizes"));
+    let asked = bed.asked;
+    bed.run_for(24 * HOUR);
+    assert_eq!(bed.asked - asked, 0, "an idle advisor asks for nothing");
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(SIZES, "/data/size")), ("Completed", json!("9")));
+}
