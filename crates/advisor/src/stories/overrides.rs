@@ -1,7 +1,7 @@
 //! What users say on an object about how far it is managed is honoured by plans, as the autopilot honours it.
 
-use crate::testing::bed::TestBed;
-use crate::testing::pack::OBJECTS;
+use crate::testing::bed::{HCO, TestBed};
+use crate::testing::pack::{DENSITY, OBJECTS};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -173,4 +173,41 @@ fn an_override_that_nobody_owns_is_honoured_and_asked_for_once() {
     bed.approve();
     bed.run_for(HOUR);
     assert_eq!((bed.phase().as_str(), bed.value(SIZES, "/data/size")), ("Completed", json!("9")));
+}
+
+#[test]
+fn an_item_does_not_rely_on_one_that_is_left_alone() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.edit("ConfigMap virt/swap", &json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": "unmanaged"}}}));
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    let why = "it needs swap, which is skipped; see that ConfigMap virt/swap is managed";
+    assert_eq!(bed.item("overcommit")["message"], why, "the plan says so before it is approved");
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("InProgress", Value::Null));
+    assert_eq!(bed.item("overcommit")["message"], why);
+    bed.edit("ConfigMap virt/swap", &json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": null}}}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("Completed", json!(150)));
+}
+
+#[test]
+fn what_an_object_needs_that_is_left_alone_is_not_removed() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.complete();
+    bed.edit(HCO, &json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": "unmanaged"}}}));
+    bed.run_for(HOUR);
+    bed.ask(json!({"action": "DryRun", "options": {"density": {"enableSwap": false}}}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    let left = (bed.value(HCO, "/spec/overcommit"), bed.stored("ConfigMap virt/swap").is_some());
+    assert_eq!(left, (json!(150), true), "memory would be overcommitted without swap");
+    let message = bed.item("swap")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("overcommit needs it and is skipped, so it stays"), "{message}");
 }
