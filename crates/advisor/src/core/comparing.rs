@@ -140,10 +140,10 @@ impl Work {
             (Aim::Replaced, Some(live)) if !plan::is_of_advisor(live) => Found::NotOurs(Some(Box::new(live.clone()))),
             (Aim::Replaced, Some(live)) if is_deleted(live) => Found::Compared(Box::new(plan::being_deleted())),
             (Aim::Replaced, Some(live)) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
-            (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, live).is_some() => {
+            (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, &self.key, live).is_some() => {
                 Found::Compared(Box::new(plan::being_deleted()))
             }
-            (Aim::Removal, Some(live)) => match (plan::removal(profile, live), &self.answer) {
+            (Aim::Removal, Some(live)) => match (plan::removal(profile, &self.key, live), &self.answer) {
                 (None, _) => Found::NotOurs(Some(Box::new(live.clone()))),
                 (Some(Removal::Delete), _) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
                 (Some(Removal::Restore(restoring)), Some(answer)) => {
@@ -294,7 +294,7 @@ impl Core {
                     && !matches!(work.honoured, Some(Honoured::Skipped(_)))
                     && let Some(Some(live)) = &work.live
                     && !is_deleted(live)
-                    && let Some(Removal::Restore(restoring)) = plan::removal(name, live)
+                    && let Some(Removal::Restore(restoring)) = plan::removal(name, key, live)
                     && let Some(served) = self.watches.served(&WatchTarget::of(key))
                 {
                     let effect = Effect::apply(restoring, Precondition::None, true);

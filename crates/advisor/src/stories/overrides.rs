@@ -176,6 +176,37 @@ fn an_override_that_nobody_owns_is_honoured_and_asked_for_once() {
 }
 
 #[test]
+fn nothing_is_removed_while_it_cannot_be_read_which_fields_users_keep() {
+    // One object was changed, and is restored; the other one was created, and is deleted.
+    for (object, item, is_restored) in [(SIZES, "sizes", true), (OBJECTS[1], "limits", false)] {
+        let mut bed = with_sizes(&json!({}));
+        bed.approve();
+        bed.run_for(HOUR);
+        let ignore = |value: Value| json!({"metadata": {"annotations": {"platform.kubevirt.io/ignore-fields": value}}});
+        bed.edit(object, &ignore(json!("data/size")));
+        bed.run_for(HOUR);
+        let before = bed.value(object, "/data");
+        bed.ask(json!({"action": "DryRun", "rollback": true}));
+        bed.run_for(HOUR);
+        bed.approve();
+        bed.run_for(HOUR);
+        assert_eq!((bed.phase().as_str(), bed.value(object, "/data")), ("InProgress", before), "{item}");
+        let message = bed.item(item)["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("ignore-fields") && message.contains("write it as /"), "{message}");
+        bed.edit(object, &ignore(Value::Null));
+        bed.run_for(HOUR);
+        if !is_restored {
+            // All of its content is approved with a deletion, so also its annotations.
+            assert_eq!(bed.phase(), "ReviewRequired");
+            bed.approve();
+            bed.run_for(HOUR);
+        }
+        assert_eq!(bed.phase(), "Completed", "{item}: {:#}", bed.status());
+        assert_eq!(bed.value(object, "/data/size"), if is_restored { json!("1") } else { Value::Null });
+    }
+}
+
+#[test]
 fn an_item_does_not_rely_on_one_that_is_left_alone() {
     let mut bed = TestBed::new();
     bed.profile = DENSITY;
