@@ -1,6 +1,6 @@
 //! Plans of which an item cannot be planned: the others are shown, and nothing is approved.
 
-use crate::testing::bed::TestBed;
+use crate::testing::bed::{HCO, TestBed};
 use crate::testing::pack::OBJECTS;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -71,12 +71,42 @@ fn a_dry_run_that_fails_while_a_plan_is_applied_loses_neither_the_approval_nor_w
     let (digest, applied) = (bed.status()["planDigest"].clone(), bed.item("args")["appliedTime"].clone());
     bed.refused = vec![bed.key(OBJECTS[1])];
     // It is compared again because an input has changed, and then as it was.
-    bed.edit(crate::testing::bed::HCO, &json!({"spec": {"limit": 6}}));
+    bed.edit(HCO, &json!({"spec": {"limit": 6}}));
     bed.run_for(Duration::from_secs(30));
     assert_eq!((bed.phase().as_str(), &bed.status()["planDigest"]), ("Failed", &digest));
     assert_eq!((&bed.item("args")["appliedTime"], &bed.item("args")["state"]), (&applied, &json!("InProgress")));
-    bed.edit(crate::testing::bed::HCO, &json!({"spec": {"limit": null}}));
+    bed.edit(HCO, &json!({"spec": {"limit": null}}));
     bed.refused.clear();
     bed.run_for(2 * HOUR);
     assert_eq!((bed.phase().as_str(), bed.sent.1), ("Completed", 3), "{}", bed.lines.concat());
+}
+
+#[test]
+fn an_apply_after_a_part_of_the_first_plan_was_shown_approves_nothing() {
+    let mut bed = TestBed::new();
+    bed.refused = vec![bed.key(OBJECTS[1])];
+    // Nothing here restarts nodes, or needs a review for another reason.
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    bed.ask(json!({"action": "Apply"}));
+    bed.run_for(HOUR);
+    bed.refused.clear();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.sent.1), ("ReviewRequired", 0), "nobody saw what is planned for limits");
+    assert_eq!(bed.condition("ReviewRequired")["reason"], "PlanChanged");
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed");
+}
+
+#[test]
+fn a_profile_that_is_created_with_apply_is_applied_once_its_first_plan_is_complete() {
+    let mut bed = TestBed::new();
+    bed.refused = vec![bed.key(OBJECTS[1])];
+    bed.ask(json!({"action": "Apply", "options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.sent.1), ("Failed", 0));
+    bed.refused.clear();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed");
 }
