@@ -55,6 +55,9 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
             status.impact_severity = plan.impact().map(shown_impact).or(before.impact_severity);
             status.inputs = shown_inputs(&plan.inputs);
             status.items = incomplete(plan, memory, *now);
+            if is_approved {
+                keep_review(&mut status.items, &before.items);
+            }
             // Whoever writes Apply after this has seen only a part of the plan, so that it approves nothing of the rest. Where Apply was there
             // before, the first complete plan is the first plan.
             let is_seen = spec.action != Action::Apply;
@@ -130,6 +133,17 @@ fn incomplete(plan: &Plan, memory: &Memory, now: Timestamp) -> Vec<advisor::Item
         items.insert((*place).min(items.len()), item);
     }
     items
+}
+
+/// While a plan is being applied, what of its items needs a review stays as it was shown with that plan. What a part of another plan adds was
+/// approved by nobody, and what cannot be planned now is not forgotten.
+fn keep_review(items: &mut [advisor::Item], before: &[advisor::Item]) {
+    for item in items {
+        let known = before.iter().find(|known| known.name == item.name);
+        item.operation = known.and_then(|known| known.operation);
+        item.impact_severity = known.and_then(|known| known.impact_severity);
+        item.takes_from = known.map(|known| known.takes_from.clone()).unwrap_or_default();
+    }
 }
 
 fn target_ref(key: &Key) -> TargetRef {

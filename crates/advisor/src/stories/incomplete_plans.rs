@@ -110,3 +110,73 @@ fn a_profile_that_is_created_with_apply_is_applied_once_its_first_plan_is_comple
     bed.run_for(HOUR);
     assert_eq!(bed.phase(), "Completed");
 }
+
+/// A plan that is being applied with `bypassOptimisticLock`: nodes restart for its first item.
+fn bypassing() -> TestBed {
+    let mut bed = TestBed::new();
+    bed.ask(json!({"action": "DryRun", "bypassOptimisticLock": true}));
+    bed.run();
+    bed
+}
+
+#[test]
+fn what_only_a_part_of_another_plan_has_shown_is_not_approved_by_that() {
+    let mut bed = bypassing();
+    bed.approve();
+    bed.run_for(Duration::from_secs(30));
+    assert_eq!(bed.item("args")["state"], "InProgress", "nodes restart");
+    // Somebody applies a field of `sizes`, which is not written yet, while `limits` cannot be planned.
+    bed.refused = vec![bed.key(OBJECTS[1])];
+    bed.edit(HCO, &json!({"spec": {"limit": 6}}));
+    let sizes = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sizes", "namespace": "virt"}, "data": {"size": "2"}});
+    let key = bed.key(OBJECTS[2]);
+    bed.server.apply("gitops", &key, &sizes, true).unwrap();
+    bed.run_for(Duration::from_secs(30));
+    assert_eq!(bed.phase(), "Failed");
+    bed.edit(HCO, &json!({"spec": {"limit": null}}));
+    bed.refused.clear();
+    bed.run_for(2 * HOUR);
+    assert_eq!(bed.item("sizes")["takesFrom"], json!(["gitops"]));
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[2], "/data/size")), ("ReviewRequired", json!("2")));
+}
+
+#[test]
+fn what_was_shown_to_restart_nodes_and_cannot_be_planned_for_a_while_needs_no_second_review() {
+    let mut bed = bypassing();
+    bed.refused = vec![bed.key(OBJECTS[0])];
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), &bed.item("args")["impactSeverity"]), ("Failed", &json!("High")));
+    bed.refused.clear();
+    let labels = json!({"machineconfiguration.openshift.io/role": "worker"});
+    bed.edit(OBJECTS[0], &json!({"metadata": {"labels": labels}, "spec": {"kernelArguments": ["psi=2"]}}));
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[0], "/spec/kernelArguments")), ("Completed", json!(["psi=1"])));
+}
+
+#[test]
+fn why_a_plan_waits_for_a_review_survives_a_draft_that_is_not_complete() {
+    let phases =
+        [("ReviewRequired", "InputsChanged"), ("CompletedWithUpgrade", "LogicChanged"), ("Drifted", "Drifted")];
+    for (case, (phase, reason)) in phases.into_iter().enumerate() {
+        let mut bed = TestBed::new();
+        bed.complete();
+        match case {
+            0 => bed.edit(HCO, &json!({"spec": {"limit": 6}})),
+            1 => bed.upgrade(),
+            _ => bed.edit(OBJECTS[1], &json!({"data": {"limit": "9"}})),
+        }
+        bed.run_for(HOUR);
+        assert_eq!((bed.phase().as_str(), &bed.condition(phase)["reason"]), (phase, &json!(reason)));
+        let waits = |bed: &TestBed| ["InputDependencyDrift", "UpgradeAvailable"].map(|kind| bed.condition(kind));
+        let (before, writes) = (waits(&bed), bed.sent.1);
+        bed.refused = vec![bed.key(OBJECTS[2])];
+        bed.edit(OBJECTS[2], &json!({"data": {"another": "x"}}));
+        bed.run_for(HOUR);
+        assert_eq!((bed.phase().as_str(), waits(&bed)), ("Failed", before.clone()), "{reason}");
+        bed.refused.clear();
+        bed.run_for(HOUR);
+        assert_eq!((bed.phase().as_str(), &bed.condition(phase)["reason"]), (phase, &json!(reason)));
+        assert_eq!((waits(&bed), bed.sent.1), (before, writes), "{reason}");
+    }
+}
