@@ -180,3 +180,37 @@ fn why_a_plan_waits_for_a_review_survives_a_draft_that_is_not_complete() {
         assert_eq!((waits(&bed), bed.sent.1), (before, writes), "{reason}");
     }
 }
+
+#[test]
+fn a_slow_webhook_that_denies_is_asked_less_and_less_and_nothing_is_published_meanwhile() {
+    use crate::Notice;
+    use protocol::{Command, Core as _};
+    let is_try = |request: &Command<Notice>| matches!(request, Command::Preview { key, .. } if key.name == "limits");
+    let mut bed = TestBed::new();
+    bed.refused = vec![bed.key(OBJECTS[1])];
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run_until(is_try);
+    let (mut pauses, mut published) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        // Its answer takes so long that a plan that is made for the first time would be announced.
+        let (tries, others) = std::mem::take(&mut bed.requests).into_iter().partition(is_try);
+        (bed.requests, published) = (others, [published, vec![bed.sent.0]].concat());
+        bed.run_for(Duration::from_secs(5));
+        Vec::into_iter(tries).for_each(|request| bed.carry_out(request));
+        bed.run();
+        assert_eq!(bed.phase(), "Failed");
+        let answered = bed.now().monotonic;
+        while !bed.requests.iter().any(is_try) {
+            bed.run();
+            let next = bed.core.wake_at().expect("it is tried again");
+            bed.set_clock(next);
+            bed.handle(Vec::new());
+        }
+        pauses.push(bed.now().monotonic.elapsed() - answered.elapsed());
+    }
+    assert!(pauses.is_sorted() && pauses[9] >= Duration::from_secs(60), "{pauses:?}");
+    assert_eq!(published[1], bed.sent.0, "the status says already that it is tried again: {published:?}");
+    bed.refused.clear();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "ReviewRequired");
+}
