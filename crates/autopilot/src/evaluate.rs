@@ -7,7 +7,9 @@ use crate::exclusion::{ExclusionRule, Exclusions};
 use crate::nearest::question;
 use crate::removal::Cause;
 use crate::scope::Scope;
-use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, FormerObject, Need, Prune, Query, Rendered, Renderer, Unmet};
+use catalog::{
+    Answer, Applicability, Asset, Catalog, Document, Facts, FormerObject, Need, Prune, Query, Rendered, Renderer, Unmet,
+};
 use change::{Consent, Desired, Impact, Key, Kind, Maintenance};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
