@@ -64,7 +64,7 @@ impl Core {
         };
         match judgement.phase {
             Phase::Pending | Phase::Drafting => {
-                // What failed is tried again, and the status says that already.
+                // What failed is tried again, and the status says that already. It is not over before there is a plan.
                 let is_observed = managed.published.observed_generation == Some(managed.generation);
                 if managed.failures > 0 && is_observed {
                     return;
@@ -115,12 +115,11 @@ impl Core {
             }
         }
         let has_failed = managed.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)));
-        match (&draft, has_failed) {
-            (Draft::Failed(_), _) | (_, true) => self.try_again(name),
-            // What is still to be written or compared may have failed before.
-            (Draft::Unknown | Draft::Incomplete, false) if !is_ignored(request) => {}
-            (Draft::Made(_), false) if judgement.write.is_some() => {}
-            (_, false) => (managed.failures, managed.retry_at) = (0, None),
+        match matches!(draft, Draft::Failed(_)) || has_failed {
+            true => self.try_again(name),
+            // What is still to be written may have failed before.
+            false if judgement.write.is_some() => {}
+            false => (managed.failures, managed.retry_at) = (0, None),
         }
         if let Some(wake) = judgement.wake {
             self.timers.set(Timer::Reconcile(name.to_owned()), now.moment_of(wake));
