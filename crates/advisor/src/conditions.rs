@@ -20,6 +20,9 @@ const PHASES: [Phase; 11] = [
     Phase::Ignored,
 ];
 
+const UPGRADE: &str = "UpgradeAvailable";
+const INPUTS: &str = "InputDependencyDrift";
+
 /// The conditions now; one whose status stays the same keeps its time, its reason and its message unless they say something new.
 pub fn conditions(judgement: &Judgement, before: &[Condition], generation: i64, now: Timestamp) -> Vec<Condition> {
     let phase = judgement.phase;
@@ -28,17 +31,24 @@ pub fn conditions(judgement: &Judgement, before: &[Condition], generation: i64, 
     let is_broken =
         matches!(phase, Phase::Failed | Phase::CompletedWithErrors | Phase::PrerequisiteFailed | Phase::Drifted);
     let is_ready = matches!(phase, Phase::Completed | Phase::CompletedWithUpgrade);
+    // Without a plan nobody knows whether an upgrade or another input waits for a review: what was found before holds.
+    let is_unknown = judgement.items.is_empty() && matches!(phase, Phase::Pending | Phase::Drafting | Phase::Failed);
+    let waits = |kind: &str, truth: bool| {
+        let was = before.iter().any(|condition| condition.r#type == kind && condition.status == Truth::True);
+        is(truth || (is_unknown && was))
+    };
     let mut all = vec![
         ("Ready", is(is_ready)),
         ("Progressing", is(is_moving)),
         ("Degraded", is(is_broken)),
-        ("UpgradeAvailable", is(judgement.is_upgrade)),
-        ("InputDependencyDrift", is(!judgement.changed_inputs.is_empty())),
+        (UPGRADE, waits(UPGRADE, judgement.is_upgrade)),
+        (INPUTS, waits(INPUTS, !judgement.changed_inputs.is_empty())),
     ];
     all.extend(PHASES.iter().map(|other| (name(*other), is(*other == phase))));
     let made = all.into_iter().map(|(kind, status)| {
         let known = before.iter().find(|condition| condition.r#type == kind && condition.status == status);
-        let is_said = status == Truth::True || kind == "Ready";
+        let is_kept = is_unknown && [UPGRADE, INPUTS].contains(&kind);
+        let is_said = (status == Truth::True && !is_kept) || kind == "Ready";
         let (reason, message) = match (is_said, known) {
             (true, _) => (judgement.reason.to_owned(), judgement.message.clone()),
             (false, Some(known)) => (known.reason.clone(), known.message.clone()),

@@ -1,10 +1,11 @@
 //! What users say in annotations of an object about how far it is managed: a plan honours it as the autopilot does.
 
+use crate::before::{Mark, restoring};
 use crate::identity::FIELD_MANAGER;
 use api::annotation;
 use change::atomic::{self, Atomic};
 use change::pointer::Pointer;
-use change::{Entry, Key, Mode, Overrides, PatchableKinds, Pause, Reason, Steering};
+use change::{Entry, Key, Mode, Overrides, PatchableKinds, Pause, Reason, Steering, entry};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -62,23 +63,33 @@ pub fn honoured(key: &Key, wanted: Option<&Value>, live: &Value, patchable: &Pat
         Ok(Steering { pause: Pause::Until(end), .. }) => held(&Reason::Paused, Some(end)),
         Ok(Steering { pause: Pause::Unclear(value), .. }) => held(&Reason::PauseUnclear { value }, None),
     };
-    let Some(wanted) = wanted else { return Honoured::Written { wanted: None, note: None, hold } };
-    let overrides = [text(annotation::PATCH), text(annotation::IGNORE_FIELDS)];
-    match overridden(key, wanted, live, overrides, patchable) {
-        // The autopilot has other fields of the HyperConverged, and the patch is for these.
-        Err(Reason::PatchRefused { .. })
-            if key.kind.kind == api::hco::KIND
-                && let Ok(object) = overridden(key, wanted, live, [None, overrides[1]], patchable) =>
-        {
-            let note = format!("its annotation {} is not for the fields of this profile", annotation::PATCH);
-            Honoured::Written { wanted: Some(object), note: Some(note), hold }
+    let Some(wanted) = wanted else {
+        // A field that the user wants to keep may be among those that would go.
+        let refused = kept_by_users(key, live).err().and_then(|reason| held(&reason, None));
+        return Honoured::Written { wanted: None, note: None, hold: refused.or(hold) };
+    };
+    let read = Overrides::read(text(annotation::PATCH), text(annotation::IGNORE_FIELDS), key, patchable);
+    let found = read.and_then(|overrides| match overridden(&overrides, wanted, live) {
+        // The autopilot has other fields of the HyperConverged, and the rest of the patch is for these.
+        Err(Reason::PatchRefused { .. }) if key.kind.kind == api::hco::KIND => {
+            let (overrides, others) = overrides.concerning(wanted);
+            Ok((overridden(&overrides, wanted, live)?, others))
         }
-        Ok(object) => {
-            let note = (object != *wanted).then(|| {
+        found => Ok((found?, 0)),
+    });
+    match found {
+        Ok((object, others)) => {
+            let changed = (object != *wanted).then(|| {
                 let names = [annotation::PATCH, annotation::IGNORE_FIELDS].into_iter();
                 let names: Vec<&str> = names.filter(|name| text(name).is_some()).collect();
                 format!("its annotation {} changes what is wanted of it", names.join(" and "))
             });
+            let other = (others > 0).then(|| {
+                let name = annotation::PATCH;
+                format!("operations of its annotation {name} that are not for the fields of this profile: {others}")
+            });
+            let notes: Vec<String> = changed.into_iter().chain(other).collect();
+            let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
             Honoured::Written { wanted: Some(object), note, hold }
         }
         // What the user wants is not known, so nothing is written.
@@ -86,27 +97,35 @@ pub fn honoured(key: &Key, wanted: Option<&Value>, live: &Value, patchable: &Pat
     }
 }
 
-/// What restores an object, without the fields that users ignore: those keep their values.
-pub fn restored(live: &Value, restoring: Value) -> Value {
+/// What restores an object, without the fields that users ignore: those keep their values. If it cannot be read which these are, the removal
+/// is held, and this is what it would be without them.
+pub fn restored(key: &Key, live: &Value, restoring: Value) -> Value {
+    let ignored = ignored_fields(key, live);
+    ignored.and_then(|ignored| overridden(&ignored, &restoring, live)).unwrap_or(restoring)
+}
+
+/// Whether it is clear which fields of an object that is to go users want to keep.
+fn kept_by_users(key: &Key, live: &Value) -> Result<(), Reason> {
+    let ignored = ignored_fields(key, live)?;
+    match Mark::of(live) {
+        Mark::Changed(_, values) => overridden(&ignored, &restoring(live, &values), live).map(drop),
+        Mark::None | Mark::Created(_) => Ok(()),
+    }
+}
+
+fn ignored_fields(key: &Key, live: &Value) -> Result<Overrides, Reason> {
     let ignored = live["metadata"]["annotations"][annotation::IGNORE_FIELDS].as_str();
-    let Some(key) = Key::of(live).filter(|_| ignored.is_some()) else { return restoring };
-    overridden(&key, &restoring, live, [None, ignored], &PatchableKinds::none()).unwrap_or(restoring)
+    Overrides::read(None, ignored, key, &PatchableKinds::none())
 }
 
 /// What is wanted, with a patch and without ignored fields.
-fn overridden(
-    key: &Key,
-    wanted: &Value,
-    live: &Value,
-    [patch, ignore_fields]: [Option<&str>; 2],
-    patchable: &PatchableKinds,
-) -> Result<Value, Reason> {
-    let overrides = Overrides::read(patch, ignore_fields, key, patchable)?;
+fn overridden(overrides: &Overrides, wanted: &Value, live: &Value) -> Result<Value, Reason> {
     if overrides.is_empty() {
         return Ok(wanted.clone());
     }
     let mut object = overrides.apply(wanted)?;
     let entries = Entry::all(&live["metadata"]["managedFields"]);
+    let owned = entry::owned(&entries, FIELD_MANAGER);
     for field in overrides.ignored() {
         if let Some(Atomic::Whole(whole) | Atomic::Unknown(whole)) =
             atomic::around(field, &object, &entries, FIELD_MANAGER)
@@ -114,11 +133,12 @@ fn overridden(
             let why = format!("{field} leads into a field that has, or may have, one owner; ignore {whole} as a whole");
             return Err(Reason::IgnoreFieldsRefused { why });
         }
-        let steps = || field.steps().iter().map(String::as_str);
-        let is_ours = Entry::ours(&entries, FIELD_MANAGER).is_some_and(|ours| ours.fields.at(steps()).is_some());
-        // The server removes what we own and do not apply any more, so its value is kept until somebody else writes it.
-        if let Some(value) = live.pointer(&field.to_string()).filter(|_| is_ours) {
-            put(&mut object, field, value.clone());
+        // The server removes what we own and do not apply any more, so its value is kept until somebody else writes it. What others have
+        // of the field stays theirs.
+        let ours = owned.at(field.steps().iter().map(String::as_str));
+        let value = live.pointer(&field.to_string()).zip(ours).and_then(|(value, ours)| ours.part_of(value));
+        if let Some(value) = value {
+            put(&mut object, field, value);
         }
     }
     Ok(object)
@@ -190,26 +210,51 @@ mod tests {
         assert!(hold(with(&json!({"ignore-fields": "data"}))).why.contains("ignore-fields"));
     }
 
-    #[test]
-    fn a_patch_of_the_hyperconverged_for_fields_of_the_autopilot_holds_nothing() {
+    /// What a patch of the HyperConverged comes to.
+    fn with_patch(patch: &str) -> Honoured {
         let kind = Kind::new("hco.kubevirt.io/v1", "HyperConverged");
         let key = Key { kind, namespace: "n".into(), name: "h".into() };
         let wanted = json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "metadata": {"name": "h", "namespace": "n"}, "spec": {"a": 1}});
-        let with_patch = |path: &str| {
-            let mut live = wanted.clone();
-            let patch = json!([{"op": "replace", "path": path, "value": 5}]).to_string();
-            live["metadata"]["annotations"] = json!({"platform.kubevirt.io/patch": patch});
-            match honoured(&key, Some(&wanted), &live, &PatchableKinds::none()) {
-                Honoured::Written { wanted: Some(wanted), note: Some(note), hold: None } => {
-                    (wanted["spec"].clone(), note)
-                }
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(with_patch("/spec/a").0, json!({"a": 5}));
-        let (spec, note) = with_patch("/spec/liveMigrationConfig/parallelMigrationsPerCluster");
-        assert_eq!(spec, json!({"a": 1}));
-        assert!(note.contains("not for the fields of this profile"), "{note}");
+        let mut live = wanted.clone();
+        live["metadata"]["annotations"] = json!({"platform.kubevirt.io/patch": patch});
+        honoured(&key, Some(&wanted), &live, &PatchableKinds::none())
+    }
+
+    #[test]
+    fn of_a_patch_of_the_hyperconverged_the_operations_on_wanted_fields_are_honoured_and_no_others() {
+        let ours = json!({"op": "replace", "path": "/spec/a", "value": 5});
+        let theirs =
+            json!({"op": "replace", "path": "/spec/liveMigrationConfig/parallelMigrationsPerCluster", "value": 5});
+        for (patch, a, others) in [
+            (json!([ours]), 5, None),
+            (json!([theirs]), 1, Some(1)),
+            (json!([theirs, ours]), 5, Some(1)),
+            (json!([ours, theirs, theirs]), 5, Some(2)),
+        ] {
+            let Honoured::Written { wanted: Some(wanted), note: Some(note), hold: None } =
+                with_patch(&patch.to_string())
+            else {
+                panic!("{patch}")
+            };
+            assert_eq!(wanted["spec"], json!({"a": a}), "{patch}");
+            let other = others.map(|others| format!("are not for the fields of this profile: {others}"));
+            assert_eq!(note.contains("not for the fields"), others.is_some(), "{note}");
+            assert!(other.is_none_or(|other| note.contains(&other)), "{note}");
+        }
+    }
+
+    #[test]
+    fn a_patch_of_the_hyperconverged_that_cannot_be_read_or_does_not_fit_holds_it() {
+        let missing = json!([{"op": "test", "path": "/spec/a", "value": 2}]).to_string();
+        for patch in ["what?", r#"[{"op": "replace", "path": "/spec/a"}]"#, &missing] {
+            assert!(hold(with_patch(patch)).why.contains("patch"), "{patch}");
+        }
+    }
+
+    #[test]
+    fn of_an_ignored_field_only_what_is_ours_keeps_its_value() {
+        // Beside /data/a, which is ours, it has /data/b, which is not.
+        assert_eq!(data(with(&json!({"ignore-fields": "/data"}))), json!({"a": "7"}), "b stays somebody else's");
     }
 
     #[test]

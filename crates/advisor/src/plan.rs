@@ -88,11 +88,11 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
 
 /// What a removal does to an object that is as `live` says, given the mark it carries: it is deleted if the profile created it, and restored
 /// if the profile changed it. `None` if it is none of the profile's.
-pub fn removal(profile: &str, live: &Value) -> Option<Removal> {
+pub fn removal(profile: &str, key: &Key, live: &Value) -> Option<Removal> {
     match Mark::of(live) {
         Mark::Created(of) if of == profile => Some(Removal::Delete),
         Mark::Changed(of, values) if of == profile => {
-            Some(Removal::Restore(overrides::restored(live, before::restoring(live, &values))))
+            Some(Removal::Restore(overrides::restored(key, live, before::restoring(live, &values))))
         }
         _ => None,
     }

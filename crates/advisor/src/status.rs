@@ -7,7 +7,7 @@ use crate::judge::items::ItemJudgement;
 use crate::memory::{options_digest, shown_applied, shown_approval, shown_time};
 use crate::plan::{Item, Plan, Unplanned, diff_text};
 use crate::situation::{Memory, Progress, shown_inputs};
-use api::advisor::{self, ItemState, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use api::advisor::{self, Action, ItemState, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use change::{Digest, Impact, Key};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -55,7 +55,14 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
             status.impact_severity = plan.impact().map(shown_impact).or(before.impact_severity);
             status.inputs = shown_inputs(&plan.inputs);
             status.items = incomplete(plan, memory, *now);
-            status.source_snapshot_hash.clone_from(&before.source_snapshot_hash);
+            if is_approved {
+                keep_review(&mut status.items, &before.items);
+            }
+            // Whoever writes Apply after this has seen only a part of the plan, so that it approves nothing of the rest. Where Apply was there
+            // before, the first complete plan is the first plan.
+            let is_seen = spec.action != Action::Apply;
+            status.source_snapshot_hash =
+                before.source_snapshot_hash.clone().or_else(|| is_seen.then(|| snapshot(plan)));
             status.operator_version.clone_from(&before.operator_version);
             status.applied_options.clone_from(&before.applied_options);
             status.rollback = before.rollback;
@@ -126,6 +133,17 @@ fn incomplete(plan: &Plan, memory: &Memory, now: Timestamp) -> Vec<advisor::Item
         items.insert((*place).min(items.len()), item);
     }
     items
+}
+
+/// While a plan is being applied, what of its items needs a review stays as it was shown with that plan. What a part of another plan adds was
+/// approved by nobody, and what cannot be planned now is not forgotten.
+fn keep_review(items: &mut [advisor::Item], before: &[advisor::Item]) {
+    for item in items {
+        let known = before.iter().find(|known| known.name == item.name);
+        item.operation = known.and_then(|known| known.operation);
+        item.impact_severity = known.and_then(|known| known.impact_severity);
+        item.takes_from = known.map(|known| known.takes_from.clone()).unwrap_or_default();
+    }
 }
 
 fn target_ref(key: &Key) -> TargetRef {

@@ -9,11 +9,9 @@ const LARGEST_OBJECT: usize = 32 * 1024;
 /// What is wanted of an object.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// All of it.
-    pub object: Value,
-    /// Its digest.
+    /// The digest of all of it.
     pub digest: Digest,
-    /// It as far as it may be shown and is not too large.
+    /// The object as far as it may be shown and is not too large.
     pub shown: Option<Map<String, Value>>,
     /// The paths of its fields, as the published API writes them.
     pub paths: Vec<String>,
@@ -22,7 +20,7 @@ pub struct Wanted {
 impl Wanted {
     /// Of an object of a kind.
     pub fn new(kind: &Kind, object: &Value) -> Wanted {
-        Wanted { object: object.clone(), digest: Digest::of(object), shown: shown(kind, object), paths: paths(object) }
+        Wanted { digest: Digest::of(object), shown: shown(kind, object), paths: paths(object) }
     }
 }
 

@@ -3,11 +3,13 @@
 pub mod gates;
 
 use crate::advice::{self, Targets};
-use crate::exclusion::Exclusions;
+use crate::exclusion::{ExclusionRule, Exclusions};
 use crate::nearest::question;
 use crate::removal::Cause;
 use crate::scope::Scope;
-use catalog::{Answer, Applicability, Asset, Catalog, Document, Facts, Need, Prune, Query, Rendered, Renderer, Unmet};
+use catalog::{
+    Answer, Applicability, Asset, Catalog, Document, Facts, FormerObject, Need, Prune, Query, Rendered, Renderer, Unmet,
+};
 use change::{Consent, Desired, Impact, Key, Kind, Maintenance};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 pub struct Rules {
     scope: Scope,
     exclusions: Exclusions,
+    /// The objects that have two names: whoever excludes one excludes the other.
+    formers: Vec<FormerObject>,
     written: WrittenRules,
 }
 
@@ -42,7 +46,12 @@ impl Rules {
         known.extend(catalog.features.iter().map(|feature| feature.name.as_str()));
         let scope = Scope::read(written.autopilot.as_deref(), &known, opt_in).with_features(&catalog.features);
         let exclusions = Exclusions::read(written.disabled_resources.as_deref());
-        Rules { scope, exclusions, written }
+        // Their names are the same in all namespaces.
+        let formers = match exclusions.rules().is_empty() {
+            true => Vec::new(),
+            false => catalog.former_objects(api::hco::NAMESPACES[0]),
+        };
+        Rules { scope, exclusions, formers, written }
     }
 
     /// What they were read from.
@@ -50,9 +59,28 @@ impl Rules {
         &self.written
     }
 
-    /// Whether the user excluded an object.
+    /// Whether the user excluded an object, by its name or by the one that the same object of the Go advisor has.
     pub fn excludes(&self, key: &Key) -> bool {
-        self.exclusions.excludes(key)
+        self.rule_for(key).is_some()
+    }
+
+    /// The first rule that does.
+    pub(crate) fn rule_for(&self, key: &Key) -> Option<&ExclusionRule> {
+        let mut names = std::iter::once(key.clone()).chain(self.other_names(key));
+        names.find_map(|key| self.exclusions.rule_for(&key))
+    }
+
+    /// The same object under its other names.
+    fn other_names(&self, key: &Key) -> impl Iterator<Item = Key> {
+        self.formers.iter().filter_map(|FormerObject { own, former, .. }| {
+            let is = |name: &Key| Key { namespace: key.namespace.clone(), ..name.clone() }.is_same_object(key);
+            let other = match (is(own), is(former)) {
+                (true, _) => former,
+                (false, true) => own,
+                (false, false) => return None,
+            };
+            Some(Key { name: other.name.clone(), ..key.clone() })
+        })
     }
 }
 
@@ -257,7 +285,7 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'
         } else if !rules.scope.includes(asset.names()) {
             left_to(governor, unwanted(&renderer, asset, Cause::NotNamed, Exclusion::NotNamed))
         } else {
-            left_to(governor, evaluate_asset(&renderer, asset, &rules.exclusions, rules.scope.is_explicit()))
+            left_to(governor, evaluate_asset(&renderer, asset, &rules))
         };
         outcomes.push(Outcome {
             asset: asset.name.clone(),
@@ -271,7 +299,8 @@ pub fn evaluate(catalog: &Catalog, facts: &Facts, opt_in: bool, before: Before<'
     }
     let is_off = rules.scope == Scope::Off;
     let has_rules = !rules.exclusions.rules().is_empty();
-    let targets = if has_rules { targets(catalog, &outcomes) } else { Targets::default() };
+    let mut targets = if has_rules { targets(catalog, &outcomes) } else { Targets::default() };
+    targets.keys.extend(targets.keys.iter().flat_map(|key| rules.other_names(key)).collect::<Vec<_>>());
     let advice = advice::about_platform(&facts.hco, catalog, rules.exclusions.rules(), &targets);
     Evaluation { rules, consent, maintenance, outcomes, unclear, is_off, advice }
 }
@@ -342,9 +371,9 @@ fn unclear(scope: &Scope, exclusions: &Exclusions, catalog: &Catalog) -> Option<
     }
 }
 
-fn evaluate_asset(renderer: &Renderer<'_>, asset: &Asset, exclusions: &Exclusions, is_explicit: bool) -> AssetResult {
+fn evaluate_asset(renderer: &Renderer<'_>, asset: &Asset, rules: &Rules) -> AssetResult {
     let missing = |need: Need| {
-        let asked = is_explicit || asset.has_user_condition();
+        let asked = rules.scope.is_explicit() || asset.has_user_condition();
         AssetResult::Missing { need, asked }
     };
     let unreadable = |query: &Query| AssetResult::Error(format!("{query} cannot be read now"));
@@ -359,7 +388,7 @@ fn evaluate_asset(renderer: &Renderer<'_>, asset: &Asset, exclusions: &Exclusion
                 }
                 Some(key) if renderer.facts.absent.contains(&Need::of(&key.kind)) => missing(Need::of(&key.kind)),
                 Some(key) => {
-                    let is_excluded = exclusions.excludes(&key);
+                    let is_excluded = rules.excludes(&key);
                     match desired_object(renderer, asset, key, object) {
                         Ok(object) if is_excluded => AssetResult::Filtered(object),
                         Ok(object) => AssetResult::Included(object),

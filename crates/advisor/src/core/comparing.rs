@@ -34,6 +34,8 @@ pub(super) struct Work {
     is_asking: bool,
     /// Whether it is read before anything is tried, because users say how far it is managed.
     is_read_first: bool,
+    /// Whether users said so on it when it was read last. Its watch does not always tell: an annotation may have no owner.
+    was_overridden: bool,
     /// Whether something has changed since that was sent.
     is_outdated: bool,
     /// The object as it is, once it is read: nothing if there is none.
@@ -71,6 +73,7 @@ impl Work {
             version: None,
             is_asking: false,
             is_read_first: false,
+            was_overridden: false,
             is_outdated: false,
             live: None,
             honoured: None,
@@ -137,10 +140,10 @@ impl Work {
             (Aim::Replaced, Some(live)) if !plan::is_of_advisor(live) => Found::NotOurs(Some(Box::new(live.clone()))),
             (Aim::Replaced, Some(live)) if is_deleted(live) => Found::Compared(Box::new(plan::being_deleted())),
             (Aim::Replaced, Some(live)) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
-            (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, live).is_some() => {
+            (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, &self.key, live).is_some() => {
                 Found::Compared(Box::new(plan::being_deleted()))
             }
-            (Aim::Removal, Some(live)) => match (plan::removal(profile, live), &self.answer) {
+            (Aim::Removal, Some(live)) => match (plan::removal(profile, &self.key, live), &self.answer) {
                 (None, _) => Found::NotOurs(Some(Box::new(live.clone()))),
                 (Some(Removal::Delete), _) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
                 (Some(Removal::Restore(restoring)), Some(answer)) => {
@@ -214,7 +217,7 @@ impl Core {
         }
         let Some(served) = self.watches.served(&target) else { return false };
         (work.content, work.is_asking, work.is_outdated) = (seen, true, false);
-        work.is_read_first = is_overridden;
+        work.is_read_first = is_overridden || work.was_overridden;
         let key = work.key.clone();
         match seen {
             Some(_) => {
@@ -225,7 +228,7 @@ impl Core {
         }
         match (&work.aim, seen) {
             // What is tried depends on what users say on it.
-            (Aim::Content(_), Some(_)) if is_overridden => false,
+            (Aim::Content(_), Some(_)) if work.is_read_first => false,
             (Aim::Content(wanted), _) => {
                 let effect = Effect::apply(wanted.clone(), Precondition::None, true);
                 *self.asked.entry(key.clone()).or_default() += 1;
@@ -264,8 +267,9 @@ impl Core {
                     }
                     Err(why) => work.failure = Some(format!("could not read {key}: {why}")),
                 }
+                work.was_overridden = matches!(&work.live, Some(Some(content)) if overrides::are_on(content));
                 if let Some(Some(content)) = &work.live
-                    && overrides::are_on(content)
+                    && work.was_overridden
                 {
                     let wanted = match &work.aim {
                         Aim::Content(wanted) => Some(wanted),
@@ -282,20 +286,15 @@ impl Core {
                     commands.push(Command::Preview { key: key.clone(), served, effect });
                     continue;
                 }
-                if let Ok(Some((live, _))) = found
-                    && !work.is_read_first
-                    && work.honoured.is_some()
-                    && matches!(work.aim, Aim::Content(_))
-                {
-                    // Its watch has not reported that yet, so something else was tried.
-                    self.targets.observe(key, live, None);
+                if !work.is_read_first && work.honoured.is_some() && matches!(work.aim, Aim::Content(_)) {
+                    // Its watch has not reported that, so something else was tried.
                     work.is_outdated = true;
                 }
                 if work.aim == Aim::Removal
                     && !matches!(work.honoured, Some(Honoured::Skipped(_)))
                     && let Some(Some(live)) = &work.live
                     && !is_deleted(live)
-                    && let Some(Removal::Restore(restoring)) = plan::removal(name, live)
+                    && let Some(Removal::Restore(restoring)) = plan::removal(name, key, live)
                     && let Some(served) = self.watches.served(&WatchTarget::of(key))
                 {
                     let effect = Effect::apply(restoring, Precondition::None, true);

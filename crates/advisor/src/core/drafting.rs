@@ -34,6 +34,27 @@ fn replaced(item: &WantedItem, former: Key) -> Aimed {
     Aimed { item, key: former, aim: Aim::Replaced }
 }
 
+/// Holds the items that depend on one that users want to be left alone: nobody knows whether it is as they need it.
+fn hold_for_skipped(items: &mut [Item]) {
+    let skipped: Vec<Item> = items.iter().filter(|item| item.compared.is_skipped).cloned().collect();
+    for item in items.iter_mut().filter(|item| !item.is_done()) {
+        let why = skipped.iter().find_map(|skipped| match item.compared.is_removal {
+            false if item.needs.contains(&skipped.name) => {
+                Some(format!("it needs {}, which is skipped; see that {} is managed", skipped.name, skipped.key))
+            }
+            true if skipped.needs.contains(&item.name) => Some(format!(
+                "{} needs it and is skipped, so it stays; see that {} is managed",
+                skipped.name, skipped.key
+            )),
+            _ => None,
+        });
+        if let Some(why) = why {
+            item.compared.hold = Some(Hold { why: why.clone(), until: None });
+            item.hold = Some(why);
+        }
+    }
+}
+
 /// A plan, or why there is none yet.
 pub(super) enum Drafted {
     /// There is none.
@@ -207,6 +228,10 @@ impl Core {
                 let approved = managed.memory.approved.as_ref();
                 approved.is_some_and(|approved| approved.items.contains_key(&item.name))
             };
+            // What has no replacement stays: users want the object that would replace it to be left alone.
+            if aim == Aim::Replaced && items.last().is_some_and(|replacement: &Item| replacement.compared.is_skipped) {
+                continue;
+            }
             let compared = match found {
                 // Once its replacement is complete, nobody needs to know of it any more.
                 Found::NotOurs(None) if aim == Aim::Replaced && !is_approved() => continue,
@@ -221,7 +246,7 @@ impl Core {
                 name: item.name,
                 description: item.description,
                 needs: item.needs,
-                joins: (aim == Aim::Replaced).then(|| items.last().map(|item: &Item| item.name.clone())).flatten(),
+                joins: (aim == Aim::Replaced).then(|| items.last().map(|item| item.name.clone())).flatten(),
                 impact: item.impact,
                 restarts: None,
                 hold: None,
@@ -249,6 +274,7 @@ impl Core {
             is_complete &= is_complete_item;
             items.push(planned);
         }
+        hold_for_skipped(&mut items);
         let (_, _, wants) = self.profiles.get(name)?.wants.as_ref()?;
         let inputs: BTreeMap<String, String> =
             wants.inputs.iter().map(|input| (input.name.clone(), input.value.clone())).collect();

@@ -64,6 +64,11 @@ impl Core {
         };
         match judgement.phase {
             Phase::Pending | Phase::Drafting => {
+                // What failed is tried again, and the status says that already. It is not over before there is a plan.
+                let is_observed = managed.published.observed_generation == Some(managed.generation);
+                if managed.failures > 0 && is_observed {
+                    return;
+                }
                 let since = *managed.drafting_since.get_or_insert(now.monotonic);
                 if now.monotonic < since.after(SLOW) {
                     return self.timers.set(Timer::Reconcile(name.to_owned()), since.after(SLOW));

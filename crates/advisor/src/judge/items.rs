@@ -46,9 +46,10 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
     for (index, item) in plan.items.iter().enumerate() {
         let before = situation.memory.items.get(&item.name);
         let written = before.and_then(|before| before.written);
-        // What is replaced is deleted without waiting until nodes run its replacement, so that they restart once.
+        // What is replaced is deleted without waiting until nodes run its replacement, so that they restart once, and never before it is
+        // written.
         let joins = item.joins.is_some() && is_last_done;
-        let must_wait = if joins { was_blocked } else { is_blocked };
+        let must_wait = if joins { was_blocked } else { is_blocked || item.joins.is_some() };
         let dependency = failed.iter().find_map(|failed| item.depends_on(failed));
         let (state, message, written) = match item.is_done {
             true => done(situation, item, before, approved, &mut walk),
@@ -162,5 +163,63 @@ fn text(wait: std::time::Duration) -> String {
         seconds if seconds >= 3600 && seconds % 3600 == 0 => format!("{} h", seconds / 3600),
         seconds if seconds >= 60 && seconds % 60 == 0 => format!("{} min", seconds / 60),
         seconds => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::walk;
+    use crate::situation::{
+        Candidate, CandidateItem, Draft, Health, Memory, Progress, Request, RequestedAction, ReviewReason, Situation,
+    };
+    use change::Digest;
+    use jiff::Timestamp;
+    use serde_json::json;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn item(name: &str) -> CandidateItem {
+        CandidateItem {
+            name: name.to_owned(),
+            needs: Vec::new(),
+            joins: None,
+            digest: Digest::of(&json!(name)),
+            wanted: None,
+            is_missing: false,
+            is_done: false,
+            review: BTreeSet::new(),
+            hold: None,
+            health: Health::Healthy,
+            is_written: false,
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn what_is_replaced_waits_until_its_replacement_is_written_also_after_a_failure() {
+        let replacement = CandidateItem { hold: Some("its pool is degraded".into()), ..item("new") };
+        let review = BTreeSet::from([ReviewReason::Removes]);
+        let former = CandidateItem { joins: Some("new".into()), review, ..item("former") };
+        let failed = CandidateItem { failure: Some("refused".into()), ..item("other") };
+        let plan = Candidate {
+            digest: Digest::of(&json!("plan")),
+            content: Digest::of(&json!("content")),
+            inputs: BTreeMap::new(),
+            items: vec![failed, replacement, former],
+            not_applicable: Vec::new(),
+        };
+        let request = Request {
+            generation: 1,
+            action: RequestedAction::Apply,
+            approved_plan: None,
+            continues: true,
+            bypasses: false,
+            corrects: false,
+            wait: None,
+            options: Digest::of(&json!("options")),
+        };
+        let (draft, memory) = (Draft::Made(Box::new(plan.clone())), Memory::default());
+        let situation = Situation { request: &request, draft: &draft, memory: &memory, now: Timestamp::UNIX_EPOCH };
+        let found = walk(&situation, &plan, Some(&plan.approved(1)));
+        assert_eq!((found.next, found.items[2].state), (None, Progress::Pending), "{found:#?}");
     }
 }

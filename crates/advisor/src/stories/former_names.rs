@@ -101,3 +101,13 @@ fn an_object_of_a_person_under_the_former_name_is_left_alone_where_ours_exists()
     bed.complete();
     assert!(bed.stored(FORMER).is_some() && bed.stored(OWN).is_some());
 }
+
+#[test]
+fn what_would_be_replaced_stays_while_its_replacement_is_left_alone() {
+    let mut bed = with_both(&json!(["psi=0"]));
+    bed.edit(OWN, &json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": "unmanaged"}}}));
+    bed.complete();
+    assert_eq!(bed.item("args-former"), Value::Null, "nodes would lose what it sets");
+    assert!(bed.stored(FORMER).is_some());
+    assert_eq!(bed.value(OWN, "/spec/kernelArguments"), json!(["psi=0"]));
+}

@@ -1,7 +1,7 @@
 //! What users say on an object about how far it is managed is honoured by plans, as the autopilot honours it.
 
-use crate::testing::bed::TestBed;
-use crate::testing::pack::OBJECTS;
+use crate::testing::bed::{HCO, TestBed};
+use crate::testing::pack::{DENSITY, OBJECTS};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -153,4 +153,92 @@ fn an_override_that_is_written_while_the_object_is_compared_is_honoured() {
     assert!(!bed.requests.iter().any(is_status), "something else was tried than is wanted now");
     bed.run_for(HOUR);
     assert!(bed.item("sizes")["diff"].as_str().unwrap().contains("\"9\""), "{:#}", bed.item("sizes"));
+}
+
+#[test]
+fn an_override_that_nobody_owns_is_honoured_and_asked_for_once() {
+    let patch = json!(r#"[{"op": "replace", "path": "/data/size", "value": "9"}]"#);
+    let mut bed = TestBed::new();
+    bed.edit(SIZES, &json!({"data": {"size": "1"}}));
+    annotate(&mut bed, "patch", &patch);
+    // As a client does that clears managedFields: the watch does not tell that there is such an annotation.
+    let key = bed.key(SIZES);
+    bed.server.update("person", &key, |object| object["metadata"]["managedFields"] = json!([])).unwrap();
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+    bed.run_for(HOUR);
+    assert!(bed.item("sizes")["diff"].as_str().unwrap().contains("\"9\""), "{:#}", bed.item("sizes"));
+    let asked = bed.asked;
+    bed.run_for(24 * HOUR);
+    assert_eq!(bed.asked - asked, 0, "an idle advisor asks for nothing");
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(SIZES, "/data/size")), ("Completed", json!("9")));
+}
+
+#[test]
+fn nothing_is_removed_while_it_cannot_be_read_which_fields_users_keep() {
+    // One object was changed, and is restored; the other one was created, and is deleted.
+    for (object, item, is_restored) in [(SIZES, "sizes", true), (OBJECTS[1], "limits", false)] {
+        let mut bed = with_sizes(&json!({}));
+        bed.approve();
+        bed.run_for(HOUR);
+        let ignore = |value: Value| json!({"metadata": {"annotations": {"platform.kubevirt.io/ignore-fields": value}}});
+        bed.edit(object, &ignore(json!("data/size")));
+        bed.run_for(HOUR);
+        let before = bed.value(object, "/data");
+        bed.ask(json!({"action": "DryRun", "rollback": true}));
+        bed.run_for(HOUR);
+        bed.approve();
+        bed.run_for(HOUR);
+        assert_eq!((bed.phase().as_str(), bed.value(object, "/data")), ("InProgress", before), "{item}");
+        let message = bed.item(item)["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("ignore-fields") && message.contains("write it as /"), "{message}");
+        bed.edit(object, &ignore(Value::Null));
+        bed.run_for(HOUR);
+        if !is_restored {
+            // All of its content is approved with a deletion, so also its annotations.
+            assert_eq!(bed.phase(), "ReviewRequired");
+            bed.approve();
+            bed.run_for(HOUR);
+        }
+        assert_eq!(bed.phase(), "Completed", "{item}: {:#}", bed.status());
+        assert_eq!(bed.value(object, "/data/size"), if is_restored { json!("1") } else { Value::Null });
+    }
+}
+
+#[test]
+fn an_item_does_not_rely_on_one_that_is_left_alone() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.edit("ConfigMap virt/swap", &json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": "unmanaged"}}}));
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run();
+    let why = "it needs swap, which is skipped; see that ConfigMap virt/swap is managed";
+    assert_eq!(bed.item("overcommit")["message"], why, "the plan says so before it is approved");
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("InProgress", Value::Null));
+    assert_eq!(bed.item("overcommit")["message"], why);
+    bed.edit("ConfigMap virt/swap", &json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": null}}}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(HCO, "/spec/overcommit")), ("Completed", json!(150)));
+}
+
+#[test]
+fn what_an_object_needs_that_is_left_alone_is_not_removed() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.complete();
+    bed.edit(HCO, &json!({"metadata": {"annotations": {"platform.kubevirt.io/mode": "unmanaged"}}}));
+    bed.run_for(HOUR);
+    bed.ask(json!({"action": "DryRun", "options": {"density": {"enableSwap": false}}}));
+    bed.run_for(HOUR);
+    bed.approve();
+    bed.run_for(HOUR);
+    let left = (bed.value(HCO, "/spec/overcommit"), bed.stored("ConfigMap virt/swap").is_some());
+    assert_eq!(left, (json!(150), true), "memory would be overcommitted without swap");
+    let message = bed.item("swap")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("overcommit needs it and is skipped, so it stays"), "{message}");
 }

@@ -237,7 +237,7 @@ fn exclusion(evaluation: &Evaluation, outcome: &Outcome) -> GateRow {
         }
         (Exclusions::Rules(rules), _) if rules.is_empty() => row("not set", GateOutcome::Open),
         (_, None) => row("its object is not known", GateOutcome::NotReached),
-        (exclusions, Some(key)) => match exclusions.rule_for(key) {
+        (_, Some(key)) => match evaluation.rules.rule_for(key) {
             Some(rule) => row(&format!("rule {rule}"), GateOutcome::Closed),
             None => row("no rule matches", GateOutcome::Open),
         },

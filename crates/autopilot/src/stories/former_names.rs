@@ -102,3 +102,21 @@ fn an_object_of_a_person_under_the_former_name_is_none_of_ours() {
     bed.advance(HOUR);
     assert!(bed.stored(KERNEL).is_some());
 }
+
+#[test]
+fn an_exclusion_by_either_name_holds_whichever_name_the_object_has() {
+    for (excluded, is_advised) in [("kernel", true), ("99-kernel", true), ("99-kernel", false), ("kernel", false)] {
+        let mut bed = unstarted();
+        if is_advised {
+            bed.advise(former("debug"));
+        }
+        bed.annotate(HCO, "approval=none");
+        bed.annotate(HCO, &format!("disabled-resources=MachineConfig/{excluded}"));
+        let moves = bed.moves();
+        let lines = bed.advance(HOUR);
+        let case = format!("{excluded} {is_advised}: {lines}");
+        assert_eq!((word(&bed), bed.moves()), (StateWord::Excluded, moves), "{case}");
+        assert!(bed.stored(KERNEL).is_none() && !lines.contains("Invalid"), "{case}");
+        bed.expect_silence();
+    }
+}

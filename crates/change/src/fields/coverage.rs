@@ -33,6 +33,27 @@ impl FieldSet {
         self.missing_of(object, &FieldSet::default()).is_empty()
     }
 
+    /// The part of a value that this set has; nothing if it has none of it.
+    pub fn part_of(&self, value: &Value) -> Option<Value> {
+        if self.is_whole() {
+            return Some(value.clone());
+        }
+        match value {
+            Value::Object(map) => {
+                let mut below = self.fields.in_order_of();
+                let parts = map.iter().filter_map(|(key, value)| Some((key.clone(), below.get(key)?.part_of(value)?)));
+                let parts: Map<String, Value> = parts.collect();
+                (self.itself || !parts.is_empty()).then_some(Value::Object(parts))
+            }
+            Value::Array(list) => {
+                let named = name_items(list, &self.items).into_iter().zip(list);
+                let parts: Vec<Value> = named.filter_map(|(named, item)| named?.1.part_of(item)).collect();
+                (self.itself || !parts.is_empty()).then_some(Value::Array(parts))
+            }
+            plain => self.itself.then(|| plain.clone()),
+        }
+    }
+
     /// The fields of this set that an object does not have.
     #[must_use]
     pub fn beyond(&self, object: &Value) -> FieldSet {

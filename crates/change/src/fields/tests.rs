@@ -62,3 +62,15 @@ fn changes_are_counted_where_they_are_too_many() {
     let printed = |count: usize| changes(&wanted(count), &json!({"data": {}}), false).to_string();
     assert!(!printed(10).contains("more") && printed(11).ends_with(", and 1 more"));
 }
+
+#[test]
+fn the_part_of_a_value_that_a_set_has_leaves_others_their_fields() {
+    let ours = json!({"f:a": {}, "f:map": {"f:x": {}}, "f:filled": {".": {}, "f:gone": {}},
+        "f:list": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}, "f:y": {}}}, "f:values": {"v:1": {}}, "f:theirs": {"f:gone": {}}});
+    let value = json!({"a": {"whole": 1}, "b": 2, "map": {"x": 1, "y": 2}, "filled": {"y": 1}, "values": [3, 1], "theirs": {"y": 1},
+        "list": [{"name": "z", "y": 1}, {"name": "x", "y": 2, "z": 3}]});
+    let part =
+        json!({"a": {"whole": 1}, "map": {"x": 1}, "filled": {}, "list": [{"name": "x", "y": 2}], "values": [1]});
+    assert_eq!(FieldSet::read(&ours).part_of(&value), Some(part));
+    assert_eq!(FieldSet::read(&ours).part_of(&json!({"b": 2})), None);
+}

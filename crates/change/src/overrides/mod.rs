@@ -67,6 +67,16 @@ impl Overrides {
         self.patch.as_ref().is_none_or(Patch::is_empty) && self.ignored_fields.pointers().is_empty()
     }
 
+    /// The same without operations of the patch on fields that the object does not have: they are meant for somebody else who wants these. The
+    /// number tells how many those are.
+    #[must_use]
+    pub fn concerning(&self, wanted: &Value) -> (Overrides, usize) {
+        let patch = self.patch.as_ref().map(|patch| patch.concerning(wanted));
+        let length = |patch: &Option<Patch>| patch.as_ref().map_or(0, Patch::len);
+        let others = length(&self.patch) - length(&patch);
+        (Overrides { patch, ignored_fields: self.ignored_fields.clone() }, others)
+    }
+
     /// The desired object with the overrides: patched, then without the ignored fields.
     pub fn apply(&self, wanted: &Value) -> Result<Value, Reason> {
         let mut wanted = match &self.patch {
@@ -132,6 +142,32 @@ mod tests {
         let test = r#"[{"op": "test", "path": "/kind", "value": "Service"}]"#;
         for (patch, ignore_fields) in [(Some(test), ""), (Some("[]"), "/spec/type"), (None, "/spec/type")] {
             assert!(!read(patch, ignore_fields).unwrap().is_empty(), "{patch:?} {ignore_fields:?}");
+        }
+    }
+
+    #[test]
+    fn the_operations_around_the_fields_of_an_object_concern_it_and_no_others() {
+        let object = json!({"spec": {"a": 1, "list": [1], "map": {"b": 2}, "empty": {}}});
+        for (path, is_concerned) in [
+            ("/spec", true),
+            ("/spec/a", true),
+            ("/spec/list/0", true),
+            ("/spec/map", true),
+            ("/spec/map/b", true),
+            ("/spec/empty/x", true),
+            ("/spec/map/c", false),
+            ("/spec/other", false),
+            ("/spec/other/a", false),
+        ] {
+            for operation in ["remove", "test", "add"] {
+                let mut operation = json!({"op": operation, "path": path, "value": 7});
+                if operation["op"] == "remove" {
+                    operation.as_object_mut().unwrap().remove("value");
+                }
+                let patch = json!([operation, {"op": "move", "from": "/spec/x", "path": "/spec/y"}]).to_string();
+                let (_, others) = read(Some(&patch), "").unwrap().concerning(&object);
+                assert_eq!(others, if is_concerned { 1 } else { 2 }, "{operation}");
+            }
         }
     }
 

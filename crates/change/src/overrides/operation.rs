@@ -64,6 +64,15 @@ impl Operation {
         first.into_iter().chain(second)
     }
 
+    /// The pointers to the fields it changes or tests.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Pointer> {
+        let tested = match self {
+            Operation::Test { path, .. } => Some(path),
+            _ => None,
+        };
+        self.changes().chain(tested)
+    }
+
     /// The value it inserts, and where.
     pub(crate) fn inserts<'a>(&'a self, object: &'a Value, guards: OverrideGuards) -> Option<(&'a Pointer, &'a Value)> {
         match self {

@@ -125,6 +125,12 @@ impl Patch {
         Ok(patched)
     }
 
+    /// The operations at, above or below a field of this object.
+    pub(crate) fn concerning(&self, object: &Value) -> Patch {
+        let concerns = |operation: &&Operation| operation.paths().any(|path| is_around(path.steps(), object));
+        Patch { operations: self.operations.iter().filter(concerns).cloned().collect(), ..self.clone() }
+    }
+
     /// The number of operations.
     pub fn len(&self) -> usize {
         self.operations.len()
@@ -133,6 +139,16 @@ impl Patch {
     /// Whether it has no operations.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
+    }
+}
+
+/// Whether these steps lead to a field of a value, to a map with such fields, or below such a field.
+fn is_around(steps: &[String], value: &Value) -> bool {
+    match (steps.split_first(), value) {
+        (Some((step, rest)), Value::Object(fields)) if !fields.is_empty() => {
+            fields.get(step).is_some_and(|below| is_around(rest, below))
+        }
+        _ => true,
     }
 }
 
