@@ -1,6 +1,6 @@
 //! On which node a machine is created: where its template is, and where there is room with the stated overcommit.
 
-use crate::hypervisor::{Listed, Power, StorageState, Template};
+use crate::hypervisor::{Listed, Power, Seen, StorageState, Template};
 use api::fleet::Overcommit;
 use std::collections::BTreeMap;
 
@@ -57,17 +57,19 @@ pub struct Need {
     pub must_link: bool,
 }
 
+/// Whether a list shows that a machine takes something of its node: a stopped machine of somebody else may never run again; one that is being cloned will.
+pub fn counts(seen: &Seen) -> bool {
+    !seen.is_template && (seen.power != Power::Stopped || seen.lock.is_some())
+}
+
 /// What the machines of a list promise of every node.
 pub fn loads(listed: &Listed) -> BTreeMap<String, Load> {
     let mut loads: BTreeMap<String, Load> = BTreeMap::new();
-    for seen in listed.machines.values().filter(|seen| !seen.is_template) {
-        // A stopped machine of somebody else may never run again; one that is being cloned will.
-        if seen.power != Power::Stopped || seen.lock.is_some() {
-            let load = loads.entry(seen.node.clone()).or_default();
-            match seen.power {
-                Power::Stopped => load.promise(seen.cpus, seen.memory),
-                _ => load.add(seen.cpus, seen.memory),
-            }
+    for seen in listed.machines.values().filter(|seen| counts(seen)) {
+        let load = loads.entry(seen.node.clone()).or_default();
+        match seen.power {
+            Power::Stopped => load.promise(seen.cpus, seen.memory),
+            _ => load.add(seen.cpus, seen.memory),
         }
     }
     loads

@@ -31,8 +31,6 @@ pub(super) struct Managed {
     pub(super) intended: Option<VmRef>,
     /// Under which hypervisor and id it is enrolled.
     pub(super) enrolled: Option<(Name, MachineId)>,
-    /// The node, CPUs and memory that it takes.
-    pub(super) load: Option<(String, u32, u64)>,
     pub(super) guest: GuestNetwork,
     pub(super) asked_guest: Option<Moment>,
     /// Why that was not answered.
@@ -141,7 +139,6 @@ impl Core {
             unresolved_until,
             intended: None,
             enrolled: None,
-            load: None,
             guest: guest.unwrap_or_default(),
             asked_guest: None,
             guest_trouble: None,
@@ -170,7 +167,7 @@ impl Core {
             self.due.insert(Due::Pool(pool));
         }
         if let Some((cluster, id)) = &managed.enrolled {
-            self.dismiss(name, cluster, id, managed.load.as_ref());
+            self.dismiss(name, cluster, id);
         }
         let uid = claim.uid.clone();
         let machine = managed.machine_id();
@@ -192,7 +189,6 @@ impl Core {
             let known = self.clusters.get_key_value(&cluster).map(|(known, _)| known.clone());
             Some((known.unwrap_or(cluster), MachineId(vm_ref.vm_id.clone())))
         });
-        let load = managed.load.clone();
         let before = std::mem::replace(&mut managed.enrolled, wanted.clone());
         if before == wanted {
             // The object of the hypervisor may have come later.
@@ -201,7 +197,7 @@ impl Core {
                 return;
             }
         } else if let Some((cluster, id)) = &before {
-            self.dismiss(name, cluster, id, load.as_ref());
+            self.dismiss(name, cluster, id);
         }
         let Some((cluster, id)) = wanted else { return };
         if let Some(hypervisor) = self.clusters.get_mut(&cluster) {
@@ -214,17 +210,13 @@ impl Core {
     }
 
     /// Takes a claim off a hypervisor.
-    fn dismiss(&mut self, name: &Name, cluster: &Name, id: &MachineId, load: Option<&(String, u32, u64)>) {
+    fn dismiss(&mut self, name: &Name, cluster: &Name, id: &MachineId) {
         let Some(hypervisor) = self.clusters.get_mut(cluster) else { return };
         if hypervisor.reserved.get(id) == Some(name) {
             hypervisor.reserved.remove(id);
         }
         hypervisor.members.remove(name);
-        if let Some((node, cpus, memory)) = load
-            && let Some(load) = hypervisor.loads.get_mut(node)
-        {
-            load.remove(*cpus, *memory);
-        }
+        hypervisor.loads.withdraw(name);
         let waiting = std::mem::take(&mut hypervisor.waiting);
         self.due.extend(waiting.into_iter().map(Due::Claim));
         self.due.insert(Due::Cluster(cluster.clone()));

@@ -2,6 +2,7 @@
 
 use super::asking::What;
 use super::entry::Entry;
+use super::loads::Loads;
 use super::slots::{Queue, Slots};
 use super::{Core, Due, Timer};
 use crate::backoff;
@@ -11,7 +12,6 @@ use crate::machine::Sight;
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::orphans::Marks;
-use crate::placement::{self, Load};
 use crate::template::LookedUp;
 use api::fleet::{FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER};
 use change::{Key, Kind, Moment};
@@ -44,7 +44,7 @@ pub(super) struct Hypervisor {
     list_failures: u32,
     list_failure: Option<String>,
     pub(super) listed: Option<Box<Listed>>,
-    pub(super) loads: BTreeMap<String, Load>,
+    pub(super) loads: Loads,
     /// Templates that were looked up.
     pub(super) found: BTreeMap<TemplateRef, LookedUp>,
     /// Look-ups in flight.
@@ -94,7 +94,7 @@ impl Hypervisor {
             list_failures: 0,
             list_failure: None,
             listed: None,
-            loads: BTreeMap::new(),
+            loads: Loads::default(),
             found: BTreeMap::new(),
             looking_up: BTreeSet::new(),
             reserved: BTreeMap::new(),
@@ -125,7 +125,7 @@ impl Hypervisor {
     /// Forgets what was learnt at another address.
     pub(super) fn forget(&mut self) {
         (self.checked, self.listed, self.is_swept) = (None, None, false);
-        self.loads.clear();
+        self.loads = Loads::default();
         self.found.clear();
         self.surveyed.clear();
         self.to_survey.clear();
@@ -267,9 +267,9 @@ impl Core {
             Ok(listed) => {
                 let had_failed = hypervisor.list_failures > 1;
                 (hypervisor.list_failures, hypervisor.list_failure) = (0, None);
-                hypervisor.loads = placement::loads(&listed);
                 hypervisor.listed = Some(listed);
                 self.timers.set(Timer::List(name.clone()), now.after(LIST_EVERY));
+                self.count_members(name);
                 self.compare_members(name, sent);
                 self.survey(name);
                 if had_failed {
@@ -282,6 +282,21 @@ impl Core {
         self.due.insert(Due::Cluster(name.clone()));
     }
 
+    /// Counts what the machines of claims take: also of those that do not run yet.
+    fn count_members(&mut self, name: &Name) {
+        let Some(Hypervisor { listed: Some(listed), loads, members, .. }) = self.clusters.get_mut(name) else { return };
+        let claims = &self.claims;
+        let machines = members.iter().filter_map(|member| {
+            let managed = claims.get(member)?;
+            let status = &managed.entry.object.status;
+            // One that was there and is gone needs no room, whatever keeps its claim.
+            let is_over = status.created_time.is_some() && matches!(managed.sight, Sight::Absent(_));
+            let seen = managed.machine_id().and_then(|id| listed.machines.get(&id));
+            (!is_over).then(|| (member, seen.filter(|seen| *seen.name == *managed.host_name)))
+        });
+        loads.list(listed, machines);
+    }
+
     /// Compares the claims of a hypervisor with its list: which machines have stopped, moved, or are not there.
     fn compare_members(&mut self, name: &Name, sent: Moment) {
         let now = self.now.monotonic;
@@ -291,12 +306,6 @@ impl Core {
             let Some(managed) = self.claims.get_mut(member) else { continue };
             let Some(id) = managed.machine_id() else { continue };
             let seen = listed.machines.get(&id);
-            // A machine that does not run yet needs room as well.
-            if let Some((node, cpus, memory)) = &managed.load
-                && seen.is_none_or(|seen| seen.power == Power::Stopped && seen.lock.is_none())
-            {
-                hypervisor.loads.entry(node.clone()).or_default().promise(*cpus, *memory);
-            }
             if managed.operation.is_some() || managed.touched >= sent {
                 continue;
             }
@@ -358,7 +367,7 @@ impl Core {
             checked: hypervisor.checked.as_ref(),
             list_failures: (hypervisor.list_failures, hypervisor.list_failure.as_deref()),
             listed: hypervisor.listed.as_deref(),
-            loads: &hypervisor.loads,
+            loads: hypervisor.loads.by_node(),
             users: &hypervisor.members,
             orphans,
             now: self.now,

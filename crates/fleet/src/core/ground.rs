@@ -64,6 +64,10 @@ impl Core {
             let is_offline =
                 vm_ref.node.as_ref().is_some_and(|node| listed.nodes.get(node).is_some_and(|node| !node.is_online));
             if !matches!(managed.sight, Sight::Absent(_)) || !(is_full || is_offline) {
+                // After a restart nobody has counted it yet.
+                if let Some(node) = vm_ref.node.as_ref().filter(|_| !hypervisor.loads.has(name)) {
+                    hypervisor.loads.promise(name, node, need.cpus, need.memory);
+                }
                 return Ground::At(vm_ref.clone());
             }
         }
@@ -79,18 +83,13 @@ impl Core {
             return waiting("LimitReached", format!("there are {most} machines, which is the limit of {cluster_name}"));
         }
         // The room that it has where it was placed before is not taken from it.
-        let held = managed.load.clone();
-        if let Some((node, cpus, memory)) = &held {
-            hypervisor.loads.entry(node.clone()).or_default().retract(*cpus, *memory);
-        }
-        let placed = placement::choose(&need, found, &spec.nodes, listed, &hypervisor.loads, spec.overcommit);
+        let held = hypervisor.loads.withdraw(name);
+        let placed = placement::choose(&need, found, &spec.nodes, listed, hypervisor.loads.by_node(), spec.overcommit);
+        hypervisor.loads.restore(name, held);
         let node = match (&adopted, placed) {
             (Some((_, node)), _) => node.clone(),
             (None, Ok((node, _))) => node,
             (None, Err(missing)) => {
-                if let Some((node, cpus, memory)) = held {
-                    hypervisor.loads.entry(node).or_default().promise(cpus, memory);
-                }
                 hypervisor.waiting.insert(name.clone());
                 return waiting("InsufficientResources", missing);
             }
@@ -117,16 +116,21 @@ impl Core {
                 id.to_string()
             }
         };
-        hypervisor.loads.entry(node.clone()).or_default().promise(need.cpus, need.memory);
-        let load = Some((node.clone(), need.cpus, need.memory));
-        let vm_ref = VmRef { hypervisor_cluster: cluster_name.to_string(), vm_id: id, node: Some(node) };
+        let vm_ref = VmRef { hypervisor_cluster: cluster_name.to_string(), vm_id: id, node: Some(node.clone()) };
         let (now, is_adopted) = (self.now.monotonic, adopted.is_some());
         if let Some(managed) = self.claims.get_mut(name) {
             managed.intended = Some(vm_ref.clone());
-            managed.load = load;
             managed.sight = if is_adopted { Sight::Unknown } else { Sight::Absent(now) };
         }
         self.enroll(name);
+        // After that: what it had under another id is withdrawn with that id.
+        if let Some(hypervisor) = self.clusters.get_mut(&cluster_name) {
+            let seen = adopted.and_then(|(id, _)| hypervisor.listed.as_ref()?.machines.get(&id));
+            match seen {
+                Some(seen) => hypervisor.loads.adopt(name, seen),
+                None => hypervisor.loads.promise(name, &node, need.cpus, need.memory),
+            }
+        }
         Ground::At(vm_ref)
     }
 }

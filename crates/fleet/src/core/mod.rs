@@ -6,6 +6,7 @@ mod claims;
 mod clusters;
 mod entry;
 mod ground;
+mod loads;
 mod observing;
 mod pools;
 mod seeds;

@@ -1,7 +1,9 @@
 //! Where a claim is placed again after a storage was full.
 
+use super::api_server::id;
 use super::scripted::{Reply, Scripted};
-use crate::hypervisor::{Failure, Operation};
+use crate::hypervisor::{Answer, Failure, Inspected, Operation, Power, Seen};
+use serde_json::json;
 
 #[test]
 fn a_claim_whose_storage_was_full_takes_its_own_room_once_and_is_created_when_there_is_space() {
@@ -25,4 +27,72 @@ fn a_claim_whose_storage_was_full_takes_its_own_room_once_and_is_created_when_th
     world.run_until(140, full);
     let creations = world.times(|operation| matches!(operation, Operation::Create(_)));
     assert_eq!(creations.iter().filter(|second| **second >= 60).count(), 3, "{creations:?}");
+}
+
+fn is_create(operation: &Operation) -> bool {
+    matches!(operation, Operation::Create(_))
+}
+
+/// Somebody else has taken the id: another one is recorded, and the place is promised once.
+#[test]
+fn a_claim_that_gets_another_id_keeps_its_room_and_takes_none_of_others() {
+    let mut world = Scripted::new();
+    world.run_until(40, |_, _| Reply::Usual);
+    assert_eq!(world.cpus_taken(), 0);
+    world.claim("one");
+    let (mut created, mut inspected) = (0, 0);
+    let is_first = |count: &mut u32| std::mem::replace(count, 1) == 0;
+    let mut taken = |operation: &Operation, _: u64| match operation {
+        Operation::Create(blueprint) if is_first(&mut created) => {
+            Reply::Instead(Err(Failure::Exists(blueprint.id.clone())))
+        }
+        Operation::Inspect(_) if is_first(&mut inspected) => {
+            Reply::Instead(Ok(Answer::Inspected(Some(Box::new(Inspected {
+                seen: Seen {
+                    name: "database".into(),
+                    node: "b".into(),
+                    power: Power::Running,
+                    is_template: false,
+                    lock: None,
+                    tags: Default::default(),
+                    pool: None,
+                    cpus: 1,
+                    memory: 1 << 30,
+                },
+                owner: None,
+                is_configured: false,
+            })))))
+        }
+        // Nothing is made before the next lists.
+        Operation::Create(_) => Reply::Later,
+        _ => Reply::Usual,
+    };
+    world.run_until(43, &mut taken);
+    assert_eq!(world.times(is_create).len(), 2);
+    assert_eq!(world.cpus_taken(), 1, "one machine with one CPU is promised");
+    world.run_until(140, &mut taken);
+    assert_eq!(world.cpus_taken(), 1, "also in later lists");
+    world.release(|_, _| Reply::Usual);
+    world.run_until(200, |_, _| Reply::Usual);
+    assert_eq!(world.cpus_taken(), 1, "also when it runs");
+    world.delete("MachineClaim", "one");
+    world.run_until(240, |_, _| Reply::Usual);
+    assert_eq!((world.cpus_taken(), world.said("one")), (0, None));
+}
+
+/// No id is free for a claim that has to move: what it holds is neither lost nor taken from others.
+#[test]
+fn a_claim_that_finds_no_free_id_keeps_its_room() {
+    let mut world = Scripted::new();
+    world.api.edit(&id("HypervisorCluster", "pve"), |spec| spec["vmIds"] = json!({"from": 200, "to": 201}));
+    for name in ["one", "two"] {
+        world.claim(name);
+    }
+    let hold = |operation: &Operation, _: u64| if is_create(operation) { Reply::Later } else { Reply::Usual };
+    world.run_until(40, hold);
+    assert_eq!(world.cpus_taken(), 2);
+    world.claim("three");
+    world.run_until(140, hold);
+    assert!(world.said("three").unwrap().0.ends_with("NoFreeId"));
+    assert_eq!(world.cpus_taken(), 2);
 }
