@@ -227,6 +227,15 @@ pub struct SeedImage {
     pub uid: String,
 }
 
+/// The images of seeds on all storages that could be listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeedsFound {
+    /// The images.
+    pub images: Vec<SeedImage>,
+    /// Why other storages could not be listed.
+    pub unread: Vec<String>,
+}
+
 /// A successful answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -243,7 +252,7 @@ pub enum Answer {
     /// To [`Operation::Deliver`]: whether cloud-init has ended well; while it runs, or the guest does not answer, it has not.
     Delivered(bool),
     /// To [`Operation::ListSeeds`].
-    Seeds(Vec<SeedImage>),
+    Seeds(SeedsFound),
     /// To every other operation: it is done, and was seen to be done.
     Done,
 }

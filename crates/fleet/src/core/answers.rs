@@ -56,9 +56,13 @@ impl Core {
                 );
                 self.orphan_ended(&cluster, &id, is_over);
             }
-            (What::Seeds, Ok(Answer::Seeds(found))) => self.seeds_listed(&cluster, &found),
+            (What::Seeds, Ok(Answer::Seeds(found))) => self.seeds_listed(&cluster, found),
+            (What::DeleteSeed, Ok(_)) => {}
             // It is looked for again.
-            (What::Seeds | What::DeleteSeed, _) => {}
+            (What::Seeds | What::DeleteSeed, _) => {
+                let (_, message) = failure.unwrap_or(unexpected);
+                self.notify(Notice::SeedTrouble { cluster, message });
+            }
             (What::Claim { name, uid, step }, answer) => {
                 if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| needs_slot(step)) {
                     hypervisor.slots.release(&name);

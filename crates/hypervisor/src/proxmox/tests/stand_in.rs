@@ -394,11 +394,15 @@ async fn images_without_a_machine_are_found_and_only_those_of_this_installation(
     }
     state.lock().unwrap().remove_vm(300);
     let search = SeedSearch { operator: mine.owner.operator.clone(), storages: ["local".to_owned()].into() };
+    // A storage that cannot be listed hides no other one.
+    let failing = Fault::once(Method::Get, "/nodes/pve1/storage/local", FaultEffect::Fail(500, "mount error".into()));
+    state.lock().unwrap().inject(failing);
     let found = proxmox.list_seeds(&search).await.unwrap();
-    let [image] = found.as_slice() else { panic!("{found:?}") };
+    assert!(found.unread.len() == 1 && found.unread[0].contains("storage local of node pve1"), "{:?}", found.unread);
+    let [image] = found.images.as_slice() else { panic!("{found:?}") };
     assert_eq!((image.node.as_str(), image.uid.as_str()), ("pve2", "u-1"));
     let elsewhere = SeedSearch { storages: ["shared".to_owned()].into(), ..search.clone() };
-    assert_eq!(proxmox.list_seeds(&elsewhere).await, Ok(Vec::new()));
+    assert_eq!(proxmox.list_seeds(&elsewhere).await, Ok(Default::default()));
     let wrong = SeedImage { uid: "u-2".into(), ..image.clone() };
     assert!(matches!(proxmox.delete_seed(&wrong).await, Err(Failure::Permanent(_))));
     assert_eq!(left(&state).1.len(), 2);
@@ -406,7 +410,7 @@ async fn images_without_a_machine_are_found_and_only_those_of_this_installation(
     proxmox.delete_seed(image).await.unwrap();
     let (_, images) = left(&state);
     assert_eq!(images.len(), 1, "{images:?}");
-    assert_eq!(proxmox.list_seeds(&search).await, Ok(Vec::new()));
+    assert_eq!(proxmox.list_seeds(&search).await, Ok(Default::default()));
     assert!(
         state.lock().unwrap().vm(301).unwrap().config["ide2"].contains(&images[0]),
         "that of the other installation"
