@@ -98,6 +98,27 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// The node on which it changes something, as far as that is known.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Operation::Create(blueprint) | Operation::Configure(blueprint) => Some(&blueprint.node),
+            Operation::Start(target)
+            | Operation::Stop(target)
+            | Operation::Destroy(target)
+            | Operation::Addresses(target)
+            | Operation::RemoveSeed(target) => target.node.as_deref(),
+            Operation::Deliver(delivery) => delivery.target.node.as_deref(),
+            Operation::DeleteSeed(image) => Some(&image.node),
+            Operation::Check
+            | Operation::List
+            | Operation::FindTemplate(_)
+            | Operation::Inspect(_)
+            | Operation::ListSeeds(_) => None,
+        }
+    }
+}
+
 /// A machine, and whose it must be: otherwise the operation fails with [`Failure::NotOurs`] and nothing is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {

@@ -1,6 +1,7 @@
 //! What is asked of hypervisors: one operation for each machine at a time, and not more clones at once than a storage can do.
 
 use super::clusters::Hypervisor;
+use super::node_slots::Holder;
 use super::{Core, Due};
 use crate::hypervisor::{MachineId, Operation, Request, TemplateRef};
 use crate::machine::Step;
@@ -17,6 +18,8 @@ pub(super) struct Asked {
     pub(super) sent: Moment,
     /// The clone that it is, as storage and node.
     pub(super) clone: Option<(String, String)>,
+    /// The slot that it has, and on which node.
+    pub(super) slot: Option<(Holder, String)>,
 }
 
 /// What was asked.
@@ -67,6 +70,17 @@ impl What {
     }
 }
 
+impl What {
+    /// Who needs a slot for it, if anybody does.
+    fn holder(&self) -> Option<Holder> {
+        match self {
+            What::Claim { name, step, .. } if needs_slot(*step) => Some(Holder::Claim(name.clone())),
+            What::Orphan(id) => Some(Holder::Orphan(id.clone())),
+            _ => None,
+        }
+    }
+}
+
 /// Whether a step needs a slot of the hypervisor. A clone takes minutes, and has limits of its own; to look at a machine or to ask its guest is
 /// quick, and must not wait for tasks that hang.
 pub(super) fn needs_slot(step: Step) -> bool {
@@ -90,7 +104,11 @@ impl Core {
             *hypervisor.clones.entry(storage.clone()).or_default() += 1;
             *hypervisor.clones_on.entry(node.clone()).or_default() += 1;
         }
-        let asked = Asked { cluster: cluster.clone(), what, sent: self.now.monotonic, clone };
+        let slot = what.holder().map(|holder| (holder, operation.node().unwrap_or_default().to_owned()));
+        if let (Some((holder, node)), Some(hypervisor)) = (&slot, self.clusters.get_mut(cluster)) {
+            hypervisor.slots.acquire(holder.clone(), node);
+        }
+        let asked = Asked { cluster: cluster.clone(), what, sent: self.now.monotonic, clone, slot };
         self.asked.insert(number, asked);
         let endpoint = self.clusters.get(cluster).map(|found| found.entry.object.spec.endpoint.clone());
         let request = Request { cluster: cluster.into(), endpoint: endpoint.unwrap_or_default(), operation };
