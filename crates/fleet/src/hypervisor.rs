@@ -75,6 +75,8 @@ pub enum Operation {
     ListSeeds(SeedSearch),
     /// Delete an image that no machine needs any more.
     DeleteSeed(SeedImage),
+    /// Forget the connection and the credentials: the `HypervisorCluster` is gone.
+    Disconnect,
 }
 
 impl Operation {
@@ -85,7 +87,8 @@ impl Operation {
             | Operation::List
             | Operation::FindTemplate(_)
             | Operation::ListSeeds(_)
-            | Operation::DeleteSeed(_) => None,
+            | Operation::DeleteSeed(_)
+            | Operation::Disconnect => None,
             Operation::Inspect(id) => Some(id),
             Operation::Create(blueprint) | Operation::Configure(blueprint) => Some(&blueprint.id),
             Operation::Start(target)
@@ -114,7 +117,8 @@ impl Operation {
             | Operation::List
             | Operation::FindTemplate(_)
             | Operation::Inspect(_)
-            | Operation::ListSeeds(_) => None,
+            | Operation::ListSeeds(_)
+            | Operation::Disconnect => None,
         }
     }
 }

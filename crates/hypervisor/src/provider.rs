@@ -64,6 +64,8 @@ impl<P: Provider> CarryOut for P {
                 Operation::Deliver(delivery) => self.deliver(delivery).await.map(Answer::Delivered),
                 Operation::ListSeeds(search) => self.list_seeds(search).await.map(Answer::Seeds),
                 Operation::DeleteSeed(image) => self.delete_seed(image).await.map(|()| Answer::Done),
+                // The connection is kept elsewhere.
+                Operation::Disconnect => Ok(Answer::Done),
             }
         })
     }

@@ -17,12 +17,17 @@ const LIST_AFTER: Duration = Duration::from_secs(5);
 impl Core {
     /// Takes an answer. One to a request of nobody is ignored.
     pub(super) fn answered(&mut self, number: u64, answer: HypervisorAnswer) {
-        let Some(Asked { cluster, what, sent, clone, slot }) = self.asked.remove(&number) else { return };
+        let Some(Asked { cluster, uid, what, sent, clone, slot }) = self.asked.remove(&number) else { return };
         if let (Some((holder, _)), Some(hypervisor)) = (slot, self.clusters.get_mut(&cluster)) {
             hypervisor.slots.release(&holder);
         }
         if let Some((storage, node)) = clone {
             self.clone_ended(&cluster, &storage, &node);
+        }
+        // What a hypervisor of the same name has answered says nothing about this one.
+        let is_same = self.clusters.get(&cluster).is_some_and(|found| found.entry.object.uid == uid);
+        if !is_same && !matches!(what, What::Claim { .. }) {
+            return;
         }
         let failure = answer.as_ref().err().map(|failure| (backoff::class(failure), backoff::message(failure)));
         let claim = match &what {

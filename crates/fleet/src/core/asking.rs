@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) cluster: Name,
+    /// The uid of the object of that name.
+    pub(super) uid: String,
     pub(super) what: What,
     pub(super) sent: Moment,
     /// The clone that it is, as storage and node.
@@ -100,20 +102,24 @@ impl Core {
             }
             _ => None,
         };
-        if let (Some((storage, node)), Some(hypervisor)) = (&clone, self.clusters.get_mut(cluster)) {
-            *hypervisor.clones.entry(storage.clone()).or_default() += 1;
-            *hypervisor.clones_on.entry(node.clone()).or_default() += 1;
-        }
         let slot = what.holder().map(|holder| (holder, operation.node().unwrap_or_default().to_owned()));
-        if let (Some((holder, node)), Some(hypervisor)) = (&slot, self.clusters.get_mut(cluster)) {
-            hypervisor.slots.acquire(holder.clone(), node);
+        if let Some(hypervisor) = self.clusters.get_mut(cluster) {
+            hypervisor.begin(clone.as_ref(), slot.as_ref());
         }
-        let asked = Asked { cluster: cluster.clone(), what, sent: self.now.monotonic, clone, slot };
-        self.asked.insert(number, asked);
-        let endpoint = self.clusters.get(cluster).map(|found| found.entry.object.spec.endpoint.clone());
+        let found = self.clusters.get(cluster).map(|found| &found.entry.object);
+        let (uid, endpoint) = found.map(|object| (object.uid.clone(), object.spec.endpoint.clone())).unzip();
+        let (uid, sent) = (uid.unwrap_or_default(), self.now.monotonic);
+        self.asked.insert(number, Asked { cluster: cluster.clone(), uid, what, sent, clone, slot });
         let request = Request { cluster: cluster.into(), endpoint: endpoint.unwrap_or_default(), operation };
         self.commands.push(Command::Elsewhere(number, request));
         number
+    }
+
+    /// Lets the connection to a hypervisor that is gone be forgotten, with its credentials. Nobody waits for the answer.
+    pub(super) fn disconnect(&mut self, cluster: &Name) {
+        self.last_number += 1;
+        let request = Request { cluster: cluster.into(), endpoint: String::new(), operation: Operation::Disconnect };
+        self.commands.push(Command::Elsewhere(self.last_number, request));
     }
 
     /// Whether another clone may begin; otherwise the claim waits for one to end.
@@ -142,6 +148,25 @@ impl Core {
 }
 
 impl Hypervisor {
+    /// Counts a clone and a slot in use.
+    fn begin(&mut self, clone: Option<&(String, String)>, slot: Option<&(Holder, String)>) {
+        if let Some((storage, node)) = clone {
+            *self.clones.entry(storage.clone()).or_default() += 1;
+            *self.clones_on.entry(node.clone()).or_default() += 1;
+        }
+        if let Some((holder, node)) = slot {
+            self.slots.acquire(holder.clone(), node);
+        }
+    }
+
+    /// Counts what was begun for an object of the same name and has not ended: its answers are still to come.
+    pub(super) fn count_begun(&mut self, asked: &BTreeMap<u64, Asked>) {
+        let name = self.entry.object.name.clone();
+        for asked in asked.values().filter(|asked| asked.cluster == name) {
+            self.begin(asked.clone.as_ref(), asked.slot.as_ref());
+        }
+    }
+
     /// How many more clones on this storage and node may begin.
     fn free_clones(&self, storage: &str, node: &str) -> u32 {
         let limits = self.entry.object.spec.limits;

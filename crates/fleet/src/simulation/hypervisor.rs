@@ -193,7 +193,7 @@ impl FakeHypervisor {
                 self.owned(&delivery.target.id, &delivery.target.owner).map(|_| Answer::Delivered(true))
             }
             Operation::ListSeeds(_) => Ok(Answer::Seeds(SeedsFound::default())),
-            Operation::DeleteSeed(_) => Ok(Answer::Done),
+            Operation::DeleteSeed(_) | Operation::Disconnect => Ok(Answer::Done),
             Operation::Destroy(target) => {
                 self.owned(&target.id, &target.owner)?;
                 self.vms.remove(&target.id.0);

@@ -126,3 +126,22 @@ fn tasks_that_hang_on_one_node_delay_nobody_on_another_one() {
     let started = world.times(|operation| matches!(operation, Operation::Start(_))).len();
     assert_eq!(started, made["a"], "all of node a");
 }
+
+/// Its object is deleted and created again while clones run: they still count, and their ends are not taken for those of later ones.
+#[test]
+fn clones_of_a_hypervisor_that_is_created_again_count_until_they_end() {
+    let mut world = start(2, 100);
+    assert_eq!(clones(&world).values().sum::<usize>(), 2);
+    let cluster = id("HypervisorCluster", "pve");
+    let spec = world.api.objects[&cluster]["spec"].clone();
+    world.api.remove_finalizers(&cluster);
+    world.delete("HypervisorCluster", "pve");
+    world.run_until(30, hold_clones);
+    assert_eq!(world.times(|operation| *operation == Operation::Disconnect).len(), 1, "credentials are forgotten");
+    world.create("HypervisorCluster", "pve", &spec);
+    world.run_until(100, hold_clones);
+    assert_eq!(clones(&world).values().sum::<usize>(), 2, "two are running");
+    world.release(hold_clones);
+    world.run_until(130, hold_clones);
+    assert_eq!(clones(&world).values().sum::<usize>(), 4, "two others follow");
+}
