@@ -113,7 +113,8 @@ pub(crate) async fn connect_once(
     if let Link::Proxmox(settings) = &mut link {
         let scope = &mut settings.scope;
         let default_network = scope.networks.first().map(|network| network.bridge.clone());
-        let uses = uses(cluster, default_network.as_deref(), templates);
+        let default_storage = scope.storages.first().cloned();
+        let uses = uses(cluster, default_network.as_deref(), default_storage.as_deref(), templates);
         scope.storages.extend(uses.disks);
         scope.seed_storages.extend(uses.seeds);
         scope.networks.extend(uses.networks);

@@ -9,6 +9,7 @@ use crate::proxmox::client::{Call, Content};
 use crate::proxmox::privileges::tests::documented;
 use crate::proxmox::task::follow;
 use crate::settings::{Credentials, Limits, Settings};
+use fleet::connection::Cloned;
 use fleet::hypervisor::{
     Blueprint, Failure, MachineId, Network, Power, Seed, SeedImage, SeedSearch, Target, TemplateRef,
 };
@@ -433,7 +434,8 @@ async fn documented_fleet(privileges: Vec<(String, Vec<String>)>) -> (Server, Sh
     let scope = &mut settings.scope;
     (scope.storages, scope.seed_storages) = (Default::default(), ["fleet-seeds".to_owned()].into());
     scope.networks = [Network { bridge: "vmbr0".into(), vlan: Some(12) }].into();
-    scope.templates = [TemplateRef::Id(MachineId(Setup::TEMPLATE.to_string()))].into();
+    let template = TemplateRef::Id(MachineId(Setup::TEMPLATE.to_string()));
+    scope.templates = [Cloned { template, is_full: false, storage: None }].into();
     let proxmox = connect(&settings);
     (server, state, proxmox)
 }
@@ -471,6 +473,36 @@ async fn a_check_names_exactly_the_privilege_that_is_missing_and_what_it_accepts
         }
     }
     assert!(named > 20, "{named}");
+}
+
+/// Linked clones allocate space wherever the template has a volume, and full ones only where they go.
+#[tokio::test]
+async fn the_right_to_allocate_space_is_looked_for_where_clones_have_volumes() {
+    let all: Vec<(String, Vec<String>)> =
+        documented().into_iter().map(|grant| (grant.path, grant.privileges)).collect();
+    for (is_full, storage, expected) in [
+        (false, None, vec!["shared"]),
+        (false, Some("other"), vec!["shared"]),
+        (true, None, vec![]),
+        (true, Some("other"), vec!["other"]),
+    ] {
+        let (server, state, _) = documented_fleet(all.clone()).await;
+        for (name, value) in [("efidisk0", "shared:base-9000-disk-1,size=4M"), ("ide2", "shared:iso/a.iso,media=cdrom")]
+        {
+            let mut state = state.lock().unwrap();
+            state.vm_mut(Setup::TEMPLATE).unwrap().config.insert(name.into(), value.into());
+        }
+        let mut settings = with_token(&server, Setup::FLEET_TOKEN);
+        (settings.scope.storages, settings.scope.seed_storages) = Default::default();
+        let template = TemplateRef::Id(MachineId(Setup::TEMPLATE.to_string()));
+        settings.scope.templates = [Cloned { template, is_full, storage: storage.map(str::to_owned) }].into();
+        let missing = connect(&settings).check().await.unwrap().missing;
+        let expected: Vec<String> = expected
+            .into_iter()
+            .flat_map(|name| ["AllocateSpace", "Audit"].map(|what| format!("Datastore.{what} on /storage/{name}")))
+            .collect();
+        assert_eq!(missing, expected, "{is_full} {storage:?}");
+    }
 }
 
 /// A clone has the interface of its template before it is configured, whatever its own network is to be.
