@@ -120,7 +120,7 @@ const fn warning(name: &'static str, meaning: &'static str, action: &'static str
 const NOTHING: &str = "nothing";
 
 /// Every event that the fleet publishes; each begins with the kinds that it may be about.
-pub const FLEET_EVENTS: [EventReason; 47] = [
+pub const FLEET_EVENTS: [EventReason; 48] = [
     normal("Cloning", "MachineClaim: its machine is created", NOTHING),
     normal("Starting", "MachineClaim: its machine is started", NOTHING),
     normal("Ready", "MachineClaim: its machine is ready; the message says after which time", NOTHING),
@@ -263,6 +263,11 @@ pub const FLEET_EVENTS: [EventReason; 47] = [
         "OrphanDestroyed",
         "HypervisorCluster: a machine without a claim is destroyed after the grace period",
         NOTHING,
+    ),
+    warning(
+        "SeedCleanupFailed",
+        "HypervisorCluster: images of cloud-init data that nobody needs could not be listed or deleted",
+        "mend the storage that is named, or grant Datastore.Allocate on it",
     ),
     normal("ValidationSucceeded", "HypervisorMachineTemplate: machines can be made from it", NOTHING),
     warning(

@@ -47,6 +47,17 @@ pub fn verification(tls: &Tls) -> Verification {
     }
 }
 
+/// A template of the hypervisor, and how it is cloned.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cloned {
+    /// The template.
+    pub template: TemplateRef,
+    /// Whether clones are full wherever the template is.
+    pub is_full: bool,
+    /// The storage of full clones; without one, that of the template.
+    pub storage: Option<String>,
+}
+
 /// What templates use of a hypervisor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
@@ -57,13 +68,18 @@ pub struct Uses {
     /// Bridges with their VLANs.
     pub networks: BTreeSet<Network>,
     /// The templates of the hypervisor.
-    pub templates: BTreeSet<TemplateRef>,
+    pub templates: BTreeSet<Cloned>,
     /// Whether the guest agent runs cloud-init.
     pub runs_in_guests: bool,
 }
 
-/// What the templates of a hypervisor use of it; `default_network` is the bridge of those that name none.
-pub fn uses(key: &ClusterKey, default_network: Option<&str>, templates: &[HypervisorMachineTemplate]) -> Uses {
+/// What the templates of a hypervisor use of it; the defaults are the bridge and the storage of those that name none.
+pub fn uses(
+    key: &ClusterKey,
+    default_network: Option<&str>,
+    default_storage: Option<&str>,
+    templates: &[HypervisorMachineTemplate],
+) -> Uses {
     let mut uses = Uses::default();
     let is_of = |template: &&HypervisorMachineTemplate| {
         let cluster = &template.spec.hypervisor_cluster_ref;
@@ -76,7 +92,10 @@ pub fn uses(key: &ClusterKey, default_network: Option<&str>, templates: &[Hyperv
         uses.seeds.extend(cloud_init::storage(spec));
         let bridge = network.bridge.clone().or_else(|| default_network.map(str::to_owned));
         uses.networks.extend(bridge.map(|bridge| Network { bridge, vlan: network.vlan }));
-        uses.templates.extend(template::reference(spec));
+        let source = template.proxmox.as_ref();
+        let storage = source.and_then(|source| source.storage.clone()).or_else(|| default_storage.map(str::to_owned));
+        let is_full = source.is_some_and(|source| source.linked_clone == Some(false));
+        uses.templates.extend(template::reference(spec).map(|template| Cloned { template, is_full, storage }));
         uses.runs_in_guests |= cloud_init::delivery(spec) == Some(SeedDelivery::GuestAgent);
     }
     uses
@@ -84,7 +103,7 @@ pub fn uses(key: &ClusterKey, default_network: Option<&str>, templates: &[Hyperv
 
 #[cfg(test)]
 mod tests {
-    use super::{Login, Uses, Verification, login, uses, verification};
+    use super::{Cloned, Login, Uses, Verification, login, uses, verification};
     use crate::hypervisor::{ClusterKey, Network, TemplateRef};
     use api::fleet::{Credentials, HypervisorMachineTemplate, SecretKeyRef, Tls};
     use serde_json::{Value, json};
@@ -155,19 +174,27 @@ mod tests {
         let key = ClusterKey { namespace: "ci".into(), name: "pve".into() };
         let on = |bridge: &str, vlan| Network { bridge: bridge.into(), vlan };
         let one = |name: &str| [name.to_owned()].into();
+        let cloned = |is_full, storage: &str| Cloned {
+            template: TemplateRef::Tag("a".into()),
+            is_full,
+            storage: Some(storage.to_owned()),
+        };
         let expected = Uses {
             disks: one("fast"),
             seeds: one("seeds"),
             networks: [on("vmbr0", None), on("vmbr7", Some(12))].into(),
-            templates: [TemplateRef::Tag("a".into())].into(),
+            templates: [cloned(false, "fast")].into(),
             runs_in_guests: true,
         };
-        assert_eq!(uses(&key, Some("vmbr0"), &all), expected);
-        assert_eq!(uses(&key, None, &all[1..2]).networks, [].into(), "the bridge of the template stays");
+        assert_eq!(uses(&key, Some("vmbr0"), Some("default"), &all), expected);
+        let full = json!({"template": {"proxmox": {"tag": "a", "linkedClone": false}}});
+        let full = uses(&key, None, Some("default"), &[template(&own(), "", &full)]);
+        assert_eq!((full.templates, full.disks), ([cloned(true, "default")].into(), [].into()));
+        assert_eq!(uses(&key, None, None, &all[1..2]).networks, [].into(), "the bridge of the template stays");
         let fixed =
             json!({"network": {"mode": "static", "staticConfig": {"ip": "192.0.2.7/24", "gateway": "192.0.2.1"}}});
         assert_eq!(
-            uses(&key, None, &[template(&own(), "fast", &fixed)]).seeds,
+            uses(&key, None, None, &[template(&own(), "fast", &fixed)]).seeds,
             one("local"),
             "addresses are in an image, too"
         );

@@ -82,6 +82,8 @@ pub enum Operation {
     ListSeeds(SeedSearch),
     /// Delete an image that no machine needs any more.
     DeleteSeed(SeedImage),
+    /// Forget the connection and the credentials: the `HypervisorCluster` is gone.
+    Disconnect,
 }
 
 impl Operation {
@@ -92,7 +94,8 @@ impl Operation {
             | Operation::List
             | Operation::FindTemplate(_)
             | Operation::ListSeeds(_)
-            | Operation::DeleteSeed(_) => None,
+            | Operation::DeleteSeed(_)
+            | Operation::Disconnect => None,
             Operation::Inspect(id) => Some(id),
             Operation::Create(blueprint) | Operation::Configure(blueprint) => Some(&blueprint.id),
             Operation::Start(target)
@@ -101,6 +104,28 @@ impl Operation {
             | Operation::Addresses(target)
             | Operation::RemoveSeed(target) => Some(&target.id),
             Operation::Deliver(delivery) => Some(&delivery.target.id),
+        }
+    }
+}
+
+impl Operation {
+    /// The node on which it changes something, as far as that is known.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Operation::Create(blueprint) | Operation::Configure(blueprint) => Some(&blueprint.node),
+            Operation::Start(target)
+            | Operation::Stop(target)
+            | Operation::Destroy(target)
+            | Operation::Addresses(target)
+            | Operation::RemoveSeed(target) => target.node.as_deref(),
+            Operation::Deliver(delivery) => delivery.target.node.as_deref(),
+            Operation::DeleteSeed(image) => Some(&image.node),
+            Operation::Check
+            | Operation::List
+            | Operation::FindTemplate(_)
+            | Operation::Inspect(_)
+            | Operation::ListSeeds(_)
+            | Operation::Disconnect => None,
         }
     }
 }
@@ -234,6 +259,15 @@ pub struct SeedImage {
     pub uid: String,
 }
 
+/// The images of seeds on all storages that could be listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeedsFound {
+    /// The images.
+    pub images: Vec<SeedImage>,
+    /// Why other storages could not be listed.
+    pub unread: Vec<String>,
+}
+
 /// A successful answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -250,7 +284,7 @@ pub enum Answer {
     /// To [`Operation::Deliver`]: whether cloud-init has ended well; while it runs, or the guest does not answer, it has not.
     Delivered(bool),
     /// To [`Operation::ListSeeds`].
-    Seeds(Vec<SeedImage>),
+    Seeds(SeedsFound),
     /// To every other operation: it is done, and was seen to be done.
     Done,
 }

@@ -122,6 +122,13 @@ pub enum Notice {
         /// Whether it is deleted now.
         is_deleted: bool,
     },
+    /// Images of seeds that nobody needs cannot be found or deleted.
+    SeedTrouble {
+        /// The hypervisor.
+        cluster: Name,
+        /// Why.
+        message: String,
+    },
     /// A claim is deleted although its machine was not seen to be gone, because a person asked for it.
     Forced {
         /// The claim.
@@ -210,7 +217,9 @@ impl Notice {
                 *phase == Some(ClaimPhase::Failed) || WARNINGS.contains(&reason.as_str())
             }
             Notice::Cluster { is_ready: is_good, .. } | Notice::Template { is_valid: is_good, .. } => !is_good,
-            Notice::Orphan { .. } | Notice::Forced { .. } | Notice::PoolHeld { .. } => true,
+            Notice::Orphan { .. } | Notice::Forced { .. } | Notice::PoolHeld { .. } | Notice::SeedTrouble { .. } => {
+                true
+            }
             _ => false,
         };
         if needs_person { Weight::Warning } else { Weight::Normal }

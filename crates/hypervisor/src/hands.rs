@@ -5,7 +5,7 @@ use crate::kubevirt::{self, KubeVirt};
 use crate::provider::CarryOut;
 use crate::proxmox::Proxmox;
 use crate::settings::{Limits, Settings};
-use fleet::hypervisor::{Answer, ClusterKey, Failure, MachineId, Request};
+use fleet::hypervisor::{Answer, ClusterKey, Failure, MachineId, Operation, Request};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -82,6 +82,10 @@ impl Hands {
             Some(turn) => Some(turn.lock.lock().await),
             None => None,
         };
+        if request.operation == Operation::Disconnect {
+            self.disconnect(&request.cluster);
+            return Ok(Answer::Done);
+        }
         // Looked up when it is its turn: credentials may have been rotated meanwhile.
         let provider = {
             let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +234,8 @@ mod tests {
         old.gate.add_permits(1);
         assert_eq!((first.await.unwrap(), waiting.await.unwrap()), (Ok(Answer::Done), Ok(Answer::Done)));
         assert_eq!(*log.lock().unwrap(), ["old 1", "new 2", "new 1"]);
-        hands.disconnect(&key());
+        let gone = Request { cluster: key(), endpoint: String::new(), operation: Operation::Disconnect };
+        assert_eq!(hands.carry_out(&gone).await, Ok(Answer::Done));
         assert!(matches!(hands.carry_out(&inspect("1")).await, Err(Failure::Transient(_))));
         assert!(hands.connected().is_empty());
     }

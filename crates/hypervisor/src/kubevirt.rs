@@ -10,7 +10,7 @@ use crate::provider::Provider;
 use crate::settings::Limits;
 use fleet::hypervisor::{
     Blueprint, Checked, Delivery, Failure, GuestNetwork, Inspected, Listed, MachineId, Owner, Power, SeedImage,
-    SeedSearch, Target, Template, TemplateRef,
+    SeedSearch, SeedsFound, Target, Template, TemplateRef,
 };
 use kube::Client;
 use kube::api::DynamicObject;
@@ -188,8 +188,8 @@ impl Provider for KubeVirt {
         Err(Failure::Permanent("KubeVirt keeps cloud-init in the VirtualMachine; remove cloudInit.delivery".into()))
     }
 
-    async fn list_seeds(&self, _search: &SeedSearch) -> Result<Vec<SeedImage>, Failure> {
-        Ok(Vec::new())
+    async fn list_seeds(&self, _search: &SeedSearch) -> Result<SeedsFound, Failure> {
+        Ok(SeedsFound::default())
     }
 
     async fn delete_seed(&self, image: &SeedImage) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use fleet::hypervisor::{
     Answer, Blueprint, Checked, Delivery, Failure, GuestNetwork, Inspected, Listed, MachineId, Operation, SeedImage,
-    SeedSearch, Target, Template, TemplateRef,
+    SeedSearch, SeedsFound, Target, Template, TemplateRef,
 };
 use futures::future::BoxFuture;
 use std::future::Future;
@@ -34,8 +34,8 @@ pub trait Provider: Send + Sync {
     fn remove_seed(&self, target: &Target) -> impl Future<Output = Result<(), Failure>> + Send;
     /// Let the guest agent carry out a seed; whether cloud-init has ended well.
     fn deliver(&self, delivery: &Delivery) -> impl Future<Output = Result<bool, Failure>> + Send;
-    /// List the images of seeds of an installation.
-    fn list_seeds(&self, search: &SeedSearch) -> impl Future<Output = Result<Vec<SeedImage>, Failure>> + Send;
+    /// List the images of seeds of an installation, on all storages that can be listed.
+    fn list_seeds(&self, search: &SeedSearch) -> impl Future<Output = Result<SeedsFound, Failure>> + Send;
     /// Delete an image of a seed.
     fn delete_seed(&self, image: &SeedImage) -> impl Future<Output = Result<(), Failure>> + Send;
 }
@@ -64,6 +64,8 @@ impl<P: Provider> CarryOut for P {
                 Operation::Deliver(delivery) => self.deliver(delivery).await.map(Answer::Delivered),
                 Operation::ListSeeds(search) => self.list_seeds(search).await.map(Answer::Seeds),
                 Operation::DeleteSeed(image) => self.delete_seed(image).await.map(|()| Answer::Done),
+                // The connection is kept elsewhere.
+                Operation::Disconnect => Ok(Answer::Done),
             }
         })
     }

@@ -30,8 +30,8 @@ use crate::provider::Provider;
 use crate::settings::Settings;
 use client::Client;
 use fleet::hypervisor::{
-    Blueprint, Checked, Delivery, Failure, GuestNetwork, Inspected, Listed, MachineId, SeedImage, SeedSearch, Target,
-    Template, TemplateRef,
+    Blueprint, Checked, Delivery, Failure, GuestNetwork, Inspected, Listed, MachineId, SeedImage, SeedSearch,
+    SeedsFound, Target, Template, TemplateRef,
 };
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -100,7 +100,7 @@ impl Provider for Proxmox {
         agent::deliver(&self.client, delivery).await
     }
 
-    async fn list_seeds(&self, search: &SeedSearch) -> Result<Vec<SeedImage>, Failure> {
+    async fn list_seeds(&self, search: &SeedSearch) -> Result<SeedsFound, Failure> {
         images::list(&self.client, search).await
     }
 

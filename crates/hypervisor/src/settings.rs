@@ -1,6 +1,7 @@
 //! How a hypervisor is reached. The operator makes it from a `HypervisorCluster` and its Secrets.
 
-use fleet::hypervisor::{Network, TemplateRef};
+use fleet::connection::Cloned;
+use fleet::hypervisor::Network;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -75,8 +76,8 @@ pub struct Scope {
     pub seed_storages: BTreeSet<String>,
     /// Bridges, and VLANs on them.
     pub networks: BTreeSet<Network>,
-    /// Templates that are cloned.
-    pub templates: BTreeSet<TemplateRef>,
+    /// Templates that are cloned. Without any, all storages of disks count as used.
+    pub templates: BTreeSet<Cloned>,
     /// Whether commands are run in guests by their agent.
     pub runs_in_guests: bool,
     /// Resource pools.

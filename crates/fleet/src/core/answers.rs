@@ -1,6 +1,6 @@
 //! What hypervisors answered.
 
-use super::asking::{Asked, What, needs_slot};
+use super::asking::{Asked, What};
 use super::{Core, HypervisorAnswer, Timer};
 use crate::backoff;
 use crate::hypervisor::{Answer, Failure, Power};
@@ -17,9 +17,17 @@ const LIST_AFTER: Duration = Duration::from_secs(5);
 impl Core {
     /// Takes an answer. One to a request of nobody is ignored.
     pub(super) fn answered(&mut self, number: u64, answer: HypervisorAnswer) {
-        let Some(Asked { cluster, what, sent, clone }) = self.asked.remove(&number) else { return };
+        let Some(Asked { cluster, uid, what, sent, clone, slot }) = self.asked.remove(&number) else { return };
+        if let (Some((holder, _)), Some(hypervisor)) = (slot, self.clusters.get_mut(&cluster)) {
+            hypervisor.slots.release(&holder);
+        }
         if let Some((storage, node)) = clone {
             self.clone_ended(&cluster, &storage, &node);
+        }
+        // What a hypervisor of the same name has answered says nothing about this one.
+        let is_same = self.clusters.get(&cluster).is_some_and(|found| found.entry.object.uid == uid);
+        if !is_same && !matches!(what, What::Claim { .. }) {
+            return;
         }
         let failure = answer.as_ref().err().map(|failure| (backoff::class(failure), backoff::message(failure)));
         let claim = match &what {
@@ -56,13 +64,14 @@ impl Core {
                 );
                 self.orphan_ended(&cluster, &id, is_over);
             }
-            (What::Seeds, Ok(Answer::Seeds(found))) => self.seeds_listed(&cluster, &found),
+            (What::Seeds, Ok(Answer::Seeds(found))) => self.seeds_listed(&cluster, found),
+            (What::DeleteSeed, Ok(_)) => {}
             // It is looked for again.
-            (What::Seeds | What::DeleteSeed, _) => {}
+            (What::Seeds | What::DeleteSeed, _) => {
+                let (_, message) = failure.unwrap_or(unexpected);
+                self.notify(Notice::SeedTrouble { cluster, message });
+            }
             (What::Claim { name, uid, step }, answer) => {
-                if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| needs_slot(step)) {
-                    hypervisor.slots.release(&name);
-                }
                 let is_it =
                     |managed: &super::Managed| managed.entry.object.uid == uid && managed.operation == Some(number);
                 if self.claims.get(&name).is_some_and(|managed| is_it(managed)) {

@@ -1,6 +1,7 @@
 //! What is asked of hypervisors: one operation for each machine at a time, and not more clones at once than a storage can do.
 
 use super::clusters::Hypervisor;
+use super::node_slots::Holder;
 use super::{Core, Due};
 use crate::hypervisor::{MachineId, Operation, Request, TemplateRef};
 use crate::machine::Step;
@@ -13,10 +14,14 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) cluster: Name,
+    /// The uid of the object of that name.
+    pub(super) uid: String,
     pub(super) what: What,
     pub(super) sent: Moment,
     /// The clone that it is, as storage and node.
     pub(super) clone: Option<(String, String)>,
+    /// The slot that it has, and on which node.
+    pub(super) slot: Option<(Holder, String)>,
 }
 
 /// What was asked.
@@ -67,6 +72,17 @@ impl What {
     }
 }
 
+impl What {
+    /// Who needs a slot for it, if anybody does.
+    fn holder(&self) -> Option<Holder> {
+        match self {
+            What::Claim { name, step, .. } if needs_slot(*step) => Some(Holder::Claim(name.clone())),
+            What::Orphan(id) => Some(Holder::Orphan(id.clone())),
+            _ => None,
+        }
+    }
+}
+
 /// Whether a step needs a slot of the hypervisor. A clone takes minutes, and has limits of its own; to look at a machine or to ask its guest is
 /// quick, and must not wait for tasks that hang.
 pub(super) fn needs_slot(step: Step) -> bool {
@@ -86,16 +102,24 @@ impl Core {
             }
             _ => None,
         };
-        if let (Some((storage, node)), Some(hypervisor)) = (&clone, self.clusters.get_mut(cluster)) {
-            *hypervisor.clones.entry(storage.clone()).or_default() += 1;
-            *hypervisor.clones_on.entry(node.clone()).or_default() += 1;
+        let slot = what.holder().map(|holder| (holder, operation.node().unwrap_or_default().to_owned()));
+        if let Some(hypervisor) = self.clusters.get_mut(cluster) {
+            hypervisor.begin(clone.as_ref(), slot.as_ref());
         }
-        let asked = Asked { cluster: cluster.clone(), what, sent: self.now.monotonic, clone };
-        self.asked.insert(number, asked);
-        let endpoint = self.clusters.get(cluster).map(|found| found.entry.object.spec.endpoint.clone());
+        let found = self.clusters.get(cluster).map(|found| &found.entry.object);
+        let (uid, endpoint) = found.map(|object| (object.uid.clone(), object.spec.endpoint.clone())).unzip();
+        let (uid, sent) = (uid.unwrap_or_default(), self.now.monotonic);
+        self.asked.insert(number, Asked { cluster: cluster.clone(), uid, what, sent, clone, slot });
         let request = Request { cluster: cluster.into(), endpoint: endpoint.unwrap_or_default(), operation };
         self.commands.push(Command::Elsewhere(number, request));
         number
+    }
+
+    /// Lets the connection to a hypervisor that is gone be forgotten, with its credentials. Nobody waits for the answer.
+    pub(super) fn disconnect(&mut self, cluster: &Name) {
+        self.last_number += 1;
+        let request = Request { cluster: cluster.into(), endpoint: String::new(), operation: Operation::Disconnect };
+        self.commands.push(Command::Elsewhere(self.last_number, request));
     }
 
     /// Whether another clone may begin; otherwise the claim waits for one to end.
@@ -124,6 +148,25 @@ impl Core {
 }
 
 impl Hypervisor {
+    /// Counts a clone and a slot in use.
+    fn begin(&mut self, clone: Option<&(String, String)>, slot: Option<&(Holder, String)>) {
+        if let Some((storage, node)) = clone {
+            *self.clones.entry(storage.clone()).or_default() += 1;
+            *self.clones_on.entry(node.clone()).or_default() += 1;
+        }
+        if let Some((holder, node)) = slot {
+            self.slots.acquire(holder.clone(), node);
+        }
+    }
+
+    /// Counts what was begun for an object of the same name and has not ended: its answers are still to come.
+    pub(super) fn count_begun(&mut self, asked: &BTreeMap<u64, Asked>) {
+        let name = self.entry.object.name.clone();
+        for asked in asked.values().filter(|asked| asked.cluster == name) {
+            self.begin(asked.clone.as_ref(), asked.slot.as_ref());
+        }
+    }
+
     /// How many more clones on this storage and node may begin.
     fn free_clones(&self, storage: &str, node: &str) -> u32 {
         let limits = self.entry.object.spec.limits;

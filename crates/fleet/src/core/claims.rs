@@ -327,8 +327,9 @@ impl Core {
             // The first list tells about all machines at once.
             return;
         }
-        if needs_slot(step) && hypervisor.slots.free() == 0 {
-            return hypervisor.slots.wait(Due::Claim(name.clone()));
+        let node = target.node.clone().unwrap_or_default();
+        if needs_slot(step) && hypervisor.slots.free_on(&node) == 0 {
+            return hypervisor.slots.wait(Due::Claim(name.clone()), &node);
         }
         let operation = match step {
             Step::Inspect => Operation::Inspect(target.id),
@@ -359,9 +360,6 @@ impl Core {
             Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_) => return,
         };
         let number = self.ask(&cluster, operation, What::Claim { name: name.clone(), uid, step });
-        if let Some(hypervisor) = self.clusters.get_mut(&cluster).filter(|_| needs_slot(step)) {
-            hypervisor.slots.acquire(name);
-        }
         let now = self.now.monotonic;
         if let Some(managed) = self.claims.get_mut(name) {
             managed.operation = Some(number);

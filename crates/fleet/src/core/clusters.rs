@@ -3,7 +3,8 @@
 use super::asking::What;
 use super::entry::Entry;
 use super::loads::Loads;
-use super::slots::{Queue, Slots};
+use super::node_slots::NodeSlots;
+use super::slots::Queue;
 use super::{Core, Due, Timer};
 use crate::backoff;
 use crate::cluster::{self, Keep, Observed};
@@ -60,8 +61,8 @@ pub(super) struct Hypervisor {
     pub(super) clones_on: BTreeMap<String, u32>,
     /// Claims that wait for a clone on a storage and node to end.
     pub(super) waiting_to_clone: BTreeMap<(String, String), Queue<Name>>,
-    /// Claims that are worked on.
-    pub(super) slots: Slots,
+    /// Machines that are worked on.
+    pub(super) slots: NodeSlots,
     /// Claims that wait for room, or for the hypervisor.
     pub(super) waiting: BTreeSet<Name>,
     /// Machines that no claim refers to: their names and owners, once they were inspected.
@@ -74,6 +75,8 @@ pub(super) struct Hypervisor {
     /// Whether all machines that no claim refers to were looked at.
     pub(super) is_swept: bool,
     pub(super) destroying: BTreeSet<MachineId>,
+    /// Orphans that could not be destroyed since the last list.
+    pub(super) undestroyed: BTreeSet<MachineId>,
     /// The versions of its Secrets.
     secrets: BTreeMap<String, String>,
     reported: Option<(bool, &'static str)>,
@@ -103,7 +106,7 @@ impl Hypervisor {
             clones: BTreeMap::new(),
             clones_on: BTreeMap::new(),
             waiting_to_clone: BTreeMap::new(),
-            slots: Slots::new(operations),
+            slots: NodeSlots::new(operations),
             waiting: BTreeSet::new(),
             surveyed: BTreeMap::new(),
             to_survey: BTreeSet::new(),
@@ -112,6 +115,7 @@ impl Hypervisor {
             seed_marks: BTreeSet::new(),
             is_swept: false,
             destroying: BTreeSet::new(),
+            undestroyed: BTreeSet::new(),
             secrets: BTreeMap::new(),
             reported: None,
         }

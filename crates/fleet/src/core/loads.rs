@@ -110,6 +110,14 @@ impl Loads {
 }
 
 #[cfg(test)]
+impl super::Core {
+    /// The CPUs that all machines of all hypervisors take.
+    pub(crate) fn cpus_taken(&self) -> u32 {
+        self.clusters.values().flat_map(|found| found.loads.total.values()).map(|load| load.cpus).sum()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::Loads;
     use crate::hypervisor::{Listed, MachineId, Power, Seen};

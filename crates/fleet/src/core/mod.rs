@@ -7,6 +7,7 @@ mod clusters;
 mod entry;
 mod ground;
 mod loads;
+mod node_slots;
 mod observing;
 mod pools;
 mod seeds;

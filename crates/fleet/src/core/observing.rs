@@ -157,10 +157,9 @@ impl Core {
                         is_news && before != (generation, live.deleting)
                     }
                     None => {
-                        self.clusters.insert(
-                            name.clone(),
-                            Hypervisor::new(Entry::new(object), self.config.concurrency.operations),
-                        );
+                        let mut hypervisor = Hypervisor::new(Entry::new(object), self.config.concurrency.operations);
+                        hypervisor.count_begun(&self.asked);
+                        self.clusters.insert(name.clone(), hypervisor);
                         for claim in self.claims.keys().cloned().collect::<Vec<_>>() {
                             self.enroll(&claim);
                         }
@@ -245,6 +244,7 @@ impl Core {
                 let members = self.clusters.remove(name).map(|found| found.members);
                 self.due.extend(members.into_iter().flatten().map(Due::Claim));
                 self.follow_secrets();
+                self.disconnect(name);
             }
             "HypervisorMachineTemplate" => {
                 self.templates.remove(name);

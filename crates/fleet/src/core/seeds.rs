@@ -3,7 +3,7 @@
 use super::asking::What;
 use super::{Core, Timer};
 use crate::cloud_init;
-use crate::hypervisor::{Operation, SeedImage, SeedSearch};
+use crate::hypervisor::{Operation, SeedSearch, SeedsFound};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::orphans::unneeded_seeds;
@@ -30,7 +30,10 @@ impl Core {
     }
 
     /// Takes which images there are; deletes those that were of no claim and of no machine this time and the last time.
-    pub(super) fn seeds_listed(&mut self, name: &Name, found: &[SeedImage]) {
+    pub(super) fn seeds_listed(&mut self, name: &Name, found: SeedsFound) {
+        for message in found.unread {
+            self.notify(Notice::SeedTrouble { cluster: name.clone(), message });
+        }
         let are_claims_known = self.watches.is_listed(&super::observing::target(super::claims::KIND));
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
         if !are_claims_known || !hypervisor.is_swept || hypervisor.is_surveying() {
@@ -42,7 +45,7 @@ impl Core {
                 || self.unreadable.values().any(|unreadable| unreadable == uid)
                 || hypervisor.surveyed.values().any(|(_, owner)| owner.as_ref().is_some_and(is_of_machine))
         };
-        let unneeded = unneeded_seeds(found, &mut hypervisor.seed_marks, is_needed);
+        let unneeded = unneeded_seeds(&found.images, &mut hypervisor.seed_marks, is_needed);
         let is_deleted = hypervisor.entry.object.spec.orphans.policy == OrphanPolicy::Delete;
         for image in unneeded {
             let (cluster, volume, uid) = (name.clone(), image.volume.clone(), image.uid.clone());

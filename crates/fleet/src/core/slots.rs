@@ -1,4 +1,4 @@
-//! Slots: at most so many claims are written, or worked on at a hypervisor, at a time. More would only wait in memory.
+//! Slots: at most so many claims are written at a time. More would only wait in memory.
 
 use super::Due;
 use crate::object::Name;

@@ -51,6 +51,7 @@ impl Core {
                 hypervisor.to_survey.insert(id.clone());
             }
         }
+        hypervisor.undestroyed.clear();
         self.inspect_next(name);
         self.sweep(name);
     }
@@ -129,7 +130,8 @@ impl Core {
             let is_over = hypervisor.marks.see(id, owner, claimed, grace, now);
             let is_new = !was_marked && claimed == Claimed::No;
             let is_destroyed = is_over && orphans.policy == OrphanPolicy::Delete;
-            if is_new || (is_destroyed && !hypervisor.destroying.contains(id)) {
+            let is_tried = hypervisor.destroying.contains(id) || hypervisor.undestroyed.contains(id);
+            if is_new || (is_destroyed && !is_tried) {
                 ended.push((id.clone(), owner.clone(), is_destroyed));
             }
         }
@@ -137,9 +139,12 @@ impl Core {
             if is_destroyed {
                 let node = self.clusters.get(name).and_then(|found| found.listed.as_ref());
                 let node = node.and_then(|listed| listed.machines.get(&id)).map(|seen| seen.node.clone());
-                if let Some(hypervisor) = self.clusters.get_mut(name) {
-                    hypervisor.destroying.insert(id.clone());
+                let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+                // Claims go first. What finds no slot is looked at again when an orphan is gone, and after the next list.
+                if !hypervisor.slots.is_spare_on(node.as_deref().unwrap_or_default()) {
+                    continue;
                 }
+                hypervisor.destroying.insert(id.clone());
                 let target = Target { id: id.clone(), node, owner: owner.clone() };
                 self.ask(name, Operation::Destroy(target), What::Orphan(id.clone()));
             }
@@ -151,9 +156,15 @@ impl Core {
     pub(super) fn orphan_ended(&mut self, name: &Name, id: &MachineId, is_over: bool) {
         let Some(hypervisor) = self.clusters.get_mut(name) else { return };
         hypervisor.destroying.remove(id);
-        if is_over {
-            hypervisor.surveyed.remove(id);
-            hypervisor.marks.remove(id);
+        match is_over {
+            true => {
+                hypervisor.surveyed.remove(id);
+                hypervisor.marks.remove(id);
+            }
+            false => {
+                hypervisor.undestroyed.insert(id.clone());
+            }
         }
+        self.sweep(name);
     }
 }

@@ -139,6 +139,13 @@ impl ApiServer {
         self.store(id, object);
     }
 
+    /// A person removes what keeps an object.
+    pub(super) fn remove_finalizers(&mut self, id: &Id) {
+        let mut object = self.objects[id].clone();
+        object["metadata"]["finalizers"] = json!([]);
+        self.store(id, object);
+    }
+
     /// A person deletes an object.
     pub(super) fn delete(&mut self, id: &Id, now: Timestamp) {
         if let Some(mut object) = self.objects.get(id).cloned()

@@ -2,8 +2,8 @@
 
 use super::random::Random;
 use crate::hypervisor::{
-    Answer, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, NodeState, Operation, Owner, Power, Seen,
-    StorageState, Template,
+    Answer, Checked, Failure, GuestNetwork, Inspected, Listed, MachineId, NodeState, Operation, Owner, Power,
+    SeedsFound, Seen, StorageState, Template,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -197,8 +197,8 @@ impl FakeHypervisor {
             Operation::Deliver(delivery) => {
                 self.owned(&delivery.target.id, &delivery.target.owner).map(|_| Answer::Delivered(true))
             }
-            Operation::ListSeeds(_) => Ok(Answer::Seeds(Vec::new())),
-            Operation::DeleteSeed(_) => Ok(Answer::Done),
+            Operation::ListSeeds(_) => Ok(Answer::Seeds(SeedsFound::default())),
+            Operation::DeleteSeed(_) | Operation::Disconnect => Ok(Answer::Done),
             Operation::Destroy(target) => {
                 self.owned(&target.id, &target.owner)?;
                 self.vms.remove(&target.id.0);

@@ -2,7 +2,7 @@
 
 use super::api_server::id;
 use super::scripted::{Reply, Scripted};
-use crate::hypervisor::Operation;
+use crate::hypervisor::{Failure, Operation, Owner};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -57,4 +57,91 @@ fn a_node_makes_no_more_clones_at_once_than_its_limit() {
         let at_once = usize::try_from(limit).unwrap();
         assert_eq!(counts, [("a".to_owned(), at_once), ("b".to_owned(), at_once)].into(), "limit {limit}");
     }
+}
+
+/// Orphans of an earlier time, all of which have been marked for longer than the grace period.
+fn orphans(world: &mut Scripted, many: u32) {
+    world.api.edit(&id("HypervisorCluster", "pve"), |spec| spec["vmIds"] = json!({"from": 200, "to": 999}));
+    for number in 0..many {
+        let owner = Owner { operator: "o".into(), claim: format!("ci/lost-{number}"), uid: format!("lost-{number}") };
+        world.hypervisor.foreigner_creates((200 + number).to_string(), Some(owner));
+    }
+    world.hypervisor.foreign.clear();
+}
+
+fn is_destroy(operation: &Operation) -> bool {
+    matches!(operation, Operation::Destroy(_))
+}
+
+#[test]
+fn orphans_are_destroyed_with_the_slots_of_everybody() {
+    let mut world = Scripted::new();
+    orphans(&mut world, 100);
+    let hold = |operation: &Operation, _: u64| if is_destroy(operation) { Reply::Later } else { Reply::Usual };
+    world.run_until(900, hold);
+    assert_eq!(world.times(is_destroy).len(), 32, "on one node no more than half of the slots of all");
+    world.release(hold);
+    assert_eq!(world.times(is_destroy).len(), 64, "others follow when they are gone");
+    world.release(|_, _| Reply::Usual);
+    world.run_until(1_000, |_, _| Reply::Usual);
+    assert_eq!((world.times(is_destroy).len(), world.hypervisor.vms.len()), (100, 0));
+}
+
+/// What cannot be destroyed is tried again after each list, and keeps no other orphan.
+#[test]
+fn orphans_that_cannot_be_destroyed_keep_no_others() {
+    let mut world = Scripted::new();
+    orphans(&mut world, 80);
+    let refuse = |operation: &Operation, _: u64| match operation {
+        Operation::Destroy(target) if target.id.0.as_str() < "260" => {
+            Reply::Instead(Err(Failure::Transient("can't lock file".into())))
+        }
+        _ => Reply::Usual,
+    };
+    world.run_until(900, refuse);
+    assert_eq!(world.hypervisor.vms.len(), 60);
+    let tries = world.times(is_destroy).len();
+    assert!(tries < 80 * 12, "{tries}");
+}
+
+/// Every task of node b hangs: machines on node a are started and destroyed all the same.
+#[test]
+fn tasks_that_hang_on_one_node_delay_nobody_on_another_one() {
+    let mut world = Scripted::new();
+    world.api.edit(&id("HypervisorCluster", "pve"), |spec| {
+        spec["limits"] = json!({"clonesPerStorage": 500, "clonesPerNode": 500});
+        spec["overcommit"] = json!({"cpuPercent": 1600});
+    });
+    world.api.edit(&id("HypervisorMachineTemplate", "small"), |spec| spec["resources"]["memory"] = json!("256Mi"));
+    for number in 0..200 {
+        world.claim(&format!("c-{number}"));
+    }
+    let hang = |operation: &Operation, _: u64| match operation {
+        Operation::Configure(blueprint) if blueprint.node == "b" => Reply::Later,
+        _ => Reply::Usual,
+    };
+    world.run_until(200, hang);
+    let made = clones(&world);
+    assert!(made["b"] > 64, "{made:?}");
+    let started = world.times(|operation| matches!(operation, Operation::Start(_))).len();
+    assert_eq!(started, made["a"], "all of node a");
+}
+
+/// Its object is deleted and created again while clones run: they still count, and their ends are not taken for those of later ones.
+#[test]
+fn clones_of_a_hypervisor_that_is_created_again_count_until_they_end() {
+    let mut world = start(2, 100);
+    assert_eq!(clones(&world).values().sum::<usize>(), 2);
+    let cluster = id("HypervisorCluster", "pve");
+    let spec = world.api.objects[&cluster]["spec"].clone();
+    world.api.remove_finalizers(&cluster);
+    world.delete("HypervisorCluster", "pve");
+    world.run_until(30, hold_clones);
+    assert_eq!(world.times(|operation| *operation == Operation::Disconnect).len(), 1, "credentials are forgotten");
+    world.create("HypervisorCluster", "pve", &spec);
+    world.run_until(100, hold_clones);
+    assert_eq!(clones(&world).values().sum::<usize>(), 2, "two are running");
+    world.release(hold_clones);
+    world.run_until(130, hold_clones);
+    assert_eq!(clones(&world).values().sum::<usize>(), 4, "two others follow");
 }

@@ -45,6 +45,7 @@ pub(super) struct Scripted {
     held: Vec<(u64, Operation)>,
     /// How often a status or a finalizer of a claim was written.
     pub(super) claim_writes: usize,
+    pub(super) notices: Vec<Notice>,
 }
 
 impl Scripted {
@@ -60,6 +61,7 @@ impl Scripted {
             asked: Vec::new(),
             held: Vec::new(),
             claim_writes: 0,
+            notices: Vec::new(),
         };
         scripted.create("HypervisorCluster", "pve", &json!({"provider": "proxmox", "endpoint": "https://pve:8006"}));
         scripted.create(
@@ -86,6 +88,11 @@ impl Scripted {
 
     pub(super) fn delete(&mut self, kind: &str, name: &str) {
         self.api.delete(&id(kind, name), time(self.now).wall);
+    }
+
+    /// The CPUs that all machines take, as the operator counts them.
+    pub(super) fn cpus_taken(&self) -> u32 {
+        self.core.cpus_taken()
     }
 
     pub(super) fn second(&self) -> u64 {
@@ -182,6 +189,10 @@ impl Scripted {
                     }
                 };
                 vec![Event::Elsewhere(number, answer)]
+            }
+            Command::Notify(notice) => {
+                self.notices.push(notice);
+                Vec::new()
             }
             _ => Vec::new(),
         }

@@ -2,7 +2,8 @@
 
 use super::api_server::id;
 use super::scripted::{Reply, Scripted, configuration};
-use crate::hypervisor::{Answer, Operation, SeedImage};
+use crate::hypervisor::{Answer, Failure, Operation, SeedImage, SeedsFound};
+use crate::notice::Notice;
 use serde_json::json;
 
 fn world(cloud_init: serde_json::Value) -> Scripted {
@@ -133,11 +134,23 @@ fn images_of_machines_that_were_deleted_by_hand_are_swept_and_no_others() {
         let list = |operation: &Operation, _: u64| match operation {
             Operation::ListSeeds(search) => {
                 assert_eq!((search.operator.as_str(), &search.storages), ("o", &["seeds".to_owned()].into()));
-                Reply::Instead(Ok(Answer::Seeds(found.clone())))
+                Reply::Instead(Ok(Answer::Seeds(SeedsFound {
+                    images: found.clone(),
+                    unread: vec!["storage nfs is down".into()],
+                })))
             }
+            Operation::DeleteSeed(_) => Reply::Instead(Err(Failure::Permanent("the storage is read-only".into()))),
             _ => Reply::Usual,
         };
+        let troubles = |world: &Scripted| -> Vec<String> {
+            let message = |notice: &Notice| match notice {
+                Notice::SeedTrouble { message, .. } => Some(message.clone()),
+                _ => None,
+            };
+            world.notices.iter().filter_map(message).collect()
+        };
         world.run_until(1_500, list);
+        assert_eq!(troubles(&world), ["storage nfs is down"]);
         let deleted = |world: &Scripted| -> Vec<SeedImage> {
             let image = |(_, operation): &(u64, Operation)| match operation {
                 Operation::DeleteSeed(image) => Some(image.clone()),
@@ -150,5 +163,7 @@ fn images_of_machines_that_were_deleted_by_hand_are_swept_and_no_others() {
         world.run_until(2_500, list);
         let expected = if is_deleted { vec![image("o", "lost")] } else { Vec::new() };
         assert_eq!(deleted(&world), expected, "{policy}");
+        let is_said = troubles(&world).contains(&"the storage is read-only".to_owned());
+        assert_eq!(is_said, is_deleted, "what could not be deleted is reported: {policy}");
     }
 }

@@ -9,7 +9,8 @@ use crate::proxmox::power::after;
 use crate::proxmox::wire::{key, option};
 use crate::record::{self, Record, SeedVolume};
 use crate::seed;
-use fleet::hypervisor::{Failure, SeedImage, SeedSearch, Target};
+use fleet::backoff;
+use fleet::hypervisor::{Failure, SeedImage, SeedSearch, SeedsFound, Target};
 use http::Method;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -54,10 +55,10 @@ struct Volume {
 }
 
 /// The images of an installation on these storages.
-pub(crate) async fn list(client: &Client, search: &SeedSearch) -> Result<Vec<SeedImage>, Failure> {
+pub(crate) async fn list(client: &Client, search: &SeedSearch) -> Result<SeedsFound, Failure> {
     let doing = "listing images of seeds";
     let storages = of_kinds(client, &["storage"]).await.map_err(|trouble| trouble.failure(doing))?;
-    let (mut found, mut shared) = (Vec::new(), BTreeSet::new());
+    let (mut found, mut shared) = (SeedsFound::default(), BTreeSet::new());
     for storage in storages.iter().filter(|found| search.storages.contains(&found.storage)) {
         // A node that is down is asked the next time, and what nodes share needs one of them.
         let is_due = storage.status == "available" && (!storage.shared || shared.insert(&storage.storage));
@@ -66,14 +67,20 @@ pub(crate) async fn list(client: &Client, search: &SeedSearch) -> Result<Vec<See
         }
         let (path, parts) = ("/nodes/{node}/storage/{storage}/content", [storage.node.as_str(), &storage.storage]);
         let content = Content::Parameters(vec![("content", "iso".to_owned())]);
-        let volumes: Vec<Volume> = client
-            .send(Call { method: Method::GET, path, parts: &parts, content })
-            .await
-            .map_err(|trouble| trouble.failure(&format!("{doing} on storage {}", storage.storage)))?;
+        let call = Call { method: Method::GET, path, parts: &parts, content };
+        let volumes = match client.send::<Vec<Volume>>(call).await {
+            Ok(volumes) => volumes,
+            // It is no reason to leave the images of other storages.
+            Err(trouble) => {
+                let doing = format!("{doing} on storage {} of node {}", storage.storage, storage.node);
+                found.unread.push(backoff::message(&trouble.failure(&doing)));
+                continue;
+            }
+        };
         for Volume { volid } in volumes {
             if let Some(uid) = seed::claim_of(&volid, &search.operator) {
                 let (node, operator) = (storage.node.clone(), search.operator.clone());
-                found.push(SeedImage { node, volume: volid, operator, uid });
+                found.images.push(SeedImage { node, volume: volid, operator, uid });
             }
         }
     }

@@ -92,7 +92,7 @@ pub(crate) fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Res
     })
 }
 
-fn template(found: &Resource, config: &Config, resources: &[Resource]) -> Result<Template, Failure> {
+pub(crate) fn template(found: &Resource, config: &Config, resources: &[Resource]) -> Result<Template, Failure> {
     let broken = |message: String| Failure::Configuration {
         message: format!("template {}: {message}", found.vmid),
         remedy: "give the template a disk and make it the first boot device".into(),
@@ -115,6 +115,18 @@ fn template(found: &Resource, config: &Config, resources: &[Resource]) -> Result
         disk_bytes: option(value, "size").and_then(bytes).unwrap_or_default(),
         has_agent: has_agent(config),
     })
+}
+
+/// The storages of all volumes that a clone copies or links: also those of EFI variables and a TPM, and no images in drives.
+pub(crate) fn storages(config: &Config) -> BTreeSet<String> {
+    let is_volume = |name: &str| {
+        let bus = name.trim_end_matches(|character: char| character.is_ascii_digit());
+        bus != name && (BUSES.contains(&bus) || ["efidisk", "tpmstate"].contains(&bus))
+    };
+    let values = config.iter().filter(|(name, _)| is_volume(name)).filter_map(|(_, value)| value.as_str());
+    let volumes = values.filter(|value| option(value, "media") != Some("cdrom"));
+    let volumes = volumes.filter_map(|value| option(value, "").or_else(|| option(value, "file")));
+    volumes.filter_map(|volume| volume.split_once(':')).map(|(storage, _)| storage.to_owned()).collect()
 }
 
 /// The disk that it boots from, or else the first one.

@@ -2,10 +2,11 @@
 
 use crate::proxmox::client::Client;
 use crate::proxmox::list::of_kinds;
-use crate::proxmox::template::{choose, first_disk, spelled};
+use crate::proxmox::template::{choose, spelled, storages, template};
 use crate::proxmox::trouble::Trouble;
-use crate::proxmox::wire::{Config, option};
+use crate::proxmox::wire::{Config, Resource, option};
 use crate::settings::Scope;
+use fleet::connection::Cloned;
 use fleet::hypervisor::{Network, TemplateRef};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is used.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
-    /// Storages of disks and networks, with those of templates.
+    /// Storages where clones allocate space.
     pub(crate) storages: BTreeSet<String>,
+    /// Networks, with those of templates.
     pub(crate) networks: BTreeSet<Network>,
     /// The paths where privileges on each template may be granted.
     pub(crate) templates: BTreeSet<Vec<String>>,
@@ -42,11 +44,17 @@ struct Vnet {
 
 /// What the names of a scope mean here.
 pub(crate) async fn used(client: &Client, scope: &Scope) -> Result<Used, Trouble> {
-    let mut used = Used { storages: scope.storages.clone(), networks: scope.networks.clone(), ..Used::default() };
-    if !scope.templates.is_empty() {
-        let machines = of_kinds(client, &["vm"]).await?;
-        for wanted in &scope.templates {
-            let chosen = choose(&machines, wanted).unwrap_or_default();
+    let mut used = Used { networks: scope.networks.clone(), ..Used::default() };
+    if scope.templates.is_empty() {
+        used.storages.clone_from(&scope.storages);
+    } else {
+        let resources = of_kinds(client, &["vm", "storage"]).await?;
+        for cloned in &scope.templates {
+            let wanted = &cloned.template;
+            let chosen = choose(&resources, wanted).unwrap_or_default();
+            if chosen.is_empty() && cloned.is_full {
+                used.storages.extend(cloned.storage.clone());
+            }
             match wanted {
                 _ if !chosen.is_empty() => {}
                 // With this privilege it would be seen, if it is there.
@@ -64,7 +72,7 @@ pub(crate) async fn used(client: &Client, scope: &Scope) -> Result<Used, Trouble
                 used.templates.insert(paths);
                 let parts: [&str; 2] = [&found.node, &found.vmid];
                 match client.get::<Config>("/nodes/{node}/qemu/{vmid}/config", &parts).await {
-                    Ok(config) => add(&mut used, &config),
+                    Ok(config) => add(&mut used, cloned, found, &config, &resources),
                     // Its node may be down, or a privilege is missing, which is said.
                     Err(trouble) if trouble.is_of_node() || trouble.is_forbidden() => {}
                     Err(trouble) => return Err(trouble),
@@ -84,10 +92,14 @@ pub(crate) async fn used(client: &Client, scope: &Scope) -> Result<Used, Trouble
     Ok(used)
 }
 
-/// A clone has the disks and the interfaces of its template, before it is configured.
-fn add(used: &mut Used, config: &Config) {
-    let volume = first_disk(config).and_then(|(_, value)| option(value, "").or_else(|| option(value, "file")));
-    used.storages.extend(volume.and_then(|volume| volume.split_once(':')).map(|(storage, _)| storage.to_owned()));
+/// A clone has the interfaces of its template before it is configured. A linked one has its volumes where those of the template are, and a full one all on one storage.
+fn add(used: &mut Used, cloned: &Cloned, found: &Resource, config: &Config, resources: &[Resource]) {
+    match template(found, config, resources) {
+        Ok(found) if cloned.is_full || !found.can_link => {
+            used.storages.insert(cloned.storage.clone().unwrap_or(found.storage));
+        }
+        _ => used.storages.extend(storages(config)),
+    }
     let interfaces =
         config.iter().filter(|(key, _)| key.strip_prefix("net").is_some_and(|rest| rest.parse::<u8>().is_ok()));
     for value in interfaces.filter_map(|(_, value)| value.as_str()) {

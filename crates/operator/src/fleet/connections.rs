@@ -52,6 +52,11 @@ impl Connections {
         {
             let turn = self.turn(&request.cluster);
             let _turn = turn.lock().await;
+            if request.operation == Operation::Disconnect {
+                self.endpoints().remove(&request.cluster);
+                self.turns.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.cluster);
+                return self.hands.carry_out(request).await;
+            }
             let is_connected = self.hands.connected().contains(&request.cluster);
             let is_elsewhere = self.endpoints().get(&request.cluster).is_some_and(|known| *known != request.endpoint);
             let is_due = request.operation == Operation::Check || !is_connected || is_elsewhere;
@@ -108,7 +113,8 @@ pub(crate) async fn connect_once(
     if let Link::Proxmox(settings) = &mut link {
         let scope = &mut settings.scope;
         let default_network = scope.networks.first().map(|network| network.bridge.clone());
-        let uses = uses(cluster, default_network.as_deref(), templates);
+        let default_storage = scope.storages.first().cloned();
+        let uses = uses(cluster, default_network.as_deref(), default_storage.as_deref(), templates);
         scope.storages.extend(uses.disks);
         scope.seed_storages.extend(uses.seeds);
         scope.networks.extend(uses.networks);

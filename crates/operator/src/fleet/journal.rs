@@ -129,6 +129,13 @@ impl Journal<Notice> for FleetJournal {
                 );
                 reported.warn(&format!("seed {volume}"), line)
             }
+            Notice::SeedTrouble { cluster, message } => {
+                let uid = reported.clusters.get(&cluster).cloned().unwrap_or_default();
+                let note = format!(
+                    "images of cloud-init data that nobody needs could not be removed: {message}; trying again"
+                );
+                vec![event(cluster.key(CLUSTER), uid, warning, "SeedCleanupFailed", note)]
+            }
             Notice::Unreadable { kind, name, why } => {
                 reported.warn(&format!("{kind} {name}"), format!("{kind} {name} cannot be read: {why}"))
             }

@@ -9,6 +9,7 @@ use crate::proxmox::client::{Call, Content};
 use crate::proxmox::privileges::tests::documented;
 use crate::proxmox::task::follow;
 use crate::settings::{Credentials, Limits, Settings};
+use fleet::connection::Cloned;
 use fleet::hypervisor::{
     Blueprint, Failure, MachineId, Network, Power, Seed, SeedImage, SeedSearch, Target, TemplateRef,
 };
@@ -394,11 +395,15 @@ async fn images_without_a_machine_are_found_and_only_those_of_this_installation(
     }
     state.lock().unwrap().remove_vm(300);
     let search = SeedSearch { operator: mine.owner.operator.clone(), storages: ["local".to_owned()].into() };
+    // A storage that cannot be listed hides no other one.
+    let failing = Fault::once(Method::Get, "/nodes/pve1/storage/local", FaultEffect::Fail(500, "mount error".into()));
+    state.lock().unwrap().inject(failing);
     let found = proxmox.list_seeds(&search).await.unwrap();
-    let [image] = found.as_slice() else { panic!("{found:?}") };
+    assert!(found.unread.len() == 1 && found.unread[0].contains("storage local of node pve1"), "{:?}", found.unread);
+    let [image] = found.images.as_slice() else { panic!("{found:?}") };
     assert_eq!((image.node.as_str(), image.uid.as_str()), ("pve2", "u-1"));
     let elsewhere = SeedSearch { storages: ["shared".to_owned()].into(), ..search.clone() };
-    assert_eq!(proxmox.list_seeds(&elsewhere).await, Ok(Vec::new()));
+    assert_eq!(proxmox.list_seeds(&elsewhere).await, Ok(Default::default()));
     let wrong = SeedImage { uid: "u-2".into(), ..image.clone() };
     assert!(matches!(proxmox.delete_seed(&wrong).await, Err(Failure::Permanent(_))));
     assert_eq!(left(&state).1.len(), 2);
@@ -406,7 +411,7 @@ async fn images_without_a_machine_are_found_and_only_those_of_this_installation(
     proxmox.delete_seed(image).await.unwrap();
     let (_, images) = left(&state);
     assert_eq!(images.len(), 1, "{images:?}");
-    assert_eq!(proxmox.list_seeds(&search).await, Ok(Vec::new()));
+    assert_eq!(proxmox.list_seeds(&search).await, Ok(Default::default()));
     assert!(
         state.lock().unwrap().vm(301).unwrap().config["ide2"].contains(&images[0]),
         "that of the other installation"
@@ -429,7 +434,8 @@ async fn documented_fleet(privileges: Vec<(String, Vec<String>)>) -> (Server, Sh
     let scope = &mut settings.scope;
     (scope.storages, scope.seed_storages) = (Default::default(), ["fleet-seeds".to_owned()].into());
     scope.networks = [Network { bridge: "vmbr0".into(), vlan: Some(12) }].into();
-    scope.templates = [TemplateRef::Id(MachineId(Setup::TEMPLATE.to_string()))].into();
+    let template = TemplateRef::Id(MachineId(Setup::TEMPLATE.to_string()));
+    scope.templates = [Cloned { template, is_full: false, storage: None }].into();
     let proxmox = connect(&settings);
     (server, state, proxmox)
 }
@@ -467,6 +473,36 @@ async fn a_check_names_exactly_the_privilege_that_is_missing_and_what_it_accepts
         }
     }
     assert!(named > 20, "{named}");
+}
+
+/// Linked clones allocate space wherever the template has a volume, and full ones only where they go.
+#[tokio::test]
+async fn the_right_to_allocate_space_is_looked_for_where_clones_have_volumes() {
+    let all: Vec<(String, Vec<String>)> =
+        documented().into_iter().map(|grant| (grant.path, grant.privileges)).collect();
+    for (is_full, storage, expected) in [
+        (false, None, vec!["shared"]),
+        (false, Some("other"), vec!["shared"]),
+        (true, None, vec![]),
+        (true, Some("other"), vec!["other"]),
+    ] {
+        let (server, state, _) = documented_fleet(all.clone()).await;
+        for (name, value) in [("efidisk0", "shared:base-9000-disk-1,size=4M"), ("ide2", "shared:iso/a.iso,media=cdrom")]
+        {
+            let mut state = state.lock().unwrap();
+            state.vm_mut(Setup::TEMPLATE).unwrap().config.insert(name.into(), value.into());
+        }
+        let mut settings = with_token(&server, Setup::FLEET_TOKEN);
+        (settings.scope.storages, settings.scope.seed_storages) = Default::default();
+        let template = TemplateRef::Id(MachineId(Setup::TEMPLATE.to_string()));
+        settings.scope.templates = [Cloned { template, is_full, storage: storage.map(str::to_owned) }].into();
+        let missing = connect(&settings).check().await.unwrap().missing;
+        let expected: Vec<String> = expected
+            .into_iter()
+            .flat_map(|name| ["AllocateSpace", "Audit"].map(|what| format!("Datastore.{what} on /storage/{name}")))
+            .collect();
+        assert_eq!(missing, expected, "{is_full} {storage:?}");
+    }
 }
 
 /// A clone has the interface of its template before it is configured, whatever its own network is to be.
