@@ -262,6 +262,11 @@ impl Budget {
         self.lost += 1;
     }
 
+    /// It was not sent after all.
+    pub fn unsent(&mut self, ticket: &Ticket) {
+        self.in_flight.remove(&ticket.0);
+    }
+
     /// How many requests an hour has and how many are left, if that is known and limited.
     pub fn left(&self) -> Option<(u64, u64)> {
         match &self.window {

@@ -119,6 +119,19 @@ fn pauses_are_kept_by_everybody_and_double_if_they_have_no_length() {
 }
 
 #[test]
+fn what_was_not_sent_is_not_counted_and_what_was_lost_is() {
+    let mut budget = known(50);
+    for _ in 0..1000 {
+        let ticket = go(&mut budget, Priority::Bulk, 0);
+        budget.unsent(&ticket);
+    }
+    assert_eq!(budget.left(), Some((100, 50)));
+    let ticket = go(&mut budget, Priority::Bulk, 0);
+    budget.lost(&ticket, at(0));
+    assert_eq!(budget.left(), Some((100, 49)));
+}
+
+#[test]
 fn a_missing_permission_is_no_limit() {
     let mut budget = known(50);
     let ticket = go(&mut budget, Priority::Bulk, 0);
