@@ -12,6 +12,8 @@ mod tests;
 const MINUTE: Duration = Duration::from_secs(60);
 /// A pause without a length lasts at least a minute, and doubles each time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+/// What requests are counted as unless the platform says otherwise.
+pub const CORE: &str = "core";
 /// Moments of the platform are whole seconds.
 const ROUNDING: Duration = Duration::from_secs(1);
 
@@ -45,11 +47,10 @@ impl Default for Limits {
 #[derive(Debug, Clone)]
 pub struct Budget {
     limits: Limits,
-    window: Window,
-    /// Requests without an answer: they may have been counted.
-    lost: u64,
-    /// The points of requests in flight.
-    in_flight: BTreeMap<u64, u32>,
+    /// By what the platform counts as, such as `core`: registrations of runners have an hour of their own.
+    hours: BTreeMap<String, Hour>,
+    /// The points of requests in flight, and what they count as.
+    in_flight: BTreeMap<u64, (u32, String)>,
     /// When requests ended, and their points.
     ended: VecDeque<(Timestamp, u32)>,
     paused_until: Option<Timestamp>,
@@ -59,10 +60,20 @@ pub struct Budget {
     next: u64,
 }
 
+/// The requests of an hour.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Hour {
+    window: Window,
+    in_flight: u64,
+    /// Requests without an answer: they may have been counted.
+    lost: u64,
+}
+
 /// What is known of the requests per hour.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Window {
     /// Nothing yet: one request finds out.
+    #[default]
     Unknown,
     /// The platform counts none.
     Unlimited,
@@ -110,7 +121,9 @@ pub struct Meter {
     /// The HTTP status.
     pub status: u16,
     /// Requests in an hour, those that are left, and when the hour ends.
-    pub core: Option<Core>,
+    pub hour: Option<Left>,
+    /// What it counted as, if it says that.
+    pub resource: Option<String>,
     /// How long to wait.
     pub retry_after: Option<Duration>,
     /// Whether its text is that of a secondary limit.
@@ -119,7 +132,7 @@ pub struct Meter {
 
 /// Requests in an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Core {
+pub struct Left {
     /// How many there are.
     pub limit: u64,
     /// How many are left.
@@ -133,8 +146,7 @@ impl Budget {
     pub fn new(limits: Limits) -> Budget {
         Budget {
             limits,
-            window: Window::Unknown,
-            lost: 0,
+            hours: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             ended: VecDeque::new(),
             paused_until: None,
@@ -157,8 +169,8 @@ impl Budget {
         self.waiting.remove(&place);
     }
 
-    /// Whether the request of a place may be sent now.
-    pub fn admit(&mut self, place: Place, is_write: bool, now: Timestamp) -> Verdict {
+    /// Whether the request of a place, which counts as this, may be sent now.
+    pub fn admit(&mut self, place: Place, is_write: bool, resource: &str, now: Timestamp) -> Verdict {
         self.roll(now);
         if let Some(until) = self.paused_until {
             return Verdict::Limited { until, why: "it asked for a pause (secondary rate limit)" };
@@ -167,49 +179,28 @@ impl Budget {
             return Verdict::Wait;
         }
         let points = if is_write { 5 } else { 1 };
-        let verdict = self.concurrency(place.priority);
-        let verdict = verdict.or_else(|| self.requests(place.priority));
+        let hour = self.hours.entry(resource.to_owned()).or_default().clone();
+        let verdict = self.concurrency(&hour, place.priority);
+        let verdict = verdict.or_else(|| hour.verdict(place.priority));
         match verdict.or_else(|| self.points(place.priority, points)) {
             Some(verdict) => verdict,
             None => {
                 self.waiting.remove(&place);
-                self.in_flight.insert(place.number, points);
+                self.in_flight.insert(place.number, (points, resource.to_owned()));
+                self.hours.entry(resource.to_owned()).or_default().in_flight += 1;
                 Verdict::Go(Ticket(place.number))
             }
         }
     }
 
-    fn concurrency(&self, priority: Priority) -> Option<Verdict> {
+    fn concurrency(&self, hour: &Hour, priority: Priority) -> Option<Verdict> {
         let most = match priority {
             Priority::Urgent => self.limits.concurrent,
             Priority::Normal => self.limits.concurrent * 3 / 4,
             Priority::Bulk => self.limits.concurrent / 2,
         };
-        let most = if self.window == Window::Unknown { 1 } else { most.max(1) };
-        (self.in_flight.len() >= most).then_some(Verdict::Wait)
-    }
-
-    /// Every answer says how many requests were left when it was made. Of those in flight nobody knows whether they are counted already.
-    fn requests(&self, priority: Priority) -> Option<Verdict> {
-        let Window::Known { limit, lowest, reset, .. } = &self.window else { return None };
-        let reserve = match priority {
-            Priority::Urgent => 0,
-            Priority::Normal => limit / 50,
-            Priority::Bulk => limit / 10,
-        };
-        let left = lowest.saturating_sub(self.lost);
-        if left.saturating_sub(self.in_flight.len() as u64) > reserve {
-            return None;
-        }
-        match reset {
-            Some(reset) if left <= reserve => {
-                let why = "no requests are left in this hour (x-ratelimit-remaining)";
-                Some(Verdict::Limited { until: *reset + ROUNDING, why })
-            }
-            // Answers that say that nothing has changed cost nothing.
-            _ if !self.in_flight.is_empty() => Some(Verdict::Wait),
-            _ => None,
-        }
+        let is_probed = hour.window == Window::Unknown && hour.in_flight > 0;
+        (is_probed || self.in_flight.len() >= most.max(1)).then_some(Verdict::Wait)
     }
 
     fn points(&self, priority: Priority, points: u32) -> Option<Verdict> {
@@ -218,7 +209,7 @@ impl Budget {
             Priority::Normal => self.limits.points / 6 * 5,
             Priority::Bulk => self.limits.points / 3 * 2,
         };
-        let in_flight: u32 = self.in_flight.values().sum();
+        let in_flight: u32 = self.in_flight.values().map(|(points, _)| points).sum();
         let mut used = in_flight + self.ended.iter().map(|(_, points)| points).sum::<u32>();
         if used + points <= most {
             return None;
@@ -234,18 +225,20 @@ impl Budget {
 
     /// An answer came. When it may be asked again, if it was refused because of a limit.
     pub fn answered(&mut self, ticket: &Ticket, meter: &Meter, now: Timestamp) -> Option<Timestamp> {
-        self.end(ticket, now);
-        match (meter.core, &self.window) {
-            (Some(core), _) => self.learn(core),
-            (None, Window::Unknown) if meter.status < 400 => self.window = Window::Unlimited,
+        let asked = self.end(ticket, now);
+        let resource = meter.resource.clone().or(asked).unwrap_or_else(|| CORE.to_owned());
+        let hour = self.hours.entry(resource).or_default();
+        match (meter.hour, &hour.window) {
+            (Some(left), _) => hour.learn(left),
+            (None, Window::Unknown) if meter.status < 400 => hour.window = Window::Unlimited,
             (None, _) => {}
         }
-        let is_exhausted = meter.core.is_some_and(|core| core.remaining == 0);
+        let is_exhausted = meter.hour.is_some_and(|left| left.remaining == 0);
         let is_refused = matches!(meter.status, 403 | 429);
         if let Some(pause) = meter.retry_after.filter(|_| meter.status >= 400) {
             self.pause(now + pause);
         } else if is_refused && is_exhausted {
-            return meter.core.map(|core| core.reset + ROUNDING);
+            return meter.hour.map(|left| left.reset + ROUNDING);
         } else if (is_refused && meter.is_secondary) || meter.status == 429 {
             let pause = MINUTE.saturating_mul(1_u32 << self.pauses.min(6)).min(LONGEST_PAUSE);
             self.pause(now + pause);
@@ -258,29 +251,37 @@ impl Budget {
 
     /// No answer came: it may have been counted.
     pub fn lost(&mut self, ticket: &Ticket, now: Timestamp) {
-        self.end(ticket, now);
-        self.lost += 1;
+        if let Some(resource) = self.end(ticket, now) {
+            self.hours.entry(resource).or_default().lost += 1;
+        }
     }
 
     /// It was not sent after all.
     pub fn unsent(&mut self, ticket: &Ticket) {
-        self.in_flight.remove(&ticket.0);
+        self.land(ticket);
     }
 
     /// How many requests an hour has and how many are left, if that is known and limited.
     pub fn left(&self) -> Option<(u64, u64)> {
-        match &self.window {
-            Window::Known { limit, lowest, .. } => {
-                Some((*limit, lowest.saturating_sub(self.lost + self.in_flight.len() as u64)))
-            }
+        let hour = self.hours.get(CORE)?;
+        match &hour.window {
+            Window::Known { limit, lowest, .. } => Some((*limit, lowest.saturating_sub(hour.lost + hour.in_flight))),
             _ => None,
         }
     }
 
-    fn end(&mut self, ticket: &Ticket, now: Timestamp) {
-        if let Some(points) = self.in_flight.remove(&ticket.0) {
-            self.ended.push_back((now, points));
-        }
+    /// A request is over; what it was to count as.
+    fn end(&mut self, ticket: &Ticket, now: Timestamp) -> Option<String> {
+        let (points, resource) = self.land(ticket)?;
+        self.ended.push_back((now, points));
+        Some(resource)
+    }
+
+    fn land(&mut self, ticket: &Ticket) -> Option<(u32, String)> {
+        let (points, resource) = self.in_flight.remove(&ticket.0)?;
+        let hour = self.hours.entry(resource.clone()).or_default();
+        hour.in_flight = hour.in_flight.saturating_sub(1);
+        Some((points, resource))
     }
 
     fn pause(&mut self, until: Timestamp) {
@@ -288,8 +289,41 @@ impl Budget {
         self.paused_until = self.paused_until.max(Some(until + ROUNDING));
     }
 
-    fn learn(&mut self, core: Core) {
-        let Core { limit, remaining, reset: new } = core;
+    fn roll(&mut self, now: Timestamp) {
+        self.paused_until = self.paused_until.filter(|until| now < *until);
+        while self.ended.front().is_some_and(|(at, _)| *at + MINUTE <= now) {
+            self.ended.pop_front();
+        }
+        self.hours.values_mut().for_each(|hour| hour.roll(now));
+    }
+}
+
+impl Hour {
+    /// Every answer says how many requests were left when it was made. Of those in flight nobody knows whether they are counted already.
+    fn verdict(&self, priority: Priority) -> Option<Verdict> {
+        let Window::Known { limit, lowest, reset, .. } = &self.window else { return None };
+        let reserve = match priority {
+            Priority::Urgent => 0,
+            Priority::Normal => limit / 50,
+            Priority::Bulk => limit / 10,
+        };
+        let left = lowest.saturating_sub(self.lost);
+        if left.saturating_sub(self.in_flight) > reserve {
+            return None;
+        }
+        match reset {
+            Some(reset) if left <= reserve => {
+                let why = "no requests are left in this hour (x-ratelimit-remaining)";
+                Some(Verdict::Limited { until: *reset + ROUNDING, why })
+            }
+            // Answers that say that nothing has changed cost nothing.
+            _ if self.in_flight > 0 => Some(Verdict::Wait),
+            _ => None,
+        }
+    }
+
+    fn learn(&mut self, left: Left) {
+        let Left { limit, remaining, reset: new } = left;
         let known = match &mut self.window {
             Window::Known { lowest, reset, after, .. } => Some((lowest, reset, after)),
             _ => None,
@@ -315,11 +349,8 @@ impl Budget {
         }
     }
 
+    /// Begins another hour, if this one has ended.
     fn roll(&mut self, now: Timestamp) {
-        self.paused_until = self.paused_until.filter(|until| now < *until);
-        while self.ended.front().is_some_and(|(at, _)| *at + MINUTE <= now) {
-            self.ended.pop_front();
-        }
         if let Window::Known { limit, reset: Some(reset), .. } = self.window
             && reset + ROUNDING <= now
         {

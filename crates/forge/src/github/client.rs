@@ -10,7 +10,7 @@ use crate::transport::{self, Call, NoReply, Reply, Transport};
 use bytes::Bytes;
 use fleet::forge::Failure;
 use fleet::forge::address::Address;
-use fleet::forge::budget::{Core, Meter, Priority};
+use fleet::forge::budget::{CORE, Left, Meter, Priority};
 use http::Method;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT};
 use jiff::Timestamp;
@@ -18,6 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) limits: Limits,
     /// Budgets of the App itself, and of whoever manages runners.
     gates: [Gate; 2],
+    /// What requests to a path count as, where that is not the core.
+    resources: Mutex<BTreeMap<&'static str, String>>,
     tags: Mutex<Tags>,
     /// How far the clock of the server was ahead of ours, in seconds.
     clock_ahead: AtomicI64,
@@ -156,8 +159,8 @@ impl Client {
         let transport = Transport::new(&settings.tls, report).map_err(wrong)?;
         let login = Login::new(&settings.credentials, &address.scope)?;
         let gates = [Gate::new(settings.limits.budget), Gate::new(settings.limits.budget)];
-        let (tags, clock_ahead) = (Mutex::default(), AtomicI64::new(0));
-        Ok(Client { transport, address, login, limits: settings.limits, gates, tags, clock_ahead })
+        let (resources, tags, clock_ahead) = (Mutex::default(), Mutex::default(), AtomicI64::new(0));
+        Ok(Client { transport, address, login, limits: settings.limits, gates, resources, tags, clock_ahead })
     }
 
     /// For messages.
@@ -214,6 +217,13 @@ impl Client {
                 let granted = app.granted(self, Some(&granted)).await?;
                 self.exchange(sent, Who::Manager, granted.header.clone()).await
             }
+            Err(trouble) => {
+                // A token keeps the permissions that it was made with: what is granted now is in the next one.
+                if trouble.is(403) {
+                    app.forget(&granted).await;
+                }
+                Err(trouble)
+            }
             answer => answer,
         }
     }
@@ -252,7 +262,8 @@ impl Client {
         let body = sent.body.as_ref().map(|body| Bytes::from(body.to_string()));
         headers.extend(body.as_ref().map(|_| (CONTENT_TYPE, HeaderValue::from_static("application/json"))));
         let wait = if sent.priority == Priority::Bulk { self.limits.bulk_wait } else { self.limits.wait };
-        let pass = self.gate(who).enter(sent.priority, !is_read, wait).await;
+        let resource = self.resources(|known| known.get(sent.path).cloned()).unwrap_or_else(|| CORE.to_owned());
+        let pass = self.gate(who).enter(sent.priority, !is_read, &resource, wait).await;
         let pass = pass.map_err(|(until, why)| Trouble::Limited { message: why.to_owned(), until })?;
         let (method, path, limit) = (sent.method.clone(), sent.path, self.limits.request);
         let call = Call { method, url: url.clone(), path, headers, body: body.unwrap_or_default(), limit };
@@ -266,7 +277,11 @@ impl Client {
             }
         };
         self.note_clock(&reply);
-        let refused = pass.answered(&self.meter(&reply));
+        let meter = self.meter(&reply);
+        if let Some(counted) = meter.resource.clone().filter(|counted| *counted != resource) {
+            self.resources(|known| known.insert(path, counted));
+        }
+        let refused = pass.answered(&meter);
         match (reply.code, known, refused) {
             (304, Some(known), _) => Ok(Content { path, body: known.body.clone(), link: known.link.clone() }),
             (200..=299, ..) => {
@@ -292,11 +307,12 @@ impl Client {
         let number = |name: &str| reply.header(name).and_then(|value| value.trim().parse::<u64>().ok());
         let (limit, remaining) = (number("x-ratelimit-limit"), number("x-ratelimit-remaining"));
         let reset = number("x-ratelimit-reset").and_then(|second| i64::try_from(second).ok());
-        let core = limit.zip(remaining).zip(reset);
+        let hour = limit.zip(remaining).zip(reset);
         let said = if reply.code >= 400 { refusal(reply).0.to_lowercase() } else { String::new() };
         Meter {
             status: reply.code,
-            core: core.map(|((limit, remaining), reset)| Core { limit, remaining, reset: self.local(reset) }),
+            hour: hour.map(|((limit, remaining), reset)| Left { limit, remaining, reset: self.local(reset) }),
+            resource: reply.header("x-ratelimit-resource").map(str::to_owned),
             retry_after: number("retry-after").map(Duration::from_secs),
             is_secondary: said.contains("secondary rate limit") || said.contains("abuse detection"),
         }
@@ -320,6 +336,10 @@ impl Client {
             }
         }
         with_query(&target, &sent.query)
+    }
+
+    fn resources<T>(&self, action: impl FnOnce(&mut BTreeMap<&'static str, String>) -> T) -> T {
+        action(&mut self.resources.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn tags<T>(&self, action: impl FnOnce(&mut Tags) -> T) -> T {

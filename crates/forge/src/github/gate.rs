@@ -22,6 +22,7 @@ impl Gate {
         &self,
         priority: Priority,
         is_write: bool,
+        resource: &str,
         longest: Duration,
     ) -> Result<Pass<'_>, (Timestamp, &'static str)> {
         let waiting = Waiting { gate: self, place: self.with(|budget| budget.enter(priority)) };
@@ -31,7 +32,7 @@ impl Gate {
             // Before the question, so that no change after it is missed.
             changed.as_mut().enable();
             let now = Timestamp::now();
-            match self.with(|budget| budget.admit(waiting.place, is_write, now)) {
+            match self.with(|budget| budget.admit(waiting.place, is_write, resource, now)) {
                 Verdict::Go(ticket) => return Ok(Pass { gate: self, ticket, is_over: false }),
                 Verdict::Wait => changed.await,
                 Verdict::Limited { until, why } => {
@@ -104,7 +105,7 @@ impl Drop for Pass<'_> {
 #[cfg(test)]
 mod tests {
     use super::Gate;
-    use fleet::forge::budget::{Limits, Meter, Priority};
+    use fleet::forge::budget::{CORE, Limits, Meter, Priority};
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -116,7 +117,7 @@ mod tests {
     #[tokio::test]
     async fn a_removal_goes_before_lists_that_wait_longer() {
         let gate = Arc::new(Gate::new(Limits { concurrent: 1, points: 100 }));
-        let first = gate.enter(Priority::Bulk, false, Duration::ZERO).await.unwrap();
+        let first = gate.enter(Priority::Bulk, false, CORE, Duration::ZERO).await.unwrap();
         let (order, mut tasks) = (Arc::new(std::sync::Mutex::new(Vec::new())), Vec::new());
         for (name, priority) in [
             ("list", Priority::Bulk),
@@ -126,7 +127,7 @@ mod tests {
         ] {
             let (gate, order) = (gate.clone(), order.clone());
             tasks.push(tokio::spawn(async move {
-                let pass = gate.enter(priority, false, Duration::ZERO).await.unwrap();
+                let pass = gate.enter(priority, false, CORE, Duration::ZERO).await.unwrap();
                 order.lock().unwrap().push(name);
                 tokio::task::yield_now().await;
                 pass.answered(&answered());
@@ -146,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_was_dropped_frees_its_place() {
         let gate = Gate::new(Limits { concurrent: 1, points: 100 });
-        drop(gate.enter(Priority::Bulk, false, Duration::ZERO).await.unwrap());
-        gate.enter(Priority::Bulk, false, Duration::ZERO).await.unwrap().answered(&answered());
+        drop(gate.enter(Priority::Bulk, false, CORE, Duration::ZERO).await.unwrap());
+        gate.enter(Priority::Bulk, false, CORE, Duration::ZERO).await.unwrap().answered(&answered());
     }
 }

@@ -144,6 +144,12 @@ impl App {
         Ok(granted)
     }
 
+    /// The next request needs another token than this one.
+    pub(crate) async fn forget(&self, former: &Arc<Granted>) {
+        let mut state = self.state.lock().await;
+        state.token.take_if(|token| Arc::ptr_eq(token, former));
+    }
+
     /// Finds the installation of the App in the scope.
     async fn find(&self, client: &Client) -> Result<u64, Trouble> {
         let scope = &client.address.scope;

@@ -94,3 +94,8 @@ fn observed(settings: &Settings) -> (Github, Reported) {
     let github = Github::new(settings, Arc::new(move |exchange| report.lock().unwrap().push(*exchange))).unwrap();
     (github, reported)
 }
+
+/// Between two looks at something that happens soon: without it, a minute has too few points.
+async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}

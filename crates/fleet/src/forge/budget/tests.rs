@@ -1,6 +1,6 @@
 //! Budgets are never exceeded, whatever is late, lost or answered out of order.
 
-use super::{Budget, Core, Limits, Meter, Place, Priority, Ticket, Verdict};
+use super::{Budget, CORE, Left, Limits, Meter, Place, Priority, Ticket, Verdict};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn meter(status: u16, remaining: u64, reset: i64) -> Meter {
-    let core = Core { limit: 100, remaining, reset: at(reset) };
-    Meter { status, core: Some(core), ..Meter::default() }
+    let hour = Left { limit: 100, remaining, reset: at(reset) };
+    Meter { status, hour: Some(hour), ..Meter::default() }
 }
 
 fn ask(budget: &mut Budget, priority: Priority, second: i64) -> Verdict {
     let place = budget.enter(priority);
-    let verdict = budget.admit(place, false, at(second));
+    let verdict = budget.admit(place, false, CORE, at(second));
     budget.leave(place);
     verdict
 }
@@ -88,13 +88,13 @@ fn what_cannot_wait_goes_before_what_waits() {
     let mut budget = known(100);
     let bulk: Vec<Ticket> = (0..10).map(|_| go(&mut budget, Priority::Bulk, 0)).collect();
     let (list, removal) = (budget.enter(Priority::Bulk), budget.enter(Priority::Urgent));
-    assert_eq!(budget.admit(list, false, at(0)), Verdict::Wait, "half of the places are for others");
+    assert_eq!(budget.admit(list, false, CORE, at(0)), Verdict::Wait, "half of the places are for others");
     budget.answered(&bulk[0], &meter(200, 99, 3600), at(0));
-    assert_eq!(budget.admit(list, false, at(0)), Verdict::Wait, "a removal waits, too");
-    assert!(matches!(budget.admit(removal, true, at(0)), Verdict::Go(_)));
-    assert_eq!(budget.admit(list, false, at(0)), Verdict::Wait);
+    assert_eq!(budget.admit(list, false, CORE, at(0)), Verdict::Wait, "a removal waits, too");
+    assert!(matches!(budget.admit(removal, true, CORE, at(0)), Verdict::Go(_)));
+    assert_eq!(budget.admit(list, false, CORE, at(0)), Verdict::Wait);
     budget.answered(&bulk[1], &meter(200, 98, 3600), at(0));
-    assert!(matches!(budget.admit(list, false, at(0)), Verdict::Go(_)));
+    assert!(matches!(budget.admit(list, false, CORE, at(0)), Verdict::Go(_)));
 }
 
 #[test]
@@ -139,13 +139,36 @@ fn a_missing_permission_is_no_limit() {
     go(&mut budget, Priority::Bulk, 0);
 }
 
+#[test]
+fn what_counts_as_something_else_has_an_hour_of_its_own() {
+    let mut budget = known(50);
+    let mut register = |second: i64| {
+        let place = budget.enter(Priority::Urgent);
+        let verdict = budget.admit(place, true, "registration", at(second));
+        budget.leave(place);
+        (verdict, budget.left())
+    };
+    let (Verdict::Go(ticket), left) = register(0) else { panic!() };
+    assert_eq!(left, Some((100, 50)));
+    assert_eq!(register(0).0, Verdict::Wait, "one request finds out");
+    let refused = Meter { resource: Some("registration".into()), ..meter(403, 0, 7200) };
+    assert_eq!(budget.answered(&ticket, &refused, at(0)), Some(at(7201)));
+    let place = budget.enter(Priority::Urgent);
+    assert_eq!(until(&budget.admit(place, true, "registration", at(0))), at(7201));
+    budget.leave(place);
+    go(&mut budget, Priority::Bulk, 0);
+}
+
+/// What reads and writes count as.
+const RESOURCES: [&str; 2] = [CORE, "registration"];
+
 /// A platform that counts as GitHub does.
 struct Platform {
-    limit: u64,
+    limits: [u64; 2],
     window: Duration,
     points: u32,
     started: Timestamp,
-    used: u64,
+    used: [u64; 2],
     minute: Timestamp,
     used_points: u32,
     refused: u64,
@@ -154,14 +177,14 @@ struct Platform {
 impl Platform {
     fn handle(&mut self, is_write: bool, is_known: bool, now: Timestamp) -> Meter {
         if now >= self.started + self.window {
-            (self.started, self.used) = (now, 0);
+            (self.started, self.used) = (now, [0; 2]);
         }
         if now >= self.minute + Duration::from_secs(60) {
             (self.minute, self.used_points) = (now, 0);
         }
-        let cost = if is_write { 5 } else { 1 };
+        let (cost, kind) = (if is_write { 5 } else { 1 }, usize::from(is_write));
         let mut meter = Meter { status: if is_known { 304 } else { 200 }, ..Meter::default() };
-        if self.used >= self.limit {
+        if self.used[kind] >= self.limits[kind] {
             self.refused += 1;
             meter.status = 403;
         } else if self.used_points + cost > self.points {
@@ -169,10 +192,11 @@ impl Platform {
             (meter.status, meter.is_secondary) = (403, true);
         } else {
             self.used_points += cost;
-            self.used += u64::from(!is_known);
+            self.used[kind] += u64::from(!is_known);
         }
-        meter.core =
-            Some(Core { limit: self.limit, remaining: self.limit - self.used, reset: self.started + self.window });
+        let (limit, reset) = (self.limits[kind], self.started + self.window);
+        meter.hour = Some(Left { limit, remaining: limit - self.used[kind], reset });
+        meter.resource = Some(RESOURCES[kind].to_owned());
         meter
     }
 }
@@ -196,11 +220,11 @@ fn no_budget_is_ever_exceeded() {
         let mut now = at(0);
         let limits = Limits { concurrent: 1 + random.below(30) as usize, points: 20 + random.below(60) as u32 };
         let mut platform = Platform {
-            limit: 20 + random.below(200),
+            limits: [20 + random.below(200), 10 + random.below(50)],
             window: Duration::from_secs(100 + random.below(3000)),
             points: limits.points,
             started: now,
-            used: 0,
+            used: [0; 2],
             minute: now,
             used_points: 0,
             refused: 0,
@@ -232,20 +256,22 @@ fn no_budget_is_ever_exceeded() {
                 let priority = [Priority::Urgent, Priority::Normal, Priority::Bulk][random.below(3) as usize];
                 waiting.push((budget.enter(priority), random.below(4) == 0));
             }
-            waiting.retain(|(place, is_write)| match budget.admit(*place, *is_write, now) {
-                Verdict::Go(ticket) => {
-                    sent += 1;
-                    let arrives = now + Duration::from_millis(random.below(2000));
-                    let answers = arrives + Duration::from_millis(random.below(3000));
-                    flying.push((arrives, answers, ticket, *is_write, None));
-                    false
-                }
-                Verdict::Wait => true,
-                Verdict::Limited { until, .. } => {
-                    assert!(until > now);
-                    limited += 1;
-                    budget.leave(*place);
-                    false
+            waiting.retain(|(place, is_write)| {
+                match budget.admit(*place, *is_write, RESOURCES[usize::from(*is_write)], now) {
+                    Verdict::Go(ticket) => {
+                        sent += 1;
+                        let arrives = now + Duration::from_millis(random.below(2000));
+                        let answers = arrives + Duration::from_millis(random.below(3000));
+                        flying.push((arrives, answers, ticket, *is_write, None));
+                        false
+                    }
+                    Verdict::Wait => true,
+                    Verdict::Limited { until, .. } => {
+                        assert!(until > now);
+                        limited += 1;
+                        budget.leave(*place);
+                        false
+                    }
                 }
             });
         }

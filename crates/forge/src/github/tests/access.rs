@@ -145,6 +145,13 @@ async fn credentials_that_are_not_enough_are_said_with_the_remedy() {
         }
         other => panic!("{other:?}"),
     }
+    // What is granted is used at once: a token keeps the permissions that it was made with.
+    mended_by(ask(&github, list()).await);
+    stand_in.forget_requests();
+    let grant = |name: &str| stand_in.with(|state, _| state.permissions.insert(name.to_owned(), "write".into()));
+    grant("organization_self_hosted_runners");
+    ask(&github, list()).await.unwrap();
+    assert_eq!(stand_in.count(Method::Post, "access_tokens"), 1);
 }
 
 /// What is not seen any more is not gone: its machine may still run a job.

@@ -1,6 +1,6 @@
 //! Deliveries of webhooks, and once more.
 
-use super::{app, ask, connect, mended_by, person, settings, start};
+use super::{a_moment, app, ask, connect, mended_by, person, settings, start};
 use crate::github::Github;
 use fleet::forge::{Answer, Ask, Delivery, Hook};
 use jiff::Timestamp;
@@ -54,6 +54,7 @@ async fn failed_deliveries_are_listed_since_a_moment_and_delivered_again() {
             if again.len() == 3 {
                 break again;
             }
+            a_moment().await;
         };
         assert!(again[0].is_redelivery && again[0].guid == found[0].guid, "{again:?}");
     }

@@ -1,6 +1,6 @@
 //! Jobs that wait or run.
 
-use super::{app, ask, connect, jit, mended_by, organization, person, repository, settings, start, wanted};
+use super::{a_moment, app, ask, connect, jit, mended_by, organization, person, repository, settings, start, wanted};
 use fleet::forge::{Answer, Ask, Failure, JobId, JobStatus, Jobs};
 use playground::github::{Fault, FaultEffect, JobSpec, Method, Rerun};
 
@@ -45,6 +45,7 @@ async fn queued_and_running_jobs_of_all_repositories_are_found_by_attempt() {
         if job.status == JobStatus::InProgress {
             break job;
         }
+        a_moment().await;
     };
     assert_eq!(running.runner, Some((runner.runner, "vm-1".into())));
     stand_in.with(|state, now| state.runner_finished(runner.runner.0, playground::github::Conclusion::Failure, now));

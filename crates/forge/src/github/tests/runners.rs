@@ -1,6 +1,6 @@
 //! Runners: registered, listed in pages, removed, and their versions.
 
-use super::{ask, connect, jit, mended_by, observed, organization, person, runners, settings, start, wanted};
+use super::{a_moment, ask, connect, jit, mended_by, observed, organization, person, runners, settings, start, wanted};
 use crate::exchange::Status;
 use fleet::forge::{Answer, Ask, Failure, RunnerId};
 use playground::github::{Fault, FaultEffect, JobSpec, Method, RunnerGroup, Scope};
@@ -21,10 +21,14 @@ async fn a_runner_is_registered_listed_busy_and_removed() {
         state.runner_online(found.config.expose(), now).unwrap();
         state.push_job(&JobSpec::new("acme/shop", &["pve"]), now);
     });
-    while !runners(&github, Some("VM-1")).await.runners[&found.runner].is_busy {}
+    while !runners(&github, Some("VM-1")).await.runners[&found.runner].is_busy {
+        a_moment().await;
+    }
     assert_eq!(ask(&github, Ask::RemoveRunner(found.runner)).await, Err(Failure::StillBusy(found.runner)));
     stand_in.with(|state, now| state.runner_finished(found.runner.0, playground::github::Conclusion::Success, now));
-    while !runners(&github, None).await.runners.is_empty() {}
+    while !runners(&github, None).await.runners.is_empty() {
+        a_moment().await;
+    }
     assert_eq!(ask(&github, Ask::RemoveRunner(found.runner)).await, Ok(Answer::Done), "it is gone");
     let reported = reported.lock().unwrap();
     let removal = reported.iter().find(|exchange| exchange.method == "DELETE").unwrap();
@@ -127,5 +131,7 @@ async fn a_runner_that_is_not_shown_yet_is_no_error() {
     let github = organization(&stand_in);
     let found = jit(&github, wanted("vm-1")).await;
     assert!(runners(&github, None).await.runners.is_empty());
-    while !runners(&github, None).await.runners.contains_key(&found.runner) {}
+    while !runners(&github, None).await.runners.contains_key(&found.runner) {
+        a_moment().await;
+    }
 }

@@ -203,7 +203,8 @@ async fn tokens_of_the_queue_and_the_service_are_renewed() {
         assert_eq!(poll(&github, &session.id, 0, 1).await, Ok(None));
         let lines = stand_in.requests();
         let refused = lines.iter().filter(|line| line.status == Some(401)).count();
-        assert_eq!((refused, stand_in.count(Method::Patch, "/sessions/")), (2, 1), "{lines:#?}");
+        let renewed = stand_in.count(Method::Patch, "/sessions/");
+        assert_eq!((refused, renewed, lines.len()), (2, 2, 6), "queue and service, each once: {lines:#?}");
     }
     // Before their end the token of the service is renewed without a refusal.
     let short = start(|options| options.setup.timing.service_token = Duration::from_secs(4));
