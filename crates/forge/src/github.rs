@@ -23,9 +23,11 @@ use crate::settings::Settings;
 use client::Client;
 use fleet::forge::{Answer, Ask, Failure, ScaleSetAsk};
 use futures::future::BoxFuture;
+pub(crate) use gate::Gates;
 use runners::Groups;
 use service::Service;
 use sessions::Sessions;
+use std::sync::Arc;
 use trouble::{Context, Need};
 
 /// One GitHub, for the runners of one enterprise, organisation or repository.
@@ -39,7 +41,12 @@ pub struct Github {
 impl Github {
     /// Says what is wrong with the settings; nothing is sent.
     pub fn new(settings: &Settings, report: Report) -> Result<Github, Failure> {
-        let client = Client::new(settings, report).map_err(|trouble| {
+        Github::sharing(settings, Gates::new(settings.limits.budget), report)
+    }
+
+    /// The same with budgets that other connections use, too.
+    pub(crate) fn sharing(settings: &Settings, gates: Arc<Gates>, report: Report) -> Result<Github, Failure> {
+        let client = Client::new(settings, gates, report).map_err(|trouble| {
             let scope = fleet::forge::Scope::Organization(String::new());
             let host = crate::transport::host(&settings.address).rsplit('@').next().unwrap_or_default();
             trouble.failure("connecting", Need::Metadata, &Context { host, scope: &scope, is_app: false })

@@ -1,12 +1,13 @@
 //! Keeps one connection for each CI platform that is in use, and carries out requests.
 
 use crate::exchange::Report;
-use crate::github::Github;
+use crate::github::{Gates, Github};
 use crate::provider::CarryOut;
-use crate::settings::Settings;
-use fleet::forge::{Answer, Failure, ForgeKey, Request};
+use crate::settings::{Credentials, Settings};
+use fleet::forge::address::Address;
+use fleet::forge::{Answer, Failure, ForgeKey, Request, Scope, budget};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// How a CI platform is connected.
 #[derive(Clone)]
@@ -17,16 +18,29 @@ pub enum Link {
     Other(String, Arc<dyn CarryOut>),
 }
 
+type Connected = (Link, Arc<dyn CarryOut>);
+
 /// All connected CI platforms.
 pub struct Hands {
     report: Report,
-    forges: Mutex<BTreeMap<ForgeKey, (Link, Arc<dyn CarryOut>)>>,
+    forges: Mutex<BTreeMap<ForgeKey, Connected>>,
+    /// Budgets are those of a login, however many connections use it.
+    gates: Mutex<Vec<(Account, Weak<Gates>)>>,
+}
+
+/// Whom GitHub counts requests for: where, who, and which installation if it is an App.
+#[derive(PartialEq)]
+struct Account {
+    api: String,
+    credentials: Credentials,
+    owner: Option<String>,
+    limits: budget::Limits,
 }
 
 impl Hands {
     /// No platform yet; every request is reported.
     pub fn new(report: Report) -> Hands {
-        Hands { report, forges: Mutex::default() }
+        Hands { report, forges: Mutex::default(), gates: Mutex::default() }
     }
 
     /// Connects a platform, or replaces its connection if it has to be another one. Requests in flight end on the former one. Says what is
@@ -37,11 +51,32 @@ impl Hands {
             return Ok(());
         }
         let provider: Arc<dyn CarryOut> = match &link {
-            Link::Github(settings) => Arc::new(Github::new(settings, self.report.clone())?),
+            Link::Github(settings) => Arc::new(Github::sharing(settings, self.gates(settings), self.report.clone())?),
             Link::Other(_, provider) => provider.clone(),
         };
         forges.insert(forge.clone(), (link, provider));
         Ok(())
+    }
+
+    /// The budgets of a login.
+    fn gates(&self, settings: &Settings) -> Arc<Gates> {
+        let new = || Gates::new(settings.limits.budget);
+        let Ok(address) = Address::github(&settings.address, settings.allows_http) else { return new() };
+        let owner = match (&settings.credentials, address.scope) {
+            (Credentials::Token(_), _) => None,
+            (_, Scope::Enterprise(name) | Scope::Organization(name)) => Some(name.to_lowercase()),
+            (_, Scope::Repository(name)) => Some(name.owner.to_lowercase()),
+        };
+        let credentials = settings.credentials.clone();
+        let account = Account { api: address.api, credentials, owner, limits: settings.limits.budget };
+        let mut known = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(_, gates)| gates.strong_count() > 0);
+        let found = known.iter().find(|(other, _)| *other == account).and_then(|(_, gates)| gates.upgrade());
+        found.unwrap_or_else(|| {
+            let gates = new();
+            known.push((account, Arc::downgrade(&gates)));
+            gates
+        })
     }
 
     /// Forgets a platform. Requests in flight end as they would have.
@@ -115,9 +150,30 @@ mod tests {
         hands.connect(&forge, Link::Other("b".into(), Arc::new(Always))).unwrap();
         assert_eq!(failed(hands.carry_out(&ask("a")).await), "ci/acme is at b now, not at a");
         assert_eq!(hands.carry_out(&ask("b")).await, Ok(Answer::Done));
-        assert_eq!(hands.connected(), [forge.clone()]);
+        assert_eq!(hands.connected(), std::slice::from_ref(&forge));
         hands.disconnect(&forge);
         assert!(hands.connected().is_empty());
+    }
+
+    #[test]
+    fn connections_of_one_login_share_its_budget() {
+        let hands = Hands::new(Arc::new(|_| {}));
+        let of = |path: &str, token: &str| {
+            let address = format!("https://github.com/{path}");
+            let (credentials, tls, limits) = (Credentials::Token(token.into()), Tls::System, Limits::default());
+            hands.gates(&Settings { address, allows_http: false, credentials, tls, limits })
+        };
+        let app = |path: &str| {
+            let credentials = Credentials::App { id: "42".into(), installation: None, key: "key".into() };
+            let (address, tls, limits) = (format!("https://github.com/{path}"), Tls::System, Limits::default());
+            hands.gates(&Settings { address, allows_http: false, credentials, tls, limits })
+        };
+        let first = of("acme", "a");
+        assert!(Arc::ptr_eq(&first, &of("acme/shop", "a")) && Arc::ptr_eq(&first, &of("other", "a")));
+        assert!(!Arc::ptr_eq(&first, &of("acme", "b")));
+        let installation = app("acme");
+        assert!(Arc::ptr_eq(&installation, &app("Acme/shop")), "the same installation");
+        assert!(!Arc::ptr_eq(&installation, &app("other")), "another installation");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One request to the REST API of GitHub and its answer, within the budget of who asks.
 
 use crate::exchange::Report;
-use crate::github::gate::Gate;
+use crate::github::gate::{Gate, Gates};
 use crate::github::login::{App, Granted, Login};
 use crate::github::tags::{Known, Tags};
 use crate::github::trouble::{Context, Need, Trouble, scrubbed};
@@ -39,8 +39,8 @@ pub(crate) struct Client {
     pub(crate) address: Address,
     pub(crate) login: Login,
     pub(crate) limits: Limits,
-    /// Budgets of the App itself, and of whoever manages runners.
-    gates: [Gate; 2],
+    /// Shared with other connections of the same login.
+    gates: Arc<Gates>,
     /// What requests to a path count as, where that is not the core.
     resources: Mutex<BTreeMap<&'static str, String>>,
     tags: Mutex<Tags>,
@@ -153,12 +153,11 @@ struct Refusal {
 
 impl Client {
     /// A client; what is wrong with the settings otherwise. Nothing is sent.
-    pub(crate) fn new(settings: &Settings, report: Report) -> Result<Client, Trouble> {
+    pub(crate) fn new(settings: &Settings, gates: Arc<Gates>, report: Report) -> Result<Client, Trouble> {
         let wrong = |(message, remedy)| Trouble::Settings { message, remedy };
         let address = Address::github(&settings.address, settings.allows_http).map_err(wrong)?;
         let transport = Transport::new(&settings.tls, report).map_err(wrong)?;
         let login = Login::new(&settings.credentials, &address.scope)?;
-        let gates = [Gate::new(settings.limits.budget), Gate::new(settings.limits.budget)];
         let (resources, tags, clock_ahead) = (Mutex::default(), Mutex::default(), AtomicI64::new(0));
         Ok(Client { transport, address, login, limits: settings.limits, gates, resources, tags, clock_ahead })
     }
@@ -191,8 +190,8 @@ impl Client {
 
     fn gate(&self, who: Who) -> &Gate {
         match who {
-            Who::App => &self.gates[0],
-            Who::Manager => &self.gates[1],
+            Who::App => &self.gates.app,
+            Who::Manager => &self.gates.manager,
         }
     }
 

@@ -2,9 +2,21 @@
 
 use fleet::forge::budget::{Budget, Limits, Meter, Place, Priority, Ticket, Verdict};
 use jiff::Timestamp;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+
+/// The budgets of one login: of the App itself, and of whoever manages runners.
+pub(crate) struct Gates {
+    pub(crate) app: Gate,
+    pub(crate) manager: Gate,
+}
+
+impl Gates {
+    pub(crate) fn new(limits: Limits) -> Arc<Gates> {
+        Arc::new(Gates { app: Gate::new(limits), manager: Gate::new(limits) })
+    }
+}
 
 /// The budget of one account.
 pub(crate) struct Gate {
@@ -13,7 +25,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(limits: Limits) -> Gate {
+    fn new(limits: Limits) -> Gate {
         Gate { budget: Mutex::new(Budget::new(limits)), changed: Notify::new() }
     }
 
