@@ -9,6 +9,7 @@ pub mod connection;
 pub mod convert;
 pub mod core;
 pub mod explain;
+pub mod forge;
 pub mod hypervisor;
 pub mod identity;
 pub mod ids;
