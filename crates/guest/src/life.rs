@@ -192,7 +192,8 @@ impl Life {
     }
 
     /// Whether nothing is left but to power off.
-    pub fn is_over(&self) -> bool {
+    #[cfg(test)]
+    fn is_over(&self) -> bool {
         self.state == State::Off
     }
 
