@@ -66,7 +66,9 @@ pub(crate) fn verify(path: &Path, sha256: &str) -> Result<(), String> {
     if actual.eq_ignore_ascii_case(sha256) {
         return Ok(());
     }
-    Err(format!("the archive has the SHA-256 {actual} and not {sha256}: it is not the one that was asked for; nothing of it was run"))
+    Err(format!(
+        "the archive has the SHA-256 {actual} and not {sha256}: it is not the one that was asked for; nothing of it was run"
+    ))
 }
 
 #[cfg(test)]

@@ -63,8 +63,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
             "--memory" => arguments.memory = value()?.into(),
             "--hang-seconds" => {
                 let seconds = value()?.to_string_lossy().parse().ok().filter(|seconds| (1..=3600).contains(seconds));
-                arguments.hang =
-                    Duration::from_secs(seconds.ok_or("--hang-seconds needs a number from 1 to 3600")?);
+                arguments.hang = Duration::from_secs(seconds.ok_or("--hang-seconds needs a number from 1 to 3600")?);
             }
             "--watched" => arguments.is_watched = true,
             "--power-off-program" => arguments.power = Power::from_argument(Some(value()?.into()))?,

@@ -27,7 +27,9 @@ pub(crate) type Files = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 /// The files of a JIT configuration. The messages of errors quote nothing of it.
 pub(crate) fn decode(jit_config: &str) -> Result<Files, String> {
-    let wrong = |what: &str| format!("the JIT configuration {what}: the operator's platform is not GitHub, or its API has changed");
+    let wrong = |what: &str| {
+        format!("the JIT configuration {what}: the operator's platform is not GitHub, or its API has changed")
+    };
     let json = STANDARD.decode(jit_config.trim()).map(Zeroizing::new).map_err(|_| wrong("is not base64"))?;
     let encoded: BTreeMap<String, Zeroizing<String>> = serde_json::from_slice::<BTreeMap<String, String>>(&json)
         .map_err(|_| wrong("is not a JSON object of texts"))?
@@ -43,7 +45,10 @@ pub(crate) fn decode(jit_config: &str) -> Result<Files, String> {
         if !is_name {
             return Err(wrong("has a file that is not one of the runner's settings"));
         }
-        let content = STANDARD.decode(content.as_bytes()).map(Zeroizing::new).map_err(|_| wrong("has a file that is not base64"))?;
+        let content = STANDARD
+            .decode(content.as_bytes())
+            .map(Zeroizing::new)
+            .map_err(|_| wrong("has a file that is not base64"))?;
         if content.len() > MAX_SIZE {
             return Err(wrong("has a file that is too large"));
         }
@@ -78,7 +83,10 @@ pub(crate) fn place(files: &Files, memory: &Path, runner: &Path, user: Option<&U
     DirBuilder::new().recursive(true).mode(0o700).create(memory).map_err(|error| failed(memory, error))?;
     let kind = statfs(memory).map_err(|error| failed(memory, error.into()))?.f_type;
     if !IN_MEMORY.contains(&u64::try_from(kind).unwrap_or_default()) {
-        return Err(format!("{} is not in memory: mount a tmpfs there, so that no secret is written to the disk", memory.display()));
+        return Err(format!(
+            "{} is not in memory: mount a tmpfs there, so that no secret is written to the disk",
+            memory.display()
+        ));
     }
     let give = |path: &Path| match user {
         Some(user) => chown(path, Some(user.uid), Some(user.gid)).map_err(|error| failed(path, error)),
@@ -134,7 +142,8 @@ mod tests {
 
     #[test]
     fn only_settings_of_the_runner_are_accepted_and_errors_quote_nothing() {
-        let files = decode(&jit(&[(".runner", "{}"), (".credentials_rsaparams", "{\"d\": \"canary-canary-canary\"}")])).unwrap();
+        let files = decode(&jit(&[(".runner", "{}"), (".credentials_rsaparams", "{\"d\": \"canary-canary-canary\"}")]))
+            .unwrap();
         assert_eq!(files.len(), 2);
         assert_eq!(secrets(&files).iter().map(|secret| secret.as_str()).collect::<Vec<_>>(), ["canary-canary-canary"]);
         let many: Vec<(String, String)> = (0..17).map(|number| (format!(".{number}"), "canary".to_owned())).collect();

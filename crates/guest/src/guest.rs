@@ -124,14 +124,12 @@ impl Guest {
                 let files = credentials::decode(locked(&self.grant).as_ref().ok_or(NO_GRANT)?.jit_config.expose())?;
                 credentials::secrets(&files).iter().for_each(|secret| self.output.hide(secret));
                 let user = self.user()?;
-                let placed =
-                    credentials::place(&files, &self.arguments.memory, &self.runner_folder()?, user.as_ref())?;
+                let placed = credentials::place(&files, &self.arguments.memory, &self.runner_folder()?, user.as_ref())?;
                 *locked(&self.placed) = Some(placed);
             }
             Step::Start => {
                 let mut process = locked(&self.process);
-                let started =
-                    runner::start(&self.runner_folder()?, self.user()?.as_ref(), &self.output, &self.events)?;
+                let started = runner::start(&self.runner_folder()?, self.user()?.as_ref(), &self.output, &self.events)?;
                 *process = Some(started);
             }
             Step::Idle | Step::Job => {}
@@ -212,11 +210,12 @@ impl Guest {
         }
     }
 
-    /// What is left to do after a panic: to report it, as far as that is possible in a short time, and to wipe everything.
+    /// What is left to do after a panic, as far as it is possible in a short time: to report it, and to wipe everything.
     pub(crate) fn panicked(self: &Arc<Guest>, message: &str, step: Option<Step>, most: Duration) {
         let (done, wait) = std::sync::mpsc::channel();
         let (guest, message) = (Arc::clone(self), message.to_owned());
         let work = move || {
+            guest.with_process(runner::kill);
             let ran_job = step == Some(Step::Job);
             let step = step.unwrap_or(Step::Configure);
             guest.end(&Outcome { reason: EndReason::Panicked, step, message, ran_job, exit_code: None });
@@ -236,7 +235,9 @@ impl Guest {
         }
         if self.arguments.folder.exists() {
             let removed = std::fs::remove_dir_all(&self.arguments.folder);
-            results.push(removed.map_err(|error| format!("could not remove {}: {error}", self.arguments.folder.display())));
+            results.push(
+                removed.map_err(|error| format!("could not remove {}: {error}", self.arguments.folder.display())),
+            );
         }
         for error in results.into_iter().filter_map(Result::err) {
             self.output.say(&error);
@@ -277,7 +278,8 @@ impl Guest {
     fn new_folder(&self) -> Result<(), String> {
         let folder: &Path = &self.arguments.folder;
         if folder.exists() {
-            std::fs::remove_dir_all(folder).map_err(|error| format!("could not empty {}: {error}", folder.display()))?;
+            std::fs::remove_dir_all(folder)
+                .map_err(|error| format!("could not empty {}: {error}", folder.display()))?;
         }
         std::fs::create_dir_all(folder).map_err(|error| format!("could not create {}: {error}", folder.display()))
     }

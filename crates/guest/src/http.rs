@@ -44,9 +44,7 @@ impl Url {
             return Err(wrong("has characters that an address has not"));
         }
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => {
-                (host, port.parse().map_err(|_| wrong("has no valid port"))?)
-            }
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| wrong("has no valid port"))?),
             _ => (authority, 443),
         };
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -81,9 +79,11 @@ impl Trust {
     pub(crate) fn new(operator: Url, ca: &str) -> Result<Trust, String> {
         let roots = roots(ca.as_bytes());
         if roots.is_empty() {
-            return Err("ca has no certificate: write the PEM text of the authority that signed the operator's certificate, \
+            return Err(
+                "ca has no certificate: write the PEM text of the authority that signed the operator's certificate, \
                 with its BEGIN and END lines"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         Ok(Trust { operator, pinned: client(roots)? })
     }
@@ -212,7 +212,9 @@ fn response(mut stream: Stream) -> Result<Response, Error> {
         let value = value.trim();
         match name.to_ascii_lowercase().as_str() {
             "location" => location = Some(value.to_owned()),
-            "transfer-encoding" if value.eq_ignore_ascii_case("chunked") => kind = Some(Kind::Chunked { left: 0, is_first: true }),
+            "transfer-encoding" if value.eq_ignore_ascii_case("chunked") => {
+                kind = Some(Kind::Chunked { left: 0, is_first: true });
+            }
             "transfer-encoding" => return Err(Error::other("the answer has an unknown transfer encoding")),
             "content-length" if kind.is_none() => {
                 let length = value.parse().map_err(|_| Error::other("the answer has an invalid length"))?;
@@ -308,9 +310,18 @@ mod tests {
         assert_eq!(Url::parse("https://[fd00::1]:8443/x").unwrap(), url("fd00::1", 8443, "/x"));
         assert_eq!(Url::parse("https://[fd00::1]").unwrap(), url("fd00::1", 443, "/"));
         assert_eq!(Url::parse("https://a?b").unwrap(), url("a", 443, "/?b"));
-        for wrong in
-            ["", "a", "http://a", "https://", "https://a:b", "https://a:99999", "https://u@a", "https://a/b c", "https://a/\r\nX: y", "https://a b"]
-        {
+        for wrong in [
+            "",
+            "a",
+            "http://a",
+            "https://",
+            "https://a:b",
+            "https://a:99999",
+            "https://u@a",
+            "https://a/b c",
+            "https://a/\r\nX: y",
+            "https://a b",
+        ] {
             assert!(Url::parse(wrong).unwrap_err().contains("https://HOST:PORT"), "{wrong}");
         }
     }

@@ -240,7 +240,7 @@ impl Life {
                 if step == Step::Start {
                     self.process = Process::None;
                 }
-                self.finish(EndReason::StepFailed, message, now)
+                self.finish(EndReason::StepFailed, &message, now)
             }
             (Event::JobStarted, State::At(Step::Start | Step::Idle)) => {
                 self.enter(Step::Job, now);
@@ -263,7 +263,7 @@ impl Life {
                 self.heard = now;
                 match state {
                     State::At(step) if stop && step != Step::Job => {
-                        self.finish(EndReason::Drained, "the operator asked the guest to end".to_owned(), now)
+                        self.finish(EndReason::Drained, "the operator asked the guest to end", now)
                     }
                     _ => Vec::new(),
                 }
@@ -279,7 +279,7 @@ impl Life {
             }
             (Event::Wiped, State::Wiping) => self.off(now),
             (Event::Terminate, State::At(_)) => {
-                self.finish(EndReason::Terminated, "the guest was stopped from outside".to_owned(), now)
+                self.finish(EndReason::Terminated, "the guest was stopped from outside", now)
             }
             _ => Vec::new(),
         }
@@ -288,20 +288,18 @@ impl Life {
     fn exited(&mut self, code: Option<i32>, state: State, now: Duration) -> Vec<Action> {
         self.process = Process::Exited(code);
         match state {
-            State::Stopping(outcome) | State::Killing(outcome) => {
-                self.end(Outcome { exit_code: code, ..outcome }, now)
-            }
+            State::Stopping(outcome) | State::Killing(outcome) => self.end(Outcome { exit_code: code, ..outcome }, now),
             State::At(_) if self.job_ended.is_some() => {
-                self.finish(EndReason::JobCompleted, "the runner has completed its job".to_owned(), now)
+                self.finish(EndReason::JobCompleted, "the runner has completed its job", now)
             }
             State::At(_) if code == Some(DEPRECATED) => {
-                let message = "GitHub refuses the version of the runner: use an archive of a newer release".to_owned();
+                let message = "GitHub refuses the version of the runner: use an archive of a newer release";
                 self.finish(EndReason::RunnerDeprecated, message, now)
             }
             State::At(step) => {
                 let when = if step == Step::Job { "during its job" } else { "before it had a job" };
                 let how = code.map_or_else(|| "by a signal".to_owned(), |code| format!("with code {code}"));
-                self.finish(EndReason::RunnerExited, format!("the runner exited {how} {when}"), now)
+                self.finish(EndReason::RunnerExited, &format!("the runner exited {how} {when}"), now)
             }
             State::Ending { .. } | State::Wiping | State::Off => Vec::new(),
         }
@@ -318,10 +316,10 @@ impl Life {
     }
 
     /// Begins to end: first the runner, then the last report.
-    fn finish(&mut self, reason: EndReason, message: String, now: Duration) -> Vec<Action> {
+    fn finish(&mut self, reason: EndReason, message: &str, now: Duration) -> Vec<Action> {
         let State::At(step) = self.state else { return Vec::new() };
         let exit_code = if let Process::Exited(code) = self.process { code } else { None };
-        let message = truncated(&message, MAX_MESSAGE).to_owned();
+        let message = truncated(message, MAX_MESSAGE).to_owned();
         let outcome = Outcome { reason, step, message, ran_job: step == Step::Job, exit_code };
         if self.process == Process::Asked {
             self.state = State::Stopping(outcome);
@@ -400,7 +398,7 @@ impl Life {
     fn overdue(&mut self, now: Duration) -> Option<Vec<Action>> {
         let over = self.limits_now().into_iter().filter(|(at, _)| *at <= now).min_by_key(|(at, _)| *at)?.1;
         let actions = match (over, self.state.clone()) {
-            (Over::Ends(reason), _) => self.finish(reason, limit_message(reason, &self.limits), now),
+            (Over::Ends(reason), _) => self.finish(reason, &limit_message(reason, &self.limits), now),
             (Over::Step, State::At(step)) => {
                 let message = match (step, self.retry.take()) {
                     (Step::Exchange, Some((_, why))) => {
@@ -408,7 +406,7 @@ impl Life {
                     }
                     _ => format!("{step:?} was not done in time; raise limits.prepareSeconds if the network is slow"),
                 };
-                self.finish(EndReason::StepFailed, message, now)
+                self.finish(EndReason::StepFailed, &message, now)
             }
             (Over::RepeatExchange, _) => {
                 self.retry = None;

@@ -30,8 +30,9 @@ impl Operator {
 
     /// Exchanges a proof of identity for credentials.
     pub(crate) fn exchange(&self, exchange: &Exchange) -> Result<Grant, Failure> {
-        let body = serde_json::to_vec(exchange).map_err(|error| Failure::Final(error.to_string()))?;
-        let reply = self.post(EXCHANGE_PATH, None, Zeroizing::new(body))?;
+        let body = serde_json::to_vec(exchange).map(Zeroizing::new);
+        let body = body.map_err(|error| Failure::Final(error.to_string()))?;
+        let reply = self.post(EXCHANGE_PATH, None, &body)?;
         // The message of an error would quote the answer.
         serde_json::from_slice(&reply).map_err(|_| Failure::Final(other_version()))
     }
@@ -39,24 +40,19 @@ impl Operator {
     /// Reports that the guest is alive.
     pub(crate) fn report(&self, token: &Secret, report: &Report) -> Result<ReportReply, Failure> {
         let body = serde_json::to_vec(report).map_err(|error| Failure::Final(error.to_string()))?;
-        let reply = self.post(REPORT_PATH, Some(token), Zeroizing::new(body))?;
+        let reply = self.post(REPORT_PATH, Some(token), &body)?;
         serde_json::from_slice(&reply).map_err(|_| Failure::Final(other_version()))
     }
 
     /// Says that the guest ends.
     pub(crate) fn end(&self, token: &Secret, end: &End) -> Result<(), Failure> {
         let body = serde_json::to_vec(end).map_err(|error| Failure::Final(error.to_string()))?;
-        self.post(END_PATH, Some(token), Zeroizing::new(body)).map(|_| ())
+        self.post(END_PATH, Some(token), &body).map(|_| ())
     }
 
-    fn post(
-        &self,
-        path: &str,
-        token: Option<&Secret>,
-        body: Zeroizing<Vec<u8>>,
-    ) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    fn post(&self, path: &str, token: Option<&Secret>, body: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let url = self.url.refer(path).map_err(Failure::Final)?;
-        let request = Request { method: "POST", bearer: token.map(Secret::expose), body: &body };
+        let request = Request { method: "POST", bearer: token.map(Secret::expose), body };
         let response = send(&self.trust, &url, &request).map_err(Failure::Passing)?;
         let status = response.status;
         let reply = response.read(MAX_REPLY).map_err(Failure::Passing)?;

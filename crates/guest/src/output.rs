@@ -11,8 +11,7 @@ const SHORTEST_SECRET: usize = 8;
 /// The longest line that is kept.
 const LONGEST_LINE: usize = 2_048;
 /// How tokens of GitHub and JSON web tokens begin.
-const TOKEN_PREFIXES: [&str; 9] =
-    ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "vpb1_", "vpr1_", "eyJ"];
+const TOKEN_PREFIXES: [&str; 9] = ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "vpb1_", "vpr1_", "eyJ"];
 
 /// Where messages go, and what must not be in them.
 #[derive(Default)]

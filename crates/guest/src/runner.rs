@@ -157,7 +157,10 @@ mod tests {
     #[test]
     fn the_listeners_lines_say_when_a_job_starts_and_ends() {
         assert_eq!(meaning("2026-11-18 16:00:00Z: Running job: build (x64)"), Some(Event::JobStarted));
-        assert_eq!(meaning("2026-11-18 16:09:00Z: Job build (x64) completed with result: Failed"), Some(Event::JobEnded));
+        assert_eq!(
+            meaning("2026-11-18 16:09:00Z: Job build (x64) completed with result: Failed"),
+            Some(Event::JobEnded)
+        );
         assert_eq!(meaning("2026-11-18 16:00:00Z: Listening for Jobs"), None);
     }
 

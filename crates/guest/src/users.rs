@@ -11,8 +11,10 @@ pub(crate) struct User {
 
 /// The user of this name.
 pub(crate) fn find(name: &str) -> Result<User, String> {
-    let text = std::fs::read_to_string("/etc/passwd").map_err(|error| format!("could not read /etc/passwd: {error}"))?;
-    in_text(&text, name).ok_or_else(|| format!("the image has no user {name:?}: create it, or change the template's user"))
+    let text =
+        std::fs::read_to_string("/etc/passwd").map_err(|error| format!("could not read /etc/passwd: {error}"))?;
+    in_text(&text, name)
+        .ok_or_else(|| format!("the image has no user {name:?}: create it, or change the template's user"))
 }
 
 fn in_text(text: &str, name: &str) -> Option<User> {

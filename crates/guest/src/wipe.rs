@@ -22,9 +22,7 @@ pub(crate) fn file(path: &Path) -> Result<(), String> {
         std::fs::remove_file(path)
     };
     match wipe() {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(format!("could not wipe {}: {error}", path.display()))
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("could not wipe {}: {error}", path.display())),
         _ => Ok(()),
     }
 }

@@ -70,12 +70,7 @@ impl Layer {
 /// Every crate of the design, including crates that do not exist yet.
 pub(crate) const LAYERS: [Layer; 24] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
-    Layer {
-        name: "bootstrap",
-        role: Role::Nouns,
-        may_use: &[],
-        what: "the messages between a guest and the operator",
-    },
+    Layer { name: "bootstrap", role: Role::Nouns, may_use: &[], what: "the messages between a guest and the operator" },
     Layer {
         name: "change",
         role: Role::Think,
@@ -181,7 +176,12 @@ pub(crate) const LAYERS: [Layer; 24] = [
         ],
         what: "the `virtpilot` binary: arguments, wiring, journal, commands",
     },
-    Layer { name: "guest", role: Role::Do, may_use: &["bootstrap"], what: "the small binary inside a runner's machine" },
+    Layer {
+        name: "guest",
+        role: Role::Do,
+        may_use: &["bootstrap"],
+        what: "the small binary inside a runner's machine",
+    },
     Layer {
         name: "github-stand-in",
         role: Role::Demo,

@@ -204,9 +204,7 @@ impl Registry {
 /// Whether the token may still be presented: until it expires, and once credentials were granted only while their answer may be lost.
 fn may_ask(record: &Record, now: Timestamp) -> bool {
     match &record.used {
-        Some(Used { granted: Some(granted), has_reported, .. }) => {
-            !has_reported && now < after(*granted, REPEATS_LAST)
-        }
+        Some(Used { granted: Some(granted), has_reported, .. }) => !has_reported && now < after(*granted, REPEATS_LAST),
         _ => now < record.expires,
     }
 }

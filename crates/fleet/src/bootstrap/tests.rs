@@ -138,7 +138,9 @@ fn credentials_are_wanted_only_for_a_guest_that_has_proved_who_it_is() {
 
     let answer = registry.exchange(&request(claim("a"), &token, 'n'), at(1));
     assert_eq!(refusal(&answer), RefusalReason::NotYet);
-    assert!(matches!(answer.reply, Reply::Refused { status: 503, ref refusal } if refusal.retry_after_seconds.is_some()));
+    assert!(
+        matches!(answer.reply, Reply::Refused { status: 503, ref refusal } if refusal.retry_after_seconds.is_some())
+    );
     assert_eq!(answer.notices, [Notice::Attested(claim("a"))]);
     assert_eq!(registry.wanted().collect::<Vec<_>>(), [&claim("a")]);
     // The nonce is bound although nothing was granted yet.
@@ -272,7 +274,8 @@ fn a_token_is_valid_for_an_hour_at_most() {
 #[test]
 fn there_is_a_limit_of_records_and_expired_ones_make_room() {
     let mut registry = Registry::default();
-    let mint = |registry: &mut Registry, name: usize, now| registry.mint(claim(&name.to_string()), [0; 32], TTL, at(now));
+    let mint =
+        |registry: &mut Registry, name: usize, now| registry.mint(claim(&name.to_string()), [0; 32], TTL, at(now));
     for name in 0..MAX_RECORDS {
         mint(&mut registry, name, 0).unwrap();
     }

@@ -115,7 +115,8 @@ fn check_link(link: &Path, depth: usize) -> Result<(), String> {
 
 fn give(path: &Path, owner: Option<(u32, u32)>) -> Result<(), String> {
     let Some((user, group)) = owner else { return Ok(()) };
-    lchown(path, Some(user), Some(group)).map_err(|error| format!("could not give {} to its user: {error}", path.display()))
+    lchown(path, Some(user), Some(group))
+        .map_err(|error| format!("could not give {} to its user: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -199,7 +200,8 @@ mod tests {
             std::fs::write(root.path().join("outside"), "secret").unwrap();
             let result = unpacked(case, &root.path().join("to"));
             assert!(result.is_err(), "{case:?}");
-            let outside: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            let outside: Vec<_> =
+                std::fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             assert_eq!(outside.len(), 2, "{case:?}: {outside:?}");
             assert_eq!(std::fs::read_to_string(root.path().join("outside")).unwrap(), "secret");
         }

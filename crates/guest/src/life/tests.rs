@@ -263,7 +263,11 @@ fn a_job_is_run_once_and_reported() {
     assert_eq!(life.step(Event::Heard { stop: false }, now), []);
     assert_eq!(life.step(Event::Done(Step::Start), now), [Action::Report(Phase::Idle)]);
     assert_eq!(life.step(Event::JobStarted, now), [Action::RemoveCredentials]);
-    assert_eq!(life.step(Event::Heard { stop: false }, now), [Action::Report(Phase::Running)], "a new phase waits for no pause");
+    assert_eq!(
+        life.step(Event::Heard { stop: false }, now),
+        [Action::Report(Phase::Running)],
+        "a new phase waits for no pause"
+    );
     assert_eq!(life.step(Event::Heard { stop: false }, now), []);
     assert_eq!(life.step(Event::Tick, now + Duration::from_secs(4)), [Action::Report(Phase::Running)]);
     assert_eq!(life.step(Event::JobEnded, now), []);

@@ -92,7 +92,7 @@ fn limits_of_time_end_it_also_if_the_runner_does_not_stop() {
 fn an_operator_that_is_silent_ends_an_idle_runner_and_no_job() {
     let limits = limits(|limits| {
         limits.silence_seconds = SHORT;
-        limits.end_seconds = SHORT;
+        limits.end_seconds = 5;
     });
     let down = vec![(500, String::new(), Vec::new())];
     let answers = vec![(REPORT_PATH, down.clone()), (END_PATH, down)];
@@ -100,7 +100,11 @@ fn an_operator_that_is_silent_ends_an_idle_runner_and_no_job() {
     let ended = Scene::start(&plan).ended();
     assert_eq!(ended.power_offs, 1);
     let heard = ended.scene.heard();
-    assert!(heard.ends.len() > 1 && heard.ends.iter().all(|end| end.reason == EndReason::OperatorSilent), "{:?}", heard.ends);
+    assert!(
+        heard.ends.len() > 1 && heard.ends.iter().all(|end| end.reason == EndReason::OperatorSilent),
+        "{:?}",
+        heard.ends
+    );
     drop(heard);
     ended.has_no_secret();
 
@@ -111,9 +115,9 @@ fn an_operator_that_is_silent_ends_an_idle_runner_and_no_job() {
 
 #[test]
 fn an_operator_can_ask_an_idle_runner_to_end() {
-    let stop = vec![(200, String::new(), b"{\"stop\": false}".to_vec()), (200, String::new(), b"{\"stop\": true}".to_vec())];
-    let plan =
-        Plan { script: "sleep 300\n".to_owned(), answers: vec![(REPORT_PATH, stop)], ..Plan::default() };
+    let stop =
+        vec![(200, String::new(), b"{\"stop\": false}".to_vec()), (200, String::new(), b"{\"stop\": true}".to_vec())];
+    let plan = Plan { script: "sleep 300\n".to_owned(), answers: vec![(REPORT_PATH, stop)], ..Plan::default() };
     let ended = Scene::start(&plan).ended();
     assert_eq!(ended.end().reason, EndReason::Drained);
 }
@@ -172,7 +176,8 @@ fn an_archive_that_is_missing_wrong_or_leaves_its_folder_is_never_run() {
     let missing = Plan { answers: vec![("/archive", vec![(404, String::new(), Vec::new())])], ..plan() };
     let end = ends(&missing, EndReason::StepFailed, Step::Download);
     assert!(end.message.contains("404"), "{end:?}");
-    let endless = Plan { answers: vec![("/archive", vec![(302, "Location: /first\r\n".to_owned(), Vec::new())])], ..plan() };
+    let endless =
+        Plan { answers: vec![("/archive", vec![(302, "Location: /first\r\n".to_owned(), Vec::new())])], ..plan() };
     ends(&endless, EndReason::StepFailed, Step::Download);
     let wrong = Plan { sha256: Some("0".repeat(64)), ..plan() };
     let end = ends(&wrong, EndReason::StepFailed, Step::Verify);
@@ -213,8 +218,11 @@ fn a_panic_anywhere_is_reported_and_ends_it() {
         let end = ends(&plan, EndReason::Panicked, step);
         assert!(end.message.contains("a fault of a test"), "{end:?}");
     }
-    let output = ends_alone(&Plan { arguments: vec!["--fault", "panic:Configure"], ..Plan::default() });
+    let output = ends_alone(&Plan { arguments: vec!["--fault", "panic:Exchange"], ..Plan::default() });
     assert!(output.contains("a fault of a test"), "{output}");
+    // Before it has read its configuration it knows of no copies, but of the file itself.
+    let ended = Scene::start(&Plan { arguments: vec!["--fault", "panic:Configure"], ..Plan::default() }).ended();
+    assert!(ended.power_offs == 1 && !ended.scene.root.path().join("guest.json").exists(), "{}", ended.output);
 }
 
 #[test]

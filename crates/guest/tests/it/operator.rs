@@ -44,7 +44,8 @@ impl Operator {
         let ca = params.self_signed(&authority_key).unwrap().pem();
         let key = KeyPair::generate().unwrap();
         let issuer = Issuer::new(params, authority_key);
-        let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        let certificate =
+            CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
@@ -95,7 +96,11 @@ fn serve(
         let count = heard.requests.entry(path.clone()).or_default();
         *count += 1;
         let missing = (404, String::new(), Vec::new());
-        answers.get(&path).and_then(|answers| answers.get((*count - 1).min(answers.len() - 1))).unwrap_or(&missing).clone()
+        answers
+            .get(&path)
+            .and_then(|answers| answers.get((*count - 1).min(answers.len() - 1)))
+            .unwrap_or(&missing)
+            .clone()
     };
     let stream = stream.get_mut();
     if headers.contains("chunked") {

@@ -237,7 +237,11 @@ impl Scene {
         let start = Instant::now();
         while !is_so(self) {
             let late = start.elapsed() > Duration::from_secs(60);
-            assert!(!late, "{what} did not happen:\n{}", std::fs::read_to_string(self.root.path().join("stderr")).unwrap());
+            assert!(
+                !late,
+                "{what} did not happen:\n{}",
+                std::fs::read_to_string(self.root.path().join("stderr")).unwrap()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
