@@ -44,8 +44,12 @@ impl<'de> Deserialize<'de> for Digest {
 
 fn parsed(text: &str) -> Option<Digest> {
     let digits: Vec<u32> = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits.chunks(2).filter_map(|pair| u8::try_from(pair[0] * 16 + pair.get(1)?).ok()).collect();
-    Some(Digest(bytes.try_into().ok()?))
+    let digits: [u32; 64] = digits.try_into().ok()?;
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::try_from(pair.iter().fold(0, |value, digit| value * 16 + digit)).ok()?;
+    }
+    Some(Digest(bytes))
 }
 
 /// The token that these random bytes make.

@@ -20,8 +20,8 @@ pub struct TooMany;
 /// The tokens of all claims, by uid.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    records: BTreeMap<String, Record>,
-    offers: BTreeMap<String, Offer>,
+    pub(super) records: BTreeMap<String, Record>,
+    pub(super) offers: BTreeMap<String, Offer>,
 }
 
 impl Registry {

@@ -250,8 +250,8 @@ fn a_restart_forgets_neither_tokens_nor_their_use_and_stores_no_secret() {
     let (mut registry, token) = offered();
     let bearer = granted(&registry.exchange(&request(claim("a"), &token, 'n'), at(1))).report_token.clone();
     let text = serde_json::to_string(registry.record("uid-a").unwrap()).unwrap();
-    for secret in [token.expose(), bearer.expose(), &"n".repeat(32), "jit"] {
-        assert!(!text.contains(secret) && !text.contains(&secret[5.min(secret.len() - 1)..]), "{text}");
+    for secret in [&token.expose()[5..], &bearer.expose()[5..], &"n".repeat(32), "jit"] {
+        assert!(!text.contains(secret), "{text}");
     }
     let record: Record = serde_json::from_str(&text).unwrap();
     let mut restored = Registry::restore([record]);
@@ -308,7 +308,7 @@ fn of_two_holders_of_a_token_one_at_most_gets_credentials() {
     for order in 0..256_u32 {
         let (mut registry, token) = offered();
         let mut winners = Vec::new();
-        for turn in 0..8 {
+        for turn in 0..8_u32 {
             let who = if order & (1 << turn) == 0 { 'a' } else { 'b' };
             let answer = registry.exchange(&request(claim("a"), &token, who), at(u64::from(turn) * 20));
             if matches!(answer.reply, Reply::Granted(_)) {
