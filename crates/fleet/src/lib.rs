@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod blueprint;
+pub mod bootstrap;
 pub mod cloud_init;
 pub mod cluster;
 pub mod conditions;

@@ -68,8 +68,9 @@ impl Layer {
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 23] = [
+pub(crate) const LAYERS: [Layer; 24] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
+    Layer { name: "bootstrap", role: Role::Nouns, may_use: &[], what: "the messages between a guest and the operator" },
     Layer {
         name: "change",
         role: Role::Think,
@@ -115,7 +116,7 @@ pub(crate) const LAYERS: [Layer; 23] = [
     Layer {
         name: "fleet",
         role: Role::Think,
-        may_use: &["observe", "protocol", "change", "api"],
+        may_use: &["observe", "protocol", "change", "api", "bootstrap"],
         what: "the fleet's decisions: pools, machines, placement",
     },
     Layer {
@@ -171,10 +172,16 @@ pub(crate) const LAYERS: [Layer; 23] = [
             "hypervisor",
             "forge",
             "identity",
+            "bootstrap",
         ],
         what: "the `virtpilot` binary: arguments, wiring, journal, commands",
     },
-    Layer { name: "guest", role: Role::Do, may_use: &["api"], what: "the small binary inside a runner's machine" },
+    Layer {
+        name: "guest",
+        role: Role::Do,
+        may_use: &["bootstrap"],
+        what: "the small binary inside a runner's machine",
+    },
     Layer {
         name: "github-stand-in",
         role: Role::Demo,

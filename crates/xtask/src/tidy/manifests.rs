@@ -4,7 +4,7 @@ use crate::workspace::Workspace;
 use toml::Table;
 
 /// Every test program links all dependencies, so more of them only cost build time.
-const INTEGRATION_PROGRAMS: usize = 3;
+const INTEGRATION_PROGRAMS: usize = 4;
 
 pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
     let mut violations = Vec::new();
