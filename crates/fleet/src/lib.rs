@@ -12,6 +12,7 @@ pub mod explain;
 pub mod hypervisor;
 pub mod identity;
 pub mod ids;
+pub mod jobs;
 pub mod machine;
 mod notice;
 pub mod object;

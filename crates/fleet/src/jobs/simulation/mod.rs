@@ -1,0 +1,1 @@
+//! A seeded simulation of GitHub, machines and the operator.
