@@ -18,20 +18,32 @@ pub enum Purpose {
 /// What is left for one owner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// The limit, what is left of it, and when it is full again; nothing before the first answer.
-    window: Option<(u32, u32, Timestamp)>,
+    /// What answers said last; nothing before the first one.
+    window: Option<Window>,
     paused: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    limit: u32,
+    remaining: u32,
+    /// When it is the limit again.
+    reset: Timestamp,
+    /// The end of the window before, if no answer has said anything about this one.
+    guessed_after: Option<Timestamp>,
 }
 
 impl Allowance {
     /// Takes what an answer says.
     pub fn set(&mut self, limit: u32, remaining: u32, reset: Timestamp) {
+        let said = Window { limit, remaining, reset, guessed_after: None };
         // Answers may come in another order than they were made: within a window, less is newer.
-        self.window = match self.window {
-            Some((_, known, known_reset)) if known_reset == reset => Some((limit, known.min(remaining), reset)),
-            Some((_, _, known_reset)) if known_reset > reset => self.window,
-            _ => Some((limit, remaining, reset)),
-        };
+        self.window = Some(match self.window {
+            Some(Window { guessed_after: Some(before), .. }) if reset > before => said,
+            Some(known) if known.guessed_after.is_some() || known.reset > reset => known,
+            Some(known) if known.reset == reset => Window { remaining: remaining.min(known.remaining), ..said },
+            _ => said,
+        });
     }
 
     /// Nothing is asked before that moment.
@@ -47,8 +59,8 @@ impl Allowance {
     /// Whether requests may be made now, and otherwise when to ask again. What is admitted is spent.
     pub fn admit(&mut self, purpose: Purpose, cost: u32, now: Timestamp) -> Result<(), Timestamp> {
         self.check(purpose, cost, now)?;
-        if let Some((_, remaining, _)) = &mut self.window {
-            *remaining = remaining.saturating_sub(cost);
+        if let Some(window) = &mut self.window {
+            window.remaining = window.remaining.saturating_sub(cost);
         }
         Ok(())
     }
@@ -58,10 +70,11 @@ impl Allowance {
         if let Some(until) = self.paused.filter(|until| *until > now) {
             return Err(until);
         }
-        let Some((limit, remaining, reset)) = self.window else { return Err(now) };
+        let Some(Window { limit, remaining, reset, .. }) = self.window else { return Err(now) };
         if reset <= now {
-            // The next answer says what is left; until then one request at a time would do, and half of the limit surely is there.
-            self.window = Some((limit, limit / 2, change::now::later(now, WINDOW)));
+            // The next answer says what is left. Until then, half of the limit surely is there.
+            let next = change::now::later(now, WINDOW);
+            self.window = Some(Window { limit, remaining: limit / 2, reset: next, guessed_after: Some(reset) });
             return self.check(purpose, cost, now);
         }
         let kept = match purpose {
@@ -120,5 +133,17 @@ mod tests {
         allowance.pause(at(50));
         assert_eq!(allowance.check(Purpose::Runner, 1, at(49)), Err(at(50)));
         assert_eq!(allowance.check(Purpose::Runner, 100, at(50)), Ok(()));
+    }
+
+    #[test]
+    fn the_first_answer_of_a_window_replaces_what_was_guessed() {
+        let mut allowance = Allowance::default();
+        allowance.set(100, 0, at(100));
+        assert_eq!(allowance.check(Purpose::Runner, 50, at(130)), Ok(()));
+        assert!(allowance.check(Purpose::Runner, 51, at(130)).is_err());
+        allowance.set(100, 0, at(100));
+        assert_eq!(allowance.check(Purpose::Runner, 50, at(131)), Ok(()), "it is about the window before");
+        allowance.set(100, 99, at(3_700));
+        assert_eq!(allowance.check(Purpose::Runner, 99, at(131)), Ok(()));
     }
 }

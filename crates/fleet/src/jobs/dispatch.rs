@@ -228,7 +228,11 @@ struct Poll {
 #[derive(Debug)]
 pub struct Dispatch {
     operator: String,
+    /// What the names of our runners begin with.
+    prefix: String,
     table: Table,
+    /// The uid of each claim and the name of its runner.
+    names: BTreeMap<Name, (String, String)>,
     known: BTreeMap<Name, Known>,
     marks: Marks,
     /// Orphans that may be removed.
@@ -249,6 +253,8 @@ impl Dispatch {
     pub fn new(operator: &str) -> Dispatch {
         Dispatch {
             operator: operator.to_owned(),
+            prefix: runners::prefix(operator),
+            names: BTreeMap::new(),
             table: Table::default(),
             known: BTreeMap::new(),
             marks: Marks::default(),
@@ -279,7 +285,8 @@ impl Dispatch {
         match event {
             Event::Observed(observation) => {
                 let key = observation.facts.key;
-                if self.table.observe(&observation, now.wall) == Change::Unproven && self.look_ups.len() < MOST_UNPROVEN {
+                if self.table.observe(&observation, now.wall) == Change::Unproven && self.look_ups.len() < MOST_UNPROVEN
+                {
                     self.look_ups.entry(key).or_insert((observation.facts.repository, Poll::default()));
                 }
             }
@@ -348,21 +355,23 @@ impl Dispatch {
                 known.delivered = is_delivered.then_some(now.wall);
                 is_delivered.then_some(()).ok_or(())
             }),
-            Event::Removed { id, claim: Some(claim), answer, .. } => self.of_claim(&claim, now, |known, _| match answer {
-                Removal::Removed if known.stray == Some(id) => {
-                    known.stray = None;
-                    Ok(())
-                }
-                Removal::Removed => {
-                    known.is_removed = true;
-                    Ok(())
-                }
-                Removal::Busy => {
-                    known.is_busy = true;
-                    Err(())
-                }
-                Removal::Unknown => Err(()),
-            }),
+            Event::Removed { id, claim: Some(claim), answer, .. } => {
+                self.of_claim(&claim, now, |known, _| match answer {
+                    Removal::Removed if known.stray == Some(id) => {
+                        known.stray = None;
+                        Ok(())
+                    }
+                    Removal::Removed => {
+                        known.is_removed = true;
+                        Ok(())
+                    }
+                    Removal::Busy => {
+                        known.is_busy = true;
+                        Err(())
+                    }
+                    Removal::Unknown => Err(()),
+                })
+            }
         }
     }
 
@@ -388,6 +397,7 @@ impl Dispatch {
     pub fn decide(&mut self, objects: Objects<'_>, now: Now) -> Decision {
         let mut decision = Decision { wake: now.monotonic.after(LIST_JOBS.1), ..Decision::default() };
         self.table.prune(now.wall);
+        self.name_runners(objects);
         self.read_lists(objects, now);
         let supply = self.decide_runners(objects, now, &mut decision);
         let assignment = self.assign(objects, &supply, now);
@@ -410,7 +420,6 @@ impl Dispatch {
                 limited.insert(owner.clone(), until);
             }
         }
-        let prefix = runners::prefix(&self.operator);
         assign::assign(&assign::Observed {
             table: &self.table,
             pools: objects.pools,
@@ -418,7 +427,7 @@ impl Dispatch {
             assigned: &self.assigned.iter().map(|(id, (_, jobs))| (*id, *jobs)).collect(),
             rules: objects.rules,
             limited: &limited,
-            prefix: &prefix,
+            prefix: &self.prefix,
             now,
         })
     }
@@ -431,39 +440,51 @@ impl Dispatch {
         }
     }
 
+    /// The names of all runners. A claim with the name of an earlier one has another runner.
+    fn name_runners(&mut self, objects: Objects<'_>) {
+        if objects.is_complete {
+            let claims: BTreeSet<&Name> = objects.claims.iter().map(|claim| &claim.name).collect();
+            self.names.retain(|name, _| claims.contains(name));
+            self.known.retain(|name, _| claims.contains(name));
+        }
+        for claim in objects.claims {
+            if self.names.get(&claim.name).is_none_or(|(uid, _)| *uid != claim.uid) {
+                let name = runner_name(&self.operator, &claim.name, &claim.uid);
+                self.names.insert(claim.name.clone(), (claim.uid.clone(), name));
+                self.known.insert(claim.name.clone(), Known::default());
+            }
+        }
+    }
+
     /// Takes what lists of runners say about claims and orphans.
     fn read_lists(&mut self, objects: Objects<'_>, now: Now) {
-        let prefix = runners::prefix(&self.operator);
-        let claims: Vec<(&Claim, String, Option<&Pool>)> = objects
-            .claims
-            .iter()
-            .map(|claim| {
-                let pool = objects.pools.iter().find(|pool| pool.name == claim.pool);
-                (claim, runner_name(&self.operator, &claim.name, &claim.uid), pool)
-            })
-            .collect();
-        let names: BTreeSet<&str> = claims.iter().map(|(_, name, _)| name.as_str()).collect();
+        if self.lists.is_empty() {
+            return;
+        }
+        let names: BTreeSet<&str> = self.names.values().map(|(_, name)| name.as_str()).collect();
         for (scope, (asked, runners)) in std::mem::take(&mut self.lists) {
             let by_name: BTreeMap<&str, &Seen> = runners.iter().map(|runner| (runner.name.as_str(), runner)).collect();
-            for (claim, name, _) in claims.iter().filter(|(.., pool)| pool.is_some_and(|pool| pool.scope == scope)) {
-                let known = self.known.entry(claim.name.clone()).or_default();
-                let is_registered = claim.runner.is_some() || known.registered.is_some();
-                if is_registered {
+            for claim in objects.claims {
+                let is_of_scope = objects.pools.iter().any(|pool| pool.name == claim.pool && pool.scope == scope);
+                let (Some((_, name)), Some(known)) = (self.names.get(&claim.name), self.known.get_mut(&claim.name))
+                else {
+                    continue;
+                };
+                if is_of_scope && (claim.runner.is_some() || known.registered.is_some()) {
                     known.listed(by_name.get(name.as_str()).copied(), asked, now);
                 }
             }
             if objects.is_complete {
-                let is_orphan = |name: &str| name.starts_with(&prefix) && !names.contains(name);
+                let is_orphan = |name: &str| name.starts_with(&self.prefix) && !names.contains(name);
                 for id in self.marks.listed(&scope, &runners, asked, is_orphan) {
                     self.orphans.entry((scope.clone(), id)).or_insert(false);
                 }
                 self.orphans.retain(|(of, id), is_waiting| {
-                    *is_waiting || *of != scope || runners.iter().any(|runner| runner.id == *id && is_orphan(&runner.name))
+                    *is_waiting
+                        || *of != scope
+                        || runners.iter().any(|runner| runner.id == *id && is_orphan(&runner.name))
                 });
             }
-        }
-        if objects.is_complete {
-            self.known.retain(|name, _| claims.iter().any(|(claim, ..)| claim.name == *name));
         }
     }
 
@@ -471,7 +492,7 @@ impl Dispatch {
     fn decide_runners(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) -> BTreeMap<Name, Supply> {
         let mut supply: BTreeMap<Name, Supply> = BTreeMap::new();
         for claim in objects.claims {
-            let name = runner_name(&self.operator, &claim.name, &claim.uid);
+            let Some((_, name)) = self.names.get(&claim.name).cloned() else { continue };
             let known = self.known.entry(claim.name.clone()).or_default();
             let observed = runners::Observed { claim, known, work: work(&self.table, &name), name: &name, now };
             let (phase, step) = runners::decide(&observed);

@@ -25,7 +25,9 @@ pub fn wait(wait: &Wait, now: Timestamp) -> String {
             format!("{of} has as many machines as its quota of {allowed} allows; the next one that ends makes room")
         }
         Wait::PoolFull { pool, max } => {
-            format!("pool {pool} has as many machines as its maximum of {max} allows; raise maxReplicas, or wait for one to end")
+            format!(
+                "pool {pool} has as many machines as its maximum of {max} allows; raise maxReplicas, or wait for one to end"
+            )
         }
         Wait::NoCapacity { pool } => format!("the hypervisor of pool {pool} has no room for another machine"),
         Wait::Creating { pool } => format!("a machine of pool {pool} is being created"),
@@ -33,13 +35,19 @@ pub fn wait(wait: &Wait, now: Timestamp) -> String {
         Wait::Idle { runner, since } => format!(
             "runner {runner} has been online for {} and GitHub has not given it a job yet{}",
             span(*since, now),
-            if seconds(*since, now) < 120 { "" } else { "; check that its runner group serves the repository, and its version" }
+            if seconds(*since, now) < 120 {
+                ""
+            } else {
+                "; check that its runner group serves the repository, and its version"
+            }
         ),
         Wait::RateLimited { until } => {
             format!("the limit of requests to GitHub is used up until {until}, so that no runner can be registered")
         }
         Wait::NotAssigned { pool, capacity } => {
-            format!("GitHub has not assigned it to the scale set of pool {pool}, which reports room for {capacity} jobs")
+            format!(
+                "GitHub has not assigned it to the scale set of pool {pool}, which reports room for {capacity} jobs"
+            )
         }
     }
 }
@@ -147,8 +155,12 @@ fn state_line(job: &Job, why: Option<&Wait>, now: Timestamp) -> String {
     let facts = &job.facts;
     match facts.state {
         _ if job.is_gone() => "gone: GitHub says that it does not exist any more".into(),
-        State::Completed => format!("completed: {}", facts.conclusion.as_deref().unwrap_or("its conclusion is not known")),
-        State::InProgress => format!("in progress on {}", facts.runner.as_deref().unwrap_or("a runner that is not known")),
+        State::Completed => {
+            format!("completed: {}", facts.conclusion.as_deref().unwrap_or("its conclusion is not known"))
+        }
+        State::InProgress => {
+            format!("in progress on {}", facts.runner.as_deref().unwrap_or("a runner that is not known"))
+        }
         state => {
             let why = why.map_or_else(|| "nothing was decided yet".to_owned(), |why| wait(why, now));
             format!("{} for {}: {why}", state.name(), span(job.since(), now))

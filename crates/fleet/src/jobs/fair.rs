@@ -185,10 +185,7 @@ mod tests {
     #[test]
     fn no_repository_starves_whatever_the_priorities_are() {
         let urgent = Share { priority: 100, ..Share::default() };
-        let rules = Rules {
-            repositories: [(Repository::new("acme", "urgent"), urgent)].into(),
-            ..Rules::default()
-        };
+        let rules = Rules { repositories: [(Repository::new("acme", "urgent"), urgent)].into(), ..Rules::default() };
         // More urgent jobs than two machines can ever run.
         let mut jobs: Vec<(&str, u64)> = (0..2_000).map(|number| ("acme/urgent", number * 10)).collect();
         jobs.extend([("acme/patient", 100), ("acme/patient", 110), ("acme/late", 5_000)]);

@@ -52,8 +52,8 @@ pub(super) fn read(body: &[u8]) -> Result<(Facts, Option<Timestamp>), String> {
     let repository = Repository::read(&cut(event.repository.full_name))
         .ok_or_else(|| "repository.full_name is not OWNER/NAME".to_owned())?;
     // The action of an event may be `queued` while the job still waits for an approval: the status says what the job needs.
-    let state = State::read(&job.status)
-        .ok_or_else(|| format!("workflow_job.status {:?} is not known", cut(job.status)))?;
+    let state =
+        State::read(&job.status).ok_or_else(|| format!("workflow_job.status {:?} is not known", cut(job.status)))?;
     let has_started = state >= State::InProgress;
     let happened = match state {
         State::Waiting | State::Queued => job.created_at,
@@ -65,7 +65,12 @@ pub(super) fn read(body: &[u8]) -> Result<(Facts, Option<Timestamp>), String> {
         repository,
         run: job.run_id,
         name: cut(job.name),
-        labels: job.labels.into_iter().take(MOST_LABELS).map(|label| cut(label.to_lowercase())).collect::<BTreeSet<_>>(),
+        labels: job
+            .labels
+            .into_iter()
+            .take(MOST_LABELS)
+            .map(|label| cut(label.to_lowercase()))
+            .collect::<BTreeSet<_>>(),
         // Queued jobs may name the runner and the group of an earlier attempt.
         group: job.runner_group_name.filter(|group| has_started && !group.is_empty()).map(cut),
         state,

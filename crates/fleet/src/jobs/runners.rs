@@ -265,12 +265,18 @@ pub struct Observed<'a> {
 pub fn decide(observed: &Observed<'_>) -> (Phase, Step) {
     let (phase, step) = match observed.claim.machine {
         Machine::Ended => (Phase::Leaving, leave(observed, Why::MachineEnded)),
-        Machine::Standby | Machine::Starting if observed.claim.ends => (Phase::Leaving, leave(observed, Why::NotNeeded)),
+        Machine::Standby | Machine::Starting if observed.claim.ends => {
+            (Phase::Leaving, leave(observed, Why::NotNeeded))
+        }
         Machine::Standby | Machine::Starting => (Phase::Starting, Step::Wait),
         Machine::Running => running(observed),
     };
-    let is_early = observed.known.is_waiting || observed.known.retry_at > observed.now.monotonic;
+    let is_early = observed.known.retry_at > observed.now.monotonic;
     match step {
+        // A registration on its way would leave a runner behind if the claim ended now.
+        Step::Register | Step::Find | Step::Remove(_) | Step::Deliver | Step::End(_) if observed.known.is_waiting => {
+            (phase, Step::Wait)
+        }
         Step::Register | Step::Find | Step::Remove(_) | Step::Deliver if is_early => (phase, Step::Wait),
         step => (phase, step),
     }

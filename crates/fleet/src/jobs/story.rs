@@ -53,7 +53,8 @@ impl Story {
     /// Adds an entry, unless the last one says the same.
     pub fn add(&mut self, at: Timestamp, what: What) {
         if let What::Waits(wait) = &what {
-            let before = self.notes().filter_map(|note| if let What::Waits(wait) = &note.what { Some(wait) } else { None });
+            let before =
+                self.notes().filter_map(|note| if let What::Waits(wait) = &note.what { Some(wait) } else { None });
             if before.last().is_some_and(|before| before.is_like(wait)) {
                 return;
             }

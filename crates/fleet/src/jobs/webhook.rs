@@ -48,7 +48,9 @@ impl Verdict {
             Verdict::Ignored(_) | Verdict::Refused(Refusal::TooOld) => 200,
             Verdict::Refused(Refusal::TooLarge) => 413,
             Verdict::Refused(Refusal::NoSignature | Refusal::WrongSignature | Refusal::NoSecret) => 401,
-            Verdict::Refused(Refusal::NoEvent | Refusal::NoDelivery | Refusal::Unreadable(_) | Refusal::InFuture) => 400,
+            Verdict::Refused(Refusal::NoEvent | Refusal::NoDelivery | Refusal::Unreadable(_) | Refusal::InFuture) => {
+                400
+            }
         }
     }
 
@@ -170,7 +172,8 @@ fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<(), Refusal> {
     }
     let digits = delivery.signature.and_then(|signature| signature.strip_prefix("sha256="));
     let claimed = digits.and_then(unhex).ok_or(Refusal::NoSignature)?;
-    let is_right = secrets.iter().fold(false, |is_right, secret| is_right | is_same(&hmac(secret, delivery.body), &claimed));
+    let is_right =
+        secrets.iter().fold(false, |is_right, secret| is_right | is_same(&hmac(secret, delivery.body), &claimed));
     if is_right { Ok(()) } else { Err(Refusal::WrongSignature) }
 }
 

@@ -1,8 +1,8 @@
 //! Tests of the life of a runner.
 
 use super::{
-    ABSENT_GRACE, Claim, Known, Machine, OFFLINE_GRACE, ONLINE_DEADLINE, Observed, Phase, RunnerRecord, Seen, Step, Why,
-    Work, decide, prefix, runner_name,
+    ABSENT_GRACE, Claim, Known, Machine, OFFLINE_GRACE, ONLINE_DEADLINE, Observed, Phase, RunnerRecord, Seen, Step,
+    Why, Work, decide, prefix, runner_name,
 };
 use crate::jobs::job::JobKey;
 use crate::object::Name;
@@ -75,6 +75,8 @@ fn a_name_that_is_taken_is_found_and_removed_before_the_next_registration() {
     let uncertain = Known { is_uncertain: true, ..Known::default() };
     assert_eq!(step(&ended, &uncertain, Work::None, 0).1, Step::Find, "no runner is left behind");
     assert_eq!(step(&ended, &known, Work::None, 0).1, Step::End(Why::MachineEnded));
+    known.is_waiting = true;
+    assert_eq!(step(&ended, &known, Work::None, 0).1, Step::Wait, "a registration may be on its way");
 }
 
 /// Theme 12: a runner that just got a job is not stopped.

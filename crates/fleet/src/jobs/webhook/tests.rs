@@ -76,14 +76,13 @@ fn nothing_is_parsed_before_the_signature_is_right() {
         let body = event(secret.len() as u64 + u64::from(secret[0]), "queued", NOW).to_string();
         let signature = sign(secret, body.as_bytes());
         let id = signature.clone();
-        let delivery = Delivery {
-            event: Some("workflow_job"),
-            id: Some(&id),
-            signature: Some(&signature),
-            body: body.as_bytes(),
-        };
+        let delivery =
+            Delivery { event: Some("workflow_job"), id: Some(&id), signature: Some(&signature), body: body.as_bytes() };
         assert_eq!(receiver.receive(&delivery, &[b"old", b"new"], now()).status(), 202, "both secrets are accepted");
-        assert_eq!(Receiver::default().receive(&delivery, &[b"old"], now()).status(), [202, 401][usize::from(secret == b"new")]);
+        assert_eq!(
+            Receiver::default().receive(&delivery, &[b"old"], now()).status(),
+            [202, 401][usize::from(secret == b"new")]
+        );
     }
 }
 
@@ -154,7 +153,8 @@ fn old_events_are_refused_and_memory_is_bounded() {
 /// The shapes of the eight examples in `@octokit/webhooks-examples` 7.6.1, with other values.
 #[test]
 fn events_are_read_as_github_publishes_them() {
-    let runner = json!({"runner_id": 5, "runner_name": "a runner", "runner_group_id": 2, "runner_group_name": "a group"});
+    let runner =
+        json!({"runner_id": 5, "runner_name": "a runner", "runner_group_id": 2, "runner_group_name": "a group"});
     let cases = [
         // Neither attempt nor time of creation, as of enterprise servers.
         (json!({"run_attempt": null, "created_at": null}), "in_progress", State::InProgress, 1, true),
