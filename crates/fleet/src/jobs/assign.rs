@@ -79,7 +79,7 @@ pub fn assign(observed: &Observed<'_>) -> Assignment {
     let usage = state.usage.clone();
     let unmet = observed.table.all().filter(|job| job.is_unmet());
     let mut queue = Queue::new(unmet, &usage, observed.rules, observed.now.wall);
-    while let Some(job) = queue.next() {
+    while let Some(job) = queue.take() {
         let wait = state.place(job);
         state.waits.insert(job.facts.key, wait);
         queue.again(&job.facts.repository, &state.usage);
@@ -95,6 +95,8 @@ struct Granting<'a> {
     usage: Usage,
     /// How many jobs of each pool were granted a machine.
     granted: BTreeMap<&'a Name, u32>,
+    /// How many machines are to be created on each hypervisor.
+    created: BTreeMap<&'a str, u32>,
     waiting: BTreeMap<&'a Name, u32>,
     waits: BTreeMap<JobKey, Wait>,
 }
@@ -108,7 +110,8 @@ impl<'a> Granting<'a> {
                 usage.add(&job.facts.repository);
             }
         }
-        Granting { observed, usage, granted: BTreeMap::new(), waiting: BTreeMap::new(), waits: BTreeMap::new() }
+        let (granted, created) = (BTreeMap::new(), BTreeMap::new());
+        Granting { observed, usage, granted, created, waiting: BTreeMap::new(), waits: BTreeMap::new() }
     }
 
     /// Grants a job a machine, or says why not.
@@ -151,7 +154,8 @@ impl<'a> Granting<'a> {
             return Err(Wait::Paused { pool: name() });
         } else if i64::from(supply.busy) + i64::from(granted) >= i64::from(pool.scaling.max_replicas) {
             return Err(Wait::PoolFull { pool: name(), max: pool.scaling.max_replicas });
-        } else if pool.room.is_some_and(|room| supply.busy + granted >= supply.total().saturating_add(room)) {
+        } else if pool.room.is_some_and(|room| self.created.get(&*pool.hypervisor).copied().unwrap_or_default() >= room)
+        {
             return Err(Wait::NoCapacity { pool: name() });
         } else if let Some(until) = self.observed.limited.get(&pool.scope.owner) {
             // The machine is made all the same: the limit may be over when it has started.
@@ -160,6 +164,9 @@ impl<'a> Granting<'a> {
             Wait::Creating { pool: name() }
         };
         self.granted.insert(&pool.name, granted + 1);
+        if !matches!(wait, Wait::Idle { .. } | Wait::Booting { .. }) {
+            *self.created.entry(&pool.hypervisor).or_default() += 1;
+        }
         Ok(wait)
     }
 

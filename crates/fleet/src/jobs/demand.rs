@@ -37,6 +37,8 @@ pub struct Pool {
     pub priority: i32,
     /// No machine is made for jobs.
     pub is_paused: bool,
+    /// The hypervisor of its machines; pools on the same one share its room.
+    pub hypervisor: String,
     /// How many more machines the hypervisor has room for, if that is known.
     pub room: Option<u32>,
 }
@@ -195,6 +197,7 @@ pub(super) mod tests {
             scaling: Scaling::default(),
             priority: 0,
             is_paused: false,
+            hypervisor: "pve".into(),
             room: None,
         }
     }

@@ -306,7 +306,7 @@ impl Dispatch {
                 }
             }
             Event::Runners { scope, asked, runners } => {
-                let next = runners.is_none().then(|| now.monotonic.after(AGAIN)).unwrap_or_default();
+                let next = if runners.is_none() { now.monotonic.after(AGAIN) } else { Moment::default() };
                 let poll = self.runner_polls.entry(scope.clone()).or_default();
                 *poll = Poll { is_waiting: false, next: poll.next.max(next) };
                 if let Some(runners) = runners {
@@ -370,7 +370,7 @@ impl Dispatch {
                         Err(())
                     }
                     Removal::Unknown => Err(()),
-                })
+                });
             }
         }
     }

@@ -167,3 +167,6 @@ fn state_line(job: &Job, why: Option<&Wait>, now: Timestamp) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,7 +118,7 @@ impl<'a> Queue<'a> {
     }
 
     /// The next job. What was granted before counts.
-    pub fn next(&mut self) -> Option<&'a Job> {
+    pub fn take(&mut self) -> Option<&'a Job> {
         let (_, repository) = self.places.pop_first()?;
         self.jobs.get_mut(repository)?.pop()
     }
@@ -144,7 +144,8 @@ mod tests {
     /// Queues jobs of repositories at seconds, and serves one job every ten seconds; returns when each job was served.
     fn serve(jobs: &[(&str, u64)], rules: &Rules, machines: u32) -> Vec<(String, u64, u64)> {
         let mut table = Table::default();
-        let (mut served, mut running): (Vec<(String, u64, u64)>, Vec<(Repository, u64)>) = (Vec::new(), Vec::new());
+        let mut served = Vec::new();
+        let mut running: Vec<(Repository, u64)> = Vec::new();
         let mut done = std::collections::BTreeSet::new();
         for second in (0..40_000).step_by(10) {
             for (id, (repository, _)) in jobs.iter().enumerate().filter(|(_, (_, since))| *since == second) {
@@ -158,7 +159,7 @@ mod tests {
             let mut queue = Queue::new(open, &usage, rules, at(second));
             let mut started = Vec::new();
             while running.len() < machines as usize
-                && let Some(job) = queue.next()
+                && let Some(job) = queue.take()
             {
                 usage.add(&job.facts.repository);
                 running.push((job.facts.repository.clone(), second + 60));

@@ -115,6 +115,8 @@ fn a_full_pool_leaves_jobs_to_the_next_one_that_fits() {
     assert_eq!(assignment.scale[&Name::new("ci", "linux")].demand, 1);
     assert_eq!(assignment.scale[&Name::new("ci", "large")].demand, 2);
     assert_eq!(assignment.scale[&Name::new("ci", "linux")].waiting, 3);
+    case.pools.iter_mut().for_each(|pool| pool.room = Some(2));
+    assert_eq!(case.reasons(), ["Creating", "Creating", "PoolFull"], "pools share the room of a hypervisor");
 }
 
 #[test]

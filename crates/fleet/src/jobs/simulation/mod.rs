@@ -1,8 +1,7 @@
 //! A seeded simulation of GitHub, machines, and an operator that crashes: every job is run once, and nothing is left behind.
 
 mod github;
-#[path = "../../simulation/random.rs"]
-mod random;
+pub(in crate::jobs) mod random;
 mod world;
 
 use world::World;

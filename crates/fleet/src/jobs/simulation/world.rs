@@ -85,6 +85,7 @@ fn pools() -> Vec<Pool> {
         scaling: api::fleet::Scaling { max_replicas: 4, ..api::fleet::Scaling::default() },
         priority: 0,
         is_paused: false,
+        hypervisor: "pve".into(),
         room: None,
     };
     vec![
@@ -127,8 +128,8 @@ impl World {
             history: None,
             machines: 0,
         };
+        world.github.lag = world.random.below(25);
         if faults {
-            world.github.lag = world.random.below(25);
             world.rules.owners.insert(OWNER.into(), 3 + u32::try_from(world.random.below(6)).unwrap());
         }
         // Runners of others: one takes jobs too, one looks like an orphan of another installation.
@@ -183,10 +184,21 @@ impl World {
         if is_due {
             self.decide();
         }
-        if self.now % 5 == 0 {
+        if self.now.is_multiple_of(5) {
             self.scale();
+            self.check_table();
         }
         self.broken.append(&mut self.github.broken);
+    }
+
+    /// A job that has not ended is never taken for one that has.
+    fn check_table(&mut self) {
+        for job in self.dispatch.table().all().filter(|job| !job.is_open()) {
+            let JobKey::Job { id, .. } = job.facts.key else { continue };
+            if self.github.jobs.get(&id).is_some_and(|found| found.facts.state != State::Completed) {
+                self.broken.push(format!("job {id} has ended in the table and not on GitHub"));
+            }
+        }
     }
 
     fn people(&mut self) {

@@ -2,13 +2,9 @@
 
 use super::{Change, FRESH, KEPT, List, LookUp, Table};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
+use crate::jobs::simulation::random::Random;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
-
-#[path = "../../simulation/random.rs"]
-#[expect(dead_code, reason = "only one of its functions is needed here")]
-mod random;
-use random::Random;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -31,8 +27,8 @@ fn facts(id: u64, attempt: u32, state: State) -> Facts {
     }
 }
 
-fn seen(id: u64, attempt: u32, state: State, second: i64) -> Observation {
-    Observation { source: Source::Webhook, at: at(second), facts: facts(id, attempt, state) }
+fn seen(id: u64, attempt: u32, state: State, second: i64) -> Box<Observation> {
+    Box::new(Observation { source: Source::Webhook, at: at(second), facts: facts(id, attempt, state) })
 }
 
 fn list(asked: i64, jobs: Vec<Facts>) -> List {
@@ -41,7 +37,7 @@ fn list(asked: i64, jobs: Vec<Facts>) -> List {
 
 #[derive(Clone)]
 enum Step {
-    Seen(Observation),
+    Seen(Box<Observation>),
     LookedUp(u64, i64, LookUp),
 }
 
@@ -72,7 +68,7 @@ fn the_order_of_observations_makes_no_difference() {
         Step::Seen(seen(1, 1, State::InProgress, 10)),
         Step::Seen(seen(1, 1, State::Completed, 20)),
         Step::Seen(seen(1, 2, State::Queued, 30)),
-        Step::Seen(Observation { source: Source::ScaleSet, at: at(12), facts: other }),
+        Step::Seen(Box::new(Observation { source: Source::ScaleSet, at: at(12), facts: other })),
         Step::LookedUp(1, 25, found),
     ];
     let expected = truths(&all);

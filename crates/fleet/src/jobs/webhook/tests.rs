@@ -12,6 +12,9 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
+/// A signature, the secrets, and why it is refused.
+type Case = (Option<String>, &'static [&'static [u8]], Refusal);
+
 fn sign(secret: &[u8], body: &[u8]) -> String {
     let digits: String = hmac(secret, body).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256={digits}")
@@ -51,7 +54,7 @@ fn a_genuine_event_is_an_observation() {
 #[test]
 fn nothing_is_parsed_before_the_signature_is_right() {
     let good = event(1, "queued", NOW).to_string();
-    let cases: [(Option<String>, &[&[u8]], Refusal); 7] = [
+    let cases: [Case; 7] = [
         (None, &[b"new"], Refusal::NoSignature),
         (Some("sha256=00".into()), &[b"new"], Refusal::NoSignature),
         (Some(sign(b"new", good.as_bytes()).replace("sha256", "sha1")), &[b"new"], Refusal::NoSignature),
