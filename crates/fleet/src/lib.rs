@@ -14,6 +14,7 @@ pub mod forge;
 pub mod hypervisor;
 pub mod identity;
 pub mod ids;
+pub mod jobs;
 pub mod machine;
 mod notice;
 pub mod object;

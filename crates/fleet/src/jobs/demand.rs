@@ -1,0 +1,264 @@
+//! Which pool may run a job, and why a job waits.
+
+use super::job::{Facts, JobKey, Repository};
+use crate::object::Name;
+use api::fleet::Scaling;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Where runners are registered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scope {
+    /// The organisation or the user, in lower case.
+    pub owner: String,
+    /// The repository, if they are of one repository only, in lower case.
+    pub repository: Option<String>,
+}
+
+/// A pool as far as jobs concern it.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    /// The object.
+    pub name: Name,
+    /// Where its runners are registered.
+    pub scope: Scope,
+    /// The only repositories that its runner group serves; all of the scope if nothing is given.
+    pub repositories: Option<BTreeSet<String>>,
+    /// The runner group; the default one if nothing is given.
+    pub group: Option<String>,
+    /// The labels of its runners, in lower case.
+    pub labels: BTreeSet<String>,
+    /// The scale set that its runners belong to, if it has one. GitHub assigns jobs to it, by the capacity that is reported.
+    pub scale_set: Option<u64>,
+    /// How many machines there may be.
+    pub scaling: Scaling,
+    /// Of several pools that may run a job, the one with the highest number is taken.
+    pub priority: i32,
+    /// No machine is made for jobs.
+    pub is_paused: bool,
+    /// The hypervisor of its machines; pools on the same one share its room.
+    pub hypervisor: String,
+    /// How many more machines the hypervisor has room for, if that is known.
+    pub room: Option<u32>,
+}
+
+impl Pool {
+    /// Whether its runners may run jobs of a repository.
+    pub fn serves(&self, repository: &Repository) -> bool {
+        self.scope.owner == repository.owner
+            && self.scope.repository.as_ref().is_none_or(|only| *only == repository.name)
+            && self.repositories.as_ref().is_none_or(|only| only.contains(&repository.name))
+    }
+
+    /// Whether GitHub would give a job to its runners: they have all labels of the job.
+    pub fn may_run(&self, job: &Facts) -> bool {
+        if let JobKey::Request { scale_set, .. } = job.key {
+            return self.scale_set == Some(scale_set);
+        }
+        let is_same_group = match (&job.group, &self.group) {
+            (Some(wanted), Some(found)) => wanted.eq_ignore_ascii_case(found),
+            // A job without labels asks for a group only.
+            (_, group) => !job.labels.is_empty() || group.is_some(),
+        };
+        is_same_group && self.serves(&job.repository) && job.labels.is_subset(&self.labels)
+    }
+}
+
+/// The pools that may run a job, the preferred one first: by priority, then the one with the fewest labels that the job does not ask for.
+pub fn candidates<'a>(job: &Facts, pools: &'a [Pool]) -> Vec<&'a Pool> {
+    let mut found: Vec<&Pool> = pools.iter().filter(|pool| pool.may_run(job)).collect();
+    found.sort_by_key(|pool| (std::cmp::Reverse(pool.priority), pool.labels.len(), &pool.name));
+    found
+}
+
+/// Labels of a job that no pool of its repository has, for people who look for a spelling mistake.
+pub fn missing_labels(job: &Facts, pools: &[Pool]) -> Vec<String> {
+    let near = pools.iter().filter(|pool| pool.serves(&job.repository));
+    let missing = near.map(|pool| job.labels.difference(&pool.labels).cloned().collect::<Vec<String>>());
+    missing.min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// Why a job waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "reason")]
+pub enum Wait {
+    /// It does not need a runner yet.
+    OnGitHub,
+    /// No pool serves its repository with all its labels.
+    NoPool {
+        /// Labels that the nearest pool does not have; none if no pool serves the repository.
+        missing: Vec<String>,
+    },
+    /// The pool is paused.
+    Paused {
+        /// The pool.
+        pool: String,
+    },
+    /// Its repository or organisation has as many machines as it may have.
+    Quota {
+        /// Whose quota: `OWNER/NAME` or `OWNER`.
+        of: String,
+        /// How many machines.
+        allowed: u32,
+    },
+    /// The pool has as many machines as it may have.
+    PoolFull {
+        /// The pool.
+        pool: String,
+        /// How many.
+        max: i32,
+    },
+    /// The hypervisor has no room for another machine.
+    NoCapacity {
+        /// The pool.
+        pool: String,
+    },
+    /// A machine will be created.
+    Creating {
+        /// The pool.
+        pool: String,
+    },
+    /// A machine starts.
+    Booting {
+        /// The claim.
+        claim: String,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A runner is online and GitHub has not given it the job yet.
+    Idle {
+        /// The runner.
+        runner: String,
+        /// Since when it is online.
+        since: Timestamp,
+    },
+    /// The budget of requests to GitHub is used up, so that no runner can be registered.
+    RateLimited {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// GitHub has not assigned it to the scale set yet.
+    NotAssigned {
+        /// The pool.
+        pool: String,
+        /// The capacity that is reported.
+        capacity: u32,
+    },
+}
+
+impl Wait {
+    /// Whether it is the same reason, up to numbers and times.
+    pub fn is_like(&self, other: &Wait) -> bool {
+        match (self, other) {
+            (Wait::Quota { of, .. }, Wait::Quota { of: other, .. }) => of == other,
+            (Wait::RateLimited { .. }, Wait::RateLimited { .. }) => true,
+            (Wait::PoolFull { pool, .. }, Wait::PoolFull { pool: other, .. })
+            | (Wait::NotAssigned { pool, .. }, Wait::NotAssigned { pool: other, .. }) => pool == other,
+            (Wait::Idle { runner, .. }, Wait::Idle { runner: other, .. }) => runner == other,
+            (Wait::Booting { claim, .. }, Wait::Booting { claim: other, .. }) => claim == other,
+            _ => self == other,
+        }
+    }
+
+    /// In one word, for a metric.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Wait::OnGitHub => "OnGitHub",
+            Wait::NoPool { .. } => "NoPool",
+            Wait::Paused { .. } => "Paused",
+            Wait::Quota { .. } => "Quota",
+            Wait::PoolFull { .. } => "PoolFull",
+            Wait::NoCapacity { .. } => "NoCapacity",
+            Wait::Creating { .. } => "Creating",
+            Wait::Booting { .. } => "Booting",
+            Wait::Idle { .. } => "Idle",
+            Wait::RateLimited { .. } => "RateLimited",
+            Wait::NotAssigned { .. } => "NotAssigned",
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{Pool, Scope, candidates, missing_labels};
+    use crate::jobs::job::{Facts, JobKey, Repository, State};
+    use crate::object::Name;
+    use api::fleet::Scaling;
+
+    pub(in crate::jobs) fn pool(name: &str, labels: &[&str]) -> Pool {
+        Pool {
+            name: Name::new("ci", name),
+            scope: Scope { owner: "acme".into(), repository: None },
+            repositories: None,
+            group: None,
+            labels: labels.iter().map(|&label| label.into()).collect(),
+            scale_set: None,
+            scaling: Scaling::default(),
+            priority: 0,
+            is_paused: false,
+            hypervisor: "pve".into(),
+            room: None,
+        }
+    }
+
+    pub(in crate::jobs) fn job(id: u64, repository: &str, labels: &[&str]) -> Facts {
+        Facts {
+            key: JobKey::Job { id, attempt: 1 },
+            repository: Repository::read(repository).unwrap(),
+            run: id,
+            name: "build".into(),
+            labels: labels.iter().map(|&label| label.into()).collect(),
+            group: None,
+            state: State::Queued,
+            runner: None,
+            conclusion: None,
+            created: None,
+            started: None,
+            completed: None,
+        }
+    }
+
+    fn names(facts: &Facts, pools: &[Pool]) -> Vec<String> {
+        candidates(facts, pools).iter().map(|pool| pool.name.name.to_string()).collect()
+    }
+
+    /// Theme 19: several labels.
+    #[test]
+    fn a_job_goes_to_pools_that_have_all_its_labels_the_most_specific_first() {
+        let mut pools = vec![
+            pool("large", &["self-hosted", "pve", "large", "x64"]),
+            pool("small", &["self-hosted", "pve"]),
+            pool("gpu", &["gpu"]),
+        ];
+        assert_eq!(names(&job(1, "acme/shop", &["pve"]), &pools), ["small", "large"]);
+        assert_eq!(names(&job(1, "acme/shop", &["pve", "large"]), &pools), ["large"]);
+        assert_eq!(names(&job(1, "acme/shop", &["pve", "gpu"]), &pools), [""; 0]);
+        assert_eq!(names(&job(1, "other/shop", &["pve"]), &pools), [""; 0]);
+        assert_eq!(missing_labels(&job(1, "acme/shop", &["pve", "gpus", "x64"]), &pools), ["gpus"]);
+        pools[0].priority = 1;
+        assert_eq!(names(&job(1, "acme/shop", &["pve"]), &pools), ["large", "small"]);
+    }
+
+    #[test]
+    fn a_group_its_repositories_and_a_scale_set_limit_a_pool() {
+        let mut pools = vec![pool("a", &["pve"])];
+        assert_eq!(names(&job(1, "acme/shop", &[]), &pools), [""; 0], "it asks for a group");
+        pools[0].group = Some("Large".into());
+        assert_eq!(names(&job(1, "acme/shop", &[]), &pools), ["a"]);
+        let mut of_group = job(1, "acme/shop", &["pve"]);
+        of_group.group = Some("large".into());
+        assert_eq!(names(&of_group, &pools), ["a"]);
+        of_group.group = Some("small".into());
+        assert_eq!(names(&of_group, &pools), [""; 0]);
+        pools[0].repositories = Some(["web".into()].into());
+        assert_eq!(names(&job(1, "acme/shop", &["pve"]), &pools), [""; 0]);
+        assert_eq!(names(&job(1, "acme/web", &["pve"]), &pools), ["a"]);
+        pools[0].scope.repository = Some("shop".into());
+        assert_eq!(names(&job(1, "acme/web", &["pve"]), &pools), [""; 0]);
+        pools[0].scale_set = Some(7);
+        let mut request = job(1, "acme/web", &["other"]);
+        request.key = JobKey::Request { scale_set: 7, id: 1 };
+        assert_eq!(names(&request, &pools), ["a"], "GitHub has assigned it");
+    }
+}

@@ -1,0 +1,659 @@
+//! The state machine of jobs and runners: events in, requests to GitHub and orders about claims out.
+//!
+//! `take` notes what happened; `decide` looks at everything that is known and says what to do. It may be called at any time and any number
+//! of times. Nothing here has to survive a crash: the table is filled again by polls, and runners are in the status of their claims.
+
+use super::assign::{self, Assignment, Scale, Supply};
+use super::budget::{Allowance, Purpose};
+use super::demand::{Pool, Scope, Wait};
+use super::fair::Rules;
+use super::job::{JobKey, Observation, Repository};
+use super::orphan_runners::Marks;
+use super::runners::{self, Claim, Known, Phase, RunnerRecord, Seen, Step, Why, runner_name, work};
+use super::story::What;
+use super::table::{Change, List, LookUp, Table};
+use crate::object::Name;
+use change::{Moment, Now};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How often jobs are listed while some are open or machines exist, and otherwise.
+const LIST_JOBS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
+/// How often runners are listed while machines exist, and otherwise.
+const LIST_RUNNERS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
+/// After a list or a look-up that failed.
+const AGAIN: Duration = Duration::from_secs(20);
+/// While anything goes on, it is looked at again so often at least.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// No more events are kept that have to be looked up before they are believed; polls find their jobs too.
+const MOST_UNPROVEN: usize = 1_000;
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A webhook or a message of a scale set says something about a job.
+    Observed(Box<Observation>),
+    /// Jobs were listed.
+    Listed(Box<List>),
+    /// Jobs of an owner could not be listed.
+    ListFailed(String),
+    /// One job was looked up.
+    LookedUp {
+        /// The job.
+        key: JobKey,
+        /// When it was asked for.
+        asked: Timestamp,
+        /// The answer.
+        answer: LookUp,
+    },
+    /// All runners of a scope were listed.
+    Runners {
+        /// The scope.
+        scope: Scope,
+        /// When they were asked for.
+        asked: Moment,
+        /// The runners, of whomever they are; nothing if they could not be listed, or not all.
+        runners: Option<Vec<Seen>>,
+    },
+    /// A runner was registered, or not.
+    Registered {
+        /// The claim.
+        claim: Name,
+        /// The answer.
+        answer: Registration,
+    },
+    /// A runner was looked for by its name.
+    Found {
+        /// The claim.
+        claim: Name,
+        /// Its id, if there is one; an error if that is not known.
+        answer: Result<Option<u64>, ()>,
+    },
+    /// The configuration of a runner was delivered to its machine, or not.
+    Delivered {
+        /// The claim.
+        claim: Name,
+        /// Whether the machine has it.
+        is_delivered: bool,
+    },
+    /// A runner was removed, or not.
+    Removed {
+        /// Where it was registered.
+        scope: Scope,
+        /// Its id.
+        id: u64,
+        /// The claim that it belongs to; nothing if it has none.
+        claim: Option<Name>,
+        /// The answer.
+        answer: Removal,
+    },
+    /// How many jobs are assigned to a scale set and have not ended.
+    Assigned {
+        /// The scale set.
+        scale_set: u64,
+        /// The number of the session, growing, and the number of the message; 0 for what the session itself says.
+        order: (u64, u64),
+        /// How many.
+        jobs: u32,
+    },
+    /// What is left of the limit of requests.
+    Limits {
+        /// The owner.
+        owner: String,
+        /// Requests in an hour.
+        limit: u32,
+        /// What is left.
+        remaining: u32,
+        /// When that is the limit again.
+        reset: Timestamp,
+    },
+    /// GitHub asks for a pause.
+    Paused {
+        /// The owner.
+        owner: String,
+        /// Until when.
+        until: Timestamp,
+    },
+}
+
+/// What became of a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// The runner has this id, and its configuration is at hand.
+    Done(u64),
+    /// There is a runner of this name.
+    NameTaken,
+    /// Nothing was registered.
+    Refused,
+    /// No answer: it may have been registered.
+    Unknown,
+}
+
+/// What became of a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is removed, or there was none.
+    Removed,
+    /// It has a job: it was not removed.
+    Busy,
+    /// It may or may not be removed.
+    Unknown,
+}
+
+/// A request to GitHub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// What is left of the limit of requests; this one is free.
+    Limits(String),
+    /// List open jobs of an owner, of these repositories only or of all.
+    ListJobs(String, Option<BTreeSet<Repository>>),
+    /// Read one job.
+    LookUp(Repository, JobKey),
+    /// List all runners.
+    ListRunners(Scope),
+    /// Register a runner for one job.
+    Register {
+        /// The claim, whose pool has scope, labels and group.
+        claim: Name,
+        /// The name of the runner.
+        name: String,
+    },
+    /// Find a runner by its name.
+    Find {
+        /// The claim.
+        claim: Name,
+        /// The name of the runner.
+        name: String,
+    },
+    /// Remove a runner unless it is busy.
+    Remove {
+        /// Where it is registered.
+        scope: Scope,
+        /// Its id.
+        id: u64,
+        /// Its claim, if it has one.
+        claim: Option<Name>,
+    },
+}
+
+/// An order about a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Write the runner to its status, or that there is none.
+    Record(Option<RunnerRecord>),
+    /// Deliver the configuration that is at hand to its machine.
+    Deliver,
+    /// Destroy the machine and delete the claim: no runner is left.
+    End(Why),
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Default)]
+pub struct Decision {
+    /// Requests to GitHub.
+    pub asks: Vec<Ask>,
+    /// Orders about claims.
+    pub orders: Vec<(Name, Order)>,
+    /// How far each runner is.
+    pub phases: BTreeMap<Name, Phase>,
+    /// What each pool needs.
+    pub scale: BTreeMap<Name, Scale>,
+    /// Why each job waits that does.
+    pub waits: BTreeMap<JobKey, Wait>,
+    /// When to decide again if nothing happens before.
+    pub wake: Moment,
+}
+
+/// What exists, as the API server has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Objects<'a> {
+    /// All pools.
+    pub pools: &'a [Pool],
+    /// All claims of pools.
+    pub claims: &'a [Claim],
+    /// Whether these are all claims: only then a runner can have none.
+    pub is_complete: bool,
+    /// Shares and quotas.
+    pub rules: &'a Rules,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Poll {
+    is_waiting: bool,
+    next: Moment,
+}
+
+/// All that is known.
+#[derive(Debug)]
+pub struct Dispatch {
+    operator: String,
+    /// What the names of our runners begin with.
+    prefix: String,
+    table: Table,
+    /// The uid of each claim and the name of its runner.
+    names: BTreeMap<Name, (String, String)>,
+    known: BTreeMap<Name, Known>,
+    marks: Marks,
+    /// Orphans that may be removed.
+    orphans: BTreeMap<(Scope, u64), bool>,
+    /// Lists of runners that were not looked at yet.
+    lists: BTreeMap<Scope, (Moment, Vec<Seen>)>,
+    assigned: BTreeMap<u64, ((u64, u64), u32)>,
+    allowances: BTreeMap<String, Allowance>,
+    job_polls: BTreeMap<String, Poll>,
+    runner_polls: BTreeMap<Scope, Poll>,
+    look_ups: BTreeMap<JobKey, (Repository, Poll)>,
+    waits: BTreeMap<JobKey, Wait>,
+    asked_limits: BTreeMap<String, Moment>,
+}
+
+impl Dispatch {
+    /// Nothing is known yet.
+    pub fn new(operator: &str) -> Dispatch {
+        Dispatch {
+            operator: operator.to_owned(),
+            prefix: runners::prefix(operator),
+            names: BTreeMap::new(),
+            table: Table::default(),
+            known: BTreeMap::new(),
+            marks: Marks::default(),
+            orphans: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            assigned: BTreeMap::new(),
+            allowances: BTreeMap::new(),
+            job_polls: BTreeMap::new(),
+            runner_polls: BTreeMap::new(),
+            look_ups: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            asked_limits: BTreeMap::new(),
+        }
+    }
+
+    /// All jobs.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Why jobs wait, as was decided last.
+    pub fn waits(&self) -> &BTreeMap<JobKey, Wait> {
+        &self.waits
+    }
+
+    /// Takes an event.
+    pub fn take(&mut self, event: Event, now: Now) {
+        match event {
+            Event::Observed(observation) => {
+                let key = observation.facts.key;
+                if self.table.observe(&observation, now.wall) == Change::Unproven && self.look_ups.len() < MOST_UNPROVEN
+                {
+                    self.look_ups.entry(key).or_insert((observation.facts.repository, Poll::default()));
+                }
+            }
+            Event::Listed(list) => {
+                self.table.listed(&list, now.wall);
+                self.polled(&list.owner, None, now);
+            }
+            Event::ListFailed(owner) => self.polled(&owner, Some(AGAIN), now),
+            Event::LookedUp { key, asked, answer } => {
+                self.table.looked_up(&key, asked, &answer, now.wall);
+                if answer == LookUp::Failed
+                    && let Some((_, poll)) = self.look_ups.get_mut(&key)
+                {
+                    *poll = Poll { is_waiting: false, next: now.monotonic.after(AGAIN) };
+                } else {
+                    self.look_ups.remove(&key);
+                }
+            }
+            Event::Runners { scope, asked, runners } => {
+                let next = if runners.is_none() { now.monotonic.after(AGAIN) } else { Moment::default() };
+                let poll = self.runner_polls.entry(scope.clone()).or_default();
+                *poll = Poll { is_waiting: false, next: poll.next.max(next) };
+                if let Some(runners) = runners {
+                    self.lists.insert(scope, (asked, runners));
+                }
+            }
+            Event::Assigned { scale_set, order, jobs } => {
+                let known = self.assigned.entry(scale_set).or_insert((order, jobs));
+                if order >= known.0 {
+                    *known = (order, jobs);
+                    if jobs == 0 {
+                        self.table.scale_set_is_idle(scale_set, now.wall);
+                    }
+                }
+            }
+            Event::Limits { owner, limit, remaining, reset } => {
+                self.allowances.entry(owner).or_default().set(limit, remaining, reset);
+            }
+            Event::Paused { owner, until } => self.allowances.entry(owner).or_default().pause(until),
+            Event::Removed { scope, id, claim: None, answer } => match answer {
+                Removal::Removed => drop(self.orphans.remove(&(scope, id))),
+                Removal::Busy | Removal::Unknown => drop(self.orphans.insert((scope, id), false)),
+            },
+            Event::Registered { claim, answer } => self.of_claim(&claim, now, |known, now| match answer {
+                Registration::Done(id) => {
+                    *known = Known::registered(id, now.wall);
+                    Ok(())
+                }
+                Registration::NameTaken => {
+                    known.is_uncertain = true;
+                    Ok(())
+                }
+                Registration::Refused => Err(()),
+                Registration::Unknown => {
+                    known.is_uncertain = true;
+                    Err(())
+                }
+            }),
+            Event::Found { claim, answer } => self.of_claim(&claim, now, |known, _| {
+                known.stray = answer?;
+                known.is_uncertain = false;
+                Ok(())
+            }),
+            Event::Delivered { claim, is_delivered } => self.of_claim(&claim, now, |known, now| {
+                known.failed_deliveries += u32::from(!is_delivered);
+                known.delivered = is_delivered.then_some(now.wall);
+                is_delivered.then_some(()).ok_or(())
+            }),
+            Event::Removed { id, claim: Some(claim), answer, .. } => {
+                self.of_claim(&claim, now, |known, _| match answer {
+                    Removal::Removed if known.stray == Some(id) => {
+                        known.stray = None;
+                        Ok(())
+                    }
+                    Removal::Removed => {
+                        known.is_removed = true;
+                        Ok(())
+                    }
+                    Removal::Busy => {
+                        known.is_busy = true;
+                        Err(())
+                    }
+                    Removal::Unknown => Err(()),
+                });
+            }
+        }
+    }
+
+    /// An answer about a claim's runner: an error is tried again later.
+    fn of_claim(&mut self, claim: &Name, now: Now, take: impl FnOnce(&mut Known, Now) -> Result<(), ()>) {
+        let Some(known) = self.known.get_mut(claim) else { return };
+        known.is_waiting = false;
+        match take(known, now) {
+            Ok(()) => known.failures = 0,
+            Err(()) => known.failed(now.monotonic, &claim.name),
+        }
+    }
+
+    fn polled(&mut self, owner: &str, again: Option<Duration>, now: Now) {
+        let poll = self.job_polls.entry(owner.to_owned()).or_default();
+        poll.is_waiting = false;
+        if let Some(again) = again {
+            poll.next = now.monotonic.after(again);
+        }
+    }
+
+    /// Decides what to do.
+    pub fn decide(&mut self, objects: Objects<'_>, now: Now) -> Decision {
+        let mut decision = Decision { wake: now.monotonic.after(LIST_JOBS.1), ..Decision::default() };
+        self.table.prune(now.wall);
+        self.name_runners(objects);
+        self.read_lists(objects, now);
+        let supply = self.decide_runners(objects, now, &mut decision);
+        let assignment = self.assign(objects, &supply, now);
+        self.note_waits(&assignment, now);
+        (decision.scale, decision.waits) = (assignment.scale, assignment.waits.clone());
+        self.waits = assignment.waits;
+        self.remove_orphans(now, &mut decision);
+        self.ask_limits(objects, now, &mut decision);
+        self.poll(objects, now, &mut decision);
+        if !objects.claims.is_empty() || self.table.all().any(super::table::Job::is_open) {
+            decision.wake = decision.wake.min(now.monotonic.after(LOOK_AGAIN));
+        }
+        decision
+    }
+
+    fn assign(&mut self, objects: Objects<'_>, supply: &BTreeMap<Name, Supply>, now: Now) -> Assignment {
+        let mut limited = BTreeMap::new();
+        for (owner, allowance) in &mut self.allowances {
+            if let Err(until) = allowance.check(Purpose::Runner, 1, now.wall) {
+                limited.insert(owner.clone(), until);
+            }
+        }
+        assign::assign(&assign::Observed {
+            table: &self.table,
+            pools: objects.pools,
+            supply,
+            assigned: &self.assigned.iter().map(|(id, (_, jobs))| (*id, *jobs)).collect(),
+            rules: objects.rules,
+            limited: &limited,
+            prefix: &self.prefix,
+            now,
+        })
+    }
+
+    fn note_waits(&mut self, assignment: &Assignment, now: Now) {
+        for (key, wait) in &assignment.waits {
+            if let Some(story) = self.table.story_of(key) {
+                story.add(now.wall, What::Waits(wait.clone()));
+            }
+        }
+    }
+
+    /// The names of all runners. A claim with the name of an earlier one has another runner.
+    fn name_runners(&mut self, objects: Objects<'_>) {
+        if objects.is_complete {
+            let claims: BTreeSet<&Name> = objects.claims.iter().map(|claim| &claim.name).collect();
+            self.names.retain(|name, _| claims.contains(name));
+            self.known.retain(|name, _| claims.contains(name));
+        }
+        for claim in objects.claims {
+            if self.names.get(&claim.name).is_none_or(|(uid, _)| *uid != claim.uid) {
+                let name = runner_name(&self.operator, &claim.name, &claim.uid);
+                self.names.insert(claim.name.clone(), (claim.uid.clone(), name));
+                self.known.insert(claim.name.clone(), Known::default());
+            }
+        }
+    }
+
+    /// Takes what lists of runners say about claims and orphans.
+    fn read_lists(&mut self, objects: Objects<'_>, now: Now) {
+        if self.lists.is_empty() {
+            return;
+        }
+        let names: BTreeSet<&str> = self.names.values().map(|(_, name)| name.as_str()).collect();
+        for (scope, (asked, runners)) in std::mem::take(&mut self.lists) {
+            let by_name: BTreeMap<&str, &Seen> = runners.iter().map(|runner| (runner.name.as_str(), runner)).collect();
+            for claim in objects.claims {
+                let is_of_scope = objects.pools.iter().any(|pool| pool.name == claim.pool && pool.scope == scope);
+                let (Some((_, name)), Some(known)) = (self.names.get(&claim.name), self.known.get_mut(&claim.name))
+                else {
+                    continue;
+                };
+                if is_of_scope && (claim.runner.is_some() || known.registered.is_some()) {
+                    known.listed(by_name.get(name.as_str()).copied(), asked, now);
+                }
+            }
+            if objects.is_complete {
+                let is_orphan = |name: &str| name.starts_with(&self.prefix) && !names.contains(name);
+                for id in self.marks.listed(&scope, &runners, asked, is_orphan) {
+                    self.orphans.entry((scope.clone(), id)).or_insert(false);
+                }
+                self.orphans.retain(|(of, id), is_waiting| {
+                    *is_waiting
+                        || *of != scope
+                        || runners.iter().any(|runner| runner.id == *id && is_orphan(&runner.name))
+                });
+            }
+        }
+    }
+
+    /// Decides about every runner; what machines there are for jobs.
+    fn decide_runners(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) -> BTreeMap<Name, Supply> {
+        let mut supply: BTreeMap<Name, Supply> = BTreeMap::new();
+        for claim in objects.claims {
+            let Some((_, name)) = self.names.get(&claim.name).cloned() else { continue };
+            let known = self.known.entry(claim.name.clone()).or_default();
+            let observed = runners::Observed { claim, known, work: work(&self.table, &name), name: &name, now };
+            let (phase, step) = runners::decide(&observed);
+            let pool = supply.entry(claim.pool.clone()).or_default();
+            match &phase {
+                _ if claim.machine == runners::Machine::Standby => {}
+                Phase::Starting => pool.starting.push((claim.name.to_string(), claim.since)),
+                Phase::Online(since) => pool.idle.push((name.clone(), *since)),
+                Phase::Busy(_) => pool.busy += 1,
+                Phase::Leaving => {}
+            }
+            decision.phases.insert(claim.name.clone(), phase);
+            let scope = objects.pools.iter().find(|pool| pool.name == claim.pool).map(|pool| pool.scope.clone());
+            self.carry_out(claim, name, step, scope, now, decision);
+        }
+        supply
+    }
+
+    fn carry_out(
+        &mut self,
+        claim: &Claim,
+        name: String,
+        step: Step,
+        scope: Option<Scope>,
+        now: Now,
+        decision: &mut Decision,
+    ) {
+        let (Some(known), owner) = (self.known.get_mut(&claim.name), claim.name.clone()) else { return };
+        let ask = match (step, scope) {
+            (Step::Wait, _) => return,
+            (Step::Record(record), _) => {
+                if record.is_none() {
+                    *known = Known::default();
+                }
+                return decision.orders.push((owner, Order::Record(record)));
+            }
+            (Step::Deliver, _) => {
+                known.is_waiting = true;
+                return decision.orders.push((owner, Order::Deliver));
+            }
+            (Step::End(why), _) => {
+                if why.is_failure() {
+                    let failed = What::MachineFailed(format!("{owner}: {}", why.message()));
+                    note_failure(&mut self.table, &self.waits, &owner.to_string(), &failed, now.wall);
+                }
+                return decision.orders.push((owner, Order::End(why)));
+            }
+            // Without its pool nobody knows where the runner is; the pool stays until its claims are gone.
+            (_, None) => return,
+            (Step::Register, Some(scope)) => (scope, Ask::Register { claim: owner, name }),
+            (Step::Find, Some(scope)) => (scope, Ask::Find { claim: owner, name }),
+            (Step::Remove(id), Some(scope)) => (scope.clone(), Ask::Remove { scope, id, claim: Some(owner) }),
+        };
+        let (scope, ask) = ask;
+        if self.allowances.entry(scope.owner).or_default().admit(Purpose::Runner, 1, now.wall).is_ok() {
+            known.is_waiting = true;
+            decision.asks.push(ask);
+        }
+    }
+
+    fn remove_orphans(&mut self, now: Now, decision: &mut Decision) {
+        for ((scope, id), is_waiting) in self.orphans.iter_mut().filter(|(_, is_waiting)| !**is_waiting) {
+            let allowance = self.allowances.entry(scope.owner.clone()).or_default();
+            if allowance.admit(Purpose::Poll, 1, now.wall).is_ok() {
+                *is_waiting = true;
+                decision.asks.push(Ask::Remove { scope: scope.clone(), id: *id, claim: None });
+            }
+        }
+    }
+
+    fn ask_limits(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) {
+        for owner in objects.pools.iter().map(|pool| &pool.scope.owner).collect::<BTreeSet<_>>() {
+            let is_known = self.allowances.get(owner).is_some_and(Allowance::is_known);
+            let is_due = self.asked_limits.get(owner).is_none_or(|asked| asked.after(AGAIN) <= now.monotonic);
+            if !is_known && is_due {
+                self.asked_limits.insert(owner.clone(), now.monotonic);
+                decision.asks.push(Ask::Limits(owner.clone()));
+            }
+            if !is_known {
+                decision.wake = decision.wake.min(now.monotonic.after(AGAIN));
+            }
+        }
+    }
+
+    /// Lists and look-ups that are due.
+    fn poll(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) {
+        for job in self.table.all().filter(|job| job.is_suspect()) {
+            self.look_ups.entry(job.facts.key).or_insert((job.facts.repository.clone(), Poll::default()));
+        }
+        for (key, (repository, poll)) in &mut self.look_ups {
+            let allowance = self.allowances.entry(repository.owner.clone()).or_default();
+            if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, 1, now.wall).is_ok() {
+                poll.is_waiting = true;
+                decision.asks.push(Ask::LookUp(repository.clone(), *key));
+            }
+        }
+        for owner in objects.pools.iter().map(|pool| &pool.scope.owner).collect::<BTreeSet<_>>() {
+            let open = self.table.all().filter(|job| job.is_open() && job.facts.repository.owner == *owner);
+            let runs: BTreeSet<u64> = open.map(|job| job.facts.run).collect();
+            let is_active = !runs.is_empty() || !objects.claims.is_empty();
+            let cost = u32::try_from(runs.len()).unwrap_or(u32::MAX).saturating_add(2);
+            let poll = self.job_polls.entry(owner.clone()).or_default();
+            poll.hurry(is_active, LIST_JOBS, now.monotonic);
+            let allowance = self.allowances.entry(owner.clone()).or_default();
+            if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, cost, now.wall).is_ok() {
+                *poll = Poll { is_waiting: true, next: now.monotonic.after(period(LIST_JOBS, is_active)) };
+                decision.asks.push(Ask::ListJobs(owner.clone(), repositories(objects.pools, owner)));
+            }
+            decision.wake = decision.wake.min(poll.next.max(now.monotonic.after(Duration::from_secs(1))));
+        }
+        for scope in objects.pools.iter().map(|pool| &pool.scope).collect::<BTreeSet<_>>() {
+            let is_active = !objects.claims.is_empty();
+            let poll = self.runner_polls.entry(scope.clone()).or_default();
+            poll.hurry(is_active, LIST_RUNNERS, now.monotonic);
+            let allowance = self.allowances.entry(scope.owner.clone()).or_default();
+            let cost = u32::try_from(objects.claims.len() / 100).unwrap_or(u32::MAX).saturating_add(1);
+            if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, cost, now.wall).is_ok() {
+                *poll = Poll { is_waiting: true, next: now.monotonic.after(period(LIST_RUNNERS, is_active)) };
+                decision.asks.push(Ask::ListRunners(scope.clone()));
+            }
+            decision.wake = decision.wake.min(poll.next.max(now.monotonic.after(Duration::from_secs(1))));
+        }
+    }
+}
+
+/// Jobs that waited for a machine that has failed say so.
+fn note_failure(table: &mut Table, waits: &BTreeMap<JobKey, Wait>, claim: &str, what: &What, at: Timestamp) {
+    let waited = waits.iter().filter(|(_, wait)| matches!(wait, Wait::Booting { claim: found, .. } if found == claim));
+    for (key, _) in waited {
+        if let Some(story) = table.story_of(key) {
+            story.add(at, what.clone());
+        }
+    }
+}
+
+fn period((active, quiet): (Duration, Duration), is_active: bool) -> Duration {
+    if is_active { active } else { quiet }
+}
+
+/// The repositories that pools of an owner are limited to; nothing if one is not.
+fn repositories(pools: &[Pool], owner: &str) -> Option<BTreeSet<Repository>> {
+    let mut all = BTreeSet::new();
+    for pool in pools.iter().filter(|pool| pool.scope.owner == owner) {
+        match (&pool.scope.repository, &pool.repositories) {
+            (Some(only), _) => drop(all.insert(Repository::new(owner, only))),
+            (None, Some(only)) => all.extend(only.iter().map(|name| Repository::new(owner, name))),
+            (None, None) => return None,
+        }
+    }
+    Some(all)
+}
+
+impl Poll {
+    fn is_due(&self, now: Moment) -> bool {
+        !self.is_waiting && self.next <= now
+    }
+
+    /// What became active need not wait for the longer period.
+    fn hurry(&mut self, is_active: bool, periods: (Duration, Duration), now: Moment) {
+        if is_active {
+            self.next = self.next.min(now.after(periods.0));
+        }
+    }
+}

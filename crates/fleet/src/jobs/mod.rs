@@ -1,0 +1,24 @@
+//! Jobs of a CI platform: a runner for every queued job, and no job forgotten.
+//!
+//! Webhooks, messages of scale sets and polls are [`Observation`]s of the same jobs. A [`table::Table`] joins them, so that lost, late,
+//! repeated and reordered ones lead to the same state. What is decided follows from that state each time: nothing is counted up or down.
+
+pub mod assign;
+pub mod budget;
+pub mod demand;
+pub mod dispatch;
+pub mod explain;
+pub mod fair;
+mod hmac;
+pub mod job;
+pub mod orphan_runners;
+mod payload;
+pub mod runners;
+#[cfg(test)]
+mod simulation;
+pub mod story;
+pub mod table;
+pub mod webhook;
+
+pub use dispatch::{Ask, Decision, Dispatch, Event, Order};
+pub use job::{Facts, JobKey, Observation, Repository, Source, State};

@@ -1,0 +1,181 @@
+//! Webhooks: who sent them, whether they are new, and what they say. Nothing is parsed before its signature is right.
+
+use super::hmac::{hmac, is_same, unhex};
+use super::job::{Observation, Source};
+use super::payload;
+use jiff::Timestamp;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// The largest body that GitHub sends has 25 MB; a `workflow_job` event has about 20 kB.
+pub const LARGEST: usize = 1 << 20;
+/// An event that is older says nothing that a poll does not know. GitHub delivers again for up to three days.
+pub const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// Events from further in the future than clocks differ are refused.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(600);
+/// How many deliveries are remembered.
+const REMEMBERED: usize = 4096;
+
+/// A webhook as it was received.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// `X-GitHub-Event`.
+    pub event: Option<&'a str>,
+    /// `X-GitHub-Delivery`.
+    pub id: Option<&'a str>,
+    /// `X-Hub-Signature-256`.
+    pub signature: Option<&'a str>,
+    /// The body, byte for byte.
+    pub body: &'a [u8],
+}
+
+/// What becomes of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It says something about a job.
+    Accepted(Box<Observation>),
+    /// It is genuine, and says nothing that matters: another event, or one that was received before.
+    Ignored(&'static str),
+    /// It is not taken.
+    Refused(Refusal),
+}
+
+impl Verdict {
+    /// The status of the HTTP answer. What GitHub sent is answered with success, so that its log of deliveries shows real faults only.
+    pub fn status(&self) -> u16 {
+        match self {
+            Verdict::Accepted(_) => 202,
+            Verdict::Ignored(_) | Verdict::Refused(Refusal::TooOld) => 200,
+            Verdict::Refused(Refusal::TooLarge) => 413,
+            Verdict::Refused(Refusal::NoSignature | Refusal::WrongSignature | Refusal::NoSecret) => 401,
+            Verdict::Refused(Refusal::NoEvent | Refusal::NoDelivery | Refusal::Unreadable(_) | Refusal::InFuture) => {
+                400
+            }
+        }
+    }
+
+    /// In one word, for a metric.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Verdict::Accepted(_) => "accepted",
+            Verdict::Ignored(why) => why,
+            Verdict::Refused(refusal) => refusal.name(),
+        }
+    }
+}
+
+/// Why a webhook is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The body is larger than [`LARGEST`].
+    TooLarge,
+    /// No secret is configured, so that nobody can be told from GitHub.
+    NoSecret,
+    /// There is no signature, or none of 64 hexadecimal digits.
+    NoSignature,
+    /// No accepted secret gives this signature.
+    WrongSignature,
+    /// It has no event type.
+    NoEvent,
+    /// It has no delivery id.
+    NoDelivery,
+    /// The body is not a `workflow_job` event: why.
+    Unreadable(String),
+    /// It happened longer than [`MAX_AGE`] ago.
+    TooOld,
+    /// It has not happened yet.
+    InFuture,
+}
+
+impl Refusal {
+    /// In one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Refusal::TooLarge => "too_large",
+            Refusal::NoSecret => "no_secret",
+            Refusal::NoSignature => "no_signature",
+            Refusal::WrongSignature => "wrong_signature",
+            Refusal::NoEvent => "no_event",
+            Refusal::NoDelivery => "no_delivery",
+            Refusal::Unreadable(_) => "unreadable",
+            Refusal::TooOld => "too_old",
+            Refusal::InFuture => "in_future",
+        }
+    }
+}
+
+/// Checks webhooks and remembers the last ones.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    /// The codes of bodies and the ids of deliveries, the oldest first. The id is not signed, so that a body that was recorded could be
+    /// sent again with another one.
+    order: VecDeque<[u8; 32]>,
+    known: BTreeSet<[u8; 32]>,
+}
+
+impl Receiver {
+    /// Checks a webhook against the accepted secrets; there are several while one is replaced.
+    pub fn receive(&mut self, delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Verdict {
+        match self.check(delivery, secrets, now) {
+            Ok(verdict) => verdict,
+            Err(refusal) => Verdict::Refused(refusal),
+        }
+    }
+
+    fn check(&mut self, delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Result<Verdict, Refusal> {
+        if delivery.body.len() > LARGEST {
+            return Err(Refusal::TooLarge);
+        }
+        verify(delivery, secrets)?;
+        let event = delivery.event.ok_or(Refusal::NoEvent)?;
+        let id = delivery.id.filter(|id| !id.is_empty() && id.len() <= 128).ok_or(Refusal::NoDelivery)?;
+        if event == "ping" {
+            return Ok(Verdict::Ignored("ping"));
+        }
+        if event != "workflow_job" {
+            return Ok(Verdict::Ignored("other_event"));
+        }
+        let codes = [hmac(b"delivery", id.as_bytes()), hmac(b"body", delivery.body)];
+        if codes.iter().any(|code| self.known.contains(code)) {
+            return Ok(Verdict::Ignored("repeated"));
+        }
+        let (facts, happened) = payload::read(delivery.body).map_err(Refusal::Unreadable)?;
+        // Events of old enterprise servers have no time; a job without one is looked up before it is believed.
+        let at = happened.unwrap_or(Timestamp::UNIX_EPOCH);
+        if happened.is_some() && change::now::later(at, MAX_AGE) < now {
+            return Err(Refusal::TooOld);
+        }
+        if at > change::now::later(now, CLOCKS_DIFFER) {
+            return Err(Refusal::InFuture);
+        }
+        codes.into_iter().for_each(|code| self.remember(code));
+        Ok(Verdict::Accepted(Box::new(Observation { source: Source::Webhook, at, facts })))
+    }
+
+    fn remember(&mut self, code: [u8; 32]) {
+        if self.known.insert(code) {
+            self.order.push_back(code);
+        }
+        if self.order.len() > 2 * REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+/// Whether one of the secrets gives the signature. All are tried, so that the time does not tell which.
+fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<(), Refusal> {
+    let secrets: Vec<&&[u8]> = secrets.iter().filter(|secret| !secret.is_empty()).collect();
+    if secrets.is_empty() {
+        return Err(Refusal::NoSecret);
+    }
+    let digits = delivery.signature.and_then(|signature| signature.strip_prefix("sha256="));
+    let claimed = digits.and_then(unhex).ok_or(Refusal::NoSignature)?;
+    let is_right =
+        secrets.iter().fold(false, |is_right, secret| is_right | is_same(&hmac(secret, delivery.body), &claimed));
+    if is_right { Ok(()) } else { Err(Refusal::WrongSignature) }
+}
+
+#[cfg(test)]
+mod tests;
