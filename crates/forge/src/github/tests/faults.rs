@@ -83,13 +83,18 @@ async fn a_login_that_fails_is_tried_again_by_the_next_request() {
 async fn connections_that_are_closed_are_opened_again() {
     let stand_in = start(|_| {});
     let github = organization(&stand_in);
+    runners(&github, None).await;
     for _ in 0..5 {
-        runners(&github, None).await;
         stand_in.close_connections();
-        // The client notices that its idle connection is closed, or has it refused, which is transient.
-        while let Err(failure) = ask(&github, Ask::ListRunners { name: None }).await {
-            transient(failure);
+        // The server closes at some moment from now on: at most one request meets that, which is transient.
+        let mut failures = 0;
+        for _ in 0..20 {
+            if let Err(failure) = ask(&github, Ask::ListRunners { name: None }).await {
+                transient(failure);
+                failures += 1;
+            }
         }
+        assert!(failures <= 1, "{failures}");
     }
 }
 
