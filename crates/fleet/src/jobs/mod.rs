@@ -7,6 +7,7 @@ pub mod assign;
 pub mod budget;
 pub mod demand;
 pub mod dispatch;
+pub mod exchange;
 pub mod explain;
 pub mod fair;
 mod hmac;
@@ -20,5 +21,6 @@ pub mod story;
 pub mod table;
 pub mod webhook;
 
-pub use dispatch::{Ask, Decision, Dispatch, Event, Order};
+pub use dispatch::Dispatch;
+pub use exchange::{Ask, Decision, Event, Objects, Order};
 pub use job::{Facts, JobKey, Observation, Repository, Source, State};

@@ -3,7 +3,8 @@
 use super::{job, queue, wait};
 use crate::jobs::demand::Wait;
 use crate::jobs::demand::tests::{job as facts, pool};
-use crate::jobs::dispatch::{Dispatch, Event, Objects};
+use crate::jobs::dispatch::Dispatch;
+use crate::jobs::exchange::{Event, Objects};
 use crate::jobs::fair::Rules;
 use crate::jobs::job::{JobKey, Observation, Source, State};
 use change::{Moment, Now};

@@ -2,6 +2,7 @@
 
 mod github;
 pub(in crate::jobs) mod random;
+mod scaling;
 mod world;
 
 use world::World;

@@ -3,15 +3,15 @@
 use super::github::{Github, GithubRunner, LIMIT, OWNER, Removed, SCALE_SET, wall};
 use super::random::Random;
 use crate::jobs::demand::{Pool, Scope};
-use crate::jobs::dispatch::{Ask, Dispatch, Event, Objects, Order, Registration, Removal};
+use crate::jobs::dispatch::Dispatch;
+use crate::jobs::exchange::{Ask, Event, Objects, Order, Registration, Removal};
 use crate::jobs::fair::Rules;
 use crate::jobs::hmac::hmac;
 use crate::jobs::job::{JobKey, State};
 use crate::jobs::runners::{Claim, Machine, Phase, prefix, runner_name};
 use crate::jobs::table::{List, LookUp};
 use crate::jobs::webhook::{Delivery, Receiver, Verdict};
-use crate::object::{Name, Object};
-use crate::pool;
+use crate::object::Name;
 use api::fleet::RunnerPoolSpec;
 use change::{Moment, Now};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,20 +22,20 @@ const OPERATOR: &str = "operator-1";
 /// How many machines the hypervisor has room for.
 const ROOM: usize = 7;
 
-struct Vm {
+pub(super) struct Vm {
     /// When it has booted; never if that fails.
-    boots_at: Option<u64>,
-    fails_at: Option<u64>,
+    pub(super) boots_at: Option<u64>,
+    pub(super) fails_at: Option<u64>,
     /// The runner that it was configured with, and when that is online.
-    runner: Option<(u64, u64)>,
-    ends_at: Option<u64>,
+    pub(super) runner: Option<(u64, u64)>,
+    pub(super) ends_at: Option<u64>,
 }
 
-struct Kept {
-    claim: Claim,
-    vm: Vm,
-    created: u64,
-    visible_at: u64,
+pub(super) struct Kept {
+    pub(super) claim: Claim,
+    pub(super) vm: Vm,
+    pub(super) created: u64,
+    pub(super) visible_at: u64,
 }
 
 enum Action {
@@ -56,19 +56,19 @@ pub(super) struct World {
     pub(super) github: Github,
     dispatch: Dispatch,
     receiver: Receiver,
-    pools: Vec<Pool>,
-    spec: RunnerPoolSpec,
+    pub(super) pools: Vec<Pool>,
+    pub(super) spec: RunnerPoolSpec,
     rules: Rules,
-    claims: BTreeMap<Name, Kept>,
+    pub(super) claims: BTreeMap<Name, Kept>,
     /// Configurations of runners that the process has at hand.
     configs: BTreeMap<Name, u64>,
     actions: BTreeMap<(u64, u64), Action>,
     sequence: u64,
     wake: u64,
     bodies: Vec<String>,
-    phases: BTreeMap<Name, Phase>,
-    replicas: BTreeMap<Name, i32>,
-    surplus: BTreeMap<Name, api::fleet::RunnerPoolStatus>,
+    pub(super) phases: BTreeMap<Name, Phase>,
+    pub(super) replicas: BTreeMap<Name, i32>,
+    pub(super) surplus: BTreeMap<Name, api::fleet::RunnerPoolStatus>,
     pub(super) broken: Vec<String>,
     pub(super) history: Option<Vec<String>>,
     pub(super) machines: u64,
@@ -140,11 +140,11 @@ impl World {
         world
     }
 
-    fn fails(&mut self, percent: u64) -> bool {
+    pub(super) fn fails(&mut self, percent: u64) -> bool {
         self.faults && !self.is_calm && self.random.chance(percent)
     }
 
-    fn time(&self) -> Now {
+    pub(super) fn time(&self) -> Now {
         Now { wall: wall(self.now), monotonic: Moment::since_start(Duration::from_secs(self.now - self.started)) }
     }
 
@@ -497,86 +497,6 @@ impl World {
         self.github.capacity =
             decision.scale.iter().find(|(name, _)| &*name.name == "set").map_or(0, |(_, scale)| scale.capacity);
         self.wake = self.started + decision.wake.elapsed().as_secs().max(self.now + 1 - self.started);
-    }
-
-    /// The pool controller, as it is.
-    fn scale(&mut self) {
-        for index in 0..self.pools.len() {
-            let name = self.pools[index].name.clone();
-            let members: Vec<pool::Member> = self.members(&name);
-            let replicas = self.replicas.get(&name).copied();
-            let object = Object {
-                name: name.clone(),
-                uid: "pool".into(),
-                version: "1".into(),
-                generation: 1,
-                created: wall(0),
-                deleting: None,
-                finalizers: vec![api::fleet::IN_USE_FINALIZER.into()],
-                annotations: BTreeMap::new(),
-                spec: RunnerPoolSpec { replicas, ..self.spec.clone() },
-                status: self.surplus.get(&name).cloned().unwrap_or_default(),
-            };
-            let observed = pool::Observed {
-                pool: &object,
-                members: &members,
-                size: None,
-                hold_until: Moment::default(),
-                now: self.time(),
-            };
-            let decision = pool::decide(&observed);
-            self.surplus.insert(name.clone(), decision.status);
-            for claim in decision.drain {
-                self.note(|| format!("drain {claim}"));
-                if let Some(kept) = self.claims.get_mut(&claim) {
-                    kept.claim.ends = true;
-                }
-            }
-            for _ in 0..decision.create {
-                self.create(&name);
-            }
-        }
-    }
-
-    fn members(&self, pool: &Name) -> Vec<pool::Member> {
-        let of_pool = self.claims.values().filter(|kept| kept.claim.pool == *pool);
-        let member = of_pool.map(|kept| {
-            let claim = &kept.claim;
-            let state = match self.phases.get(&claim.name) {
-                _ if claim.ends => pool::State::Draining(claim.since),
-                _ if claim.machine == Machine::Ended => pool::State::Ending,
-                Some(Phase::Leaving) => pool::State::Ending,
-                Some(Phase::Online(since)) => pool::State::Idle(*since),
-                Some(Phase::Busy(_)) => pool::State::Busy,
-                Some(Phase::Starting) | None => pool::State::Starting,
-            };
-            pool::Member { name: claim.name.clone(), created: wall(kept.created), state }
-        });
-        member.collect()
-    }
-
-    fn create(&mut self, pool: &Name) {
-        self.machines += 1;
-        let name = Name::new("ci", &format!("{}-{}", pool.name, self.machines));
-        self.note(|| format!("create {name}"));
-        let (now, boot) = (self.now, self.random.between(15, 60));
-        let fails = self.fails(15);
-        let vm = Vm {
-            boots_at: (!fails).then_some(now + boot),
-            fails_at: fails.then_some(now + boot),
-            runner: None,
-            ends_at: None,
-        };
-        let claim = Claim {
-            name: name.clone(),
-            uid: format!("uid-{}", self.machines),
-            pool: pool.clone(),
-            machine: Machine::Starting,
-            since: wall(now),
-            runner: None,
-            ends: false,
-        };
-        self.claims.insert(name, Kept { claim, vm, created: now, visible_at: now + 1 });
     }
 
     /// Whether everything has come to rest.
