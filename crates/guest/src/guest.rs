@@ -140,12 +140,12 @@ impl Guest {
     fn exchange(&self) -> Result<Event, String> {
         let exchange = locked(&self.exchange).clone().ok_or("there is no proof of identity left")?;
         match self.operator()?.exchange(&exchange) {
-            Err(Failure::Passing(error)) => {
+            Err(Failure::Transient(error)) => {
                 let error = self.output.redacted(&error);
                 self.output.say(&format!("no credentials yet: {error}"));
                 Ok(Event::NotYet(error))
             }
-            Err(Failure::Final(error)) => Err(error),
+            Err(Failure::Permanent(error)) => Err(error),
             Ok(grant) => {
                 self.output.hide(grant.jit_config.expose());
                 self.output.hide(grant.report_token.expose());
@@ -171,11 +171,11 @@ impl Guest {
         match operator.report(&token, &Report { claim: claim.clone(), phase, uptime_seconds }) {
             Ok(reply) => Event::Heard { stop: reply.stop },
             // The operator knows the claim no longer, or it has ended.
-            Err(Failure::Final(error)) => {
+            Err(Failure::Permanent(error)) => {
                 self.output.say(&format!("the report was refused: {error}"));
                 Event::Unheard
             }
-            Err(Failure::Passing(error)) => {
+            Err(Failure::Transient(error)) => {
                 self.output.say(&format!("the report failed: {error}"));
                 Event::Unheard
             }
@@ -199,11 +199,11 @@ impl Guest {
         };
         match operator.end(&token, &end) {
             Ok(()) => Event::EndSent,
-            Err(Failure::Passing(error)) => {
+            Err(Failure::Transient(error)) => {
                 self.output.say(&format!("the last report failed: {error}"));
                 Event::EndUnsent
             }
-            Err(Failure::Final(error)) => {
+            Err(Failure::Permanent(error)) => {
                 self.output.say(&format!("the last report was refused: {error}"));
                 Event::EndSent
             }

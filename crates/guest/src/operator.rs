@@ -16,9 +16,9 @@ pub(crate) struct Operator {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// It may succeed later.
-    Passing(String),
+    Transient(String),
     /// It will not.
-    Final(String),
+    Permanent(String),
 }
 
 impl Operator {
@@ -31,31 +31,31 @@ impl Operator {
     /// Exchanges a proof of identity for credentials.
     pub(crate) fn exchange(&self, exchange: &Exchange) -> Result<Grant, Failure> {
         let body = serde_json::to_vec(exchange).map(Zeroizing::new);
-        let body = body.map_err(|error| Failure::Final(error.to_string()))?;
+        let body = body.map_err(|error| Failure::Permanent(error.to_string()))?;
         let reply = self.post(EXCHANGE_PATH, None, &body)?;
         // The message of an error would quote the answer.
-        serde_json::from_slice(&reply).map_err(|_| Failure::Final(other_version()))
+        serde_json::from_slice(&reply).map_err(|_| Failure::Permanent(other_version()))
     }
 
     /// Reports that the guest is alive.
     pub(crate) fn report(&self, token: &Secret, report: &Report) -> Result<ReportReply, Failure> {
-        let body = serde_json::to_vec(report).map_err(|error| Failure::Final(error.to_string()))?;
+        let body = serde_json::to_vec(report).map_err(|error| Failure::Permanent(error.to_string()))?;
         let reply = self.post(REPORT_PATH, Some(token), &body)?;
-        serde_json::from_slice(&reply).map_err(|_| Failure::Final(other_version()))
+        serde_json::from_slice(&reply).map_err(|_| Failure::Permanent(other_version()))
     }
 
     /// Says that the guest ends.
     pub(crate) fn end(&self, token: &Secret, end: &End) -> Result<(), Failure> {
-        let body = serde_json::to_vec(end).map_err(|error| Failure::Final(error.to_string()))?;
+        let body = serde_json::to_vec(end).map_err(|error| Failure::Permanent(error.to_string()))?;
         self.post(END_PATH, Some(token), &body).map(|_| ())
     }
 
     fn post(&self, path: &str, token: Option<&Secret>, body: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
-        let url = self.url.refer(path).map_err(Failure::Final)?;
+        let url = self.url.refer(path).map_err(Failure::Permanent)?;
         let request = Request { method: "POST", bearer: token.map(Secret::expose), body };
-        let response = send(&self.trust, &url, &request).map_err(Failure::Passing)?;
+        let response = send(&self.trust, &url, &request).map_err(Failure::Transient)?;
         let status = response.status;
-        let reply = response.read(MAX_REPLY).map_err(Failure::Passing)?;
+        let reply = response.read(MAX_REPLY).map_err(Failure::Transient)?;
         if status == 200 { Ok(reply) } else { Err(failure(status, &reply)) }
     }
 }
@@ -72,8 +72,8 @@ fn failure(status: u16, reply: &[u8]) -> Failure {
         None => format!("the operator answers {status}"),
     };
     match status {
-        408 | 425 | 429 | 500..=599 => Failure::Passing(text),
-        _ => Failure::Final(text),
+        408 | 425 | 429 | 500..=599 => Failure::Transient(text),
+        _ => Failure::Permanent(text),
     }
 }
 
@@ -86,11 +86,11 @@ mod tests {
         let refusal = br#"{"reason": "Used", "message": "the token was used before"}"#;
         assert_eq!(
             failure(403, refusal),
-            Failure::Final("the operator answers 403 Used: the token was used before".to_owned())
+            Failure::Permanent("the operator answers 403 Used: the token was used before".to_owned())
         );
-        assert_eq!(failure(404, b"<html>"), Failure::Final("the operator answers 404".to_owned()));
+        assert_eq!(failure(404, b"<html>"), Failure::Permanent("the operator answers 404".to_owned()));
         for status in [408, 429, 500, 502, 503] {
-            assert!(matches!(failure(status, b""), Failure::Passing(_)), "{status}");
+            assert!(matches!(failure(status, b""), Failure::Transient(_)), "{status}");
         }
     }
 

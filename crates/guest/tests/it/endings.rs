@@ -15,7 +15,7 @@ fn ends(plan: &Plan, reason: EndReason, step: Step) -> bootstrap::End {
     end
 }
 
-/// Runs a plan to an end that nobody can be told, and returns what was written.
+/// Runs a plan to an end that cannot be reported, and returns what was written.
 fn ends_alone(plan: &Plan) -> String {
     let ended = Scene::start(plan).ended();
     assert_eq!((ended.power_offs, ended.scene.heard().ends.len()), (1, 0), "{}", ended.output);
