@@ -154,10 +154,8 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
             silent.id.0
         ));
     }
-    if let Some(listed) = observed.listed {
-        if let Some(why) = too_large(&need, cluster, listed) {
-            return failed(why);
-        }
+    if let Some(why) = observed.listed.and_then(|listed| too_large(&need, cluster, listed)) {
+        return failed(why);
     }
     let nodes: Vec<&str> = found.iter().map(|found| found.node.as_str()).collect();
     (true, "ValidationSucceeded", format!("template {} on {}", first.name, nodes.join(", ")))

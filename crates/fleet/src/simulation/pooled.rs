@@ -30,7 +30,7 @@ fn a_pool_follows_its_spec() {
     assert_eq!(replicas(&world), (1, 1));
     for (at, min, max) in [(240, 4, 5), (400, 0, 2), (560, 3, 8)] {
         world.api.edit(&id, |spec| {
-            (spec["scaling"]["minReplicas"], spec["scaling"]["maxReplicas"]) = (json!(min), json!(max))
+            (spec["scaling"]["minReplicas"], spec["scaling"]["maxReplicas"]) = (json!(min), json!(max));
         });
         world.run_until(at, usual);
         let wanted = usize::try_from(min).unwrap();

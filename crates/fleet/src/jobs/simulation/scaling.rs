@@ -6,7 +6,6 @@ use crate::jobs::runners::{Claim, Machine, Phase};
 use crate::object::{Name, Object};
 use crate::pool;
 use api::fleet::RunnerPoolSpec;
-use change::Moment;
 use std::collections::BTreeMap;
 
 impl World {
@@ -32,7 +31,7 @@ impl World {
                 pool: &object,
                 members: &members,
                 size: None,
-                hold_until: Moment::default(),
+                hold: None,
                 now: self.time(),
             };
             let decision = pool::decide(&observed);
