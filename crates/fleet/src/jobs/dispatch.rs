@@ -313,7 +313,7 @@ impl Dispatch {
                 Phase::Starting => pool.starting.push((claim.name.to_string(), claim.since)),
                 Phase::Online(since) => pool.idle.push((name.clone(), *since)),
                 Phase::Busy(_) => pool.busy += 1,
-                Phase::Leaving => {}
+                Phase::Ending => {}
             }
             decision.phases.insert(claim.name.clone(), phase);
             let scope = objects.pools.iter().find(|pool| pool.name == claim.pool).map(|pool| pool.scope.clone());

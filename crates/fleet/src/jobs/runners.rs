@@ -185,7 +185,7 @@ pub enum Phase {
     /// It runs a job.
     Busy(Option<JobKey>),
     /// It takes no job any more.
-    Leaving,
+    Ending,
 }
 
 /// Why a machine ends.
@@ -264,10 +264,8 @@ pub struct Observed<'a> {
 /// Decides about a runner.
 pub fn decide(observed: &Observed<'_>) -> (Phase, Step) {
     let (phase, step) = match observed.claim.machine {
-        Machine::Ended => (Phase::Leaving, leave(observed, Why::MachineEnded)),
-        Machine::Standby | Machine::Starting if observed.claim.ends => {
-            (Phase::Leaving, leave(observed, Why::NotNeeded))
-        }
+        Machine::Ended => (Phase::Ending, leave(observed, Why::MachineEnded)),
+        Machine::Standby | Machine::Starting if observed.claim.ends => (Phase::Ending, leave(observed, Why::NotNeeded)),
         Machine::Standby | Machine::Starting => (Phase::Starting, Step::Wait),
         Machine::Running => running(observed),
     };
@@ -285,7 +283,7 @@ pub fn decide(observed: &Observed<'_>) -> (Phase, Step) {
 fn running(observed: &Observed<'_>) -> (Phase, Step) {
     let Observed { claim, known, now, .. } = observed;
     let preparing = |step: Step| match claim.ends {
-        true => (Phase::Leaving, leave(observed, Why::NotNeeded)),
+        true => (Phase::Ending, leave(observed, Why::NotNeeded)),
         false => (Phase::Starting, step),
     };
     let recorded = claim.runner.as_ref();
@@ -311,7 +309,7 @@ fn running(observed: &Observed<'_>) -> (Phase, Step) {
     }
     if known.registered.is_some() {
         return match known.failed_deliveries >= DELIVERIES {
-            true => (Phase::Leaving, leave(observed, Why::NotDelivered)),
+            true => (Phase::Ending, leave(observed, Why::NotDelivered)),
             false => preparing(Step::Deliver),
         };
     }
@@ -326,7 +324,7 @@ fn running(observed: &Observed<'_>) -> (Phase, Step) {
 /// A runner whose machine has its configuration.
 fn serving(observed: &Observed<'_>, runner: &RunnerRecord) -> (Phase, Step) {
     let Observed { claim, known, work, now, .. } = observed;
-    let leaving = |why| (Phase::Leaving, leave(observed, why));
+    let leaving = |why| (Phase::Ending, leave(observed, why));
     match work {
         Work::Done(_) => return leaving(Why::JobDone),
         Work::Running(key) => return (Phase::Busy(Some(*key)), Step::Wait),

@@ -87,14 +87,14 @@ fn a_machine_ends_only_after_its_runner_is_removed() {
     known.listed(Some(&seen(true, false)), now(0).monotonic, now(0));
     assert_eq!(step(&serving, &known, Work::None, 0), (Phase::Online(now(0).wall), Step::Wait));
     serving.ends = true;
-    assert_eq!(step(&serving, &known, Work::None, 0), (Phase::Leaving, Step::Remove(7)));
+    assert_eq!(step(&serving, &known, Work::None, 0), (Phase::Ending, Step::Remove(7)));
     // GitHub refuses: it has a job.
     known.is_busy = true;
     assert_eq!(step(&serving, &known, Work::None, 0), (Phase::Busy(None), Step::Wait));
     assert_eq!(step(&serving, &known, Work::Running(JOB), 0), (Phase::Busy(Some(JOB)), Step::Wait));
-    assert_eq!(step(&serving, &known, Work::Done(JOB), 0), (Phase::Leaving, Step::Remove(7)));
+    assert_eq!(step(&serving, &known, Work::Done(JOB), 0), (Phase::Ending, Step::Remove(7)));
     known.is_removed = true;
-    assert_eq!(step(&serving, &known, Work::Done(JOB), 0), (Phase::Leaving, Step::End(Why::JobDone)));
+    assert_eq!(step(&serving, &known, Work::Done(JOB), 0), (Phase::Ending, Step::End(Why::JobDone)));
 }
 
 /// Theme 6 and 13: what GitHub does not list for a moment is not gone.

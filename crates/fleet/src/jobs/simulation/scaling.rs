@@ -55,7 +55,7 @@ impl World {
             let state = match self.phases.get(&claim.name) {
                 _ if claim.ends => pool::State::Draining(claim.since),
                 _ if claim.machine == Machine::Ended => pool::State::Ending,
-                Some(Phase::Leaving) => pool::State::Ending,
+                Some(Phase::Ending) => pool::State::Ending,
                 Some(Phase::Online(since)) => pool::State::Idle(*since),
                 Some(Phase::Busy(_)) => pool::State::Busy,
                 Some(Phase::Starting) | None => pool::State::Starting,
