@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 const IDENTITY: [&str; 5] = ["apiVersion", "kind", "name", "namespace", "status"];
 
 /// The values of an object, as it is, in all fields that are wanted of it. What was recorded before, and what we own, is not recorded again:
-/// the oldest values are those to restore. `None` if the object did not exist, or was created by us.
+/// the oldest values are those to restore. `None` if the object did not exist, or was created by us or, as `is_made_by_go` says, by the Go
+/// operator.
 /// `answer` is what the server would make of it: a field that it gives us as a whole is replaced as a whole.
-pub fn before(live: Option<&Value>, wanted: &Value, answer: &Value) -> Option<Value> {
-    let live = live?;
+pub fn before(live: Option<&Value>, wanted: &Value, answer: &Value, is_made_by_go: bool) -> Option<Value> {
+    let live = live.filter(|_| !is_made_by_go)?;
     let recorded = live["metadata"]["annotations"][BEFORE].as_str().and_then(|text| serde_json::from_str(text).ok());
     if recorded == Some(Value::Null) {
         return None;
@@ -72,6 +73,8 @@ pub enum Mark {
     Created(String),
     /// It changed the object for this profile; these values were there before.
     Changed(String, Value),
+    /// It restored the object, which has the name that the Go operator gives: it is not to be mistaken for one that the Go operator made.
+    Restored,
 }
 
 impl Mark {
@@ -83,7 +86,7 @@ impl Mark {
         match before {
             Some(Value::Null) => Mark::Created(profile.to_owned()),
             Some(values @ Value::Object(_)) => Mark::Changed(profile.to_owned(), values),
-            _ => Mark::None,
+            _ => Mark::Restored,
         }
     }
 }
@@ -155,9 +158,9 @@ mod tests {
         let wanted =
             json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1, "b": {"c": 2}}});
         let none = json!({});
-        assert_eq!(before(None, &wanted, &none), None, "it does not exist");
+        assert_eq!(before(None, &wanted, &none, false), None, "it does not exist");
         let first = live(&json!({"a": 7, "b": {"d": 3}, "other": 1}), &json!({}), &json!({}));
-        let recorded = before(Some(&first), &wanted, &none).unwrap();
+        let recorded = before(Some(&first), &wanted, &none, false).unwrap();
         assert_eq!(recorded, json!({"spec": {"a": 7}}));
         let object = marked(&wanted, "p", Some(&recorded));
         assert_eq!(Mark::of(&object), Mark::Changed("p".into(), recorded.clone()));
@@ -166,7 +169,7 @@ mod tests {
         let owned = json!({"f:spec": {"f:a": {}, "f:b": {"f:c": {}}}});
         let second = live(&json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 5}), &annotations, &owned);
         let more = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 2, "b": {"c": 4}, "e": 6}});
-        let recorded = before(Some(&second), &more, &none).unwrap();
+        let recorded = before(Some(&second), &more, &none, false).unwrap();
         assert_eq!(recorded, json!({"spec": {"a": 7, "e": 5}}));
         assert_eq!(
             restoring(&second, &recorded),
@@ -182,9 +185,13 @@ mod tests {
         let found = live(&theirs, &json!({}), &json!({}));
         let answer = |owned: Value| live(&json!({}), &json!({}), &owned);
         let atomic = answer(json!({"f:spec": {"f:selector": {}}}));
-        assert_eq!(before(Some(&found), &wanted, &atomic).unwrap(), json!({"spec": theirs}));
+        assert_eq!(before(Some(&found), &wanted, &atomic, false).unwrap(), json!({"spec": theirs}));
         let granular = answer(json!({"f:spec": {"f:selector": {"f:matchLabels": {"f:x": {}}}}}));
-        assert_eq!(before(Some(&found), &wanted, &granular).unwrap(), json!({}), "nothing of theirs is replaced");
+        assert_eq!(
+            before(Some(&found), &wanted, &granular, false).unwrap(),
+            json!({}),
+            "nothing of theirs is replaced"
+        );
     }
 
     #[test]
@@ -192,7 +199,7 @@ mod tests {
         let wanted = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1}});
         let created = marked(&wanted, "p", None);
         assert_eq!(Mark::of(&created), Mark::Created("p".into()));
-        assert_eq!(before(Some(&created), &wanted, &json!({})), None);
+        assert_eq!(before(Some(&created), &wanted, &json!({}), false), None);
         assert_eq!(Mark::of(&wanted), Mark::None);
     }
 }

@@ -109,7 +109,7 @@ fn kept_by_users(key: &Key, live: &Value) -> Result<(), Reason> {
     let ignored = ignored_fields(key, live)?;
     match Mark::of(live) {
         Mark::Changed(_, values) => overridden(&ignored, &restoring(live, &values), live).map(drop),
-        Mark::None | Mark::Created(_) => Ok(()),
+        Mark::None | Mark::Created(_) | Mark::Restored => Ok(()),
     }
 }
 

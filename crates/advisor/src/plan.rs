@@ -1,7 +1,7 @@
 //! A plan: what is done to each object, compared with the object as it is and as the server would make it.
 
 use crate::before::{self, Mark};
-use crate::identity::FIELD_MANAGER;
+use crate::identity::{FIELD_MANAGER, PROFILE};
 use crate::overrides::{self, Hold};
 use crate::situation::{Health, ReviewReason};
 use crate::wanted::Wanted;
@@ -60,14 +60,23 @@ pub fn skipped(why: &str, is_removal: bool) -> Compared {
 }
 
 /// Compares what is wanted of an object with the object as it is and as the server would make it.
-pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, answer: &Value) -> Compared {
+/// `is_former` says that it has the name that the Go operator gave it.
+pub fn compare(
+    profile: &str,
+    key: &Key,
+    wanted: &Value,
+    live: Option<&Value>,
+    answer: &Value,
+    is_former: bool,
+) -> Compared {
     let diff = difference(live, answer);
     let operation = match live {
         None => Operation::Create,
         Some(_) if diff.is_empty() => Operation::Keep,
         Some(_) => Operation::Update,
     };
-    let recorded = before::before(live, wanted, answer);
+    let is_made_by_go = live.is_some_and(|live| is_made_by_go(key, live, is_former));
+    let recorded = before::before(live, wanted, answer, is_made_by_go);
     let contribution = |object: &Value| Contribution::of(&key.kind, object);
     Compared {
         precondition: precondition(live),
@@ -87,15 +96,40 @@ pub fn compare(profile: &str, key: &Key, wanted: &Value, live: Option<&Value>, a
 }
 
 /// What a removal does to an object that is as `live` says, given the mark it carries: it is deleted if the profile created it, and restored
-/// if the profile changed it. `None` if it is none of the profile's.
-pub fn removal(profile: &str, key: &Key, live: &Value) -> Option<Removal> {
+/// if the profile changed it. Without a mark, applied under our name and under the name that only the Go operator gives, as `is_former` says,
+/// that one made it, and it is deleted. `None` if it is none of the profile's.
+pub fn removal(profile: &str, key: &Key, live: &Value, is_former: bool) -> Option<Removal> {
     match Mark::of(live) {
         Mark::Created(of) if of == profile => Some(Removal::Delete),
         Mark::Changed(of, values) if of == profile => {
-            Some(Removal::Restore(overrides::restored(key, live, before::restoring(live, &values))))
+            let mut restoring = before::restoring(live, &values);
+            if is_former {
+                restoring["metadata"]["annotations"][PROFILE] = json!(profile);
+            }
+            Some(Removal::Restore(overrides::restored(key, live, restoring)))
         }
+        Mark::None if is_made_by_go(key, live, is_former) => Some(Removal::Delete),
         _ => None,
     }
+}
+
+/// Whether the Go operator made an object, which has the name that only that one gives, as `is_former` says. It made no HyperConverged.
+fn is_made_by_go(key: &Key, live: &Value, is_former: bool) -> bool {
+    is_former && Mark::of(live) == Mark::None && is_of_advisor(live) && key.kind.kind != api::hco::KIND
+}
+
+/// An object that the profile does not want, and that others made: it stays, and people are told who made it.
+pub fn left(live: &Value) -> Compared {
+    let managers: Vec<String> = others(live).into_iter().map(|other| other.manager).collect();
+    let who = if managers.is_empty() { "somebody else".to_owned() } else { managers.join(" and ") };
+    let note =
+        format!("it stays: {who} made it, and this profile has never written it; delete it by hand if nobody needs it");
+    Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) }.said(Some(note), None)
+}
+
+/// The field managers beside the advisor that an object is of; the latest comes first.
+fn others(live: &Value) -> Vec<Loser> {
+    change::entry::others(&Entry::all(&live["metadata"]["managedFields"]), FIELD_MANAGER)
 }
 
 /// Whether the advisor has applied an object, also the Go operator under the same name.
@@ -124,7 +158,7 @@ pub fn deletion(key: &Key, live: &Value) -> Compared {
         applied: None,
         diff: diff::of_wanted(None, &content, &[]).into_iter().map(removed_instead).collect(),
         replaces: vec![("uid".to_owned(), uid), ("content".to_owned(), Digest::of(&content))],
-        takes_from: Vec::new(),
+        takes_from: others(live),
         health: Health::Healthy,
         contributions: [Some(Contribution::of(&key.kind, live)), None],
         is_skipped: false,

@@ -24,6 +24,8 @@ pub(super) enum Aim {
 pub(super) struct Work {
     pub(super) key: Key,
     aim: Aim,
+    /// Whether it has the name that the Go operator gave it.
+    is_former: bool,
     /// The digest of what is wanted.
     wanted: Digest,
     /// What the watch said of the object when it was read.
@@ -64,11 +66,12 @@ pub(super) enum Found {
 }
 
 impl Work {
-    pub(super) fn new(key: Key, aim: Aim) -> Work {
+    pub(super) fn new(key: Key, aim: Aim, is_former: bool) -> Work {
         Work {
             wanted: digest(&aim),
             key,
             aim,
+            is_former,
             content: None,
             version: None,
             is_asking: false,
@@ -134,16 +137,26 @@ impl Work {
                     Some(Honoured::Written { wanted: Some(wanted), .. }) => wanted,
                     _ => wanted,
                 };
-                Found::Compared(Box::new(plan::compare(profile, &self.key, wanted, live.as_ref(), answer)))
+                Found::Compared(Box::new(plan::compare(
+                    profile,
+                    &self.key,
+                    wanted,
+                    live.as_ref(),
+                    answer,
+                    self.is_former,
+                )))
             }
             (Aim::Removal | Aim::Replaced, None) => Found::NotOurs(None),
             (Aim::Replaced, Some(live)) if !plan::is_of_advisor(live) => Found::NotOurs(Some(Box::new(live.clone()))),
             (Aim::Replaced, Some(live)) if is_deleted(live) => Found::Compared(Box::new(plan::being_deleted())),
             (Aim::Replaced, Some(live)) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
-            (Aim::Removal, Some(live)) if is_deleted(live) && plan::removal(profile, &self.key, live).is_some() => {
+            (Aim::Removal, Some(live))
+                if is_deleted(live) && plan::removal(profile, &self.key, live, self.is_former).is_some() =>
+            {
                 Found::Compared(Box::new(plan::being_deleted()))
             }
-            (Aim::Removal, Some(live)) => match (plan::removal(profile, &self.key, live), &self.answer) {
+            (Aim::Removal, Some(live)) => match (plan::removal(profile, &self.key, live, self.is_former), &self.answer)
+            {
                 (None, _) => Found::NotOurs(Some(Box::new(live.clone()))),
                 (Some(Removal::Delete), _) => Found::Compared(Box::new(plan::deletion(&self.key, live))),
                 (Some(Removal::Restore(restoring)), Some(answer)) => {
@@ -294,7 +307,7 @@ impl Core {
                     && !matches!(work.honoured, Some(Honoured::Skipped(_)))
                     && let Some(Some(live)) = &work.live
                     && !is_deleted(live)
-                    && let Some(Removal::Restore(restoring)) = plan::removal(name, key, live)
+                    && let Some(Removal::Restore(restoring)) = plan::removal(name, key, live, work.is_former)
                     && let Some(served) = self.watches.served(&WatchTarget::of(key))
                 {
                     let effect = Effect::apply(restoring, Precondition::None, true);

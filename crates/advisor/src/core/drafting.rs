@@ -4,7 +4,7 @@ use super::comparing::{Aim, Found, Work};
 use super::{Core, Timer};
 use crate::health;
 use crate::overrides::Hold;
-use crate::plan::{Item, Plan, Terms, Unplanned, removed};
+use crate::plan::{Item, Plan, Terms, Unplanned, left, removed};
 use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
 use catalog::Pool;
@@ -26,12 +26,16 @@ struct Aimed {
     aim: Aim,
 }
 
-/// The item that deletes what the Go operator made under another name, once the object of this item is there.
-fn replaced(item: &WantedItem, former: Key) -> Aimed {
+/// The item that deletes what the Go operator made under another name: once the object of this item is there, or if it is not wanted.
+fn replaced(item: &WantedItem, former: Key, aim: &Aim) -> Aimed {
     let name = format!("{}{FORMER}", item.name);
-    let description = format!("Deletes {former} of the Go operator, which {} replaces.", item.name);
-    let item = WantedItem { name, description, needs: Vec::new(), former: None, ..item.clone() };
-    Aimed { item, key: former, aim: Aim::Replaced }
+    let (why, aim) = match aim {
+        Aim::Removal => ("does not want", Aim::Removal),
+        Aim::Content(_) | Aim::Replaced => ("replaces", Aim::Replaced),
+    };
+    let description = format!("Deletes {former} of the Go operator, which {} {why}.", item.name);
+    let item = WantedItem { name, description, needs: Vec::new(), former: None, is_former: true, ..item.clone() };
+    Aimed { item, key: former, aim }
 }
 
 /// Holds the items that depend on one that users want to be left alone: nobody knows whether it is as they need it.
@@ -39,7 +43,7 @@ fn hold_for_skipped(items: &mut [Item]) {
     let skipped: Vec<Item> = items.iter().filter(|item| item.compared.is_skipped).cloned().collect();
     for item in items.iter_mut().filter(|item| !item.is_done()) {
         let why = skipped.iter().find_map(|skipped| match item.compared.is_removal {
-            false if item.needs.contains(&skipped.name) => {
+            false if !skipped.compared.is_removal && item.needs.contains(&skipped.name) => {
                 Some(format!("it needs {}, which is skipped; see that {} is managed", skipped.name, skipped.key))
             }
             true if skipped.needs.contains(&item.name) => Some(format!(
@@ -156,7 +160,7 @@ impl Core {
                 }
             };
             if let Some((key, aim)) = aimed.filter(|(key, _)| self.discovery.kinds.find(&key.kind).is_some()) {
-                let replaced = former.map(|former| replaced(&item, former));
+                let replaced = former.map(|former| replaced(&item, former, &aim));
                 aims.push(Aimed { item, key, aim });
                 aims.extend(replaced);
             }
@@ -206,7 +210,7 @@ impl Core {
         managed.work.retain(|item, _| aims.iter().any(|aimed| aimed.item.name == *item));
         for Aimed { item, key, aim } in aims {
             if !managed.work.get(&item.name).is_some_and(|work| work.is_about(key, aim)) {
-                managed.work.insert(item.name.clone(), Work::new(key.clone(), aim.clone()));
+                managed.work.insert(item.name.clone(), Work::new(key.clone(), aim.clone(), item.is_former));
             }
         }
     }
@@ -236,6 +240,14 @@ impl Core {
                 // Once its replacement is complete, nobody needs to know of it any more.
                 Found::NotOurs(None) if aim == Aim::Replaced && !is_approved() => continue,
                 Found::Compared(compared) => *compared,
+                // Nothing of it is the profile's: it was as wanted when it was handed over. The HyperConverged is never to be deleted.
+                Found::NotOurs(Some(live))
+                    if aim == Aim::Removal
+                        && remembered.is_none_or(|(_, written)| written.is_none())
+                        && key.kind.kind != api::hco::KIND =>
+                {
+                    left(&live)
+                }
                 // Its removal is followed until nodes run without it, or with what was restored, and then shown.
                 Found::NotOurs(rest) if remembered.is_some_and(|(state, _)| state != Progress::Pending) => {
                     removed(&key, rest.as_deref())

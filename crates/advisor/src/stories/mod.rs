@@ -11,6 +11,7 @@ mod interleavings;
 mod lost_reports;
 mod overrides;
 mod pools;
+mod removals;
 mod strange_statuses;
 
 use crate::testing::bed::TestBed;

@@ -46,6 +46,8 @@ pub struct WantedItem {
     pub impact: Impact,
     /// The object under the name that the Go operator gave it, where the item wants another name: it does the same, so it has to go.
     pub former: Option<Key>,
+    /// Whether the object has the name that the Go operator gave it.
+    pub is_former: bool,
     /// The object, or why there is none.
     pub result: WantedResult,
 }
@@ -118,7 +120,8 @@ fn items(
         let impact = asset.map_or(Impact::Low, |asset| impact(asset, &result));
         let (name, description, needs) = (item.name.clone(), item.description.clone(), item.needs.clone());
         let former = former(item, &result);
-        WantedItem { name, description, needs, impact, former, result }
+        let is_former = key_of(&result).is_some_and(|key| item.formerly.as_ref() == Some(&key.name));
+        WantedItem { name, description, needs, impact, former, is_former, result }
     };
     ProfileWants { items: profile.items.iter().map(item).collect(), inputs: inputs(profile, options, &facts) }
 }
@@ -256,9 +259,17 @@ fn object_of(facts: &Facts, mut object: Value, item: &ProfileItem) -> WantedResu
     })
 }
 
-/// The object that an item wants, under its former name.
+/// The object that an item wants, or that an option switches off.
+fn key_of(result: &WantedResult) -> Option<&Key> {
+    match result {
+        WantedResult::Object { key, .. } | WantedResult::Off { key: Some(key) } => Some(key),
+        _ => None,
+    }
+}
+
+/// The object of an item, under its former name.
 fn former(item: &ProfileItem, result: &WantedResult) -> Option<Key> {
-    let WantedResult::Object { key, .. } = result else { return None };
+    let key = key_of(result)?;
     item.formerly.as_ref().filter(|name| **name != key.name).map(|name| Key { name: name.clone(), ..key.clone() })
 }
 

@@ -146,7 +146,16 @@ pub struct Loser {
 /// All other field managers that own a field which an apply of ours would change, given the object as it is; the latest comes first.
 pub fn losers(wanted: &Value, live: &Value, entries: &[Entry], manager: &str) -> Vec<Loser> {
     let loses = |entry: &&Entry| entry.manager != manager && !entry.fields.differing(wanted, Some(live)).is_empty();
-    let mut found: Vec<&Entry> = entries.iter().filter(loses).collect();
+    by_manager(entries.iter().filter(loses).collect())
+}
+
+/// All other field managers that own anything of an object but its status; the latest comes first.
+pub fn others(entries: &[Entry], manager: &str) -> Vec<Loser> {
+    let owns = |entry: &&Entry| entry.manager != manager && entry.subresource.is_empty() && !entry.fields.is_empty();
+    by_manager(entries.iter().filter(owns).collect())
+}
+
+fn by_manager(mut found: Vec<&Entry>) -> Vec<Loser> {
     found.sort_by(|one, other| other.time.cmp(&one.time));
     let mut losers: Vec<Loser> = Vec::new();
     for entry in found {
