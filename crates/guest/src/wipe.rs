@@ -36,9 +36,9 @@ pub(crate) fn folder(path: &Path) -> Result<(), String> {
         Err(error) => return Err(format!("could not wipe {}: {error}", path.display())),
     };
     let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
-    let wiped = files.map(|entry| file(&entry.path())).fold(Ok(()), |all, one| all.and(one));
-    let removed = std::fs::remove_dir_all(path);
-    wiped.and(removed.map_err(|error| format!("could not remove {}: {error}", path.display())))
+    let failed = files.filter_map(|entry| file(&entry.path()).err()).collect::<Vec<_>>().join("; ");
+    std::fs::remove_dir_all(path).map_err(|error| format!("could not remove {}: {error}; {failed}", path.display()))?;
+    if failed.is_empty() { Ok(()) } else { Err(failed) }
 }
 
 #[cfg(test)]
