@@ -5,47 +5,69 @@ mod unpack;
 pub(crate) use unpack::unpack;
 
 use crate::http::{Request, Trust, Url, send};
+use crate::operator::Failure;
 use ring::digest::{Context, SHA256};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 /// The largest archive: those of GitHub have about 200 MB.
 const MAX_ARCHIVE: u64 = 2 << 30;
 /// How many other addresses one may refer to.
 const REDIRECTS: usize = 5;
+/// The pauses before further attempts; the guest's limit for its preparation holds for all of them.
+const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
 
-/// Downloads an archive. It gets no token of anybody.
+/// Downloads an archive, again if the network fails. It gets no token of anybody.
 pub(crate) fn download(trust: &Trust, operator: &Url, address: &str, to: &Path) -> Result<(), String> {
-    let mut url = operator.refer(address)?;
-    for _ in 0..=REDIRECTS {
-        let request = Request { method: "GET", bearer: None, body: &[] };
-        let mut response = send(trust, &url, &request)?;
-        match (response.status, &response.location) {
-            (200, _) => return write(&mut response.body, to).map_err(|error| format!("{address}: {error}")),
-            (301 | 302 | 303 | 307 | 308, Some(location)) => url = url.refer(location)?,
-            (status, _) => {
-                return Err(format!("{address} cannot be downloaded: {} answers {status}", url.host));
+    let start = operator.refer(address)?;
+    let mut pauses = PAUSES.iter();
+    loop {
+        match (attempt(trust, &start, to), pauses.next()) {
+            (Ok(()), _) => return Ok(()),
+            (Err(Failure::Transient(_)), Some(pause)) => thread::sleep(*pause),
+            (Err(Failure::Transient(error) | Failure::Permanent(error)), _) => {
+                return Err(format!("{address}: {error}"));
             }
         }
     }
-    Err(format!("{address} refers to other addresses more than {REDIRECTS} times"))
 }
 
-fn write(body: &mut impl Read, to: &Path) -> Result<(), String> {
-    let mut file = File::create(to).map_err(|error| format!("could not create {}: {error}", to.display()))?;
+fn attempt(trust: &Trust, start: &Url, to: &Path) -> Result<(), Failure> {
+    let mut url = start.clone();
+    for _ in 0..=REDIRECTS {
+        let request = Request { method: "GET", bearer: None, body: &[] };
+        let mut response = send(trust, &url, &request).map_err(Failure::Transient)?;
+        match (response.status, &response.location) {
+            (200, _) => return write(&mut response.body, to),
+            (301 | 302 | 303 | 307 | 308, Some(location)) => url = url.refer(location).map_err(Failure::Permanent)?,
+            (status, _) => {
+                let error = format!("{}:{} answers {status}", url.host, url.port);
+                return Err(if status >= 500 { Failure::Transient(error) } else { Failure::Permanent(error) });
+            }
+        }
+    }
+    Err(Failure::Permanent(format!("it refers to other addresses more than {REDIRECTS} times")))
+}
+
+fn write(body: &mut impl Read, to: &Path) -> Result<(), Failure> {
+    let unwritten = |error| Failure::Permanent(format!("could not write {}: {error}", to.display()));
+    let mut file = File::create(to).map_err(unwritten)?;
     let mut buffer = vec![0; 64 * 1024];
     let mut size = 0;
     loop {
-        let read = body.read(&mut buffer).map_err(|error| format!("the download broke off: {error}"))?;
+        let read = body.read(&mut buffer);
+        let read = read.map_err(|error| Failure::Transient(format!("the download broke off: {error}")))?;
         if read == 0 {
             return Ok(());
         }
         size += u64::try_from(read).unwrap_or(MAX_ARCHIVE);
         if size > MAX_ARCHIVE {
-            return Err(format!("it has more than {MAX_ARCHIVE} bytes"));
+            return Err(Failure::Permanent(format!("it has more than {MAX_ARCHIVE} bytes")));
         }
-        file.write_all(&buffer[..read]).map_err(|error| format!("could not write {}: {error}", to.display()))?;
+        file.write_all(&buffer[..read]).map_err(unwritten)?;
     }
 }
 

@@ -27,17 +27,18 @@ pub(crate) fn file(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Wipes every file of a folder that has no folders of its own, and removes it.
+/// Wipes every file of a folder, and removes it with whatever else is in it: a job may have put folders there. What fails does not stop
+/// the rest.
 pub(crate) fn folder(path: &Path) -> Result<(), String> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(format!("could not wipe {}: {error}", path.display())),
     };
-    for entry in entries.flatten() {
-        file(&entry.path())?;
-    }
-    std::fs::remove_dir(path).map_err(|error| format!("could not remove {}: {error}", path.display()))
+    let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+    let failed = files.filter_map(|entry| file(&entry.path()).err()).collect::<Vec<_>>().join("; ");
+    std::fs::remove_dir_all(path).map_err(|error| format!("could not remove {}: {error}; {failed}", path.display()))?;
+    if failed.is_empty() { Ok(()) } else { Err(failed) }
 }
 
 #[cfg(test)]
@@ -56,6 +57,8 @@ mod tests {
         // A second name of the same file shows what was written to it.
         std::fs::hard_link(&token, root.path().join("same")).unwrap();
         symlink(&other, secrets.join("link")).unwrap();
+        // What a job could put there to stop the rest.
+        std::fs::create_dir_all(secrets.join("a/b")).unwrap();
         folder(&secrets).unwrap();
         assert!(!secrets.exists());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "keep");

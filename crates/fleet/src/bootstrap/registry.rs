@@ -105,29 +105,29 @@ impl Registry {
         let Attestation::Token { token } = &request.attestation;
         let nonce = request.nonce.expose();
         if !NONCE.contains(&nonce.len()) {
-            return refused(&request.claim, RefusalReason::Malformed);
+            return self.refused(&request.claim, RefusalReason::Malformed);
         }
         let Some(record) = self.records.get_mut(&request.claim.uid).filter(|record| {
             let is_right = record.token == Digest::of("token", token.expose());
             is_right & (record.claim == request.claim)
         }) else {
-            return refused(&request.claim, RefusalReason::Unknown);
+            return self.refused(&request.claim, RefusalReason::Unknown);
         };
         if record.has_ended {
-            return refused(&request.claim, RefusalReason::Ended);
+            return self.refused(&request.claim, RefusalReason::Ended);
         }
         let presented = Digest::of("nonce", nonce);
         let mut notices = Vec::new();
         match &record.used {
             Some(used) if used.nonce != presented => {
-                let mut answer = refused(&request.claim, RefusalReason::Used);
+                let mut answer = self.refused(&request.claim, RefusalReason::Used);
                 answer.notices.push(Notice::TokenReused(request.claim.clone()));
                 return answer;
             }
             Some(used) if used.granted.is_some() && !may_ask(record, now) => {
-                return refused(&request.claim, RefusalReason::Used);
+                return self.refused(&request.claim, RefusalReason::Used);
             }
-            _ if !may_ask(record, now) => return refused(&request.claim, RefusalReason::Expired),
+            _ if !may_ask(record, now) => return self.refused(&request.claim, RefusalReason::Expired),
             Some(_) => {}
             None => {
                 let report = Digest::of("report", &report_token(token.expose(), nonce));
@@ -140,7 +140,7 @@ impl Registry {
             if let Some(used) = &mut record.used {
                 used.granted = None;
             }
-            let mut answer = refused(&request.claim, RefusalReason::NotYet);
+            let mut answer = self.refused(&request.claim, RefusalReason::NotYet);
             // Waiting is no refusal that anybody has to hear of.
             answer.notices = notices;
             return answer;
@@ -165,10 +165,10 @@ impl Registry {
     pub fn report(&mut self, bearer: &Secret, report: &Report) -> Answer {
         let record = match self.reporting(bearer, &report.claim) {
             Ok(record) => record,
-            Err(reason) => return refused(&report.claim, reason),
+            Err(reason) => return self.refused(&report.claim, reason),
         };
         if record.has_ended {
-            return refused(&report.claim, RefusalReason::Ended);
+            return self.refused(&report.claim, RefusalReason::Ended);
         }
         let reply = Reply::Accepted(ReportReply { stop: record.stop });
         if let Some(used) = &mut record.used {
@@ -182,12 +182,23 @@ impl Registry {
     pub fn end(&mut self, bearer: &Secret, end: &End) -> Answer {
         let record = match self.reporting(bearer, &end.claim) {
             Ok(record) => record,
-            Err(reason) => return refused(&end.claim, reason),
+            Err(reason) => return self.refused(&end.claim, reason),
         };
         let is_first = !std::mem::replace(&mut record.has_ended, true);
         self.offers.remove(&end.claim.uid);
         let notices = if is_first { vec![Notice::Ended(Box::new(plain(end)))] } else { Vec::new() };
         Answer { reply: Reply::Accepted(ReportReply { stop: true }), notices }
+    }
+
+    /// A refusal. Others hear of it only if there is such a claim: anybody can name one that does not exist.
+    fn refused(&self, claim: &Claim, reason: RefusalReason) -> Answer {
+        let retry_after_seconds = (reason == RefusalReason::NotYet).then_some(NOT_YET_PAUSE.as_secs());
+        let refusal = Refusal { reason, message: message(reason).to_owned(), retry_after_seconds };
+        let known = self.records.get(&claim.uid);
+        Answer {
+            reply: Reply::Refused { status: status(reason), refusal },
+            notices: known.map(|record| Notice::Refused(record.claim.clone(), reason)).into_iter().collect(),
+        }
     }
 
     /// The record of the claim whose report token this is.
@@ -211,15 +222,6 @@ fn may_ask(record: &Record, now: Timestamp) -> bool {
 
 fn after(time: Timestamp, pause: Duration) -> Timestamp {
     time.checked_add(pause).unwrap_or(Timestamp::MAX)
-}
-
-fn refused(claim: &Claim, reason: RefusalReason) -> Answer {
-    let retry_after_seconds = (reason == RefusalReason::NotYet).then_some(NOT_YET_PAUSE.as_secs());
-    let refusal = Refusal { reason, message: message(reason).to_owned(), retry_after_seconds };
-    Answer {
-        reply: Reply::Refused { status: status(reason), refusal },
-        notices: vec![Notice::Refused(claim.clone(), reason)],
-    }
 }
 
 /// What a guest says, short and without control characters: a job may have taken the machine over.

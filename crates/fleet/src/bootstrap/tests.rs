@@ -122,6 +122,10 @@ fn a_token_is_of_no_use_after_its_time_for_another_claim_or_after_a_new_one() {
     {
         let answer = registry.exchange(&request(claim.clone(), token, 'n'), at(1));
         assert_eq!(refusal(&answer), RefusalReason::Unknown, "{claim:?}");
+        // Others hear only of claims that exist, under their real names.
+        let known = [self::claim("a"), self::claim("b")].into_iter().find(|known| known.uid == claim.uid);
+        let notices: Vec<_> = known.map(|known| Notice::Refused(known, RefusalReason::Unknown)).into_iter().collect();
+        assert_eq!(answer.notices, notices, "{claim:?}");
     }
     registry.mint(claim("a"), [9; 32], TTL, at(1)).unwrap();
     registry.offer("uid-a", offer());

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn whatever_leaves_the_folder_is_refused_and_nothing_is_written_outside() {
-        let cases: [&[Case]; 14] = [
+        let cases: [&[Case]; 15] = [
             &[(FILE, "../a", "x")],
             &[(FILE, "a/../../b", "x")],
             &[(FILE, "/etc/a", "x")],
@@ -191,6 +191,7 @@ mod tests {
             &[(LINK, "d", "."), (FILE, "d/a", "x")],
             &[(FILE, "a/b/c/f", "x"), (LINK, "a/b/c/l", "../../.."), (LINK, "a/b/c/l/x", "../../..")],
             &[(FILE, "a/b/c/f", "x"), (LINK, "a/b/c/l", "../../.."), (LINK, "x", "a/b/c/l/../..")],
+            &[(FILE, "p/q/f", "x"), (LINK, "p/q/l", "../.."), (LINK, "p/q/x", "l/../..")],
             &[(EntryType::Link, "a", "../outside")],
             &[(LINK, "l", "inside"), (EntryType::Link, "a", "l")],
             &[(EntryType::Fifo, "a", "")],

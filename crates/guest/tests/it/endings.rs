@@ -189,6 +189,12 @@ fn an_archive_that_is_missing_wrong_or_leaves_its_folder_is_never_run() {
 }
 
 #[test]
+fn a_download_that_fails_is_tried_again() {
+    let answers = vec![(502, String::new(), Vec::new()), (302, "Location: /archive\r\n".to_owned(), Vec::new())];
+    ends(&Plan { answers: vec![("/first", answers)], ..Plan::default() }, EndReason::JobCompleted, Step::Job);
+}
+
+#[test]
 fn a_user_that_is_missing_ends_it() {
     let plan = Plan { user: Some("nobody-has-this-name".to_owned()), ..Plan::default() };
     let end = ends(&plan, EndReason::StepFailed, Step::Unpack);
