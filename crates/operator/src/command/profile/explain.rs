@@ -120,17 +120,19 @@ fn explained(
             create(name)
         )),
     }
-    let mut document = found.map_or_else(|| json!({"name": name}), document);
+    let mut document = found.map_or_else(|| json!({"name": name}), |found| document(found, Detail::Summary));
     document["description"] = json!(known.map(|known| &known.description));
     document["impactSummary"] = json!(known.map(|known| &known.impact_summary));
     document["options"] = json!(found.and_then(|profile| profile.spec.options.as_ref()));
     Explained { text: shown, document }
 }
 
-/// A command that has a profile planned which has no object yet.
+/// A command that has a profile planned which has no object yet, for any POSIX shell.
 fn create(name: &str) -> String {
     format!(
-        r#"kubectl create --filename - <<< '{{"apiVersion":"advisor.kubevirt.io/v1alpha1","kind":"VirtPlatformConfig","metadata":{{"name":"{name}"}},"spec":{{"profile":"{name}"}}}}'"#
+        "kubectl create --filename - <<'END'\n\
+         {{\"apiVersion\":\"advisor.kubevirt.io/v1alpha1\",\"kind\":\"VirtPlatformConfig\",\"metadata\":{{\"name\":\"{name}\"}},\"spec\":{{\"profile\":\"{name}\"}}}}\n\
+         END"
     )
 }
 
