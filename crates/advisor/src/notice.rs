@@ -21,8 +21,8 @@ pub enum Notice {
         message: String,
         /// The digest of the plan, if there is one.
         digest: Option<Digest>,
-        /// How many objects differ from what the plan wants.
-        differing: usize,
+        /// How many objects differ from what was approved and applied because somebody changed them.
+        drifted: usize,
         /// Since when.
         since: Timestamp,
         /// Whether it was not so before; after a start everything is reported once.
