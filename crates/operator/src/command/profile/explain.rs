@@ -154,11 +154,12 @@ fn options(known: &catalog::profile::Profile, found: Option<&Profile>) -> Vec<St
 #[cfg(test)]
 mod tests {
     use super::super::samples::{profile as of, sample};
-    use super::{Governing, explained};
+    use super::{Governing, create, explained};
     use crate::command::colour::Palette;
     use crate::pack;
     use change::{Key, Kind};
     use serde_json::json;
+    use std::process::Command;
 
     #[test]
     fn an_object_names_the_profile_that_governs_it() {
@@ -187,5 +188,21 @@ mod tests {
         let absent = explained("load-aware-rebalancing", known, None, Palette::default());
         assert!(absent.text.contains("is neither planned nor applied.\nNext: kubectl create "), "{}", absent.text);
         assert_eq!(absent.document["name"], "load-aware-rebalancing");
+    }
+
+    /// `dash` is the `sh` of many systems, and knows no here-strings.
+    #[test]
+    fn the_command_that_creates_a_profile_is_one_of_any_posix_shell() {
+        let command = create("load-aware-rebalancing");
+        assert!(!command.contains("<<<"), "{command}");
+        let program = format!("kubectl() {{ [ \"$*\" = 'create --filename -' ] && cat; }}\n{command}\n");
+        for arguments in [&["-n", "-c"][..], &["-c"]] {
+            let output = Command::new("sh").args(arguments).arg(&program).output().unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            if arguments.len() == 1 {
+                let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                assert_eq!(object["spec"], json!({"profile": "load-aware-rebalancing"}));
+            }
+        }
     }
 }
