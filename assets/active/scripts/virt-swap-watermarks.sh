@@ -29,7 +29,7 @@ die() { printf 'virt-swap-watermarks: error: %s\n' "$*" >&2; exit 1; }
 in_mib() { echo "$(($1 / MIB)) MiB"; }
 
 # Prints evictionHard "memory.available" of a kubelet configuration, JSON or YAML, or nothing when it is not set there. Fails
-# when the file is no complete KubeletConfiguration: on OpenShift /var/lib/kubelet/config.json is the pull secret.
+# when the file is no complete KubeletConfiguration: on OpenShift /var/lib/kubelet/config.json holds logins of registries.
 eviction_in() {
     awk '
         function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }

@@ -21,8 +21,8 @@ pub enum Notice {
         message: String,
         /// The digest of the plan, if there is one.
         digest: Option<Digest>,
-        /// How many objects differ from what the plan wants.
-        differing: usize,
+        /// How many objects differ from what was approved and applied because somebody changed them.
+        drifted: usize,
         /// Since when.
         since: Timestamp,
         /// Whether it was not so before; after a start everything is reported once.
@@ -80,4 +80,26 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use api::reference::ADVISOR_EVENTS;
+
+    /// In the source of the judgement every quoted word in CamelCase is a reason.
+    #[test]
+    fn every_reason_is_in_the_reference_of_events_and_no_other() {
+        let quoted = include_str!("judge/mod.rs").split('"').skip(1).step_by(2);
+        let is_reason = |word: &&str| {
+            word.starts_with(|first: char| first.is_ascii_uppercase()) && word.chars().all(|c| c.is_ascii_alphabetic())
+        };
+        let reasons: Vec<&str> = quoted.filter(is_reason).collect();
+        assert!(reasons.len() > 15, "{reasons:?}");
+        for reason in &reasons {
+            assert!(ADVISOR_EVENTS.iter().any(|row| row.name == *reason), "{reason} is not in ADVISOR_EVENTS");
+        }
+        for row in ADVISOR_EVENTS.iter().filter(|row| row.name != "ItemApplied") {
+            assert!(reasons.contains(&row.name), "nothing has the reason {}", row.name);
+        }
+    }
 }

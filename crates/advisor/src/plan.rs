@@ -435,21 +435,3 @@ impl Plan {
         self.items.iter().filter(|item| !item.is_done()).map(|item| item.impact).max()
     }
 }
-
-/// A difference as text, each line after a `+`, a `-` or a space.
-pub fn diff_text(diff: &[Difference]) -> String {
-    let mut text = String::new();
-    for Difference { path, edit } in diff {
-        let lines = match edit {
-            Edit::Added { after } => vec![format!("+{path}: {after}")],
-            Edit::Removed { before } => vec![format!("-{path}: {before}")],
-            Edit::Changed { before, after } => vec![format!("-{path}: {before}"), format!("+{path}: {after}")],
-            Edit::Lines { lines } => [vec![format!(" {path}:")], lines.clone()].concat(),
-        };
-        for line in lines {
-            text.push_str(&line);
-            text.push('\n');
-        }
-    }
-    text
-}

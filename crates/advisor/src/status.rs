@@ -5,10 +5,10 @@ use crate::conditions::conditions;
 use crate::judge::Judgement;
 use crate::judge::items::ItemJudgement;
 use crate::memory::{options_digest, shown_applied, shown_approval, shown_time};
-use crate::plan::{Item, Plan, Unplanned, diff_text};
+use crate::plan::{Item, Plan, Unplanned};
 use crate::situation::{Memory, Progress, shown_inputs};
 use api::advisor::{self, Action, ItemState, Operation, TargetRef, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
-use change::{Digest, Impact, Key};
+use change::{Digest, Impact, Key, diff};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
             status.plan_digest = digest;
             status.impact_severity = plan.impact().map(shown_impact).or(before.impact_severity);
             status.inputs = shown_inputs(&plan.inputs);
-            status.items = incomplete(plan, memory, *now);
+            status.items = incomplete(plan, &spec.profile, memory, *now);
             if is_approved {
                 keep_review(&mut status.items, &before.items);
             }
@@ -75,7 +75,12 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
             status.applied_options.clone_from(&spec.options);
             status.rollback = spec.rollback.filter(|rollback| *rollback);
             status.inputs = shown_inputs(&plan.inputs);
-            status.items = plan.items.iter().zip(&judgement.items).map(|(item, judged)| shown(item, judged)).collect();
+            status.items = plan
+                .items
+                .iter()
+                .zip(&judgement.items)
+                .map(|(item, judged)| shown(&spec.profile, item, judged))
+                .collect();
         }
         None => {
             let is_same_request = options_digest(spec.options.as_ref(), spec.rollback)
@@ -101,7 +106,7 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
 }
 
 /// The items of a plan of which some cannot be planned: how far each was is remembered.
-fn incomplete(plan: &Plan, memory: &Memory, now: Timestamp) -> Vec<advisor::Item> {
+fn incomplete(plan: &Plan, profile: &str, memory: &Memory, now: Timestamp) -> Vec<advisor::Item> {
     let judged = |name: &str| {
         let before = memory.items.get(name);
         ItemJudgement {
@@ -111,7 +116,8 @@ fn incomplete(plan: &Plan, memory: &Memory, now: Timestamp) -> Vec<advisor::Item
             message: String::new(),
         }
     };
-    let mut items: Vec<advisor::Item> = plan.items.iter().map(|item| shown(item, &judged(&item.name))).collect();
+    let mut items: Vec<advisor::Item> =
+        plan.items.iter().map(|item| shown(profile, item, &judged(&item.name))).collect();
     for Unplanned { place, name, key, why } in &plan.unplanned {
         let ItemJudgement { state, since, written, .. } = judged(name);
         let item = advisor::Item {
@@ -170,8 +176,9 @@ fn progress(item: &advisor::Item) -> Option<advisor::Item> {
     })
 }
 
-fn shown(item: &Item, judged: &ItemJudgement) -> advisor::Item {
+fn shown(profile: &str, item: &Item, judged: &ItemJudgement) -> advisor::Item {
     let compared = &item.compared;
+    let desired_state = compared.wanted.as_ref().and_then(|wanted| wanted.shown.clone());
     let judged_message = Some(judged.message.clone()).filter(|message| !message.is_empty());
     let restarts = item.restarts.as_ref().filter(|_| !item.is_done()).map(ToString::to_string);
     let hold = item.hold.clone().filter(|why| compared.hold.is_some() && Some(why) != judged_message.as_ref());
@@ -183,8 +190,8 @@ fn shown(item: &Item, judged: &ItemJudgement) -> advisor::Item {
         digest: Some(item.digest().to_string()),
         operation: Some(compared.operation),
         impact_severity: Some(shown_impact(if item.is_done() { Impact::Low } else { item.impact })),
-        diff: Some(cut(diff_text(&compared.diff))).filter(|diff| !diff.is_empty()),
-        desired_state: compared.wanted.as_ref().and_then(|wanted| wanted.shown.clone()),
+        diff: Some(cut(diff::text(&compared.diff), profile, desired_state.is_some())).filter(|diff| !diff.is_empty()),
+        desired_state,
         state: judged.state.into(),
         message,
         last_transition_time: Some(shown_time(judged.since)),
@@ -201,15 +208,17 @@ fn shown(item: &Item, judged: &ItemJudgement) -> advisor::Item {
     }
 }
 
-fn cut(mut text: String) -> String {
+/// As much of a difference as a status has room for, in whole lines; then how to see the rest.
+fn cut(mut text: String, profile: &str, has_desired_state: bool) -> String {
     if text.len() > LONGEST_DIFF {
-        let mut end = LONGEST_DIFF;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
+        let end = text[..text.floor_char_boundary(LONGEST_DIFF)].rfind('\n').map_or(0, |last| last + 1);
         let left = text[end..].lines().count();
         text.truncate(end);
-        text.push_str(&format!("\n... {left} more lines\n"));
+        let rest = match has_desired_state {
+            true => format!("\"virtpilot plan show {profile} --full\" shows all that is applied"),
+            false => "the status has no room for them, nor for the whole object".to_owned(),
+        };
+        text.push_str(&format!("... {left} more lines: {rest}\n"));
     }
     text
 }
@@ -226,5 +235,102 @@ fn shown_impact(impact: Impact) -> advisor::Impact {
         Impact::None | Impact::Low => advisor::Impact::Low,
         Impact::Medium => advisor::Impact::Medium,
         Impact::High => advisor::Impact::High,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ItemJudgement, LONGEST_DIFF, Progress, shown};
+    use crate::identity::FIELD_MANAGER;
+    use crate::plan::{Item, compare, deletion};
+    use crate::situation::Health;
+    use change::{Impact, Key, Kind};
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    fn machine_config(script: &str) -> Value {
+        let encoded: String = script.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "90-swap"},
+            "spec": {"config": {
+                "ignition": {"version": "3.2.0"},
+                "storage": {"files": [{"path": "/usr/local/bin/swap", "mode": 0o755, "contents": {"source": format!("data:,{encoded}")}}]},
+                "systemd": {"units": [{"name": "swap.service", "enabled": true, "contents": "[Service]\nExecStart=/usr/local/bin/swap\n"}]},
+            }},
+        })
+    }
+
+    fn key() -> Key {
+        let kind = Kind::new("machineconfiguration.openshift.io/v1", "MachineConfig");
+        Key { kind, namespace: String::new(), name: "90-swap".into() }
+    }
+
+    fn of(compared: crate::plan::Compared) -> api::advisor::Item {
+        let item = Item {
+            name: "swap".into(),
+            description: String::new(),
+            needs: Vec::new(),
+            joins: None,
+            key: key(),
+            compared,
+            impact: Impact::High,
+            restarts: None,
+            hold: None,
+            health: Health::Healthy,
+        };
+        let since = Timestamp::UNIX_EPOCH;
+        shown(
+            "density",
+            &item,
+            &ItemJudgement { state: Progress::Pending, since, written: None, message: String::new() },
+        )
+    }
+
+    fn created(script: &str) -> api::advisor::Item {
+        let wanted = machine_config(script);
+        let mut answer = wanted.clone();
+        answer["metadata"]["managedFields"] = json!([{"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {
+            "f:spec": {"f:config": {}},
+        }}]);
+        of(compare("density", &key(), &wanted, None, &answer))
+    }
+
+    #[test]
+    fn a_script_that_is_to_run_on_nodes_can_be_read_in_the_status() {
+        let item = created("#!/bin/sh\nswapon -a\n");
+        let expected = [
+            r#"+.spec: {"config":{"ignition":{"version":"3.2.0"}}}"#,
+            "+file /usr/local/bin/swap (0755, 2 lines)",
+            "+  #!/bin/sh",
+            "+  swapon -a",
+            "+unit swap.service (enabled, 2 lines)",
+            "+  [Service]",
+            "+  ExecStart=/usr/local/bin/swap",
+        ];
+        assert_eq!(item.diff.unwrap().lines().collect::<Vec<_>>(), expected);
+        let desired = Value::Object(item.desired_state.unwrap());
+        assert_eq!(desired["spec"], machine_config("#!/bin/sh\nswapon -a\n")["spec"], "it can be decoded, too");
+        let removed = of(deletion(&key(), &machine_config("#!/bin/sh\nswapon -a\n"))).diff.unwrap();
+        assert!(removed.contains("-  swapon -a\n"), "{removed}");
+    }
+
+    #[test]
+    fn a_difference_that_has_no_room_is_cut_after_a_line_and_says_how_to_see_the_rest() {
+        let script = "echo 'a line of a long script'\n".repeat(1_000);
+        let unpacked = |item: &api::advisor::Item| item.diff.clone().unwrap();
+        let diff = unpacked(&created(&script));
+        let last = diff.lines().last().unwrap();
+        let shown = diff.lines().count() - 1;
+        assert_eq!(diff.lines().nth(shown - 1), Some("+  echo 'a line of a long script'"));
+        assert!(diff.len() < LONGEST_DIFF + 200, "{}", diff.len());
+        // The spec, the file with its 1,000 lines, and the unit with its two.
+        let left = 1_005 - shown;
+        assert_eq!(last, format!("... {left} more lines: the status has no room for them, nor for the whole object"));
+        let packed = super::cut("+x\n".repeat(20_000), "density", true);
+        let rest = packed.lines().last().unwrap();
+        assert!(
+            rest.ends_with("more lines: \"virtpilot plan show density --full\" shows all that is applied"),
+            "{rest}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What is wanted of an object, with what is shown of it: made once, because a plan is judged and shown many times.
 
-use change::{Digest, Kind, redact};
+use change::{Digest, Kind, diff};
 use serde_json::{Map, Value};
 
 /// A larger object is not shown.
@@ -25,7 +25,7 @@ impl Wanted {
 }
 
 fn shown(kind: &Kind, object: &Value) -> Option<Map<String, Value>> {
-    match redact::Place::top(kind).shown(object)? {
+    match diff::shown_object(kind, object)? {
         shown if shown.to_string().len() > LARGEST_OBJECT => None,
         Value::Object(shown) => Some(shown),
         _ => None,

@@ -164,20 +164,23 @@ pub const LEADER: Metric = gauge("leader", &[], "1 if this replica leads, 0 if i
 pub const ADVISOR_PHASE: Metric =
     gauge("phase", &["profile", "phase"], "1 for the phase that the profile is in, and no series for the others");
 /// Drift.
-pub const ADVISOR_DRIFT: Metric =
-    gauge("drift", PROFILE, "Number of objects of the profile that differ from what was approved and applied");
+pub const ADVISOR_DRIFT: Metric = gauge(
+    "drift",
+    PROFILE,
+    "Number of objects that somebody changed or deleted after the profile was applied, also while a changed input asks for a review; 0 while a plan is being applied or cannot be made",
+);
 /// Plans that wait.
 pub const ADVISOR_WAITING_SINCE: Metric = gauge(
     "waiting_since_timestamp_seconds",
     PROFILE,
-    "When the plan of the profile began to wait for an approval, as Unix time; absent if none waits",
+    "When the profile began to wait for an approval (ReviewRequired or CompletedWithUpgrade), as Unix time; a plan that replaces another one does not change it; absent if none waits",
 );
 /// Applied plans.
 pub const ADVISOR_APPLY_DURATION: Metric = Metric {
     name: "apply_duration_seconds",
     form: Form::Histogram,
     labels: PROFILE,
-    help: "Time from the approval of a plan of the profile until all of it was applied and healthy",
+    help: "Time from when the profile became InProgress until it was Completed, with the failures between; also of drift that was corrected without a review",
 };
 /// Ignored profiles.
 pub const ADVISOR_IGNORED: Metric = gauge("ignored", PROFILE, "1 if the action of the profile is Ignore, 0 if not");

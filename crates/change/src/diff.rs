@@ -2,6 +2,7 @@
 
 mod ignition;
 mod lines;
+mod text;
 mod walk;
 
 use crate::content;
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use walk::Walk;
+
+pub use text::text;
 
 /// One difference between an object as it is and as it would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +98,9 @@ impl fmt::Display for Difference {
             }
             Edit::Added { after } => write!(f, "{path}: {after}"),
             Edit::Removed { before: Shown::Unknown } => f.write_str(path),
-            Edit::Removed { before: Shown::Summary(summary) } => write!(f, "{path} ({summary})"),
+            Edit::Removed { before: Shown::Summary(summary) | Shown::Text { summary, .. } } => {
+                write!(f, "{path} ({summary})")
+            }
             Edit::Removed { before } => write!(f, "{path}: {before}"),
             Edit::Changed { before: Shown::Redacted, after: Shown::Redacted } => write!(f, "{path}: {REDACTED}"),
             Edit::Changed { before, after } => write!(f, "{path}: {before} -> {after}"),
@@ -167,6 +172,16 @@ pub fn of_wanted(live: Option<&Value>, wanted: &Value, removed: &[String]) -> Ve
         ignition::compare(live, Some(wanted), &mut walk);
     }
     walk.found
+}
+
+/// An object as far as it may be shown. Of a MachineConfig that includes the files and units that a difference shows, in the encoding in which
+/// they are applied.
+pub fn shown_object(kind: &Kind, object: &Value) -> Option<Value> {
+    let mut shown = Place::top(kind).shown(object)?;
+    if ignition::is_machine_config(object) {
+        ignition::with_public_texts(&mut shown, object);
+    }
+    Some(shown)
 }
 
 fn kind_of(object: &Value) -> Kind {

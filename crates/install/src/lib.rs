@@ -3,6 +3,7 @@
 mod advisor;
 mod fleet;
 mod metrics;
+mod monitoring;
 mod people;
 mod policy;
 mod rules;
@@ -13,6 +14,7 @@ mod workload;
 use catalog::Catalog;
 pub use fleet::{FleetSettings, dashboard as fleet_dashboard, monitoring as fleet_monitoring, rights as fleet_rights};
 pub use metrics::deployment_patch;
+pub use monitoring::advisor_monitoring;
 use serde_json::{Value, json};
 use std::fmt;
 

@@ -125,7 +125,8 @@ impl Core {
             self.timers.set(Timer::Reconcile(name.to_owned()), now.moment_of(wake));
         }
         self.report_written(name, &judgement);
-        self.report(name, &judgement, &wanted, !is_published);
+        let drifted = drifted(&judgement, &draft, &memory, request);
+        self.report(name, &judgement, &wanted, drifted, !is_published);
         match is_published {
             false => self.publish(name, wanted),
             true => {
@@ -186,7 +187,14 @@ impl Core {
     }
 
     /// Reports a phase, another reason for it, or another plan that waits for a review.
-    fn report(&mut self, name: &str, judgement: &Judgement, status: &VirtPlatformConfigStatus, is_news: bool) {
+    fn report(
+        &mut self,
+        name: &str,
+        judgement: &Judgement,
+        status: &VirtPlatformConfigStatus,
+        drifted: usize,
+        is_news: bool,
+    ) {
         let Some(managed) = self.profiles.get_mut(name) else { return };
         let digest = judgement.shown.as_ref().map(|shown| shown.digest);
         let waits = matches!(judgement.phase, Phase::ReviewRequired | Phase::Drifted | Phase::CompletedWithUpgrade);
@@ -205,7 +213,7 @@ impl Core {
             reason: judgement.reason,
             message: judgement.message.clone(),
             digest,
-            differing: managed.plan.as_ref().map_or(0, |plan| plan.items.iter().filter(|item| !item.is_done()).count()),
+            drifted,
             since: since.unwrap_or(self.now.wall),
             is_news,
         };
@@ -260,6 +268,19 @@ pub(super) fn key(name: &str) -> Key {
 
 fn is_ignored(request: &Request) -> bool {
     request.action == RequestedAction::Ignore
+}
+
+/// How many objects somebody changed after they were applied. That is so also while a changed input asks for a review.
+fn drifted(judgement: &Judgement, draft: &Draft, memory: &Memory, request: &Request) -> usize {
+    let (Draft::Made(plan), Phase::Drifted | Phase::ReviewRequired) = (draft, judgement.phase) else { return 0 };
+    let applied = memory.applied.as_ref().filter(|applied| applied.options == request.options);
+    let of_applied = applied.map_or(0, |applied| plan.drifted_from(applied).len());
+    if of_applied > 0 || judgement.phase == Phase::ReviewRequired {
+        return of_applied;
+    }
+    // Before all of the plan was applied: what was written, and is not so any more.
+    let items = plan.items.iter().zip(&judgement.items);
+    items.filter(|(item, judged)| !item.is_done && judged.written.is_some()).count().max(1)
 }
 
 /// What a spec asks for that wants to be left alone, whatever else it says.

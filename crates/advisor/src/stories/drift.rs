@@ -105,3 +105,34 @@ fn another_plan_is_news_although_its_phase_and_message_stay_the_same() {
     }
     assert_eq!(reported.len(), 2, "once each: {reported:?}");
 }
+
+/// How many objects the last report counts as drifted.
+fn counted(bed: &TestBed) -> usize {
+    let of = |notice: &Notice| match notice {
+        Notice::Judged { drifted, .. } => Some(*drifted),
+        _ => None,
+    };
+    bed.notices.iter().rev().find_map(of).unwrap()
+}
+
+#[test]
+fn only_what_somebody_changed_is_counted_as_drift_also_beside_an_upgrade_or_a_changed_input() {
+    let mut bed = with_upgrade("Manual");
+    assert_eq!(counted(&bed), 0, "what another release wants is no drift");
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), counted(&bed)), ("Drifted", 1), "the upgrade of limits is not counted");
+
+    let mut bed = TestBed::new();
+    bed.complete();
+    assert_eq!(counted(&bed), 0);
+    bed.edit(HCO, &json!({"spec": {"limit": 9}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), counted(&bed)), ("ReviewRequired", 0), "an input is no drift");
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "mine"}}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), counted(&bed)), ("ReviewRequired", 1), "{}", bed.status());
+    bed.ask(json!({"action": "Ignore"}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), counted(&bed)), ("Ignored", 0));
+}

@@ -2,7 +2,7 @@
 
 use crate::before::unmarked;
 use crate::identity::FIELD_MANAGER;
-use crate::plan::{self, diff_text};
+use crate::plan;
 use api::advisor::{VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use change::{Effect, diff};
 use protocol::{Body, Event, WatchEvent, Write};
@@ -130,9 +130,9 @@ impl Promises {
         let whole = |stored: Option<&Stored>| stored.map(|stored| unmarked(&stored.whole(&api_version)));
         let (before, after) = (whole(before), whole(after));
         let made = match (&before, &after) {
-            (Some(before), None) => diff_text(&plan::deletion(&write.key, before).diff),
+            (Some(before), None) => diff::text(&plan::deletion(&write.key, before).diff),
             (_, after) => {
-                diff_text(&diff::of_answer(before.as_ref(), after.as_ref().unwrap_or(&Value::Null), FIELD_MANAGER))
+                diff::text(&diff::of_answer(before.as_ref(), after.as_ref().unwrap_or(&Value::Null), FIELD_MANAGER))
             }
         };
         if let Some(before) = &before {

@@ -34,8 +34,9 @@ pub struct VirtPlatformConfigSpec {
     /// What happens to the rest of a plan when an item fails: Abort leaves it, Continue applies it.
     #[serde(default)]
     pub failure_policy: FailurePolicy,
-    /// With true, a plan is applied although the cluster has changed since it was shown, and drift is corrected without a review. To have only
-    /// the second, set remediation to Automatic.
+    /// With true, a plan is applied although the cluster has changed since it was shown, unless it now deletes something, restarts nodes or takes
+    /// fields that somebody else applies, and that was not shown. It also corrects drift as remediation Automatic does; to have only that, set
+    /// remediation to Automatic. Once a plan was applied, what changes with an input or with another version of the operator waits for an approval.
     #[serde(default)]
     pub bypass_optimistic_lock: bool,
     /// How long an item may take to become healthy, such as 30m; without it there is no limit.
@@ -50,7 +51,9 @@ pub struct VirtPlatformConfigSpec {
     /// With true, the plan restores what was there before the profile was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<bool>,
-    /// Whether drift of what was applied is corrected without a review.
+    /// Whether drift of what was applied is corrected without a review. Automatic does so at most five times an hour, and never if that deletes
+    /// something, restarts nodes or takes fields that somebody else applies, nor if an input or the version of the operator has changed, too:
+    /// then a new plan waits for an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<Remediation>,
 }
@@ -83,6 +86,7 @@ pub enum Remediation {
     /// A person: drift is shown as a new plan.
     #[default]
     Manual,
-    /// The advisor: drift of what was approved is corrected.
+    /// The advisor: drift of what was approved is corrected, at most five times an hour, unless that deletes something, restarts nodes or takes
+    /// fields that somebody else applies.
     Automatic,
 }

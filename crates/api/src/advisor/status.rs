@@ -206,10 +206,13 @@ pub struct Item {
     /// How much that disturbs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impact_severity: Option<Impact>,
-    /// The difference as the server would apply it, as a unified diff.
+    /// The difference as the server would apply it. Each line begins with a +, a - or a space; then follows the path of a field with its value,
+    /// or, after two more spaces, one line of a text, for example of a file or unit of a MachineConfig. What looks like a secret is not shown.
+    /// It is cut after 32 KiB; the last line then says how to see the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The fields that are applied. It is shown, and never executed.
+    /// The fields that are applied, as far as they may be shown; nothing if they are larger than 32 KiB. It is shown, and never executed. Files of
+    /// a MachineConfig are encoded: virtpilot plan show NAME --full prints them as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired_state: Option<Map<String, Value>>,
     /// How far it is.

@@ -87,6 +87,7 @@ fn with_options(profiles: &[Profile]) -> impl Iterator<Item = (&str, &ProfileOpt
 mod tests {
     use super::crd;
     use crate::pack::test_pack::{files, loaded};
+    use serde_json::json;
 
     #[test]
     fn profiles_and_options_come_from_the_pack() {
@@ -108,5 +109,31 @@ mod tests {
         assert_eq!(spec["properties"]["profile"]["enum"], serde_json::json!(["one", "two"]));
         assert_eq!(spec["properties"]["options"]["properties"]["first"]["properties"]["size"]["type"], "integer");
         assert_eq!(spec["x-kubernetes-validations"].as_array().unwrap().len(), 2, "only one has options");
+    }
+    /// `kubectl get` prints what the published kind prints, in its order; what we add needs `--output wide`.
+    #[test]
+    fn the_published_columns_are_printed() {
+        let crd = crd(&[]);
+        let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+        let shown = columns.iter().filter(|column| column["priority"].as_i64().unwrap_or_default() == 0);
+        let shown: Vec<[&str; 3]> =
+            shown.map(|column| ["name", "type", "jsonPath"].map(|key| column[key].as_str().unwrap())).collect();
+        assert_eq!(
+            shown,
+            [
+                ["Action", "string", ".spec.action"],
+                ["Impact", "string", ".status.impactSeverity"],
+                ["Phase", "string", ".status.phase"],
+                ["Age", "date", ".metadata.creationTimestamp"],
+            ]
+        );
+        let names = &crd["spec"]["names"];
+        assert_eq!(
+            (&names["plural"], &names["singular"]),
+            (&json!("virtplatformconfigs"), &json!("virtplatformconfig"))
+        );
+        assert_eq!((&names["shortNames"], &names["categories"]), (&json!(null), &json!(null)));
+        assert_eq!(crd["spec"]["scope"], "Cluster");
+        assert_eq!(crd["spec"]["versions"][0]["subresources"], json!({"status": {}}));
     }
 }

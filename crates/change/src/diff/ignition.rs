@@ -111,26 +111,56 @@ fn file(path: &str, before: Option<&Value>, after: Option<&Value>, walk: &mut Wa
     walk.at(" ", |walk| walk.whole(Some(&rest(before)), Some(&rest(after)), Place::default()));
 }
 
+/// What is said instead of a text.
+const NOT_SHOWN: &str = "(not shown: its path or a line looks like a secret)";
+
+/// Puts the contents of files and units back that may be shown.
+pub(super) fn with_public_texts(shown: &mut Value, object: &Value) {
+    for pointer in [FILES, UNITS] {
+        let whole = object.pointer(pointer).and_then(Value::as_array);
+        let Some(shown) = shown.pointer_mut(pointer).and_then(Value::as_array_mut) else { continue };
+        for (shown, whole) in shown.iter_mut().zip(whole.into_iter().flatten()) {
+            match pointer {
+                FILES => {
+                    let path = whole["path"].as_str().unwrap_or_default();
+                    if matches!(Content::of(whole), Content::Text(text) if is_public(path, &text)) {
+                        shown["contents"] = whole["contents"].clone();
+                    }
+                }
+                _ if is_public_unit(whole) => *shown = whole.clone(),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_public_unit(unit: &Value) -> bool {
+    unit_lines(unit).iter().all(|line| redact::text(line) == *line)
+}
+
 fn new_file(path: &str, file: &Value) -> Shown {
     let summary = about_file(file);
     match Content::of(file) {
         Content::Text(text) if is_public(path, &text) => Shown::Text { summary, lines: split(&text) },
-        Content::Text(_) => {
-            Shown::Text { summary, lines: vec!["(not shown: its path or a line looks like a secret)".to_owned()] }
-        }
+        Content::Text(_) => Shown::Text { summary, lines: vec![NOT_SHOWN.to_owned()] },
         _ => Shown::Summary(summary),
     }
 }
 
 fn new_unit(unit: &Value) -> Shown {
     let summary = about_unit(unit);
+    let lines = if is_public_unit(unit) { unit_lines(unit) } else { vec![NOT_SHOWN.to_owned()] };
+    if lines.is_empty() { Shown::Summary(summary) } else { Shown::Text { summary, lines } }
+}
+
+/// The text of a unit, with its drop-ins.
+fn unit_lines(unit: &Value) -> Vec<String> {
     let mut lines = unit["contents"].as_str().map(split).unwrap_or_default();
     for dropin in unit["dropins"].as_array().into_iter().flatten() {
         lines.push(format!("# drop-in {}", dropin["name"].as_str().unwrap_or_default()));
         lines.extend(split(dropin["contents"].as_str().unwrap_or_default()));
     }
-    let is_public = lines.iter().all(|line| redact::text(line) == *line);
-    if is_public && !lines.is_empty() { Shown::Text { summary, lines } } else { Shown::Summary(summary) }
+    lines
 }
 
 fn split(text: &str) -> Vec<String> {

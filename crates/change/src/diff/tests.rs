@@ -535,3 +535,76 @@ fn a_list_is_shown_in_one_line_as_long_as_it_fits() {
         assert_eq!(differences.len(), if is_short { 1 } else { 2 }, "{length}");
     }
 }
+
+/// What a person approves is read here: the text of what is new, and not only how many lines it has.
+#[test]
+fn as_text_a_difference_has_every_line_of_new_removed_and_changed_texts() {
+    let packed = "data:;base64,H4sIAAAAAAACA1NW1E/KzNMvzuAqLk8syM9T0E3kAgAXtu/2FAAAAA==";
+    let before = machine_config(
+        &json!([file("/etc/a", 0o644, "data:,one%0Atwo%0A")]),
+        &json!([{"name": "old.service", "contents": "a\nb\n"}]),
+        &[],
+    );
+    let after = machine_config(
+        &json!([
+            file("/etc/a", 0o644, "data:,one%0A2%0A"),
+            {"path": "/bin/packed", "mode": 0o755, "contents": {"source": packed, "compression": "gzip"}},
+            file("/etc/shadow", 0o600, "data:,x%0A"),
+        ]),
+        &json!([
+            {"name": "new.service", "enabled": true, "contents": "[Unit]\nAfter=b\n", "dropins": [{"name": "d", "contents": "y\n"}]},
+            {"name": "quiet.service", "contents": "Environment=TOKEN=abc\n"},
+        ]),
+        &["psi=1"],
+    );
+    expect![[r#"
+        +.spec.kernelArguments[]: "psi=1"
+        +file /bin/packed (0755, 2 lines)
+        +  #!/bin/sh
+        +  swapon -a
+         file /etc/a:
+        -  two
+        +  2
+        +file /etc/shadow (0600, 1 line)
+        +  (not shown: its path or a line looks like a secret)
+        +unit new.service (enabled, 2 lines, 1 drop-in)
+        +  [Unit]
+        +  After=b
+        +  # drop-in d
+        +  y
+        -unit old.service (2 lines)
+        +unit quiet.service (1 line)
+        +  (not shown: its path or a line looks like a secret)
+    "#]]
+    .assert_eq(&super::text(&of_answer(Some(&before), &after, "us")));
+    let map = |data: Value| {
+        owned(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": data}), &json!({"f:data": {}}))
+    };
+    let (before, after) = (map(json!({"gone": "a\nb\n", "x": "1"})), map(json!({"new": "c\nd", "x": "2"})));
+    expect![[r#"
+        -.data.gone (2 lines)
+        -  a
+        -  b
+        +.data.new (2 lines)
+        +  c
+        +  d
+        -.data.x: "1"
+        +.data.x: "2"
+    "#]]
+    .assert_eq(&super::text(&of_answer(Some(&before), &after, "us")));
+}
+
+#[test]
+fn an_object_is_shown_with_the_files_and_units_that_a_difference_shows() {
+    let object = machine_config(
+        &json!([file("/etc/a", 0o644, "data:,one%0A"), file("/etc/shadow", 0o600, "data:,x%0A")]),
+        &json!([{"name": "a.service", "contents": "a\n"}, {"name": "b.service", "contents": "Environment=TOKEN=abc\n"}]),
+        &[],
+    );
+    let kind = super::kind_of(&object);
+    let shown = super::shown_object(&kind, &object).unwrap();
+    assert_eq!(shown.pointer("/spec/config/storage/files/0"), object.pointer("/spec/config/storage/files/0"));
+    assert_eq!(shown.pointer("/spec/config/systemd/units/0"), object.pointer("/spec/config/systemd/units/0"));
+    let text = shown.to_string();
+    assert!(!text.contains("x%0A") && !text.contains("abc"), "{text}");
+}

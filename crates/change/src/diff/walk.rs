@@ -166,11 +166,13 @@ impl Walk {
     }
 }
 
-/// The value as far as it may be shown; a text of many lines is only counted.
+/// The value as far as it may be shown; of a text of many lines both its lines and their number.
 fn shown(value: &Value, place: Place) -> Shown {
     match place.shown(value) {
         None => Shown::Redacted,
-        Some(Value::String(text)) if text.contains('\n') => Shown::Summary(lines::count(&text)),
+        Some(Value::String(text)) if text.contains('\n') => {
+            Shown::Text { summary: lines::count(&text), lines: text.lines().map(str::to_owned).collect() }
+        }
         Some(value) => Shown::Value(value),
     }
 }

@@ -79,3 +79,60 @@ fn event(name: &str, uid: String, warning: bool, reason: &str, note: String, abo
     let (regarding, reason) = (Reference { key, uid }, reason.to_owned());
     Event { regarding, related: None, warning, reason, about, note }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ProfileJournal;
+    use crate::metrics::Metrics;
+    use advisor::Notice;
+    use api::advisor::Phase;
+    use api::reference::ADVISOR_EVENTS;
+    use change::{Key, Kind};
+    use jiff::Timestamp;
+    use runtime::Journal;
+    use std::sync::Arc;
+
+    #[test]
+    fn every_event_is_in_the_reference_with_its_type() {
+        let journal = ProfileJournal::new(Arc::new(Metrics::new("test")));
+        let (name, uid) = ("load".to_owned(), "u".to_owned());
+        let judged = |(phase, reason): (Phase, &'static str)| Notice::Judged {
+            name: name.clone(),
+            uid: uid.clone(),
+            phase,
+            reason,
+            message: "m".into(),
+            digest: None,
+            drifted: 0,
+            since: Timestamp::UNIX_EPOCH,
+            is_news: true,
+        };
+        let mut notices: Vec<Notice> = [
+            (Phase::ReviewRequired, "PlanReady"),
+            (Phase::ReviewRequired, "PlanChanged"),
+            (Phase::Drifted, "Drifted"),
+            (Phase::Drifted, "CorrectionsStopped"),
+            (Phase::Failed, "PlanFailed"),
+            (Phase::Failed, "ItemFailed"),
+            (Phase::CompletedWithErrors, "ItemsFailed"),
+            (Phase::CompletedWithUpgrade, "LogicChanged"),
+            (Phase::PrerequisiteFailed, "PrerequisiteMissing"),
+            (Phase::InProgress, "ApplyingAfterFailure"),
+            (Phase::Completed, "Applied"),
+            (Phase::Ignored, "Ignored"),
+        ]
+        .into_iter()
+        .map(judged)
+        .collect();
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
+        let (item, why) = ("i".to_owned(), "w".to_owned());
+        notices.push(Notice::Applied { name: name.clone(), uid: uid.clone(), item: item.clone(), key });
+        notices.push(Notice::ApplyFailed { name: name.clone(), uid: uid.clone(), item, why });
+        for notice in notices {
+            for event in journal.record(notice) {
+                let row = ADVISOR_EVENTS.iter().find(|row| row.name == event.reason);
+                assert_eq!(row.map(|row| row.warning), Some(event.warning), "{}", event.reason);
+            }
+        }
+    }
+}

@@ -50,8 +50,39 @@ struct Families {
     waiting: Family<Profile, Gauge>,
     duration: Family<Profile, Histogram, Durations>,
     ignored: Family<Profile, Gauge>,
-    /// What is shown of each profile: its phase, and since when its plan is being applied.
-    shown: Mutex<HashMap<String, (Phase, Option<Timestamp>)>>,
+    shown: Mutex<HashMap<String, Shown>>,
+}
+
+/// What is shown of a profile.
+#[derive(Clone, Copy)]
+struct Shown {
+    phase: Phase,
+    /// Since when a person is waited for. A plan that replaces another one does not begin the wait anew.
+    waiting: Option<Timestamp>,
+    /// Since when a plan is being applied, also after a failure of an item.
+    begun: Option<Timestamp>,
+}
+
+impl Shown {
+    /// The next one, in a phase that holds since a point in time.
+    fn next(before: Option<Shown>, phase: Phase, since: Timestamp) -> Shown {
+        let (waiting, begun) = before.map_or((None, None), |before| (before.waiting, before.begun));
+        let (waiting, begun) = match phase {
+            // A plan that takes a while to be made ends neither.
+            Phase::Pending | Phase::Drafting => (waiting, begun),
+            Phase::ReviewRequired | Phase::CompletedWithUpgrade => (waiting.or(Some(since)), None),
+            Phase::InProgress => (None, begun.or(Some(since))),
+            // It is tried again under the same approval.
+            Phase::Failed | Phase::CompletedWithErrors => (None, begun),
+            Phase::Completed | Phase::Drifted | Phase::PrerequisiteFailed | Phase::Ignored => (None, None),
+        };
+        Shown { phase, waiting, begun }
+    }
+
+    /// The wait that is shown.
+    fn shown_wait(self) -> Option<Timestamp> {
+        self.waiting.filter(|_| matches!(self.phase, Phase::ReviewRequired | Phase::CompletedWithUpgrade))
+    }
 }
 
 impl Families {
@@ -69,43 +100,35 @@ impl Families {
         }
     }
 
-    fn show(&self, name: &str, phase: Phase, differing: usize, since: Timestamp) {
+    fn show(&self, name: &str, phase: Phase, drifted: usize, since: Timestamp) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let before = shown.remove(name);
-        let begun = before.and_then(|(_, begun)| begun);
+        let now = Shown::next(before, phase, since);
         let profile = Profile { profile: name.to_owned() };
-        if let Some((before, _)) = before {
-            self.phase.remove(&InPhase { profile: name.to_owned(), phase: advisor::conditions::name(before) });
+        let in_phase = |phase: Phase| InPhase { profile: name.to_owned(), phase: advisor::conditions::name(phase) };
+        if let Some(before) = before {
+            self.phase.remove(&in_phase(before.phase));
         }
-        let in_phase = InPhase { profile: name.to_owned(), phase: advisor::conditions::name(phase) };
-        self.phase.get_or_create_owned(&in_phase).set(1);
-        let drifted = if phase == Phase::Drifted { differing } else { 0 };
+        self.phase.get_or_create_owned(&in_phase(phase)).set(1);
         self.drift.get_or_create_owned(&profile).set(i64::try_from(drifted).unwrap_or(i64::MAX));
         self.ignored.get_or_create_owned(&profile).set(i64::from(phase == Phase::Ignored));
-        match matches!(phase, Phase::ReviewRequired | Phase::CompletedWithUpgrade) {
-            true => {
-                self.waiting.get_or_create_owned(&profile).set(since.as_second());
+        match now.shown_wait() {
+            Some(waiting) => {
+                self.waiting.get_or_create_owned(&profile).set(waiting.as_second());
             }
-            false => {
+            None => {
                 self.waiting.remove(&profile);
             }
         }
-        let begun = match phase {
-            Phase::InProgress => begun.or(Some(since)),
-            Phase::Completed => {
-                if let Some(begun) = begun {
-                    self.duration.get_or_create_owned(&profile).observe(since.duration_since(begun).as_secs_f64());
-                }
-                None
-            }
-            _ => None,
-        };
-        shown.insert(name.to_owned(), (phase, begun));
+        if let Some(begun) = before.and_then(|before| before.begun).filter(|_| phase == Phase::Completed) {
+            self.duration.get_or_create_owned(&profile).observe(since.duration_since(begun).as_secs_f64());
+        }
+        shown.insert(name.to_owned(), now);
     }
 
     fn forget(&self, name: &str) {
         let before = self.shown.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-        if let Some((phase, _)) = before {
+        if let Some(Shown { phase, .. }) = before {
             self.phase.remove(&InPhase { profile: name.to_owned(), phase: advisor::conditions::name(phase) });
         }
         let profile = Profile { profile: name.to_owned() };
@@ -118,8 +141,8 @@ impl Families {
 impl Profiles {
     pub(super) fn record(&self, notice: &Notice) {
         match notice {
-            Notice::Judged { name, phase, differing, since, .. } => {
-                self.families.get_or_init(Families::new).show(name, *phase, *differing, *since);
+            Notice::Judged { name, phase, drifted, since, .. } => {
+                self.families.get_or_init(Families::new).show(name, *phase, *drifted, *since);
             }
             Notice::Withdrawn { name, .. } => {
                 if let Some(families) = self.families.get() {
@@ -148,6 +171,10 @@ mod tests {
     use jiff::Timestamp;
 
     fn judged(phase: Phase, since: i64) -> Notice {
+        drifted(phase, since, 0)
+    }
+
+    fn drifted(phase: Phase, since: i64, drifted: usize) -> Notice {
         Notice::Judged {
             name: "load".into(),
             uid: "u".into(),
@@ -155,7 +182,7 @@ mod tests {
             reason: "R",
             message: String::new(),
             digest: None,
-            differing: 1,
+            drifted,
             since: Timestamp::from_second(since).unwrap(),
             is_news: true,
         }
@@ -173,9 +200,61 @@ mod tests {
         profiles.record(&judged(Phase::InProgress, 230));
         profiles.record(&judged(Phase::Completed, 250));
         let text = profiles.text().unwrap();
-        assert!(!text.contains("InProgress") && !text.contains("waiting_since_timestamp_seconds{"), "{text}");
+        assert!(!text.contains("phase=\"InProgress") && !text.contains("waiting_since_timestamp_seconds{"), "{text}");
         assert!(text.contains("virt_advisor_apply_duration_seconds_sum{profile=\"load\"} 50.0"), "{text}");
         profiles.record(&Notice::Withdrawn { name: "load".into(), uid: "u".into() });
         assert!(!profiles.text().unwrap().contains("phase=\""));
+    }
+    #[test]
+    fn a_profile_that_is_ignored_is_counted_and_has_no_drift() {
+        let profiles = Profiles::default();
+        profiles.record(&drifted(Phase::Drifted, 100, 2));
+        let text = profiles.text().unwrap();
+        assert!(text.contains("virt_advisor_drift{profile=\"load\"} 2"), "{text}");
+        assert!(text.contains("virt_advisor_ignored{profile=\"load\"} 0"), "{text}");
+        profiles.record(&judged(Phase::Ignored, 200));
+        let text = profiles.text().unwrap();
+        assert!(text.contains("virt_advisor_ignored{profile=\"load\"} 1"), "{text}");
+        assert!(text.contains("virt_advisor_drift{profile=\"load\"} 0"), "{text}");
+        assert!(text.contains("virt_advisor_phase{profile=\"load\",phase=\"Ignored\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn drift_is_counted_also_while_a_changed_input_asks_for_a_review() {
+        let profiles = Profiles::default();
+        profiles.record(&drifted(Phase::ReviewRequired, 100, 1));
+        let text = profiles.text().unwrap();
+        assert!(text.contains("virt_advisor_drift{profile=\"load\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn a_plan_that_replaces_another_one_does_not_begin_the_wait_anew() {
+        let profiles = Profiles::default();
+        profiles.record(&judged(Phase::ReviewRequired, 100));
+        profiles.record(&judged(Phase::Drafting, 200));
+        assert!(!profiles.text().unwrap().contains("waiting_since_timestamp_seconds{"));
+        profiles.record(&judged(Phase::ReviewRequired, 210));
+        let waits = |since: &str| format!("virt_advisor_waiting_since_timestamp_seconds{{profile=\"load\"}} {since}\n");
+        assert!(profiles.text().unwrap().contains(&waits("100")));
+        profiles.record(&judged(Phase::InProgress, 300));
+        profiles.record(&judged(Phase::ReviewRequired, 400));
+        assert!(profiles.text().unwrap().contains(&waits("400")), "it was approved in between");
+    }
+
+    #[test]
+    fn the_time_of_a_plan_includes_a_failure_that_was_overcome() {
+        let profiles = Profiles::default();
+        for (phase, since) in
+            [(Phase::InProgress, 200), (Phase::Failed, 220), (Phase::InProgress, 280), (Phase::Completed, 300)]
+        {
+            profiles.record(&judged(phase, since));
+        }
+        let text = profiles.text().unwrap();
+        assert!(text.contains("virt_advisor_apply_duration_seconds_sum{profile=\"load\"} 100.0"), "{text}");
+        for (phase, since) in [(Phase::InProgress, 400), (Phase::ReviewRequired, 420), (Phase::Completed, 900)] {
+            profiles.record(&judged(phase, since));
+        }
+        let text = profiles.text().unwrap();
+        assert!(text.contains("virt_advisor_apply_duration_seconds_count{profile=\"load\"} 1"), "{text}");
     }
 }

@@ -38,9 +38,15 @@ impl Advised {
 
     /// Kills the advisor, if it runs, and starts it.
     pub(crate) fn restart(&mut self) {
+        self.restart_with("0");
+    }
+
+    /// The same; its metrics are served at this address.
+    pub(crate) fn restart_with(&mut self, metrics: &str) {
         self.process = None;
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        command.args(["run", "--products=advisor", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+        command.args(["run", "--products=advisor", "--health-probe-bind-address=0"]);
+        command.args(["--metrics-bind-address", metrics]);
         command.arg("--kubeconfig").arg(self.playground.kubeconfig());
         command.env("LOG_LEVEL", "info").stdin(Stdio::null());
         self.process = Some(Process::of(&mut command));

@@ -29,6 +29,15 @@ pub(crate) async fn promtool(folder: &Path, arguments: &[&str], last: &[String])
     }
 }
 
+/// The rules for an advisor without the autopilot: alerts of the catalogue, and one more.
+fn of_advisor_alone() -> Vec<Value> {
+    let of_catalogue = all_of("PrometheusRule");
+    let named = |object: &&Value| object["metadata"]["name"] == "virt-platform-autopilot-alerts";
+    let objects = install::advisor_monitoring("openshift-cnv", of_catalogue.iter().find(named).unwrap());
+    let rule = objects.into_iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
+    below(&rule["spec"], "groups", "rules").into_iter().cloned().collect()
+}
+
 /// All rules: those of the catalogue, and those of the fleet.
 pub(crate) fn rules() -> Vec<Value> {
     let fleet = install::fleet_monitoring(install::FLEET_NAMESPACE);
@@ -100,4 +109,39 @@ async fn every_alert_fires_when_it_should_and_only_then() {
         }
     }
     promtool(folder.path(), &["test", "rules"], &tests).await;
+}
+
+/// Whoever runs the advisor by itself has each of its alerts, and is told when it does not run.
+#[tokio::test]
+async fn the_advisor_without_the_autopilot_has_its_alerts() {
+    let names = |rules: &[Value]| -> BTreeSet<String> {
+        rules.iter().map(|rule| rule["alert"].as_str().unwrap().to_owned()).collect()
+    };
+    let all: Vec<Value> = rules().iter().flat_map(|rule| below(&rule["spec"], "groups", "rules")).cloned().collect();
+    let alone = of_advisor_alone();
+    let mut expected: BTreeSet<String> =
+        names(&all).into_iter().filter(|name| name.starts_with("VirtAdvisor")).collect();
+    assert!(expected.len() >= 5, "{expected:?}");
+    expected.insert("VirtAdvisorDown".to_owned());
+    assert_eq!(names(&alone), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let rules = serde_json::json!({"groups": [{"name": "advisor", "rules": alone}]});
+    std::fs::write(folder.path().join("rules.yaml"), rules.to_string()).unwrap();
+    promtool(folder.path(), &["check", "rules"], &["rules.yaml".to_owned()]).await;
+    let description = alone.iter().find(|rule| rule["alert"] == "VirtAdvisorDown").unwrap();
+    let annotations = &description["annotations"];
+    let case = |series: serde_json::Value, alerts: serde_json::Value| {
+        serde_json::json!({"interval": "1m", "input_series": series,
+            "alert_rule_test": [{"eval_time": "20m", "alertname": "VirtAdvisorDown", "exp_alerts": alerts}]})
+    };
+    let up =
+        |value: &str| serde_json::json!([{"series": "up{job=\"virt-advisor-operator-metrics\"}", "values": value}]);
+    let mut labels = description["labels"].clone();
+    labels["job"] = serde_json::json!("virt-advisor-operator-metrics");
+    let fires = serde_json::json!([{"exp_labels": labels, "exp_annotations": annotations}]);
+    let tests = serde_json::json!({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [
+        case(up("1x30"), serde_json::json!([])), case(up("0x30"), fires.clone()), case(serde_json::json!([]), fires),
+    ]});
+    std::fs::write(folder.path().join("tests.yaml"), tests.to_string()).unwrap();
+    promtool(folder.path(), &["test", "rules"], &["tests.yaml".to_owned()]).await;
 }

@@ -1,7 +1,8 @@
 //! The series of metrics follow the objects.
 
+use crate::advisor::Advised;
 use crate::commands::virtpilot;
-use crate::operator::{NAMESPACE, Running, edit, eventually, http};
+use crate::operator::{NAMESPACE, Running, edit, eventually, free_port, http};
 use kube::api::{Patch, PatchParams};
 use playground::{Scene, deployment};
 use serde_json::{Map, Value, json};
@@ -94,4 +95,40 @@ async fn no_series_is_left_and_none_is_missing_after_a_thousand_changes() {
     let text = http(served.metrics, "GET", "/metrics").unwrap();
     assert!(text.contains("manager=\"rogue\"") && text.contains("kubevirt_autopilot_leader 1"), "{text}");
     println!("{changes} changes");
+}
+
+/// What Prometheus sees of one profile from Ignore over a review and its application to drift, and to Ignore again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_series_of_a_profile_follow_it() {
+    let mut advised = Advised::start(1).await;
+    let port = free_port();
+    advised.restart_with(&format!("127.0.0.1:{port}"));
+    let name = "example-profile";
+    let shows = async |what: &str, series: &[&str]| {
+        let wanted: Vec<String> =
+            series.iter().map(|series| series.replace("PROFILE", "profile=\"example-profile\"")).collect();
+        eventually(what, async || {
+            let text = http(port, "GET", "/metrics")?;
+            wanted.iter().all(|series| text.contains(&format!("virt_advisor_{series}"))).then_some(text)
+        })
+        .await
+    };
+    advised.ask(name, json!({"action": "Ignore"})).await;
+    let text =
+        shows("it is ignored", &["phase{PROFILE,phase=\"Ignored\"} 1\n", "ignored{PROFILE} 1\n", "drift{PROFILE} 0\n"])
+            .await;
+    assert!(!text.contains("virt_advisor_waiting_since_timestamp_seconds{profile=\"example-profile\"}"), "{text}");
+    advised.review_and_apply(name, json!({})).await;
+    advised.phase(name, "Completed").await;
+    let text = shows(
+        "it is applied",
+        &["phase{PROFILE,phase=\"Completed\"} 1\n", "apply_duration_seconds_count{PROFILE} 1\n"],
+    )
+    .await;
+    assert!(!text.contains("waiting_since_timestamp_seconds{profile=\"example-profile\"}"), "{text}");
+    let maps = deployment::objects(&advised.playground, "v1", "ConfigMap", Some(NAMESPACE));
+    edit(&maps, "example-config", json!({"data": {"example": "mine"}})).await;
+    shows("it has drifted", &["phase{PROFILE,phase=\"Drifted\"} 1\n", "drift{PROFILE} 1\n"]).await;
+    advised.ask(name, json!({"action": "Ignore"})).await;
+    shows("it is ignored again", &["ignored{PROFILE} 1\n", "drift{PROFILE} 0\n"]).await;
 }

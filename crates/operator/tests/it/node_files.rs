@@ -47,3 +47,25 @@ fn content(contents: &Value) -> String {
     };
     text
 }
+
+/// Whoever approves a script that runs as root on every node has to be able to read it: each line is in the difference, and in what
+/// `plan show --full` makes of the object in the status.
+#[test]
+fn every_line_of_the_files_and_units_is_shown_in_a_plan() {
+    let mut lines = 0;
+    for object in all_of("MachineConfig") {
+        let kind = change::Kind::new(object["apiVersion"].as_str().unwrap(), "MachineConfig");
+        let in_status = change::diff::shown_object(&kind, &object).unwrap();
+        for object_shown in [&object, &in_status] {
+            let shown = change::diff::text(&change::diff::of_wanted(None, object_shown, &[]));
+            let NodeFiles { name, files, units } = of(&object);
+            let texts = files.values().map(|(text, _)| text).chain(units.values());
+            for line in texts.flat_map(|text| text.lines()) {
+                assert!(shown.contains(&format!("+  {line}\n")), "{name}: {line:?} is not in\n{shown}");
+                lines += 1;
+            }
+            assert!(shown.len() < 32 * 1024, "{name} does not fit into the status: {} bytes", shown.len());
+        }
+    }
+    assert!(lines > 500, "{lines} lines");
+}

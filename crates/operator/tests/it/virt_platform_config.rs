@@ -112,3 +112,97 @@ async fn the_published_rules_and_defaults_hold() {
     let refused = objects.patch_status(DENSITY, &PatchParams::default(), &wrong).await.unwrap_err().to_string();
     assert!(refused.contains("Unsupported value: \"Somewhere\""), "{refused}");
 }
+
+/// A status with every field of the published kind, as the Go operator stores it.
+fn stored_status() -> Value {
+    let condition = |kind: &str, status: &str, reason: &str| {
+        json!({"type": kind, "status": status, "observedGeneration": 2, "lastTransitionTime": "2026-11-15T10:00:00Z",
+            "reason": reason, "message": "Configuration successfully applied"})
+    };
+    let kinds = [
+        "Pending",
+        "Drafting",
+        "InProgress",
+        "Drifted",
+        "Failed",
+        "ReviewRequired",
+        "PrerequisiteFailed",
+        "CompletedWithErrors",
+        "CompletedWithUpgrade",
+        "Ignored",
+    ];
+    let mut conditions: Vec<Value> = kinds.map(|kind| condition(kind, "False", "AllItemsApplied")).into();
+    conditions.push(condition("Completed", "True", "AllItemsApplied"));
+    conditions.push(condition("UpgradeAvailable", "False", "NoLogicChange"));
+    conditions.push(condition("InputDependencyDrift", "False", "DriftResolved"));
+    let config = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": "99-worker-psi-karg", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"kernelArguments": ["psi=1"]}});
+    json!({
+        "phase": "Completed",
+        "impactSeverity": "High",
+        "observedGeneration": 2,
+        "sourceSnapshotHash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "operatorVersion": "v0.1.31",
+        "appliedOptions": {"loadAware": {"deschedulingIntervalSeconds": 60, "mode": "Automatic", "enablePSIMetrics": true,
+            "devDeviationThresholds": "AsymmetricLow", "evictionLimitTotal": 5, "evictionLimitNode": 2}},
+        "items": [
+            {
+                "name": "enable-psi-metrics",
+                "targetRef": {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "name": "99-worker-psi-karg"},
+                "impactSeverity": "High",
+                "diff": "--- /dev/null\n+++ 99-worker-psi-karg (MachineConfig)\n@@ -0,0 +1 @@\n+spec:\n",
+                "desiredState": config,
+                "state": "Completed",
+                "message": "Updated: 3/3, Ready: 3/3",
+                "lastTransitionTime": "2026-11-15T10:00:00Z",
+                "managedFields": ["spec.kernelArguments"],
+            },
+            {
+                "name": "enable-load-aware-descheduling",
+                "targetRef": {"apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler", "name": "cluster",
+                    "namespace": "openshift-kube-descheduler-operator"},
+                "impactSeverity": "Low",
+                "diff": "(no changes)",
+                "desiredState": {"spec": {"deschedulingIntervalSeconds": 60}},
+                "state": "Failed",
+                "managedFields": ["spec.deschedulingIntervalSeconds"],
+            },
+        ],
+        "conditions": conditions,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_complete_status_of_the_go_operator_is_accepted_and_kept() {
+    let running = Running::without_operator().await;
+    let catalog = crate::catalogue::catalogue();
+    install(&running.playground, &profile::crd(&catalog.profiles)).await;
+    let objects = deployment::objects(&running.playground, "advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig", None);
+    eventually("the kind is served", async || objects.list(&Default::default()).await.ok()).await;
+    objects.create(&PostParams::default(), &object(LOAD_AWARE, &json!({"profile": LOAD_AWARE}))).await.unwrap();
+    let phases = [
+        "Pending",
+        "Drafting",
+        "PrerequisiteFailed",
+        "ReviewRequired",
+        "InProgress",
+        "Completed",
+        "CompletedWithErrors",
+        "CompletedWithUpgrade",
+        "Failed",
+        "Drifted",
+        "Ignored",
+    ];
+    for phase in phases {
+        let mut status = stored_status();
+        status["phase"] = json!(phase);
+        // Strict: a field that we do not know would be dropped.
+        let strict = Some(ValidationDirective::Strict);
+        let params = PatchParams { field_validation: strict, ..PatchParams::default() };
+        let stored = objects.patch_status(LOAD_AWARE, &params, &Patch::Merge(json!({"status": status}))).await;
+        let stored = stored.unwrap_or_else(|error| panic!("{phase}: {error}"));
+        assert_eq!(stored.data["status"], status);
+        serde_json::from_value::<api::advisor::VirtPlatformConfigStatus>(status).unwrap();
+    }
+}

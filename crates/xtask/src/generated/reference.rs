@@ -4,7 +4,7 @@ use super::{File, markdown_table, role};
 use crate::workspace::Workspace;
 use api::annotation::PREFIX;
 use api::environment::{EXITS, VARIABLES};
-use api::reference::{ANNOTATIONS, EVENTS, EventReason, FLEET_EVENTS, PHASES, STATES, State};
+use api::reference::{ADVISOR_EVENTS, ANNOTATIONS, EVENTS, EventReason, FLEET_EVENTS, PHASES, STATES, State};
 use catalog::{Catalog, Setting};
 
 pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
@@ -64,10 +64,14 @@ fn events() -> String {
         "{GENERATED}. -->\n\n# Events\n\n\
          Each is about the object that it concerns, where `kubectl describe` shows it; a warning, and what is about no object that exists, is also\n\
          about the HyperConverged. An event is published when something changes; the same one within ten minutes is counted. `virtpilot explain events` prints this page, `virtpilot explain OBJECT` the last ones of an object.\n\n{}\n\
+         ## Of the advisor\n\n\
+         About `VirtPlatformConfig` objects, which the [advisor](../advisor.md) plans and applies; they have no namespace, so their events are in\n\
+         `default`. Each new plan that waits is announced, also for the same reason.\n\n{}\n\
          ## Of the fleet\n\n\
          About objects of the [fleet](../fleet.md), in their namespaces. Short steps of every claim have no event: `virtpilot fleet explain NAME` shows\n\
          where it is.\n\n{}",
         table(&EVENTS),
+        table(&ADVISOR_EVENTS),
         table(&FLEET_EVENTS),
     )
 }

@@ -3,7 +3,7 @@
 use crate::command::table::{terminal_width, wrapped};
 use crate::command::{Format, print};
 use crate::pack::Pack;
-use api::reference::{ANNOTATIONS, EVENTS, FLEET_EVENTS, ON_HCO, STATES};
+use api::reference::{ADVISOR_EVENTS, ANNOTATIONS, EVENTS, FLEET_EVENTS, ON_HCO, STATES};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -40,6 +40,7 @@ pub(super) fn events(output: &Output) -> anyhow::Result<()> {
     let kind = |is_warning: bool| if is_warning { "Warning" } else { "Normal" };
     let rows: Vec<[String; 4]> = EVENTS
         .iter()
+        .chain(&ADVISOR_EVENTS)
         .chain(&FLEET_EVENTS)
         .map(|row| [row.name.into(), kind(row.warning).into(), row.meaning.into(), row.action.into()])
         .collect();

@@ -182,12 +182,14 @@ fn of_difference(difference: &Difference, full: bool) -> Vec<String> {
             let head = format!("    {sign} {}", plain(&difference.path));
             std::iter::once(head).chain(lines.iter().map(|line| inner(line))).collect()
         }
-        Edit::Added { after: Shown::Text { lines, .. } } if full => {
-            std::iter::once(head).chain(lines.iter().map(|line| inner(&format!("+{line}")))).collect()
+        Edit::Added { after: Shown::Text { lines, .. } } | Edit::Removed { before: Shown::Text { lines, .. } }
+            if full =>
+        {
+            std::iter::once(head).chain(lines.iter().map(|line| inner(&format!("{sign}{line}")))).collect()
         }
         // A summary may end with a digest.
         Edit::Added { after: Shown::Summary(_) | Shown::Text { .. } }
-        | Edit::Removed { before: Shown::Summary(_) }
+        | Edit::Removed { before: Shown::Summary(_) | Shown::Text { .. } }
         | Edit::Changed { before: Shown::Summary(_), .. } => vec![head],
         _ => vec![cut(head)],
     }

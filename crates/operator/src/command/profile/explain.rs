@@ -120,17 +120,19 @@ fn explained(
             create(name)
         )),
     }
-    let mut document = found.map_or_else(|| json!({"name": name}), document);
+    let mut document = found.map_or_else(|| json!({"name": name}), |found| document(found, Detail::Summary));
     document["description"] = json!(known.map(|known| &known.description));
     document["impactSummary"] = json!(known.map(|known| &known.impact_summary));
     document["options"] = json!(found.and_then(|profile| profile.spec.options.as_ref()));
     Explained { text: shown, document }
 }
 
-/// A command that has a profile planned which has no object yet.
+/// A command that has a profile planned which has no object yet, for any POSIX shell.
 fn create(name: &str) -> String {
     format!(
-        r#"kubectl create --filename - <<< '{{"apiVersion":"advisor.kubevirt.io/v1alpha1","kind":"VirtPlatformConfig","metadata":{{"name":"{name}"}},"spec":{{"profile":"{name}"}}}}'"#
+        "kubectl create --filename - <<'END'\n\
+         {{\"apiVersion\":\"advisor.kubevirt.io/v1alpha1\",\"kind\":\"VirtPlatformConfig\",\"metadata\":{{\"name\":\"{name}\"}},\"spec\":{{\"profile\":\"{name}\"}}}}\n\
+         END"
     )
 }
 
@@ -152,11 +154,12 @@ fn options(known: &catalog::profile::Profile, found: Option<&Profile>) -> Vec<St
 #[cfg(test)]
 mod tests {
     use super::super::samples::{profile as of, sample};
-    use super::{Governing, explained};
+    use super::{Governing, create, explained};
     use crate::command::colour::Palette;
     use crate::pack;
     use change::{Key, Kind};
     use serde_json::json;
+    use std::process::Command;
 
     #[test]
     fn an_object_names_the_profile_that_governs_it() {
@@ -185,5 +188,21 @@ mod tests {
         let absent = explained("load-aware-rebalancing", known, None, Palette::default());
         assert!(absent.text.contains("is neither planned nor applied.\nNext: kubectl create "), "{}", absent.text);
         assert_eq!(absent.document["name"], "load-aware-rebalancing");
+    }
+
+    /// `dash` is the `sh` of many systems, and knows no here-strings.
+    #[test]
+    fn the_command_that_creates_a_profile_is_one_of_any_posix_shell() {
+        let command = create("load-aware-rebalancing");
+        assert!(!command.contains("<<<"), "{command}");
+        let program = format!("kubectl() {{ [ \"$*\" = 'create --filename -' ] && cat; }}\n{command}\n");
+        for arguments in [&["-n", "-c"][..], &["-c"]] {
+            let output = Command::new("sh").args(arguments).arg(&program).output().unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            if arguments.len() == 1 {
+                let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                assert_eq!(object["spec"], json!({"profile": "load-aware-rebalancing"}));
+            }
+        }
     }
 }

@@ -23,6 +23,9 @@ pub(crate) struct Show {
     name: String,
     #[command(flatten)]
     target: Target,
+    /// Also show all that is applied, with the text of files and units
+    #[arg(long)]
+    full: bool,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -60,11 +63,12 @@ impl Format {
 }
 
 pub(crate) fn show(arguments: &Show) -> anyhow::Result<ExitCode> {
-    let Show { name, target, output } = arguments;
+    let Show { name, target, full, output } = arguments;
+    let detail = if *full { Detail::Full } else { Detail::Differences };
     let catalog = pack::embedded()?;
     let profile = on_runtime(async { Profiles::connect(target).await?.existing(name, &catalog).await })?;
-    let shown = output.of(&document(&profile));
-    print(&shown.unwrap_or_else(|| text(&profile, Detail::Differences, terminal_width(), Palette::of_output())))?;
+    let shown = output.of(&document(&profile, detail));
+    print(&shown.unwrap_or_else(|| text(&profile, detail, terminal_width(), Palette::of_output())))?;
     Ok(ExitCode::from(profile.exit_code()))
 }
 

@@ -1,9 +1,13 @@
 //! Objects for tests.
 
 use super::Profile;
+use change::diff;
 use serde_json::{Value, json};
 
 pub(super) const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// A script of two lines.
+const PACKED: &str = "data:;base64,H4sIAAAAAAACA1NW1E/KzNMvzuAqLk8syM9T0E3kAgAXtu/2FAAAAA==";
 
 /// A profile with these fields of its spec, and this status about it.
 pub(super) fn profile(spec: &Value, mut status: Value) -> Profile {
@@ -30,6 +34,14 @@ pub(super) fn sample() -> Profile {
         }
         item
     };
+    let shown = |live: Option<&Value>, wanted: &Value| diff::text(&diff::of_wanted(live, wanted, &[]));
+    let psi = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": "99-psi"},
+        "spec": {"kernelArguments": ["psi=1"], "config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [
+            {"path": "/usr/local/bin/psi", "mode": 0o755, "contents": {"source": PACKED, "compression": "gzip"}},
+        ]}}},
+    });
+    let mode = |mode: &str| json!({"apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler", "spec": {"mode": mode}});
     let config = item(
         "enable-psi-metrics",
         "machineconfiguration.openshift.io/v1",
@@ -37,7 +49,7 @@ pub(super) fn sample() -> Profile {
         "99-psi",
         json!({
             "operation": "Create", "impactSeverity": "High", "restarts": ["worker-0", "worker-1"],
-            "diff": "--- /dev/null\n+++ MachineConfig 99-psi\n@@ -0,0 +1,2 @@\n+spec:\n+  kernelArguments: [psi=1]\n",
+            "diff": shown(None, &psi), "desiredState": psi,
         }),
     );
     let mut descheduler = item(
@@ -47,7 +59,8 @@ pub(super) fn sample() -> Profile {
         "cluster",
         json!({
             "operation": "Update", "impactSeverity": "Medium", "takesFrom": ["kubectl-edit", "argocd"],
-            "diff": "@@ -1 +1 @@\n-mode: Predictive\n+mode: Automatic\n", "message": "waits for enable-psi-metrics",
+            "diff": shown(Some(&mode("Predictive")), &mode("Automatic")), "desiredState": mode("Automatic"),
+            "message": "waits for enable-psi-metrics",
         }),
     );
     descheduler["targetRef"]["namespace"] = json!("descheduler");

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 /// How much of an item is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
+    /// With its difference, and all that is applied: files and units as they are read, and not as they are encoded.
+    Full,
     /// With its difference.
     Differences,
     /// Without.
@@ -98,20 +100,35 @@ fn item(place: usize, item: &Item, detail: Detail, terminal: Option<usize>, pale
     if !item.takes_from.is_empty() {
         say(format!("takes fields from {}", item.takes_from.join(", ")));
     }
-    if detail == Detail::Differences {
-        let lines = item.diff.as_deref().unwrap_or_default().lines();
-        lines.for_each(|line| text.push_str(&format!("     {}\n", diff_line(line, palette))));
+    let mut show = |lines: &str| {
+        lines.lines().for_each(|line| text.push_str(&format!("     {}\n", diff_line(line, palette))));
+    };
+    let diff = item.diff.as_deref().unwrap_or_default();
+    match (detail, item.operation) {
+        (Detail::Summary, _) => {}
+        (Detail::Full, Some(Operation::Create)) if item.desired_state.is_some() => show(&applied(item)),
+        (Detail::Full, Some(Operation::Create | Operation::Update)) => {
+            show(diff);
+            show("all that is applied:");
+            show(&applied(item));
+        }
+        (Detail::Full | Detail::Differences, _) => show(diff),
     }
     text
 }
 
-/// A line of a unified diff in its colour.
+/// All that is applied, with files and units decoded.
+fn applied(item: &Item) -> String {
+    match &item.desired_state {
+        Some(desired) => change::diff::text(&change::diff::of_wanted(None, &Value::Object(desired.clone()), &[])),
+        None => "(it is too large for the status, or may not be shown)\n".to_owned(),
+    }
+}
+
+/// A line of a difference in its colour.
 fn diff_line(line: &str, palette: Palette) -> String {
     let line = plain(line);
     match line.chars().next() {
-        _ if line.starts_with("+++") || line.starts_with("---") || line.starts_with("@@") => {
-            palette.paint(Colour::Dim, &line)
-        }
         Some('+') => palette.paint(Colour::Green, &line),
         Some('-') => palette.paint(Colour::Red, &line),
         _ => line,
@@ -144,9 +161,17 @@ pub(super) fn of_phase(phase: Option<Phase>) -> Colour {
     }
 }
 
-/// The same for programs.
-pub(super) fn document(profile: &Profile) -> Value {
+/// The same for programs; in full, each item that is applied has that also as text.
+pub(super) fn document(profile: &Profile, detail: Detail) -> Value {
     let Profile { name, generation, spec, status, approved, .. } = profile;
+    let mut items = json!(status.items);
+    if detail == Detail::Full {
+        for (shown, item) in items.as_array_mut().into_iter().flatten().zip(&status.items) {
+            if item.desired_state.is_some() {
+                shown["applied"] = json!(applied(item));
+            }
+        }
+    }
     json!({
         "name": name,
         "action": spec.action,
@@ -160,7 +185,7 @@ pub(super) fn document(profile: &Profile) -> Value {
         "replacedPlan": status.replaced_plan,
         "approved": spec.approved_plan.as_ref().or(approved.as_ref()),
         "inputs": status.inputs,
-        "items": status.items,
+        "items": items,
         "next": profile.next(),
     })
 }
@@ -185,18 +210,17 @@ mod tests {
             1. + MachineConfig 99-psi  create, high impact, Pending
                  enable-psi-metrics
                  restarts 2 nodes: worker-0, worker-1
-                 --- /dev/null
-                 +++ MachineConfig 99-psi
-                 @@ -0,0 +1,2 @@
-                 +spec:
-                 +  kernelArguments: [psi=1]
+                 +.spec.config: {"ignition":{"version":"3.2.0"}}
+                 +.spec.kernelArguments: ["psi=1"]
+                 +file /usr/local/bin/psi (0755, 2 lines)
+                 +  #!/bin/sh
+                 +  swapon -a
 
             2. ~ KubeDescheduler descheduler/cluster  update, medium impact, Pending
                  enable-load-aware-descheduling: waits for enable-psi-metrics
                  takes fields from kubectl-edit, argocd
-                 @@ -1 +1 @@
-                 -mode: Predictive
-                 +mode: Automatic
+                 -.spec.mode: "Predictive"
+                 +.spec.mode: "Automatic"
 
             3. = ConfigMap kept  keep, low impact, Completed
                  reserve-memory
@@ -206,6 +230,36 @@ mod tests {
                   applies exactly this plan
         "#]]
         .assert_eq(&text(&sample(), Detail::Differences, None, Palette::default()));
+    }
+
+    #[test]
+    fn in_full_all_that_is_applied_can_be_read_also_where_the_status_had_no_room_for_the_difference() {
+        let mut cut = sample();
+        cut.status.items[0].diff = Some("... 2 more lines: --full\n".to_owned());
+        let shown = text(&cut, Detail::Full, None, Palette::default());
+        let items = &shown[shown.find("1. ").unwrap()..shown.find("3. ").unwrap()];
+        expect![[r#"
+            1. + MachineConfig 99-psi  create, high impact, Pending
+                 enable-psi-metrics
+                 restarts 2 nodes: worker-0, worker-1
+                 +.spec.config: {"ignition":{"version":"3.2.0"}}
+                 +.spec.kernelArguments: ["psi=1"]
+                 +file /usr/local/bin/psi (0755, 2 lines)
+                 +  #!/bin/sh
+                 +  swapon -a
+
+            2. ~ KubeDescheduler descheduler/cluster  update, medium impact, Pending
+                 enable-load-aware-descheduling: waits for enable-psi-metrics
+                 takes fields from kubectl-edit, argocd
+                 -.spec.mode: "Predictive"
+                 +.spec.mode: "Automatic"
+                 all that is applied:
+                 +.spec: {"mode":"Automatic"}
+
+        "#]]
+        .assert_eq(items);
+        let document = document(&cut, Detail::Full);
+        assert!(document["items"][0]["applied"].as_str().unwrap().contains("+  swapon -a\n"), "{document}");
     }
 
     #[test]
@@ -234,7 +288,7 @@ mod tests {
         let shown = text(&changed, Detail::Summary, None, Palette::default());
         let expected = "\nChanged since plan 89abcdef:\n  enable-psi-metrics: was \"+a\", and is \"+b\" now\n\n1. ";
         assert!(shown.contains(expected), "{shown}");
-        assert_eq!(document(&changed)["replacedPlan"]["digest"], "sha256:89abcdef0123");
+        assert_eq!(document(&changed, Detail::Differences)["replacedPlan"]["digest"], "sha256:89abcdef0123");
     }
 
     #[test]
@@ -253,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_document_has_the_status_and_the_next_command() {
-        let document = document(&sample());
+        let document = document(&sample(), Detail::Differences);
         assert_eq!(document["items"][1]["takesFrom"], json!(["kubectl-edit", "argocd"]));
         assert_eq!(document["isCurrent"], json!(true));
         assert!(document["next"]["command"].as_str().unwrap().starts_with("virtpilot approve"));
