@@ -27,13 +27,8 @@ impl World {
                 spec: RunnerPoolSpec { replicas, ..self.spec.clone() },
                 status: self.surplus.get(&name).cloned().unwrap_or_default(),
             };
-            let observed = pool::Observed {
-                pool: &object,
-                members: &members,
-                size: None,
-                hold: None,
-                now: self.time(),
-            };
+            let observed =
+                pool::Observed { pool: &object, members: &members, size: None, hold: None, now: self.time() };
             let decision = pool::decide(&observed);
             self.surplus.insert(name.clone(), decision.status);
             for claim in decision.drain {
