@@ -292,7 +292,7 @@ mod tests {
         answer["metadata"]["managedFields"] = json!([{"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {
             "f:spec": {"f:config": {}},
         }}]);
-        of(compare("density", &key(), &wanted, None, &answer))
+        of(compare("density", &key(), &wanted, None, &answer, false))
     }
 
     #[test]
