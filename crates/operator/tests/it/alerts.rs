@@ -136,8 +136,7 @@ async fn the_advisor_without_the_autopilot_has_its_alerts() {
     };
     let up =
         |value: &str| serde_json::json!([{"series": "up{job=\"virt-advisor-operator-metrics\"}", "values": value}]);
-    let mut labels = description["labels"].clone();
-    labels["job"] = serde_json::json!("virt-advisor-operator-metrics");
+    let labels = &description["labels"];
     let fires = serde_json::json!([{"exp_labels": labels, "exp_annotations": annotations}]);
     let tests = serde_json::json!({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [
         case(up("1x30"), serde_json::json!([])), case(up("0x30"), fires.clone()), case(serde_json::json!([]), fires),
