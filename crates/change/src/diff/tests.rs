@@ -1,5 +1,7 @@
 //! What is shown of changes.
 
+mod shown;
+
 use super::{Difference, Edit, Shown, of_answer, of_wanted};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -592,19 +594,4 @@ fn as_text_a_difference_has_every_line_of_new_removed_and_changed_texts() {
         +.data.x: "2"
     "#]]
     .assert_eq(&super::text(&of_answer(Some(&before), &after, "us")));
-}
-
-#[test]
-fn an_object_is_shown_with_the_files_and_units_that_a_difference_shows() {
-    let object = machine_config(
-        &json!([file("/etc/a", 0o644, "data:,one%0A"), file("/etc/shadow", 0o600, "data:,x%0A")]),
-        &json!([{"name": "a.service", "contents": "a\n"}, {"name": "b.service", "contents": "Environment=TOKEN=abc\n"}]),
-        &[],
-    );
-    let kind = super::kind_of(&object);
-    let shown = super::shown_object(&kind, &object).unwrap();
-    assert_eq!(shown.pointer("/spec/config/storage/files/0"), object.pointer("/spec/config/storage/files/0"));
-    assert_eq!(shown.pointer("/spec/config/systemd/units/0"), object.pointer("/spec/config/systemd/units/0"));
-    let text = shown.to_string();
-    assert!(!text.contains("x%0A") && !text.contains("abc"), "{text}");
 }
