@@ -4,7 +4,7 @@
 {{- $namespace := "openshift-kube-descheduler-operator" }}
 {{- $annotations := .HCO.GetAnnotations }}
 {{- $switches := dict }}
-{{- range $key, $default := dict "platform.kubevirt.io/descheduler-waits-for-psi" "true" "platform.kubevirt.io/descheduler-replaces-profiles" "false" "platform.kubevirt.io/descheduler-limit-headroom" "false" }}
+{{- range $key, $default := dict "platform.kubevirt.io/descheduler-waits-for-psi" "true" "platform.kubevirt.io/descheduler-replaces-profiles" "false" "platform.kubevirt.io/descheduler-limit-headroom" "false" "platform.kubevirt.io/descheduler-expects-rules" "false" }}
 {{- $text := dig $key $default $annotations | trim | lower }}
 {{- if not (has $text (list "true" "false")) }}
 {{- fail (printf "annotation %s of the HyperConverged: write true or false" $key) }}
@@ -14,16 +14,18 @@
 {{- $waits := index $switches "platform.kubevirt.io/descheduler-waits-for-psi" }}
 {{- $replaces := index $switches "platform.kubevirt.io/descheduler-replaces-profiles" }}
 {{- $headroom := index $switches "platform.kubevirt.io/descheduler-limit-headroom" }}
+{{- $expects := index $switches "platform.kubevirt.io/descheduler-expects-rules" }}
 {{- $words := dict }}
-{{- range $key, $known := dict "platform.kubevirt.io/descheduler-mode" (list "Automatic" "Predictive") "platform.kubevirt.io/descheduler-deviation-thresholds" (list "AsymmetricLow" "AsymmetricMedium" "AsymmetricHigh" "Low" "Medium" "High") }}
+{{- range $key, $known := dict "platform.kubevirt.io/descheduler-mode" (list "Automatic" "Predictive") "platform.kubevirt.io/descheduler-deviation-thresholds" (list "AsymmetricLow" "AsymmetricMedium" "AsymmetricHigh" "Low" "Medium" "High") "platform.kubevirt.io/descheduler-utilization" (list "" "PrometheusCPUCombined" "PrometheusCPUMemoryCombinedProfile") }}
 {{- $text := dig $key (first $known) $annotations | trim }}
 {{- if not (has $text $known) }}
-{{- fail (printf "annotation %s of the HyperConverged: write one of %s" $key (join ", " $known)) }}
+{{- fail (printf "annotation %s of the HyperConverged: write one of %s" $key (join ", " (compact $known))) }}
 {{- end }}
 {{- $words = set $words $key $text }}
 {{- end }}
 {{- $mode := index $words "platform.kubevirt.io/descheduler-mode" }}
 {{- $deviation := index $words "platform.kubevirt.io/descheduler-deviation-thresholds" }}
+{{- $utilization := index $words "platform.kubevirt.io/descheduler-utilization" }}
 {{- $numbers := dict }}
 {{- range $key, $range := dict "platform.kubevirt.io/descheduler-interval" (list 60 86400) "platform.kubevirt.io/descheduler-limit-total" (list 1 1000) "platform.kubevirt.io/descheduler-limit-node" (list 1 100) }}
 {{- $text := dig $key "" $annotations | trim }}
@@ -92,11 +94,19 @@
 {{- end }}
 {{- /* Measured load instead of requests; the query of a utilization profile needs its recording rule. */}}
 {{- if crdHasField $crd "spec.profileCustomizations.devActualUtilizationProfile" }}
-{{- if prometheusRuleHasRecordingRule $namespace "descheduler-rules" "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m" }}
-{{- $custom = set $custom "devActualUtilizationProfile" "PrometheusCPUMemoryCombinedProfile" }}
-{{- else if objectExists "PrometheusRule" $namespace "descheduler-rules" }}
-{{- $custom = set $custom "devActualUtilizationProfile" "PrometheusCPUCombined" }}
+{{- $applied := dig "spec" "profileCustomizations" "devActualUtilizationProfile" "" $live }}
+{{- if $utilization }}
+{{- /* Somebody has chosen it. */}}
+{{- else if and $expects $applied (has $applied (list "PrometheusCPUCombined" "PrometheusCPUMemoryCombinedProfile")) }}
+{{- /* The rules came with the descheduler: what was approved before they were there stays. */}}
+{{- $utilization = $applied }}
+{{- else if prometheusRuleHasRecordingRule $namespace "descheduler-rules" "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m" }}
+{{- $utilization = "PrometheusCPUMemoryCombinedProfile" }}
+{{- else if or $expects (objectExists "PrometheusRule" $namespace "descheduler-rules") }}
+{{- /* Every release that has measured load brings the rules of this one, together with the descheduler. */}}
+{{- $utilization = "PrometheusCPUCombined" }}
 {{- end }}
+{{- if $utilization }}{{ $custom = set $custom "devActualUtilizationProfile" $utilization }}{{ end }}
 {{- end }}
 {{- end }}
 {{- /* Not more evictions at a time than KubeVirt migrates; the HCO of version v1 has the limits at another place. */}}

@@ -1,6 +1,6 @@
 //! What is different in a plan since it was shown, for people who have read the former one.
 
-use api::advisor::{Item, Operation, Phase, ReplacedPlan, VirtPlatformConfigStatus};
+use api::advisor::{ApprovedItem, InterruptedPlan, Item, Operation, Phase, ReplacedPlan, VirtPlatformConfigStatus};
 use std::collections::BTreeSet;
 
 /// More is not shown: whoever has so much to read reads the plan.
@@ -10,18 +10,69 @@ const LONGEST_LINE: usize = 200;
 /// So many lines of a difference are quoted for one item.
 const MOST_LINES: usize = 3;
 
-/// The plan that this status replaces, if it waits for a review, and somebody may have read the former one for the same options.
-pub fn replaced(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Option<ReplacedPlan> {
-    if before.plan_digest == after.plan_digest && is_reviewed(after) {
+/// The plan that this status replaces, if it waits for a review, and somebody may have read the former one for the same options; and the plan
+/// that was interrupted, because a part of it cannot be planned now. Both survive while no plan can be made.
+pub fn history(
+    before: &VirtPlatformConfigStatus,
+    after: &VirtPlatformConfigStatus,
+    is_same_request: bool,
+) -> (Option<ReplacedPlan>, Option<InterruptedPlan>) {
+    if !is_same_request {
+        return (None, None);
+    }
+    if is_reviewed(after) {
+        return (replaced(before, after), None);
+    }
+    if !is_without_plan(after) {
+        return (None, None);
+    }
+    match (&before.plan_digest, &after.plan_digest) {
+        (former, Some(_)) if *former == after.plan_digest => (before.replaced_plan.clone(), None),
+        (Some(digest), None) if is_read(before) => {
+            let items = before.items.iter().filter_map(|item| {
+                let digest = item.digest.clone()?;
+                Some(ApprovedItem { name: item.name.clone(), digest })
+            });
+            let replaced = before.replaced_plan.clone();
+            (None, Some(InterruptedPlan { digest: digest.clone(), items: items.collect(), replaced }))
+        }
+        (None, None) => (None, before.interrupted_plan.clone()),
+        _ => (None, None),
+    }
+}
+
+fn replaced(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Option<ReplacedPlan> {
+    if before.plan_digest == after.plan_digest {
         return before.replaced_plan.clone();
     }
-    let is_same_request = (&before.applied_options, before.rollback) == (&after.applied_options, after.rollback);
-    let is_read = is_reviewed(before) || is_approved(before);
-    if !is_read || !is_reviewed(after) || !is_same_request {
-        return None;
-    }
-    let (digest, changes) = (before.plan_digest.clone()?, changes(before, after));
+    let (digest, changes) = match &before.interrupted_plan {
+        Some(interrupted) if Some(&interrupted.digest) == after.plan_digest.as_ref() => {
+            return interrupted.replaced.clone();
+        }
+        Some(interrupted) => (interrupted.digest.clone(), changes(&resumed(interrupted, before, after), after)),
+        None if is_read(before) => (before.plan_digest.clone()?, changes(before, after)),
+        None => return None,
+    };
     (!changes.is_empty()).then_some(ReplacedPlan { digest, changes })
+}
+
+/// A plan that was interrupted, as far as it is still known: what could be planned all the time is.
+fn resumed(
+    interrupted: &InterruptedPlan,
+    before: &VirtPlatformConfigStatus,
+    after: &VirtPlatformConfigStatus,
+) -> VirtPlatformConfigStatus {
+    let item = |former: &ApprovedItem| {
+        let find = |all: &[Item]| all.iter().find(|item| item.name == former.name).cloned();
+        let known = find(&before.items).or_else(|| find(&after.items))?;
+        let digest = Some(former.digest.clone());
+        Some(match known.digest == digest {
+            true => known,
+            false => Item { digest, operation: None, ..known },
+        })
+    };
+    let items = interrupted.items.iter().filter_map(item).collect();
+    VirtPlatformConfigStatus { items, inputs: before.inputs.clone(), ..VirtPlatformConfigStatus::default() }
 }
 
 fn is_reviewed(status: &VirtPlatformConfigStatus) -> bool {
@@ -29,10 +80,22 @@ fn is_reviewed(status: &VirtPlatformConfigStatus) -> bool {
     status.plan_digest.is_some() && status.phase.is_some_and(|phase| phases.contains(&phase))
 }
 
-/// Whether the plan was being applied.
-fn is_approved(status: &VirtPlatformConfigStatus) -> bool {
-    let phases = [Phase::InProgress, Phase::Failed, Phase::CompletedWithErrors];
-    status.plan_digest.is_some() && status.phase.is_some_and(|phase| phases.contains(&phase))
+/// Whether no plan can be made, or a part of it cannot be.
+fn is_without_plan(status: &VirtPlatformConfigStatus) -> bool {
+    let phases = [Phase::Pending, Phase::Drafting, Phase::PrerequisiteFailed, Phase::Failed];
+    status.phase.is_some_and(|phase| phases.contains(&phase))
+}
+
+/// Whether people were to read the plan: it waited for a review, or was being applied, and no other plan was made since.
+fn is_read(status: &VirtPlatformConfigStatus) -> bool {
+    let is_known = match status.phase {
+        Some(Phase::InProgress | Phase::Failed | Phase::CompletedWithErrors) => true,
+        Some(Phase::Pending | Phase::Drafting | Phase::PrerequisiteFailed) => {
+            status.items.iter().any(|item| item.operation.is_some_and(|operation| operation != Operation::Keep))
+        }
+        _ => is_reviewed(status),
+    };
+    is_known && status.plan_digest.is_some()
 }
 
 /// Whether an item is as it was planned because it was written.
@@ -71,6 +134,10 @@ fn changes(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) 
 /// What is different about one item.
 fn change(before: &Item, after: &Item) -> String {
     let mut said = Vec::new();
+    if before.operation.is_none() {
+        let now = after.operation.map(|operation| format!("{operation:?}").to_lowercase()).unwrap_or_default();
+        return format!("it was planned anew, and is to {now} {}", object(after));
+    }
     if before.operation != after.operation {
         let name = |item: &Item| item.operation.map(|operation| format!("{operation:?}").to_lowercase());
         let (former, now) = (name(before).unwrap_or_default(), name(after).unwrap_or_default());
@@ -130,8 +197,8 @@ fn object(item: &Item) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_CHANGES, replaced};
-    use api::advisor::VirtPlatformConfigStatus;
+    use super::{MOST_CHANGES, history};
+    use api::advisor::{ReplacedPlan, VirtPlatformConfigStatus};
     use serde_json::{Value, json};
 
     fn status(phase: &str, digest: &str, items: &Value) -> VirtPlatformConfigStatus {
@@ -140,6 +207,60 @@ mod tests {
             item["targetRef"] = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": "x"});
         }
         serde_json::from_value(status).unwrap()
+    }
+
+    fn replaced(before: &VirtPlatformConfigStatus, after: &VirtPlatformConfigStatus) -> Option<ReplacedPlan> {
+        history(before, after, before.rollback == after.rollback).0
+    }
+
+    /// The status that follows, with what it says of the plans before it.
+    fn then(before: &VirtPlatformConfigStatus, mut after: VirtPlatformConfigStatus) -> VirtPlatformConfigStatus {
+        (after.replaced_plan, after.interrupted_plan) = history(before, &after, true);
+        after
+    }
+
+    /// No plan can be made, and the former one stays on display.
+    fn without_plan(phase: &str, before: &VirtPlatformConfigStatus) -> VirtPlatformConfigStatus {
+        let phase = serde_json::from_value(json!(phase)).unwrap();
+        then(before, VirtPlatformConfigStatus { phase: Some(phase), ..before.clone() })
+    }
+
+    /// The item `a` cannot be planned.
+    fn incomplete(before: &VirtPlatformConfigStatus) -> VirtPlatformConfigStatus {
+        let mut items = serde_json::to_value(&before.items).unwrap();
+        items[0] = json!({"name": "a", "message": "it cannot be planned: x"});
+        let mut after = status("Failed", "", &items);
+        after.plan_digest = None;
+        then(before, after)
+    }
+
+    #[test]
+    fn why_a_plan_was_replaced_survives_while_no_plan_can_be_made() {
+        let plan = |digest: &str, items: Value| status("ReviewRequired", digest, &items);
+        let first = plan("sha256:1", json!([item("a", "1", "+.x: 1\n"), item("b", "2", "+.y: 1\n")]));
+        let second = plan("sha256:2", json!([item("a", "3", "+.x: 2\n"), item("b", "2", "+.y: 1\n")]));
+        let third = plan("sha256:3", json!([item("a", "5", "+.x: 3\n"), item("b", "4", "+.y: 4\n")]));
+        let shown = then(&first, second.clone());
+        let expected = shown.replaced_plan.clone().unwrap();
+        assert_eq!(expected.changes, [r#"a: was "+.x: 1", and is "+.x: 2" now"#]);
+        for phase in ["Pending", "Drafting", "PrerequisiteFailed"] {
+            let meanwhile = without_plan(phase, &shown);
+            assert_eq!(meanwhile.replaced_plan, shown.replaced_plan, "{phase}");
+            assert_eq!(then(&meanwhile, second.clone()).replaced_plan, shown.replaced_plan, "{phase}");
+            let next = then(&meanwhile, third.clone()).replaced_plan.unwrap();
+            assert_eq!((next.digest.as_str(), next.changes.len()), ("sha256:2", 2), "{phase}: {next:?}");
+        }
+        let meanwhile = without_plan("Drafting", &incomplete(&shown));
+        assert_eq!(meanwhile.replaced_plan, None, "it is not about what is on display");
+        assert_eq!(then(&meanwhile, second).replaced_plan, Some(expected));
+        let next = then(&meanwhile, third.clone()).replaced_plan.unwrap();
+        let changes =
+            ["a: it was planned anew, and is to update ConfigMap n/x", r#"b: was "+.y: 1", and is "+.y: 4" now"#];
+        assert_eq!((next.digest.as_str(), next.changes.as_slice()), ("sha256:2", &changes.map(String::from)[..]));
+        let next = then(&incomplete(&first), third).replaced_plan.unwrap();
+        assert_eq!(next.digest, "sha256:1", "the first plan is known as well");
+        let done = status("Completed", "sha256:4", &json!([{"name": "a", "operation": "Keep"}]));
+        assert_eq!(then(&without_plan("Drafting", &done), first).replaced_plan, None, "nobody was to read that");
     }
 
     fn item(name: &str, digest: &str, diff: &str) -> Value {

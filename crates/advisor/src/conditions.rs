@@ -1,6 +1,6 @@
 //! The conditions of a status: Ready, Progressing and Degraded for everybody, and the published ones, one for each phase.
 
-use crate::judge::Judgement;
+use crate::judge::{HELD_FOR_LONG, Judgement};
 use crate::memory::shown_time;
 use api::advisor::{Condition, Phase, Truth};
 use jiff::Timestamp;
@@ -29,7 +29,8 @@ pub fn conditions(judgement: &Judgement, before: &[Condition], generation: i64, 
     let is = |truth: bool| if truth { Truth::True } else { Truth::False };
     let is_moving = matches!(phase, Phase::InProgress | Phase::Drafting | Phase::Pending);
     let is_broken =
-        matches!(phase, Phase::Failed | Phase::CompletedWithErrors | Phase::PrerequisiteFailed | Phase::Drifted);
+        matches!(phase, Phase::Failed | Phase::CompletedWithErrors | Phase::PrerequisiteFailed | Phase::Drifted)
+            || judgement.reason == HELD_FOR_LONG;
     let is_ready = matches!(phase, Phase::Completed | Phase::CompletedWithUpgrade);
     // Without a plan nobody knows whether an upgrade or another input waits for a review: what was found before holds.
     let is_unknown = judgement.items.is_empty() && matches!(phase, Phase::Pending | Phase::Drafting | Phase::Failed);

@@ -57,7 +57,8 @@ impl Memory {
             let since = time(item.last_transition_time.as_ref())?;
             let written = time(item.applied_time.as_ref());
             let review = shown_review(item, status.rollback == Some(true));
-            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written, review }))
+            let held = time(item.held_since.as_ref());
+            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written, held, review }))
         });
         Memory {
             shown,

@@ -49,7 +49,8 @@ impl Compared {
     /// The same with what users say about it.
     #[must_use]
     pub fn said(self, note: Option<String>, hold: Option<Hold>) -> Compared {
-        Compared { note, hold, ..self }
+        let notes: Vec<String> = self.note.iter().cloned().chain(note).collect();
+        Compared { note: (!notes.is_empty()).then(|| notes.join("; ")), hold, ..self }
     }
 }
 
@@ -120,16 +121,35 @@ fn is_made_by_go(key: &Key, live: &Value, is_former: bool) -> bool {
 
 /// An object that the profile does not want, and that others made: it stays, and people are told who made it.
 pub fn left(live: &Value) -> Compared {
-    let managers: Vec<String> = others(live).into_iter().map(|other| other.manager).collect();
+    let made_for = match Mark::of(live) {
+        Mark::Created(other) | Mark::Changed(other, _) => Some(format!("the profile {other}")),
+        Mark::None | Mark::Restored => None,
+    };
+    let managers: Vec<String> =
+        made_for.into_iter().chain(others(live).into_iter().map(|other| other.manager)).collect();
     let who = if managers.is_empty() { "somebody else".to_owned() } else { managers.join(" and ") };
     let note =
         format!("it stays: {who} made it, and this profile has never written it; delete it by hand if nobody needs it");
     Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) }.said(Some(note), None)
 }
 
+/// An object that another profile wants, too: it stays, whatever this profile says.
+pub fn shared(other: &str) -> Compared {
+    let note = format!("it stays: VirtPlatformConfig {other} wants it, too");
+    Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) }.said(Some(note), None)
+}
+
 /// The field managers beside the advisor that an object is of; the latest comes first.
 fn others(live: &Value) -> Vec<Loser> {
     change::entry::others(&Entry::all(&live["metadata"]["managedFields"]), FIELD_MANAGER)
+}
+
+/// The objects that an object belongs to, as its ownerReferences say: the deletion takes it from them, too.
+fn owners(live: &Value) -> Vec<Loser> {
+    let references = live["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let text = |reference: &Value, key: &str| reference[key].as_str().unwrap_or_default().to_owned();
+    let name = |reference: &Value| format!("{}/{}", text(reference, "kind"), text(reference, "name"));
+    references.map(|reference| Loser { manager: name(reference), applies: reference["controller"] == true }).collect()
 }
 
 /// Whether the advisor has applied an object, also the Go operator under the same name.
@@ -150,6 +170,7 @@ pub enum Removal {
 pub fn deletion(key: &Key, live: &Value) -> Compared {
     let content = before::content(live);
     let uid = Digest::of(&live["metadata"]["uid"]);
+    let owners = owners(live);
     Compared {
         precondition: precondition(Some(live)),
         is_removal: true,
@@ -158,11 +179,14 @@ pub fn deletion(key: &Key, live: &Value) -> Compared {
         applied: None,
         diff: diff::of_wanted(None, &content, &[]).into_iter().map(removed_instead).collect(),
         replaces: vec![("uid".to_owned(), uid), ("content".to_owned(), Digest::of(&content))],
-        takes_from: others(live),
+        takes_from: others(live).into_iter().chain(owners.clone()).collect(),
         health: Health::Healthy,
         contributions: [Some(Contribution::of(&key.kind, live)), None],
         is_skipped: false,
-        note: None,
+        note: (!owners.is_empty()).then(|| {
+            let owners: Vec<&str> = owners.iter().map(|owner| owner.manager.as_str()).collect();
+            format!("it belongs to {}, whose controller may create it again", owners.join(" and "))
+        }),
         hold: None,
     }
 }

@@ -256,6 +256,8 @@ pub struct ItemMemory {
     pub since: Timestamp,
     /// When it was written, if it was under the approval that holds.
     pub written: Option<Timestamp>,
+    /// Since when it is held, although it would be written next.
+    pub held: Option<Timestamp>,
     /// What of it people could see that needs a review.
     pub review: BTreeSet<ReviewReason>,
 }

@@ -1,6 +1,6 @@
 //! The status of a `VirtPlatformConfig`: a judgement and its plan, as people read them.
 
-use crate::changes::replaced;
+use crate::changes::history;
 use crate::conditions::conditions;
 use crate::judge::Judgement;
 use crate::judge::items::ItemJudgement;
@@ -46,6 +46,8 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
         conditions: conditions(judgement, &before.conditions, *generation, *now),
         ..VirtPlatformConfigStatus::default()
     };
+    let is_same_request = options_digest(spec.options.as_ref(), spec.rollback)
+        == options_digest(before.applied_options.as_ref(), before.rollback);
     match plan {
         // Nothing can be approved: the only digest to show is that of a plan that is being applied.
         Some(plan) if !plan.unplanned.is_empty() => {
@@ -83,8 +85,6 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
                 .collect();
         }
         None => {
-            let is_same_request = options_digest(spec.options.as_ref(), spec.rollback)
-                == options_digest(before.applied_options.as_ref(), before.rollback);
             match is_same_request {
                 true => {
                     status.impact_severity = before.impact_severity;
@@ -101,7 +101,7 @@ pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
             status.rollback = before.rollback;
         }
     }
-    status.replaced_plan = replaced(before, &status);
+    (status.replaced_plan, status.interrupted_plan) = history(before, &status, is_same_request);
     status
 }
 
@@ -113,13 +113,14 @@ fn incomplete(plan: &Plan, profile: &str, memory: &Memory, now: Timestamp) -> Ve
             state: before.map_or(Progress::Pending, |before| before.state),
             since: before.map_or(now, |before| before.since),
             written: before.and_then(|before| before.written),
+            held: before.and_then(|before| before.held),
             message: String::new(),
         }
     };
     let mut items: Vec<advisor::Item> =
         plan.items.iter().map(|item| shown(profile, item, &judged(&item.name))).collect();
     for Unplanned { place, name, key, why } in &plan.unplanned {
-        let ItemJudgement { state, since, written, .. } = judged(name);
+        let ItemJudgement { state, since, written, held, .. } = judged(name);
         let item = advisor::Item {
             name: name.clone(),
             target_ref: target_ref(key),
@@ -132,6 +133,7 @@ fn incomplete(plan: &Plan, profile: &str, memory: &Memory, now: Timestamp) -> Ve
             message: Some(format!("it cannot be planned: {why}")),
             last_transition_time: Some(shown_time(since)),
             applied_time: written.map(shown_time),
+            held_since: held.map(shown_time),
             managed_fields: Vec::new(),
             restarts: Vec::new(),
             takes_from: Vec::new(),
@@ -169,6 +171,7 @@ fn progress(item: &advisor::Item) -> Option<advisor::Item> {
         diff: None,
         desired_state: None,
         message: None,
+        held_since: None,
         managed_fields: Vec::new(),
         restarts: Vec::new(),
         takes_from: Vec::new(),
@@ -196,6 +199,7 @@ fn shown(profile: &str, item: &Item, judged: &ItemJudgement) -> advisor::Item {
         message,
         last_transition_time: Some(shown_time(judged.since)),
         applied_time: judged.written.map(shown_time),
+        held_since: judged.held.map(shown_time),
         managed_fields: compared.wanted.as_ref().map(|wanted| wanted.paths.clone()).unwrap_or_default(),
         restarts: match &item.restarts {
             Some(restarts) if restarts.is_any() && !item.is_done() => restarts.nodes.clone(),
@@ -282,7 +286,7 @@ mod tests {
         shown(
             "density",
             &item,
-            &ItemJudgement { state: Progress::Pending, since, written: None, message: String::new() },
+            &ItemJudgement { state: Progress::Pending, since, written: None, held: None, message: String::new() },
         )
     }
 

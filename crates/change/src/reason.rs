@@ -305,7 +305,7 @@ impl fmt::Display for Reason {
             Reason::Governed { by } => {
                 write!(
                     f,
-                    "governed by VirtPlatformConfig {by}; set its spec.action to Ignore to give it back to the autopilot"
+                    "governed by VirtPlatformConfig {by}; to give it to the autopilot, set its spec.action to Ignore and its spec.handOver to true"
                 )
             }
             Reason::NeedsApproval { digest, restarts, planned } => {

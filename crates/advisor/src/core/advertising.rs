@@ -167,7 +167,7 @@ fn advertisement(profile: &Profile) -> Value {
             "annotations": {
                 "advisor.kubevirt.io/description": profile.description,
                 "advisor.kubevirt.io/impact-summary": profile.impact_summary,
-                "advisor.kubevirt.io/auto-created": "true",
+                api::advisor::AUTO_CREATED: "true",
             },
         },
         "spec": {"profile": profile.name, "action": "Ignore"},

@@ -4,7 +4,7 @@ use super::Core;
 use super::targets::Seen;
 use crate::overrides::{self, Honoured};
 use crate::plan::{self, Compared, Removal};
-use change::{Digest, Effect, Key, Live, Precondition, Restarts};
+use change::{Effect, Key, Live, Precondition, Restarts};
 use protocol::{Command, Content, WatchTarget, WriteError};
 use serde_json::Value;
 
@@ -26,8 +26,6 @@ pub(super) struct Work {
     aim: Aim,
     /// Whether it has the name that the Go operator gave it.
     is_former: bool,
-    /// The digest of what is wanted.
-    wanted: Digest,
     /// What the watch said of the object when it was read.
     content: Option<u64>,
     /// The version that was read.
@@ -68,7 +66,6 @@ pub(super) enum Found {
 impl Work {
     pub(super) fn new(key: Key, aim: Aim, is_former: bool) -> Work {
         Work {
-            wanted: digest(&aim),
             key,
             aim,
             is_former,
@@ -90,7 +87,7 @@ impl Work {
 
     /// Whether it is about this.
     pub(super) fn is_about(&self, key: &Key, aim: &Aim) -> bool {
-        self.key == *key && self.wanted == digest(aim)
+        self.key == *key && self.aim == *aim
     }
 
     /// Forgets the result: the object is compared again, once what is on its way has arrived.
@@ -179,14 +176,6 @@ impl Work {
 /// Whether somebody has deleted an object that is kept by a finalizer.
 fn is_deleted(live: &Value) -> bool {
     !live["metadata"]["deletionTimestamp"].is_null()
-}
-
-fn digest(aim: &Aim) -> Digest {
-    match aim {
-        Aim::Content(wanted) => Digest::of(wanted),
-        Aim::Removal => Digest::of(&Value::Null),
-        Aim::Replaced => Digest::of(&Value::Bool(true)),
-    }
 }
 
 impl Core {

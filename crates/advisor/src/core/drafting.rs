@@ -1,10 +1,11 @@
 //! Makes the plan of a profile, as far as everything for it is known.
 
 use super::comparing::{Aim, Found, Work};
+use super::managed::{Managed, Wants};
 use super::{Core, Timer};
 use crate::health;
 use crate::overrides::Hold;
-use crate::plan::{Item, Plan, Terms, Unplanned, left, removed};
+use crate::plan::{Item, Plan, Terms, Unplanned, left, removed, shared};
 use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
 use catalog::Pool;
@@ -12,8 +13,10 @@ use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
 use change::restarts::{NodeEffect, Scope};
 use change::{Impact, Key, Restarts};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Added to the name of an item for the object that it replaces.
 const FORMER: &str = "-former";
@@ -21,21 +24,35 @@ const NODES: &str = "machineconfiguration.openshift.io";
 
 /// What a plan is about: an item and its object.
 struct Aimed {
-    item: WantedItem,
+    name: String,
+    description: String,
+    needs: Vec<String>,
+    impact: Impact,
+    /// Whether the object has the name that the Go operator gave it.
+    is_former: bool,
     key: Key,
     aim: Aim,
+    /// Another profile that wants the object, which would be removed otherwise.
+    kept_for: Option<String>,
 }
 
 /// The item that deletes what the Go operator made under another name: once the object of this item is there, or if it is not wanted.
 fn replaced(item: &WantedItem, former: Key, aim: &Aim) -> Aimed {
-    let name = format!("{}{FORMER}", item.name);
     let (why, aim) = match aim {
         Aim::Removal => ("does not want", Aim::Removal),
         Aim::Content(_) | Aim::Replaced => ("replaces", Aim::Replaced),
     };
     let description = format!("Deletes {former} of the Go operator, which {} {why}.", item.name);
-    let item = WantedItem { name, description, needs: Vec::new(), former: None, is_former: true, ..item.clone() };
-    Aimed { item, key: former, aim }
+    let name = format!("{}{FORMER}", item.name);
+    Aimed { name, description, needs: Vec::new(), is_former: true, ..Aimed::of(item, former, aim) }
+}
+
+impl Aimed {
+    fn of(item: &WantedItem, key: Key, aim: Aim) -> Aimed {
+        let WantedItem { name, description, needs, impact, is_former, .. } = item;
+        let (name, description, needs) = (name.clone(), description.clone(), needs.clone());
+        Aimed { name, description, needs, impact: *impact, is_former: *is_former, key, aim, kept_for: None }
+    }
 }
 
 /// Holds the items that depend on one that users want to be left alone: nobody knows whether it is as they need it.
@@ -59,6 +76,12 @@ fn hold_for_skipped(items: &mut [Item]) {
     }
 }
 
+/// Whether an item was written, or a write of it may have arrived that is not recorded yet.
+fn may_be_written(remembered: Option<(Progress, Option<Timestamp>)>) -> bool {
+    remembered
+        .is_some_and(|(state, written)| written.is_some() || matches!(state, Progress::InProgress | Progress::Failed))
+}
+
 /// A plan, or why there is none yet.
 pub(super) enum Drafted {
     /// There is none.
@@ -77,19 +100,24 @@ impl Core {
             let why = format!("this version of the operator has no profile {name}");
             return Drafted::Not(Draft::Missing(vec![why]));
         };
-        let aims = match self.aims(name, &profile) {
+        let mut aims = match self.aims(name, &profile) {
             Ok(aims) => aims,
             Err(draft) => return Drafted::Not(draft),
         };
+        if let Err(draft) = self.learn_what_others_want(name, &profile, &aims) {
+            return Drafted::Not(draft);
+        }
+        for aimed in aims.iter_mut().filter(|aimed| !matches!(aimed.aim, Aim::Content(_))) {
+            aimed.kept_for = self.wanted_by_another(name, &aimed.key);
+        }
         if let Some(conflict) = self.conflict(name, &aims) {
             return Drafted::Not(Draft::Missing(vec![conflict]));
         }
         self.follow_aims(name, &aims);
         let mut is_complete = true;
-        for aimed in &aims {
+        for aimed in aims.iter().filter(|aimed| aimed.kept_for.is_none()) {
             // The others are shown although one cannot be planned.
-            is_complete &=
-                self.go_on_comparing(name, &aimed.item.name) || self.failure(name, &aimed.item.name).is_some();
+            is_complete &= self.go_on_comparing(name, &aimed.name) || self.failure(name, &aimed.name).is_some();
         }
         match is_complete.then(|| self.assemble(name, aims)).flatten() {
             Some(plan) => Drafted::Made(plan),
@@ -103,21 +131,24 @@ impl Core {
     }
 
     /// What a profile wants, rendered again only if something has changed.
-    fn wants(&mut self, name: &str, profile: &Profile) -> Option<ProfileWants> {
+    fn wants(&mut self, name: &str, profile: &Profile) -> Option<&Wants> {
         let options = self.options(name, profile);
         let managed = self.profiles.get_mut(name)?;
-        let versions = (self.facts_version, managed.generation);
-        if let Some((facts, spec, wants)) = &managed.wants
-            && (*facts, *spec) == versions
-        {
-            return Some(wants.clone());
+        let (facts, generation) = (self.facts_version, managed.generation);
+        if managed.wants.as_ref().is_none_or(|wants| (wants.facts, wants.generation) != (facts, generation)) {
+            let options = options.as_ref();
+            let (all, missing) = match managed.spec.rollback {
+                // What is missing now is not needed any more.
+                Some(true) => (profile::rolled_back(&self.catalog, profile, options, &self.facts), Vec::new()),
+                _ => (
+                    profile::wanted(&self.catalog, profile, options, &self.facts),
+                    profile::missing(&self.catalog, profile, options, &self.facts),
+                ),
+            };
+            let missing = missing.iter().map(catalog::Need::why).collect();
+            managed.wants = Some(Wants { facts, generation, all: Arc::new(all), missing });
         }
-        let wants = match managed.spec.rollback {
-            Some(true) => profile::rolled_back(&self.catalog, profile, options.as_ref(), &self.facts),
-            _ => profile::wanted(&self.catalog, profile, options.as_ref(), &self.facts),
-        };
-        managed.wants = Some((versions.0, versions.1, wants.clone()));
-        Some(wants)
+        managed.wants.as_ref()
     }
 
     /// The options of a profile, below its own key.
@@ -126,22 +157,15 @@ impl Core {
         self.profiles.get(name)?.spec.options.as_ref()?.get(key)?.as_object().cloned()
     }
 
-    fn is_rollback(&self, name: &str) -> bool {
-        self.profiles.get(name).is_some_and(|managed| managed.spec.rollback == Some(true))
-    }
-
     fn aims(&mut self, name: &str, profile: &Profile) -> Result<Vec<Aimed>, Draft> {
         let Some(wants) = self.wants(name, profile) else { return Err(Draft::Unknown) };
-        let is_rollback = self.is_rollback(name);
-        let options = self.options(name, profile);
-        let missing = profile::missing(&self.catalog, profile, options.as_ref(), &self.facts);
-        if !missing.is_empty() && !is_rollback {
-            return Err(Draft::Missing(missing.iter().map(catalog::Need::why).collect()));
+        if !wants.missing.is_empty() {
+            return Err(Draft::Missing(wants.missing.clone()));
         }
+        let wants = Arc::clone(&wants.all);
         let (mut aims, mut wrong, mut held) = (Vec::new(), Vec::new(), Vec::new());
         let mut needed = BTreeSet::new();
-        for item in wants.items {
-            let former = item.former.clone();
+        for item in &wants.items {
             let aimed = match &item.result {
                 WantedResult::Object { key, object } => Some((key.clone(), Aim::Content(object.clone()))),
                 WantedResult::Off { key } => key.clone().map(|key| (key, Aim::Removal)),
@@ -160,8 +184,8 @@ impl Core {
                 }
             };
             if let Some((key, aim)) = aimed.filter(|(key, _)| self.discovery.kinds.find(&key.kind).is_some()) {
-                let replaced = former.map(|former| replaced(&item, former, &aim));
-                aims.push(Aimed { item, key, aim });
+                let replaced = item.former.clone().map(|former| replaced(item, former, &aim));
+                aims.push(Aimed::of(item, key, aim));
                 aims.extend(replaced);
             }
         }
@@ -184,11 +208,7 @@ impl Core {
     /// Another profile that wants the same object differently: neither is applied before a person has decided. Both write as the same field
     /// manager, so that the fields of one would be removed by an apply of the other.
     fn conflict(&self, name: &str, aims: &[Aimed]) -> Option<String> {
-        let others = self.profiles.iter().filter(|(other, managed)| {
-            *other != name && managed.spec.action != api::advisor::Action::Ignore && managed.spec.rollback != Some(true)
-        });
-        for (other, managed) in others {
-            let Some((_, _, wants)) = &managed.wants else { continue };
+        for (other, wants) in self.wants_of_others(name) {
             for theirs in &wants.items {
                 let WantedResult::Object { key, object } = &theirs.result else { continue };
                 let ours = aims.iter().find(|aimed| aimed.key.is_same_object(key));
@@ -204,13 +224,77 @@ impl Core {
         None
     }
 
+    /// The other profiles that want anything: they are planned or applied, and not rolled back.
+    fn others(&self, name: &str) -> impl Iterator<Item = (&String, &Managed)> {
+        self.profiles.iter().filter(move |(other, managed)| {
+            *other != name && managed.spec.action != api::advisor::Action::Ignore && managed.spec.rollback != Some(true)
+        })
+    }
+
+    /// What they want, as far as it is known.
+    fn wants_of_others(&self, name: &str) -> impl Iterator<Item = (&String, &ProfileWants)> {
+        self.others(name).filter_map(|(other, managed)| Some((other, managed.wants.as_ref()?.all.as_ref())))
+    }
+
+    /// Finds out whether another profile wants what this one removes; the error is that this is not known yet, or why it cannot be known now.
+    fn learn_what_others_want(&mut self, name: &str, profile: &Profile, aims: &[Aimed]) -> Result<(), Draft> {
+        let others: Vec<String> = self.others(name).map(|(other, _)| other.clone()).collect();
+        let removed = |asset: &String| {
+            let items = profile.items.iter().filter(|item| item.asset == *asset);
+            items
+                .into_iter()
+                .any(|item| aims.iter().any(|aimed| aimed.name == item.name && !matches!(aimed.aim, Aim::Content(_))))
+        };
+        let (mut is_asking, mut unread) = (false, Vec::new());
+        for other in others {
+            let Some(theirs) = self.catalog.profiles.iter().find(|profile| profile.name == other).cloned() else {
+                continue;
+            };
+            let Some(wants) = self.wants(&other, &theirs) else { continue };
+            let wants = Arc::clone(&wants.all);
+            let is_of_both = |item: &&WantedItem| {
+                let asset = theirs.items.iter().find(|of| of.name == item.name).map(|of| &of.asset);
+                asset.is_some_and(removed)
+            };
+            for item in wants.items.iter().filter(is_of_both) {
+                match &item.result {
+                    WantedResult::Needs(queries) => {
+                        is_asking = true;
+                        // The other one may be unable to ask, for example because its spec cannot be read.
+                        queries.iter().for_each(|query| self.ask(query.clone()));
+                    }
+                    WantedResult::Held(query) => unread.push(format!(
+                        "nobody knows whether VirtPlatformConfig {other} wants what is to be removed ({}): {query} could not be read",
+                        item.name
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        match (unread.is_empty(), is_asking) {
+            (true, false) => Ok(()),
+            (true, true) => Err(Draft::Incomplete),
+            (false, _) => Err(Draft::Failed(unread.join("; "))),
+        }
+    }
+
+    /// Another profile that wants an object.
+    fn wanted_by_another(&self, name: &str, key: &Key) -> Option<String> {
+        let wants_it = |item: &WantedItem| match &item.result {
+            WantedResult::Object { key: theirs, .. } => theirs.is_same_object(key),
+            _ => false,
+        };
+        self.wants_of_others(name).find(|(_, wants)| wants.items.iter().any(wants_it)).map(|(other, _)| other.clone())
+    }
+
     /// Takes over what the plan is about now.
     fn follow_aims(&mut self, name: &str, aims: &[Aimed]) {
         let Some(managed) = self.profiles.get_mut(name) else { return };
-        managed.work.retain(|item, _| aims.iter().any(|aimed| aimed.item.name == *item));
-        for Aimed { item, key, aim } in aims {
-            if !managed.work.get(&item.name).is_some_and(|work| work.is_about(key, aim)) {
-                managed.work.insert(item.name.clone(), Work::new(key.clone(), aim.clone(), item.is_former));
+        let ours = || aims.iter().filter(|aimed| aimed.kept_for.is_none());
+        managed.work.retain(|item, _| ours().any(|aimed| aimed.name == *item));
+        for Aimed { name, key, aim, is_former, .. } in ours() {
+            if !managed.work.get(name).is_some_and(|work| work.is_about(key, aim)) {
+                managed.work.insert(name.clone(), Work::new(key.clone(), aim.clone(), *is_former));
             }
         }
     }
@@ -219,18 +303,21 @@ impl Core {
     fn assemble(&mut self, name: &str, aims: Vec<Aimed>) -> Option<Plan> {
         let (mut items, mut unplanned) = (Vec::new(), Vec::new());
         let mut is_complete = true;
-        for Aimed { item, key, aim } in aims {
-            if let Some(why) = self.failure(name, &item.name) {
+        for Aimed { name: item, description, needs, impact, key, aim, kept_for, .. } in aims {
+            if let Some(why) = self.failure(name, &item) {
                 let place = items.len() + unplanned.len();
-                unplanned.push(Unplanned { place, name: item.name, key, why });
+                unplanned.push(Unplanned { place, name: item, key, why });
                 continue;
             }
             let managed = self.profiles.get(name)?;
-            let remembered = managed.memory.items.get(&item.name).map(|memory| (memory.state, memory.written));
-            let found = managed.work.get(&item.name).and_then(|work| work.found.clone())?;
+            let remembered = managed.memory.items.get(&item).map(|memory| (memory.state, memory.written));
+            let found = match &kept_for {
+                Some(other) => Found::Compared(Box::new(shared(other))),
+                None => managed.work.get(&item).and_then(|work| work.found.clone())?,
+            };
             let is_approved = || {
                 let approved = managed.memory.approved.as_ref();
-                approved.is_some_and(|approved| approved.items.contains_key(&item.name))
+                approved.is_some_and(|approved| approved.items.contains_key(&item))
             };
             // What has no replacement stays: users want the object that would replace it to be left alone.
             if aim == Aim::Replaced && items.last().is_some_and(|replacement: &Item| replacement.compared.is_skipped) {
@@ -242,9 +329,7 @@ impl Core {
                 Found::Compared(compared) => *compared,
                 // Nothing of it is the profile's: it was as wanted when it was handed over. The HyperConverged is never to be deleted.
                 Found::NotOurs(Some(live))
-                    if aim == Aim::Removal
-                        && remembered.is_none_or(|(_, written)| written.is_none())
-                        && key.kind.kind != api::hco::KIND =>
+                    if aim == Aim::Removal && !may_be_written(remembered) && key.kind.kind != api::hco::KIND =>
                 {
                     left(&live)
                 }
@@ -255,11 +340,11 @@ impl Core {
                 Found::NotOurs(_) => continue,
             };
             let mut planned = Item {
-                name: item.name,
-                description: item.description,
-                needs: item.needs,
+                name: item,
+                description,
+                needs,
                 joins: (aim == Aim::Replaced).then(|| items.last().map(|item| item.name.clone())).flatten(),
-                impact: item.impact,
+                impact,
                 restarts: None,
                 hold: None,
                 health: Health::Healthy,
@@ -287,7 +372,7 @@ impl Core {
             items.push(planned);
         }
         hold_for_skipped(&mut items);
-        let (_, _, wants) = self.profiles.get(name)?.wants.as_ref()?;
+        let wants = &self.profiles.get(name)?.wants.as_ref()?.all;
         let inputs: BTreeMap<String, String> =
             wants.inputs.iter().map(|input| (input.name.clone(), input.value.clone())).collect();
         let not_applicable = wants.items.iter().filter_map(|item| match &item.result {

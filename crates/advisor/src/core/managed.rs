@@ -10,12 +10,28 @@ use change::{Digest, Key, Moment};
 use jiff::Timestamp;
 use protocol::WatchTarget;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a profile wants, and what it was rendered from.
+#[derive(Debug, Clone)]
+pub(super) struct Wants {
+    /// The version of the facts.
+    pub(super) facts: u64,
+    /// The generation of the spec.
+    pub(super) generation: i64,
+    /// The result.
+    pub(super) all: Arc<ProfileWants>,
+    /// What the cluster lacks for it, and how to change that.
+    pub(super) missing: Vec<String>,
+}
 
 /// One `VirtPlatformConfig`.
 #[derive(Debug)]
 pub(super) struct Managed {
     pub(super) uid: String,
     pub(super) generation: i64,
+    /// Whether it only tells of the profile.
+    pub(super) only_tells: bool,
     pub(super) spec: VirtPlatformConfigSpec,
     /// The status as the server has it.
     pub(super) published: VirtPlatformConfigStatus,
@@ -25,8 +41,8 @@ pub(super) struct Managed {
     pub(super) memory: Memory,
     /// Whether the server was restored, and its object not reported since: the status that it has is to be remembered.
     pub(super) is_restored: bool,
-    /// What the profile wants, with the versions of facts and spec that it was rendered from.
-    pub(super) wants: Option<(u64, i64, ProfileWants)>,
+    /// What the profile wants, as it was rendered last.
+    pub(super) wants: Option<Wants>,
     /// The comparisons of its objects, by item.
     pub(super) work: BTreeMap<String, Work>,
     /// What became of the last write of each item.
@@ -69,6 +85,7 @@ impl Managed {
         Managed {
             uid,
             generation,
+            only_tells: false,
             spec,
             memory: Memory::of(&status),
             is_restored: false,

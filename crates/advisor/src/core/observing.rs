@@ -4,11 +4,12 @@ use super::managed::Managed;
 use super::{Core, Timer, kind};
 use crate::health::is_made_of_kubelet_config;
 use crate::notice::Notice;
-use api::advisor::{VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use api::advisor::{Authorship, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use catalog::Answer;
 use change::{Key, Live};
 use observe::{CrdChange, Surroundings, target_of};
 use protocol::{Body, Command, Content, Discovered, WatchEvent, WatchTarget};
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -280,11 +281,15 @@ impl Core {
                 nothing_to_remember()
             }
         };
+        let only_tells = Authorship::deserialize(&object["metadata"]).is_ok_and(|metadata| metadata.only_tells());
         let is_same = self.profiles.get(name).is_some_and(|managed| managed.uid == live.uid);
         if let Some(managed) = self.profiles.get_mut(name).filter(|_| is_same) {
             managed.observe(generation, live.version(), spec, status);
         } else {
             self.profiles.insert(name.to_owned(), Managed::new(live.uid.clone(), generation, spec, status));
+        }
+        if let Some(managed) = self.profiles.get_mut(name) {
+            managed.only_tells = only_tells;
         }
         // Another profile may want the same object.
         self.all_due();

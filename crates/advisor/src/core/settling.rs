@@ -16,6 +16,9 @@ use protocol::{Command, Write};
 use serde_json::{Map, json};
 use std::time::Duration;
 
+/// What is said of a profile that is ignored and keeps nothing from the autopilot.
+const HANDED_OVER: &str =
+    "the action is Ignore: the advisor leaves everything as it is, and the autopilot takes care of its own objects";
 /// A plan that takes longer is announced.
 const SLOW: Duration = Duration::from_secs(1);
 /// A status that could not be published is published again after this.
@@ -52,11 +55,17 @@ impl Core {
         let mut draft = draft_of(&drafted, &memory);
         let now_seconds = whole_second(now.wall);
         let mut judgement = judge(&Situation { request, draft: &draft, memory: &memory, now: now_seconds });
-        // The plan after an approval that is spent has another digest, and this one is shown.
-        if judgement.approved.as_ref().is_some_and(Approved::is_spent) && judgement.approved != memory.approved {
+        // Once an approval is spent, and once that is forgotten, the plan has another digest, and this one is shown.
+        let is_spent = |approved: &Option<Approved>| approved.as_ref().is_some_and(Approved::is_spent);
+        let concerns_spent = is_spent(&judgement.approved) || is_spent(&memory.approved);
+        let applies_nothing = judgement.approved.as_ref().is_none_or(Approved::is_void);
+        if concerns_spent && applies_nothing && judgement.approved != memory.approved {
             memory.approved.clone_from(&judgement.approved);
             draft = draft_of(&drafted, &memory);
             judgement = judge(&Situation { request, draft: &draft, memory: &memory, now: now_seconds });
+        }
+        if judgement.phase == Phase::Ignored && !managed.spec.governs(managed.only_tells) {
+            judgement.message = HANDED_OVER.to_owned();
         }
         let plan = match drafted {
             Drafted::Not(_) => None,
@@ -237,7 +246,7 @@ impl Core {
             "status": status,
         });
         managed.publishing = Some(Box::new(status));
-        let effect = Effect::ApplyStatus { object };
+        let effect = Effect::ReplaceStatus { object };
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
 

@@ -3,6 +3,10 @@
 use crate::situation::{Approved, Candidate, CandidateItem, Health, ItemMemory, Progress, Situation};
 use change::now::later;
 use jiff::Timestamp;
+use std::time::Duration;
+
+/// An item that is held for longer is reported as such where the spec has no limit.
+pub const LONG_HOLD: Duration = Duration::from_secs(3600);
 
 /// How far an item is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +17,8 @@ pub struct ItemJudgement {
     pub since: Timestamp,
     /// When it was written.
     pub written: Option<Timestamp>,
+    /// Since when it is held, although it would be written next.
+    pub held: Option<Timestamp>,
     /// Why.
     pub message: String,
 }
@@ -32,6 +38,8 @@ pub struct Walk {
     pub drifted: Vec<String>,
     /// When an item has waited for too long.
     pub deadline: Option<Timestamp>,
+    /// Whether one is held for long, and nothing limits that.
+    pub is_held_for_long: bool,
 }
 
 /// Looks at all items; without an approval nothing is written.
@@ -50,6 +58,7 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
         // written.
         let joins = item.joins.is_some() && is_last_done;
         let must_wait = if joins { was_blocked } else { is_blocked || item.joins.is_some() };
+        let mut held = None;
         let dependency = failed.iter().find_map(|failed| item.depends_on(failed));
         let (state, message, written) = match item.is_done {
             true => done(situation, item, before, approved, &mut walk),
@@ -70,7 +79,11 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
                     (Progress::Failed, why.clone(), None)
                 }
                 Some(_) if must_wait => (Progress::Pending, "it waits for the items before it".to_owned(), None),
-                Some(_) if let Some(why) = &item.hold => (Progress::Pending, why.clone(), None),
+                Some(_) if let Some(why) = &item.hold => {
+                    held = Some(before.and_then(|before| before.held).unwrap_or(situation.now));
+                    let (state, message) = hold(situation, why, held.unwrap_or(situation.now), &mut walk);
+                    (state, message, None)
+                }
                 Some(_) => {
                     walk.next = walk.next.or(Some(index));
                     (Progress::InProgress, "it is being written".to_owned(), None)
@@ -92,24 +105,34 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
             Progress::Completed => false,
         };
         let since = before.filter(|before| before.state == state).map_or(situation.now, |before| before.since);
-        walk.items.push(ItemJudgement { state, since, written, message });
+        walk.items.push(ItemJudgement { state, since, written, held, message });
     }
     // What was approved and does not apply any more has changed, too.
     let is_left_out = |name: &&String| !plan.items.iter().any(|item| item.name == **name);
     walk.moved.extend(approved.into_iter().flat_map(|approved| approved.items.keys()).filter(is_left_out).cloned());
     if !walk.moved.is_empty() || !walk.drifted.is_empty() {
-        walk.stop(situation);
+        walk.stop(situation, plan);
     }
     walk
 }
 
 impl Walk {
-    /// Nothing is written, because the plan is not what was approved any more.
-    fn stop(&mut self, situation: &Situation<'_>) {
-        self.retry = None;
-        if let Some(item) = self.next.take().and_then(|next| self.items.get_mut(next)) {
-            (item.state, item.message) = (Progress::Pending, "it waits for another approval".to_owned());
-            item.since = situation.now;
+    /// Something is to be looked at again then.
+    fn wake(&mut self, at: Timestamp) {
+        self.deadline = Some(self.deadline.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// Nothing is written, because the plan is not what was approved any more: what was not written waits for another approval, also what was
+    /// refused or held for too long.
+    fn stop(&mut self, situation: &Situation<'_>, plan: &Candidate) {
+        (self.next, self.retry) = (None, None);
+        for (item, judged) in plan.items.iter().zip(&mut self.items) {
+            let is_waiting = judged.state == Progress::Pending || self.drifted.contains(&item.name);
+            if !item.is_done && !is_waiting {
+                (judged.state, judged.message) = (Progress::Pending, "it waits for another approval".to_owned());
+                judged.since = situation.now;
+            }
+            judged.held = None;
         }
     }
 }
@@ -133,8 +156,9 @@ fn done(
     if state == Some(Progress::Completed) {
         return (Progress::Completed, String::new(), written);
     }
-    // It was in progress, or had failed, and there is nothing to do any more: it was written just now.
-    let was_tried = matches!(state, Some(Progress::InProgress | Progress::Failed));
+    // It was in progress, or had failed, and there is nothing to do any more: it was written just now. What was held was never sent.
+    let was_held = before.is_some_and(|before| before.held.is_some());
+    let was_tried = matches!(state, Some(Progress::InProgress | Progress::Failed)) && !was_held;
     let is_new = (approved.is_some() || is_spent(situation)) && (was_tried || item.is_written);
     let written = written.or(is_new.then_some(situation.now));
     match &item.health {
@@ -149,10 +173,25 @@ fn done(
                 let wait = situation.request.wait.unwrap_or_default();
                 return (Progress::Failed, format!("not healthy after {}: {why}", text(wait)), written);
             }
-            if let Some(deadline) = deadline {
-                walk.deadline = Some(walk.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
-            }
+            deadline.into_iter().for_each(|deadline| walk.wake(deadline));
             (Progress::InProgress, why.clone(), written)
+        }
+    }
+}
+
+/// An item that would be written next and is held: it has failed when that takes longer than the spec allows, and is written by itself in any
+/// case once nothing holds it any more.
+fn hold(situation: &Situation<'_>, why: &str, since: Timestamp, walk: &mut Walk) -> (Progress, String) {
+    let deadline = later(since, situation.request.wait.unwrap_or(LONG_HOLD));
+    if deadline > situation.now {
+        walk.wake(deadline);
+        return (Progress::Pending, why.to_owned());
+    }
+    match situation.request.wait {
+        Some(wait) => (Progress::Failed, format!("not written after {}: {why}", text(wait))),
+        None => {
+            walk.is_held_for_long = true;
+            (Progress::Pending, why.to_owned())
         }
     }
 }

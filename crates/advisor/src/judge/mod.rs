@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Drift is corrected without a review so often in an hour; then somebody else insists on other values, and a person has to look.
 pub const MOST_CORRECTIONS: usize = 5;
+/// The reason of a plan whose next item waits for long before it is written.
+pub const HELD_FOR_LONG: &str = "WaitingForLong";
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What is to be known of a profile now, and to be done.
@@ -59,7 +61,7 @@ pub fn judge(situation: &Situation<'_>) -> Judgement {
             situation,
             Phase::Ignored,
             "Ignored",
-            "the action is Ignore: everything is left as it is".to_owned(),
+            "the action is Ignore: everything is left as it is, by the autopilot, too; to have it take care of its own objects, set spec.handOver to true".to_owned(),
         );
         return Judgement { approved: None, shown: None, ..judgement };
     }
@@ -76,9 +78,12 @@ pub fn judge(situation: &Situation<'_>) -> Judgement {
             format!("the plan cannot be made: {why}; it is tried again"),
         ),
         Draft::Made(plan) => {
-            let approval = match plan.is_done() && memory.approved.as_ref().is_none_or(Approved::is_void) {
-                true => Approval::None,
-                false => approval(situation, plan),
+            let is_unapproved = memory.approved.as_ref().is_none_or(Approved::is_void);
+            let approval = match approval(situation, plan) {
+                // Where nothing is to be done, nothing is approved, and what has no effect is not recorded.
+                Approval::Given(_) if plan.is_done() && is_unapproved => Approval::None,
+                Approval::Void(..) if plan.is_done() => Approval::None,
+                approval => approval,
             };
             judge_plan(situation, plan, approval)
         }
@@ -109,12 +114,12 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
         Approval::Given(approved) => approved,
         Approval::Void(recorded, why) => return unapproved(situation, plan, recorded, Some(&why)),
     };
-    // What was written under an earlier approval is not drift under this one.
+    // What was written under an earlier approval is not drift under this one, and what was refused has not failed.
     let (mut plan, mut memory) = (plan.clone(), situation.memory.clone());
     if is_new(&approved, memory.approved.as_ref()) {
         for item in plan.items.iter_mut().filter(|item| !item.is_done) {
             memory.items.remove(&item.name);
-            item.is_written = false;
+            (item.is_written, item.failure) = (false, None);
         }
     }
     let (plan, situation) = (&plan, &Situation { memory: &memory, ..*situation });
@@ -133,6 +138,9 @@ fn judge_plan(situation: &Situation<'_>, plan: &Candidate, approval: Approval) -
             memory.items.remove(name);
         }
         found = walk(&Situation { memory: &memory, ..*situation }, plan, Some(&approved));
+    } else if is_stopped && plan.is_done() {
+        // What was approved is not wanted any more, and nothing else is to be done.
+        return unapproved(situation, plan, None, None);
     } else if is_stopped {
         return stopped(situation, plan, &approved, &found);
     }
@@ -173,6 +181,11 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
             (Phase::Completed, "NotApplicable", format!("nothing of the profile applies to this cluster: {why}"))
         }
         (true, false) => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
+        (true, true) if current.is_empty() && found.is_held_for_long => {
+            let why = pending.into_iter().next().unwrap_or_default();
+            let message = format!("it has waited for an hour: {why}; with spec.waitTimeout such an item fails");
+            (Phase::InProgress, HELD_FOR_LONG, message)
+        }
         (true, true) if current.is_empty() => {
             (Phase::InProgress, "Waiting", pending.into_iter().next().unwrap_or_default())
         }
@@ -205,7 +218,7 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
         is_upgrade: false,
         write: None,
         retry: None,
-        wake: None,
+        wake: found.deadline,
     };
     if plan.is_done() {
         let (phase, reason, message) = phase_of(&found, situation, plan);
@@ -223,7 +236,7 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
             }
             (false, _) => memory.applied.clone(),
         };
-        return Judgement { phase, reason, message, applied, wake: found.deadline, ..base };
+        return Judgement { phase, reason, message, applied, ..base };
     }
     let before = memory.applied.as_ref().filter(|applied| applied.options == request.options);
     let Some(before) = before else {
@@ -278,7 +291,7 @@ fn unapproved(situation: &Situation<'_>, plan: &Candidate, recorded: Option<Appr
         false => ("Drifted", format!("somebody changed what was applied: {changed}")),
     };
     let oldest = before.corrections.iter().min().filter(|_| reason == "CorrectionsStopped");
-    let wake = oldest.map(|oldest| later(*oldest, HOUR));
+    let wake = oldest.map(|oldest| later(*oldest, HOUR)).into_iter().chain(found.deadline).min();
     Judgement { phase: Phase::Drifted, reason, message, wake, ..base }
 }
 

@@ -30,6 +30,8 @@ fn a_deleted_profile_stays_deleted_also_after_a_restart() {
     bed.run_for(MINUTE);
     assert_eq!(bed.value(&object(PROFILE), "/spec/action"), "Ignore", "it is advertised");
     assert_eq!(bed.phase(), "Ignored");
+    let message = bed.condition("Ignored")["message"].clone();
+    assert!(message.as_str().unwrap().ends_with("the autopilot takes care of its own objects"), "{message}");
     bed.delete(&object(PROFILE));
     bed.run_for(HOUR);
     assert!(!exists(&bed, PROFILE));
@@ -104,4 +106,41 @@ fn nothing_is_advertised_before_it_is_known_what_was_advertised_before() {
     bed.failing_reads = bed.requests.len();
     bed.run_for(HOUR);
     assert_eq!((exists(&bed, PROFILE), exists(&bed, DENSITY)), (true, true), "it is read again");
+}
+
+#[test]
+fn a_profile_that_was_edited_and_is_restored_from_a_backup_still_keeps_the_autopilot_away() {
+    let mut bed = fresh();
+    bed.run_for(MINUTE);
+    let mut backup = bed.stored(&object(PROFILE)).unwrap().whole("advisor.kubevirt.io/v1alpha1");
+    backup["metadata"].as_object_mut().unwrap().remove("managedFields");
+    backup["kind"] = serde_json::json!("VirtPlatformConfig");
+    bed.delete(&object(PROFILE));
+    bed.run_for(MINUTE);
+    // A backup has no owners of fields, and the object begins with the first generation again.
+    for field in ["uid", "resourceVersion", "generation", "creationTimestamp"] {
+        backup["metadata"].as_object_mut().unwrap().remove(field);
+    }
+    bed.create(&backup);
+    bed.run_for(MINUTE);
+    let message = bed.condition("Ignored")["message"].clone();
+    assert!(message.as_str().unwrap().contains("by the autopilot, too"), "{message}");
+}
+
+#[test]
+fn a_profile_that_is_ignored_says_whether_the_autopilot_takes_care_of_its_objects() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    for (hand_over, expected) in [
+        (
+            serde_json::json!(null),
+            "by the autopilot, too; to have it take care of its own objects, set spec.handOver to true",
+        ),
+        (serde_json::json!(true), "the autopilot takes care of its own objects"),
+    ] {
+        bed.ask(serde_json::json!({"action": "Ignore", "approvedPlan": null, "handOver": hand_over}));
+        bed.run();
+        let message = bed.condition("Ignored")["message"].clone();
+        assert!(message.as_str().unwrap().ends_with(expected), "{message}");
+    }
 }

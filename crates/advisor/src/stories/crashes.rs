@@ -59,7 +59,7 @@ fn a_crash_or_any_other_fault_of_any_write_or_status_leads_to_the_same_end() {
             plans += 1;
         }
     }
-    assert_eq!((sent, plans), (37, 222), "writes of the run without faults, and plans of one fault");
+    assert_eq!((sent, plans), (36, 216), "writes of the run without faults, and plans of one fault");
 }
 
 #[test]
@@ -76,5 +76,5 @@ fn two_faults_one_after_the_other_lead_to_the_same_end() {
             plans += 1;
         }
     }
-    assert_eq!(plans, 222, "plans of two faults");
+    assert_eq!(plans, 216, "plans of two faults");
 }

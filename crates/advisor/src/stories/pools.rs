@@ -48,6 +48,66 @@ fn an_item_that_restarts_nodes_waits_until_their_pool_is_ready() {
     }
 }
 
+/// An approved plan whose first item waits for a pool that is degraded.
+fn held(mut spec: Value) -> TestBed {
+    let mut bed = TestBed::new();
+    bed.edit("Node w0", &fails(&json!("true")));
+    roll(&mut bed, "quiet");
+    bed.run_for(2 * MINUTE);
+    spec["action"] = json!("DryRun");
+    bed.ask(spec);
+    bed.run();
+    bed.approve();
+    bed.run_for(MINUTE);
+    assert_eq!((bed.phase().as_str(), bed.item("args")["state"].as_str()), ("InProgress", Some("Pending")));
+    assert_eq!(bed.condition("Progressing")["reason"], "Waiting");
+    bed
+}
+
+#[test]
+fn an_item_that_is_held_for_longer_than_it_may_take_has_failed_and_is_written_once_it_is_held_no_more() {
+    for (policy, phase, limits) in [("Abort", "Failed", "Pending"), ("Continue", "CompletedWithErrors", "Completed")] {
+        let mut bed = held(json!({"waitTimeout": "30m", "failurePolicy": policy}));
+        // A new process does not begin anew.
+        bed.run_for(20 * MINUTE);
+        bed.restart();
+        bed.run_for(8 * MINUTE);
+        assert_eq!(bed.phase(), "InProgress");
+        bed.run_for(2 * MINUTE);
+        assert_eq!((bed.phase().as_str(), bed.item("args")["state"].as_str()), (phase, Some("Failed")));
+        let message = bed.item("args")["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.starts_with("not written after 30 min: pool worker is degraded"), "{message}");
+        assert_eq!(bed.condition("Degraded")["status"], "True");
+        assert_eq!(bed.item("limits")["state"], limits, "{policy}");
+        assert!(bed.stored(OBJECTS[0]).is_none());
+        bed.edit("Node w0", &fails(&Value::Null));
+        bed.run_for(6 * HOUR);
+        assert_eq!((bed.phase().as_str(), bed.restarts_of("w0")), ("Completed", 2), "{}", bed.lines.concat());
+        assert!(bed.item("args")["heldSince"].is_null());
+    }
+}
+
+#[test]
+fn an_item_that_is_held_for_an_hour_without_a_limit_is_reported_and_waits_on() {
+    let mut bed = held(json!({}));
+    assert_eq!(bed.condition("Degraded")["status"], "False");
+    bed.run_for(55 * MINUTE);
+    let (statuses, since) = (bed.sent.0, bed.item("args")["heldSince"].clone());
+    assert!(since.is_string(), "{:#}", bed.item("args"));
+    bed.run_for(10 * MINUTE);
+    assert_eq!(bed.sent.0, statuses + 1, "one status for this change");
+    assert_eq!((bed.phase().as_str(), &bed.item("args")["heldSince"]), ("InProgress", &since));
+    let degraded = bed.condition("Degraded");
+    assert_eq!((&degraded["status"], &degraded["reason"]), (&json!("True"), &json!("WaitingForLong")));
+    let message = degraded["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("it has waited for an hour: args: pool worker is degraded"), "{message}");
+    bed.run_for(6 * HOUR);
+    assert_eq!(bed.sent.0, statuses + 1, "it is reported once");
+    bed.edit("Node w0", &fails(&Value::Null));
+    bed.run_for(6 * HOUR);
+    assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+}
+
 #[test]
 fn what_degraded_a_pool_can_be_rolled_back() {
     let mut bed = TestBed::new();

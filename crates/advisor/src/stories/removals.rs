@@ -1,7 +1,8 @@
 //! Switching an option off, and rolling back, where the profile did not create the objects: the Go operator, the autopilot or a person did.
 
-use crate::testing::bed::TestBed;
-use crate::testing::pack::OBJECTS;
+use crate::testing::bed::{HCO, TestBed};
+use crate::testing::pack::{DENSITY, OBJECTS, OVERCOMMIT_ONLY};
+use protocol::Command;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -109,4 +110,125 @@ fn a_deletion_names_those_who_apply_the_object_now() {
     bed.run();
     let item = bed.item("args");
     assert_eq!((&item["operation"], &item["takesFrom"]), (&json!("Delete"), &json!(["argocd"])), "{item:#}");
+}
+
+#[test]
+fn what_is_restored_is_followed_until_nodes_run_it_and_is_never_called_untouched() {
+    let mut bed = TestBed::new();
+    apply(&mut bed, "person", OWN, &json!(["psi=0"]));
+    bed.run_for(2 * HOUR);
+    bed.complete();
+    assert_eq!(bed.value(OWN, "/spec/kernelArguments"), json!(["psi=1"]));
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    bed.approve();
+    // The approval is recorded, the object is restored, and that is recorded.
+    for _ in 0..3 {
+        bed.run_until(|request| matches!(request, Command::Write(_)));
+        std::mem::take(&mut bed.requests).into_iter().for_each(|request| bed.carry_out(request));
+        assert!(!bed.status().to_string().contains("it stays"), "{:#}", bed.item("args"));
+    }
+    bed.run_for(Duration::from_secs(30));
+    let item = bed.item("args");
+    assert_eq!((bed.phase().as_str(), &item["state"]), ("InProgress", &json!("InProgress")), "{item:#}");
+    assert!(item["message"].as_str().unwrap().starts_with("pool worker"), "{item:#}");
+    bed.run_for(2 * HOUR);
+    assert_eq!((bed.phase().as_str(), &bed.item("args")["state"]), ("Completed", &json!("Completed")));
+    assert_eq!(bed.value(OWN, "/spec/kernelArguments"), json!(["psi=0"]));
+}
+
+#[test]
+fn a_deletion_names_the_objects_that_the_deleted_one_belongs_to() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    let owner =
+        json!({"apiVersion": "example.com/v1", "kind": "Platform", "name": "mine", "uid": "u", "controller": true});
+    bed.edit(OWN, &json!({"metadata": {"ownerReferences": [owner]}}));
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    let item = bed.item("args");
+    let owners = item["takesFrom"].as_array().cloned().unwrap_or_default();
+    assert!(owners.contains(&json!("Platform/mine")), "{item:#}");
+    let message = item["message"].as_str().unwrap_or_default();
+    assert!(message.contains("it belongs to Platform/mine, whose controller may create it again"), "{message}");
+    // Another owner is another plan.
+    let digest = bed.status()["planDigest"].clone();
+    bed.edit(OWN, &json!({"metadata": {"ownerReferences": null}}));
+    bed.run();
+    assert_ne!(bed.status()["planDigest"], digest);
+}
+
+const OVERCOMMIT: &str = "/spec/overcommit";
+
+/// Two profiles that want the same overcommit of the HyperConverged; the first one has written it.
+fn shared() -> TestBed {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.complete();
+    bed.profile = OVERCOMMIT_ONLY;
+    bed.complete();
+    bed.profile = DENSITY;
+    assert_eq!(bed.value(HCO, OVERCOMMIT), json!(150));
+    bed
+}
+
+#[test]
+fn what_another_profile_wants_is_not_removed_and_the_plan_says_so() {
+    let mut bed = shared();
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    let item = bed.item("overcommit");
+    assert_eq!(item["operation"], "Keep", "{item:#}");
+    assert_eq!(item["message"], format!("it stays: VirtPlatformConfig {OVERCOMMIT_ONLY} wants it, too"));
+    bed.approve();
+    bed.run_for(HOUR);
+    assert_eq!(bed.value(HCO, OVERCOMMIT), json!(150), "{}", bed.lines.concat());
+    bed.profile = OVERCOMMIT_ONLY;
+    assert_eq!(bed.phase(), "Completed");
+}
+
+#[test]
+fn a_new_process_plans_no_removal_before_it_knows_what_other_profiles_want() {
+    let mut bed = shared();
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    bed.restart();
+    bed.notices.clear();
+    bed.run_for(HOUR);
+    assert_eq!(bed.item("overcommit")["operation"], "Keep");
+}
+
+#[test]
+fn a_removal_that_waits_for_what_another_profile_wants_says_why() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.complete();
+    bed.unreadable = Some("flag");
+    bed.ask_of(OVERCOMMIT_ONLY, json!({"action": "DryRun"}));
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run_for(Duration::from_secs(60));
+    let condition = bed.condition("Failed");
+    let message = condition["message"].as_str().unwrap_or_default();
+    let why =
+        format!("nobody knows whether VirtPlatformConfig {OVERCOMMIT_ONLY} wants what is to be removed (overcommit): ");
+    assert!(message.contains(&why) && message.contains("virt/flag could not be read"), "{:#}", bed.status());
+    bed.unreadable = None;
+    bed.run_for(Duration::from_secs(60));
+    assert_eq!((bed.phase().as_str(), &bed.item("overcommit")["operation"]), ("ReviewRequired", &json!("Keep")));
+}
+
+#[test]
+fn an_approved_removal_stops_when_another_profile_wants_the_object() {
+    let mut bed = TestBed::new();
+    bed.profile = DENSITY;
+    bed.complete();
+    bed.ask(json!({"action": "DryRun", "rollback": true}));
+    bed.run();
+    assert_eq!(bed.item("overcommit")["operation"], "Update");
+    let digest = bed.status()["planDigest"].clone();
+    bed.ask_of(OVERCOMMIT_ONLY, json!({"action": "DryRun"}));
+    bed.ask(json!({"action": "Apply", "approvedPlan": digest}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.value(HCO, OVERCOMMIT), json!(150), "{}", bed.lines.concat());
+    assert_eq!(bed.phase(), "ReviewRequired", "{:#}", bed.status());
 }

@@ -79,7 +79,7 @@ pub(crate) struct TestBed {
     pub(crate) refused_writes: Vec<Key>,
     /// How many of the next reads fail.
     pub(crate) failing_reads: usize,
-    /// Objects whose name begins so cannot be read.
+    /// Objects whose name begins so cannot be read, and queries for one of this name are not answered.
     pub(crate) unreadable: Option<&'static str>,
     /// How many writes were sent, of a status and of other objects.
     pub(crate) sent: (usize, usize),
@@ -379,7 +379,11 @@ impl TestBed {
         let event = match request {
             Command::Discover { .. } if fails => Event::Discovered(Err(why())),
             Command::Discover { tag } => Event::Discovered(Ok(self.server.discover(tag.as_deref()))),
-            Command::Query { query, .. } if fails => Event::Answered(query, Answer::Unknown),
+            Command::Query { query, .. }
+                if fails || self.unreadable.is_some_and(|name| query.to_string().ends_with(name)) =>
+            {
+                Event::Answered(query, Answer::Unknown)
+            }
             Command::Query { query, .. } => {
                 let answer = self.server.answer(&query);
                 Event::Answered(query, answer)
@@ -417,13 +421,13 @@ impl TestBed {
     /// Makes a write; no answer if the process has ended.
     fn write(&mut self, write: &Write) -> Option<Result<Written, WriteError>> {
         let key = &write.key;
-        let is_status = matches!(write.effect, Effect::ApplyStatus { .. });
+        let is_status = matches!(write.effect, Effect::ReplaceStatus { .. });
         self.sent.0 += usize::from(is_status);
         self.sent.1 += usize::from(!is_status);
         let fault = self.faults.pop_front().flatten();
         let lost = |message: &str| WriteError::Transient { key: key.clone(), message: message.to_owned() };
         let what = match &write.effect {
-            Effect::ApplyStatus { object } => {
+            Effect::ReplaceStatus { object } => {
                 let status = &object["status"];
                 let items = status["items"].as_array().into_iter().flatten();
                 let items: Vec<String> = items
@@ -489,7 +493,7 @@ impl TestBed {
             Effect::Apply { object, force, .. } => server.apply(manager, key, &object.value(), *force),
             Effect::Delete { uid, resource_version } => server.delete(manager, key, Some((uid, resource_version))),
             Effect::Create { object } => server.create(manager, key, object),
-            Effect::ApplyStatus { object } => {
+            Effect::ReplaceStatus { object } => {
                 let uid = server.get(key).map(|stored| stored.uid().to_owned());
                 if uid.as_deref() != object["metadata"]["uid"].as_str() {
                     return Err(Failure::Conflict("it is another object".into()));

@@ -13,7 +13,7 @@ pub(crate) const PROFILE: &str = "advice";
 pub(crate) const RIVAL: &str = "rival";
 /// A profile that changes the HyperConverged between two objects of its own.
 pub(crate) const DENSITY: &str = "density";
-/// A profile that changes the HyperConverged and nothing else.
+/// A profile that changes the HyperConverged and nothing else; its asset asks for an object then.
 pub(crate) const OVERCOMMIT_ONLY: &str = "overcommit-only";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
@@ -60,6 +60,9 @@ const OVERCOMMIT: &str = "{{- if not .HCO.GetName }}
 apiVersion: hco.kubevirt.io/v1
 kind: HyperConverged
 metadata: {name: {{ .HCO.GetName }}, namespace: virt}
+{{- if eq (dig \"platform.kubevirt.io/overcommit-asks\" \"\" .HCO.GetAnnotations) \"true\" }}
+{{- $_ := getConfigMapData \"virt\" \"flag\" \"x\" }}
+{{- end }}
 spec: {overcommit: {{ ternary 150 120 (eq (dig \"platform.kubevirt.io/density-swap\" \"true\" .HCO.GetAnnotations) \"true\") }}}
 ";
 const DESCHEDULER: &str = "apiVersion: v1
@@ -112,6 +115,8 @@ impact_summary: I.
 advertised: false
 items:
 - {name: overcommit, description: Sets overcommit., asset: overcommit}
+settings:
+- {key: platform.kubevirt.io/overcommit-asks, value: \"true\"}
 ";
 const OF_RIVAL: &str = "name: rival
 category: c

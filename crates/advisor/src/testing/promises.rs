@@ -162,7 +162,7 @@ impl Promises {
     }
 
     fn published(&mut self, write: &Write, after: Option<&Stored>) {
-        let Some(after) = after.filter(|_| matches!(write.effect, Effect::ApplyStatus { .. })) else { return };
+        let Some(after) = after.filter(|_| matches!(write.effect, Effect::ReplaceStatus { .. })) else { return };
         let config: VirtPlatformConfig = serde_json::from_value(after.object.clone()).expect("it can be read");
         let status = config.status.unwrap_or_default();
         if let Some(digest) = &status.plan_digest {

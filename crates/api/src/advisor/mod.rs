@@ -1,16 +1,18 @@
 //! The API of the advisor: `VirtPlatformConfig`, a profile that a person reviews and approves.
 
+mod authorship;
 mod names;
 mod phase;
 mod spec;
 mod status;
 
-pub use names::{FIELD_MANAGER, STATE};
+pub use authorship::Authorship;
+pub use names::{AUTO_CREATED, FIELD_MANAGER, STATE};
 pub use phase::Phase;
-pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec};
+pub use spec::{Action, FailurePolicy, Remediation, VirtPlatformConfig, VirtPlatformConfigSpec, governs};
 pub use status::{
-    AppliedItem, AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, Item, ItemState, Operation,
-    ReplacedPlan, TargetRef, Time, Truth, VirtPlatformConfigStatus,
+    AppliedItem, AppliedPlan, ApprovedItem, ApprovedPlan, Condition, Impact, Input, InterruptedPlan, Item, ItemState,
+    Operation, ReplacedPlan, TargetRef, Time, Truth, VirtPlatformConfigStatus,
 };
 
 /// The prefix of the annotations and labels that the advisor writes.

@@ -28,7 +28,8 @@ use serde_json::{Map, Value};
 pub struct VirtPlatformConfigSpec {
     /// The profile. It cannot be changed.
     pub profile: String,
-    /// DryRun plans and writes nothing, Apply applies the plan, Ignore leaves everything alone.
+    /// DryRun plans and writes nothing, Apply applies the plan, Ignore leaves everything alone. None of them lets the autopilot write objects of the
+    /// profile; see handOver.
     #[serde(default)]
     pub action: Action,
     /// What happens to the rest of a plan when an item fails: Abort leaves it, Continue applies it.
@@ -56,6 +57,23 @@ pub struct VirtPlatformConfigSpec {
     /// then a new plan waits for an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<Remediation>,
+    /// Whether the autopilot takes care of its own objects of the profile while the action is Ignore. By default it does not. The exception is an
+    /// object that the advisor created to tell of the profile and whose spec nobody has written since: there it does, unless this is false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over: Option<bool>,
+}
+
+impl VirtPlatformConfigSpec {
+    /// Whether the autopilot leaves the objects of the profile alone, given whether the object [only tells](super::Authorship::only_tells) of it.
+    pub fn governs(&self, only_tells: bool) -> bool {
+        governs(self.action == Action::Ignore, self.hand_over, only_tells)
+    }
+}
+
+/// Whether the autopilot leaves the objects of a profile alone: also if its `VirtPlatformConfig` is ignored, unless somebody has handed them
+/// over, or it [only tells](super::Authorship::only_tells) of the profile.
+pub fn governs(is_ignored: bool, hand_over: Option<bool>, only_tells: bool) -> bool {
+    !is_ignored || !hand_over.unwrap_or(only_tells)
 }
 
 /// What is done with a plan.
@@ -89,4 +107,23 @@ pub enum Remediation {
     /// The advisor: drift of what was approved is corrected, at most five times an hour, unless that deletes something, restarts nodes or takes
     /// fields that somebody else applies.
     Automatic,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::governs;
+
+    #[test]
+    fn ignore_keeps_the_autopilot_away_unless_it_is_handed_over_or_only_tells_of_a_profile() {
+        for (hand_over, only_tells, expected) in [
+            (None, false, true),
+            (None, true, false),
+            (Some(true), true, false),
+            (Some(true), false, false),
+            (Some(false), true, true),
+        ] {
+            assert_eq!(governs(true, hand_over, only_tells), expected, "{hand_over:?} {only_tells}");
+            assert!(governs(false, hand_over, only_tells), "what is planned is always governed");
+        }
+    }
 }

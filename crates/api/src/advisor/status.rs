@@ -24,6 +24,9 @@ pub struct VirtPlatformConfigStatus {
     /// The plan that was shown for review before this one, and what is different now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_plan: Option<ReplacedPlan>,
+    /// The plan that was shown for review, while a part of it cannot be planned: the next one is compared with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted_plan: Option<InterruptedPlan>,
     /// Whether the plan restores what was there before the profile was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<bool>,
@@ -64,6 +67,21 @@ pub struct ReplacedPlan {
     pub digest: String,
     /// What is different now, a sentence each.
     pub changes: Vec<String>,
+}
+
+/// A plan that was shown for review before a part of it could not be planned any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InterruptedPlan {
+    /// Its digest. It cannot be approved meanwhile.
+    pub digest: String,
+    /// The digests of its items.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub items: Vec<ApprovedItem>,
+    /// The plan that it had replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<ReplacedPlan>,
 }
 
 /// A plan that a person approved.
@@ -227,6 +245,9 @@ pub struct Item {
     /// When it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_time: Option<Time>,
+    /// Since when it is approved, would be written next, and waits for something else, such as a pool of nodes that is degraded or updating.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_since: Option<Time>,
     /// The paths of the fields that are applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managed_fields: Vec<String>,

@@ -153,7 +153,7 @@ fn every_annotation_that_holds_an_object_holds_its_removal() {
     made().annotate("reconcile-paused", "soon").check(&expect![[
         r#"InvalidPause: reconcile-paused is "soon", which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z"#
     ]]);
-    made().with(|situation| situation.governor = Some("density")).check(&expect!["Governed: governed by VirtPlatformConfig density; set its spec.action to Ignore to give it back to the autopilot"]);
+    made().with(|situation| situation.governor = Some("density")).check(&expect!["Governed: governed by VirtPlatformConfig density; to give it to the autopilot, set its spec.action to Ignore and its spec.handOver to true"]);
     made().with(|situation| situation.excluded = true).check(&expect!["Excluded: excluded by disabled-resources"]);
     made()
         .with(|situation| situation.suspended = Some("it is unclear"))

@@ -2,6 +2,7 @@
 
 use super::{HOUR, KERNEL, SECOND, kernel};
 use crate::state_word::StateWord;
+use crate::testing::acts::HANDED_OVER;
 use crate::testing::bed::{CONFIGS, HCO, TestBed};
 use crate::testing::pack::Pack;
 use expect_test::expect;
@@ -40,7 +41,7 @@ fn an_object_of_the_advisor_under_its_former_name_is_given_to_the_autopilot_with
         assert_eq!(word(&bed), StateWord::Governed);
         let (moves, restarted) = (bed.moves(), bed.restarts_of("w0"));
         match is_deleted {
-            false => bed.govern("density", "Ignore"),
+            false => bed.govern("density", HANDED_OVER),
             true => bed.delete("VirtPlatformConfig density"),
         }
         if restarts {

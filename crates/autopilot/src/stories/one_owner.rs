@@ -2,6 +2,7 @@
 
 use super::{HOUR, KERNEL, OPTED, PLAIN, SECOND, config_map, kernel, labelled, plain, settled};
 use crate::state_word::StateWord;
+use crate::testing::acts::HANDED_OVER;
 use crate::testing::bed::{CONFIGS, HCO, TestBed};
 use crate::testing::pack::Pack;
 use expect_test::expect;
@@ -70,15 +71,15 @@ fn a_governed_object_is_left_as_it_is_and_says_who_governs_it() {
     let mut bed = started();
     bed.govern("density", "DryRun");
     expect![[r#"
-        notice Governed MachineConfig kernel: governed by VirtPlatformConfig density; set its spec.action to Ignore to give it back to the autopilot
-        notice Governed ConfigMap virt/plain: governed by VirtPlatformConfig density; set its spec.action to Ignore to give it back to the autopilot
+        notice Governed MachineConfig kernel: governed by VirtPlatformConfig density; to give it to the autopilot, set its spec.action to Ignore and its spec.handOver to true
+        notice Governed ConfigMap virt/plain: governed by VirtPlatformConfig density; to give it to the autopilot, set its spec.action to Ignore and its spec.handOver to true
     "#]].assert_eq(&bed.settle());
     let moves = bed.moves();
     bed.edit("person", PLAIN, &json!({"data": {"level": "9"}, "metadata": {"labels": {api::MANAGED_BY.0: null}}}));
     bed.delete(KERNEL);
     bed.annotate(HCO, "enable-opted=true");
     expect![[r#"
-        notice Governed ConfigMap virt/opted: governed by VirtPlatformConfig density; set its spec.action to Ignore to give it back to the autopilot
+        notice Governed ConfigMap virt/opted: governed by VirtPlatformConfig density; to give it to the autopilot, set its spec.action to Ignore and its spec.handOver to true
     "#]].assert_eq(&bed.advance(HOUR));
     assert_eq!(bed.moves(), moves);
     assert!(bed.stored(OPTED).is_none() && bed.stored(KERNEL).is_none());
@@ -117,7 +118,7 @@ fn what_the_advisor_never_wrote_is_given_back_without_a_request() {
     for is_deleted in [false, true] {
         let mut bed = governed();
         match is_deleted {
-            false => bed.govern("density", "Ignore"),
+            false => bed.govern("density", HANDED_OVER),
             true => bed.delete("VirtPlatformConfig density"),
         }
         let lines = bed.advance_verbosely(10 * SECOND);
@@ -126,6 +127,62 @@ fn what_the_advisor_never_wrote_is_given_back_without_a_request() {
         assert!(words(&bed).iter().all(|(_, word)| [StateWord::InSync, StateWord::Disabled].contains(word)));
         bed.edit("person", PLAIN, &json!({"data": {"level": "9"}}));
         assert!(bed.settle().contains("notice DriftCorrected ConfigMap virt/plain"), "it is kept again");
+    }
+}
+
+#[test]
+fn what_is_left_alone_the_autopilot_does_not_write_until_it_is_handed_over() {
+    let mut bed = governed();
+    bed.advise(complete("7"));
+    bed.advance(HOUR);
+    let moves = bed.moves();
+    bed.govern("density", "Ignore");
+    bed.delete(KERNEL);
+    bed.advance(HOUR);
+    bed.restart();
+    bed.advance(HOUR);
+    assert_eq!((bed.moves(), bed.value(PLAIN, "/data/level")), (moves, json!("7")));
+    assert_eq!(words(&bed)[0], ("plain".to_owned(), StateWord::Governed));
+    bed.govern("density", HANDED_OVER);
+    let lines = bed.advance(HOUR);
+    assert!(lines.contains("ConfigMap virt/plain"), "it is said: {lines}");
+    assert_eq!(bed.value(PLAIN, "/data/level"), json!("1"));
+}
+
+#[test]
+fn a_profile_that_is_restored_from_a_backup_keeps_the_autopilot_away_although_it_was_made_to_tell_of_it() {
+    let mut bed = started();
+    bed.create(
+        "velero-server",
+        &json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+            "metadata": {"name": "density", "annotations": {"advisor.kubevirt.io/auto-created": "true"}},
+            "spec": {"profile": "density", "action": "Ignore"}}),
+    );
+    bed.advance(HOUR);
+    bed.edit("person", PLAIN, &json!({"data": {"level": "9"}}));
+    bed.advance(HOUR);
+    assert_eq!(bed.value(PLAIN, "/data/level"), json!("9"), "somebody may have asked for that before");
+}
+
+#[test]
+fn a_profile_that_is_only_told_of_keeps_nothing_from_the_autopilot_until_somebody_edits_it() {
+    let mut bed = started();
+    bed.create(
+        "virt-advisor-operator",
+        &json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
+            "metadata": {"name": "density", "annotations": {"advisor.kubevirt.io/auto-created": "true"}},
+            "spec": {"profile": "density", "action": "Ignore"}}),
+    );
+    bed.advance(HOUR);
+    bed.edit("person", PLAIN, &json!({"data": {"level": "9"}}));
+    bed.advance(HOUR);
+    assert_eq!(bed.value(PLAIN, "/data/level"), json!("1"));
+    for action in ["DryRun", "Ignore"] {
+        bed.govern("density", action);
+        bed.settle();
+        bed.edit("person", PLAIN, &json!({"data": {"level": action}}));
+        bed.advance(HOUR);
+        assert_eq!(bed.value(PLAIN, "/data/level"), json!(action), "a person has edited it");
     }
 }
 
@@ -158,7 +215,7 @@ fn an_object_of_the_advisor_that_is_as_wanted_is_read_once_and_never_written() {
     bed.govern("density", "Apply");
     bed.advise(complete("1"));
     bed.advance(SECOND);
-    bed.govern("density", "Ignore");
+    bed.govern("density", HANDED_OVER);
     let lines = bed.advance_verbosely(SECOND);
     assert_eq!(lines.matches("inspect ConfigMap virt/plain").count(), 1, "{lines}");
     assert!(lines.contains("notice TakenOverAsIs ConfigMap virt/plain"), "{lines}");
@@ -185,7 +242,7 @@ fn what_the_advisor_changed_of_ours_is_taken_back_once_it_differs() {
     let mut bed = governed();
     bed.advise(complete("7"));
     assert_eq!(bed.advance(HOUR), "");
-    bed.govern("density", "Ignore");
+    bed.govern("density", HANDED_OVER);
     expect![[r#"
         apply ConfigMap virt/plain
         notice TakenOver ConfigMap virt/plain: taken over from the advisor, which governs it no more. Changed: .data.level ("7" -> "1")
@@ -207,7 +264,7 @@ fn what_the_advisor_changed_of_ours_stays_if_it_is_wanted_now() {
     bed.upgrade(|pack| pack.with_template("plain", &complete("7").to_string()));
     bed.advance(HOUR);
     let moves = bed.moves();
-    bed.govern("density", "Ignore");
+    bed.govern("density", HANDED_OVER);
     expect![[r#"
         notice TakenOverAsIs ConfigMap virt/plain
         apply MachineConfig kernel: no change
@@ -227,7 +284,7 @@ fn what_restarts_nodes_is_taken_back_after_an_approval() {
     bed.advise(kernel("debug"));
     bed.advance(HOUR);
     assert_eq!(bed.restarts_of("w0"), 2, "by the advisor");
-    bed.govern("density", "Ignore");
+    bed.govern("density", HANDED_OVER);
     expect![[r#"
         notice ApprovalRequired MachineConfig kernel: approval required: changing it restarts one node of pool worker: w0; run "virtpilot approve sha256:*". It would change .spec.kernelArguments[0] ("debug" -> "quiet")
     "#]].assert_eq(&bed.advance(HOUR));
@@ -249,7 +306,7 @@ fn an_opt_out_removes_nothing_that_is_governed_or_that_the_advisor_wrote() {
     };
     let mut bed = started();
     opted(&mut bed);
-    bed.govern("density", "Ignore");
+    bed.govern("density", HANDED_OVER);
     expect![[r#"
         delete ConfigMap virt/opted
         notice Pruned ConfigMap virt/opted: pruned: it was not wanted any more
@@ -259,7 +316,7 @@ fn an_opt_out_removes_nothing_that_is_governed_or_that_the_advisor_wrote() {
     opted(&mut bed);
     bed.advise(config_map("opted", &json!({"size": "huge"})));
     bed.settle();
-    bed.govern("density", "Ignore");
+    bed.govern("density", HANDED_OVER);
     expect![[r#"
         notice LeftBehind ConfigMap virt/opted: not wanted any more, but kept: the advisor applied some of it, too; delete it by hand
     "#]].assert_eq(&bed.advance(HOUR));
@@ -306,7 +363,7 @@ fn the_fields_that_the_advisor_governs_of_an_object_of_ours_are_not_fought_over(
         notice OwnedByAnother ConfigMap virt/plain: virt-advisor-operator applies .data.level; these fields are left to it
     "#]]
     .assert_eq(&bed.advance(HOUR));
-    bed.govern("density", "Ignore");
+    bed.govern("density", HANDED_OVER);
     expect![[r#"
         apply ConfigMap virt/plain
         notice TakenOver ConfigMap virt/plain: taken over from the advisor, which governs it no more. Changed: .data.level ("7" -> "1")

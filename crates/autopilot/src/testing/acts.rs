@@ -8,6 +8,9 @@ use crate::testing::serving::Crd;
 use change::Key;
 use serde_json::{Value, json};
 
+/// For [`TestBed::govern`]: the profile is ignored, and its objects are given to the autopilot.
+pub(crate) const HANDED_OVER: &str = "handed over";
+
 impl TestBed {
     /// Somebody creates an object.
     pub(crate) fn create(&mut self, manager: &str, object: &Value) {
@@ -135,7 +138,10 @@ impl TestBed {
     /// Somebody creates the VirtPlatformConfig of a profile, or changes its action.
     pub(crate) fn govern(&mut self, profile: &str, action: &str) {
         let key = format!("VirtPlatformConfig {profile}");
-        let spec = json!({"profile": profile, "action": action});
+        let spec = match action {
+            HANDED_OVER => json!({"profile": profile, "action": "Ignore", "handOver": true}),
+            action => json!({"profile": profile, "action": action, "handOver": null}),
+        };
         match self.stored(&key) {
             Some(_) => self.edit("person", &key, &json!({"spec": spec})),
             None => self.create(

@@ -20,7 +20,7 @@ pub(crate) fn verb(effect: &Effect) -> &'static str {
         Effect::HandBack { .. } => "hand back",
         Effect::Delete { .. } => "delete",
         Effect::Replace { .. } => "replace",
-        Effect::ApplyStatus { .. } => "apply status",
+        Effect::ReplaceStatus { .. } => "replace status",
     }
 }
 

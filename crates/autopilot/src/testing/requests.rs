@@ -257,7 +257,7 @@ impl TestBed {
                 server.delete(FIELD_MANAGER, key, Some((uid, resource_version)))
             }
             Effect::Create { object } => server.create(FIELD_MANAGER, key, object),
-            Effect::Replace { .. } | Effect::ApplyStatus { .. } => panic!("the autopilot does not {effect:?}"),
+            Effect::Replace { .. } | Effect::ReplaceStatus { .. } => panic!("the autopilot does not {effect:?}"),
         }
     }
 }

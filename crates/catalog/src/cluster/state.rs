@@ -7,6 +7,7 @@ use crate::cluster::pool::Pool;
 use crate::cluster::selector::{Labels, Selector};
 use crate::cluster::topology::{Infrastructure, Topology};
 use crate::rollout::DisruptionPolicy;
+use api::advisor::Authorship;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -74,8 +75,8 @@ pub enum Part {
         name: String,
         /// Its profile.
         profile: String,
-        /// Its action.
-        action: String,
+        /// Whether the autopilot leaves the objects of the profile alone.
+        governs: bool,
     },
     /// An object that no fact depends on.
     Other,
@@ -133,11 +134,16 @@ impl Part {
             ("MachineConfiguration", "cluster") => Part::DisruptionPolicy(
                 status.node_disruption_policy_status.and_then(|status| status.cluster_policies).unwrap_or_default(),
             ),
-            ("VirtPlatformConfig", _) => Part::PlatformConfig {
-                name,
-                profile: spec.profile.unwrap_or_default(),
-                action: spec.action.unwrap_or_default(),
-            },
+            ("VirtPlatformConfig", _) => {
+                let OfConfig { metadata } = serde_json::from_str(text)?;
+                // One without an action is reviewed, as by default.
+                let is_ignored = spec.action.as_deref() == Some("Ignore");
+                Part::PlatformConfig {
+                    name,
+                    profile: spec.profile.unwrap_or_default(),
+                    governs: api::advisor::governs(is_ignored, spec.hand_over, metadata.only_tells()),
+                }
+            }
             ("VirtualMachineInstance", _) if let Some(node) = status.node_name.filter(|node| !node.is_empty()) => {
                 Part::VirtualMachine { id: (metadata.namespace.unwrap_or_default(), name), node }
             }
@@ -158,8 +164,8 @@ pub struct ClusterState {
     disruption_policy: DisruptionPolicy,
     /// The node of each virtual machine.
     virtual_machines: BTreeMap<(String, String), String>,
-    /// The profile and the action of each `VirtPlatformConfig`.
-    platform_configs: BTreeMap<String, (String, String)>,
+    /// The profile of each `VirtPlatformConfig`, and whether the autopilot leaves its objects alone.
+    platform_configs: BTreeMap<String, (String, bool)>,
 }
 
 impl ClusterState {
@@ -200,8 +206,8 @@ impl ClusterState {
             Part::VirtualMachine { id, node } => {
                 self.virtual_machines.insert(id, node);
             }
-            Part::PlatformConfig { name, profile, action } => {
-                self.platform_configs.insert(name, (profile, action));
+            Part::PlatformConfig { name, profile, governs } => {
+                self.platform_configs.insert(name, (profile, governs));
             }
             Part::Other => {}
         }
@@ -240,11 +246,17 @@ impl ClusterState {
         is_changed || are_pools_changed || is_version_changed || is_governing_changed
     }
 
-    /// The profiles that a `VirtPlatformConfig` governs by, each with its name. One without an action is reviewed, as by default.
+    /// The profiles that a `VirtPlatformConfig` governs by, each with its name.
     fn governing(&self) -> BTreeMap<String, String> {
-        let active = self.platform_configs.iter().filter(|(_, (_, action))| action != "Ignore");
+        let active = self.platform_configs.iter().filter(|(_, (_, governs))| *governs);
         active.map(|(name, (profile, _))| (profile.clone(), name.clone())).collect()
     }
+}
+
+/// What of a `VirtPlatformConfig` says who wrote its spec.
+#[derive(Deserialize)]
+struct OfConfig {
+    metadata: Authorship,
 }
 
 #[derive(Deserialize)]
@@ -277,6 +289,7 @@ struct RawSpec {
     configuration: Option<RenderedConfiguration>,
     profile: Option<String>,
     action: Option<String>,
+    hand_over: Option<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -395,21 +408,34 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_governing_unless_its_action_is_ignore() {
+    fn a_profile_is_governing_unless_it_is_handed_over_or_only_told_of() {
         let (mut state, mut facts) = (ClusterState::default(), Facts::default());
-        let config = |name: &str, action: Option<&str>| {
-            let spec = json!({"profile": name, "action": action, "options": {"loadAware": {}}});
-            json!({"metadata": {"name": name}, "spec": spec, "status": {"phase": "Drafting"}})
+        let config = |name: &str, action: Option<&str>, hand_over: Option<bool>, told_of: Option<i64>| {
+            let spec = json!({"profile": name, "action": action, "handOver": hand_over, "options": {"loadAware": {}}});
+            let annotations = json!({"advisor.kubevirt.io/auto-created": told_of.map(|_| "true")});
+            let annotations = told_of.map(|_| annotations);
+            let owners = json!([{"manager": "virt-advisor-operator", "fieldsV1": {"f:spec": {}}}]);
+            json!({"metadata": {"name": name, "generation": told_of.unwrap_or(1), "annotations": annotations,
+                "managedFields": owners},
+                "spec": spec, "status": {"phase": "Drafting"}})
         };
-        for (action, is_governing) in
-            [(None, true), (Some("Ignore"), false), (Some("Apply"), true), (Some("DryRun"), true)]
-        {
-            put(&mut state, "VirtPlatformConfig", &config("a", action));
+        for (action, hand_over, told_of, is_governing) in [
+            (None, None, None, true),
+            (Some("Ignore"), Some(true), None, false),
+            (Some("Ignore"), None, None, true),
+            (Some("Ignore"), None, Some(1), false),
+            (Some("Ignore"), None, Some(2), true),
+            (Some("Apply"), Some(true), None, true),
+            (Some("Ignore"), Some(true), Some(3), false),
+            (Some("DryRun"), None, Some(1), true),
+        ] {
+            put(&mut state, "VirtPlatformConfig", &config("a", action, hand_over, told_of));
             let before = facts.governing.len();
-            assert_eq!(state.update(&mut facts), before != usize::from(is_governing), "{action:?}");
-            assert_eq!(facts.governing.get("a").map(String::as_str), is_governing.then_some("a"), "{action:?}");
+            let what = format!("{action:?} {hand_over:?} {told_of:?}");
+            assert_eq!(state.update(&mut facts), before != usize::from(is_governing), "{what}");
+            assert_eq!(facts.governing.get("a").map(String::as_str), is_governing.then_some("a"), "{what}");
         }
-        put(&mut state, "VirtPlatformConfig", &config("b", Some("Apply")));
+        put(&mut state, "VirtPlatformConfig", &config("b", Some("Apply"), None, None));
         state.retain("VirtPlatformConfig", |name| name == "b");
         assert!(state.update(&mut facts) && facts.governing.keys().eq(["b"]));
     }

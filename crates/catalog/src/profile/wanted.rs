@@ -312,6 +312,7 @@ fn off(
         Rendered::Object(object) => Key::of(&object),
         Rendered::Broken(_) => plain.or_else(default_key),
         Rendered::Needs(queries) if plain.is_none() => return WantedResult::Needs(queries),
+        Rendered::Held(query) if plain.is_none() => return WantedResult::Held(query),
         _ => plain,
     };
     match key.filter(|key| !renderer.facts.absent.contains(&Need::of(&key.kind))) {

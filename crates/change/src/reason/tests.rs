@@ -89,7 +89,7 @@ fn every_reason_has_a_name_a_severity_and_a_message() {
         Paused Normal Waiting: paused; remove the annotation reconcile-paused to resume
         InvalidPause Warning Waiting: reconcile-paused is "value", which counts as paused; write true, or a time such as 2027-01-31T18:00:00Z
         Excluded Normal Exempt: excluded by disabled-resources
-        Governed Normal Exempt: governed by VirtPlatformConfig density; set its spec.action to Ignore to give it back to the autopilot
+        Governed Normal Exempt: governed by VirtPlatformConfig density; to give it to the autopilot, set its spec.action to Ignore and its spec.handOver to true
         ApprovalRequired Warning Waiting: approval required: creating it restarts one node of pool worker: n1; run "virtpilot approve DIGEST"
         ApprovalRequired Warning Waiting: approval required: changing it restarts one node of pool worker: n1; run "virtpilot approve DIGEST"
         ApprovalRequired Warning Waiting: approval required: changing it restarts one node of pool worker: n1; run "virtpilot approve DIGEST". It would change .spec (2 -> 1)

@@ -56,9 +56,9 @@ pub enum Effect {
         /// The object.
         object: Value,
     },
-    /// Apply the status of an object of our own.
-    ApplyStatus {
-        /// The object: apiVersion, kind, metadata and status.
+    /// Replace the status of an object of our own.
+    ReplaceStatus {
+        /// The object: apiVersion, kind, metadata and status. A uid and a version in the metadata have to be those of the object.
         object: Value,
     },
 }

@@ -2,6 +2,7 @@
 
 use crate::metrics::Metrics;
 use advisor::Notice;
+use advisor::judge::HELD_FOR_LONG;
 use api::advisor::Phase;
 use change::Key;
 use cluster::event::{Event, Reference};
@@ -28,7 +29,7 @@ impl Journal<Notice> for ProfileJournal {
             Notice::Judged { is_news: false, .. } => Vec::new(),
             Notice::Judged { name, uid, phase, reason, message, digest, .. } => {
                 let digest = digest.map(|digest| format!(" (plan {digest})")).unwrap_or_default();
-                let warning = is_warning(phase);
+                let warning = is_warning(phase) || reason == HELD_FOR_LONG;
                 let note = format!("{}: {message}{digest}", advisor::conditions::name(phase));
                 vec![event(&name, uid, warning, reason, note, None)]
             }
@@ -85,6 +86,7 @@ mod tests {
     use super::ProfileJournal;
     use crate::metrics::Metrics;
     use advisor::Notice;
+    use advisor::judge::HELD_FOR_LONG;
     use api::advisor::Phase;
     use api::reference::ADVISOR_EVENTS;
     use change::{Key, Kind};
@@ -118,6 +120,7 @@ mod tests {
             (Phase::CompletedWithUpgrade, "LogicChanged"),
             (Phase::PrerequisiteFailed, "PrerequisiteMissing"),
             (Phase::InProgress, "ApplyingAfterFailure"),
+            (Phase::InProgress, HELD_FOR_LONG),
             (Phase::Completed, "Applied"),
             (Phase::Ignored, "Ignored"),
         ]

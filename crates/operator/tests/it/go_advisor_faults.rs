@@ -30,6 +30,36 @@ async fn who_asks_for_predictive_is_shown_and_given_a_descheduler_that_does_not_
     assert_eq!(deschedulers.get("cluster").await.unwrap().data["spec"]["mode"], "Predictive");
 }
 
+// On a new cluster the rules of measured load come with the descheduler, which the plan creates: one plan is enough, and load awareness is on.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_plan_turns_load_awareness_on_although_the_descheduler_brings_its_rules_later() {
+    let advised = Advised::start(3).await;
+    let options = json!({"loadAware": {"enablePSIMetrics": false}});
+    advised.review_and_apply(LOAD_AWARE, json!({"options": options})).await;
+    let status = advised.phase(LOAD_AWARE, "Completed").await;
+    let planned = item(&status, "enable-load-aware-descheduling");
+    let namespace = planned["targetRef"]["namespace"].as_str().unwrap().to_owned();
+    let deschedulers = objects(&advised.playground, "operator.openshift.io/v1", "KubeDescheduler", Some(&namespace));
+    let live = deschedulers.get("cluster").await.unwrap();
+    let customizations = &live.data["spec"]["profileCustomizations"];
+    assert_eq!(customizations["devActualUtilizationProfile"], "PrometheusCPUCombined", "{customizations:#}");
+    // The operator of the descheduler writes them, those for memory included.
+    let rules = objects(&advised.playground, "monitoring.coreos.com/v1", "PrometheusRule", Some(&namespace));
+    let record = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m";
+    create(
+        &rules,
+        json!({"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "descheduler-rules"},
+            "spec": {"groups": [{"name": "recording", "rules": [{"record": record, "expr": "vector(1)"}]}]}}),
+    )
+    .await;
+    // A change that is planned after they were seen: its plan says nothing of them.
+    let options = json!({"loadAware": {"enablePSIMetrics": false, "deschedulingIntervalSeconds": 120}});
+    advised.ask(LOAD_AWARE, json!({"action": "DryRun", "options": options})).await;
+    let status = advised.phase(LOAD_AWARE, "ReviewRequired").await;
+    let diff = item(&status, "enable-load-aware-descheduling")["diff"].as_str().unwrap().to_owned();
+    assert!(diff.contains("120") && !diff.contains("devActualUtilizationProfile"), "{diff}");
+}
+
 // N5: without a HyperConverged one was created, and the profile was Completed.
 #[tokio::test(flavor = "multi_thread")]
 async fn higher_density_creates_no_hyperconverged_and_plans_its_change_once_there_is_one() {

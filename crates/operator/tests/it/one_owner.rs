@@ -15,6 +15,8 @@ use std::process::Command;
 const PROFILE: &str = "name: virt-higher-density\ncategory: density\ndescription: D.\nimpact_summary: I.\nadvertised: false\n\
     items:\n  - {name: metrics, description: The Service of the metrics., asset: metrics-service}\n";
 const DENSITY: &str = "virt-higher-density";
+/// The profile is ignored, and its objects are given to the autopilot.
+const HANDED_OVER: &str = "handed over";
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -63,8 +65,12 @@ impl Bed {
 
     /// Somebody says who governs the Service.
     async fn govern(&self, action: &str) {
+        let spec = match action {
+            HANDED_OVER => json!({"profile": DENSITY, "action": "Ignore", "handOver": true}),
+            action => json!({"profile": DENSITY, "action": action}),
+        };
         let config = json!({"apiVersion": "advisor.kubevirt.io/v1alpha1", "kind": "VirtPlatformConfig",
-            "metadata": {"name": DENSITY}, "spec": {"profile": DENSITY, "action": action}});
+            "metadata": {"name": DENSITY}, "spec": spec});
         self.configs().patch(DENSITY, &PatchParams::apply("admin"), &Patch::Apply(config)).await.unwrap();
     }
 
@@ -140,10 +146,10 @@ async fn an_object_is_handed_over_and_back_without_a_write_while_it_is_as_wanted
     let (mark, version) = (bed.running.audit().mark().unwrap(), bed.version().await);
     bed.govern("DryRun").await;
     let note = bed.events("Governed", 1).await;
-    let why = "governed by VirtPlatformConfig virt-higher-density; set its spec.action to Ignore to give it back to the autopilot";
+    let why = "governed by VirtPlatformConfig virt-higher-density; to give it to the autopilot, set its spec.action to Ignore and its spec.handOver to true";
     assert_eq!(note, format!("Service {NAMESPACE}/{SERVICE}: {why}"));
     assert_eq!(bed.status(), ("Governed".to_owned(), why.to_owned()));
-    bed.govern("Ignore").await;
+    bed.govern(HANDED_OVER).await;
     eventually("it is given back", async || (bed.status().0 == "InSync").then_some(())).await;
     quiet(&bed.running).await;
     assert_eq!((bed.writes(mark), bed.version().await), (0, version));
@@ -164,7 +170,11 @@ async fn an_object_is_handed_over_and_back_without_a_write_while_it_is_as_wanted
     bed.advise("advised").await;
     quiet(&bed.running).await;
     assert_eq!(bed.writes(mark), 1);
+    // Who wants everything to be left alone is not surprised by the autopilot.
     bed.govern("Ignore").await;
+    quiet(&bed.running).await;
+    assert_eq!((bed.writes(mark), bed.status().0.as_str()), (1, "Governed"));
+    bed.govern(HANDED_OVER).await;
     bed.becomes(OURS).await;
     let note = bed.events("TakenOver", 1).await;
     assert!(
@@ -181,7 +191,7 @@ async fn an_object_is_handed_over_and_back_without_a_write_while_it_is_as_wanted
     bed.advise(OURS).await;
     quiet(&bed.running).await;
     let version = bed.version().await;
-    bed.govern("Ignore").await;
+    bed.govern(HANDED_OVER).await;
     eventually("it is given back", async || (bed.status().0 == "InSync").then_some(())).await;
     quiet(&bed.running).await;
     let restarted = bed.running.audit().mark().unwrap();
@@ -230,8 +240,15 @@ async fn both_products_run_on_one_cluster_and_what_the_advisor_rolled_out_is_giv
     let swap = async || advised.machine_configs().get(advisor::SWAP).await.unwrap().metadata;
     let psi = async || advised.machine_configs().get(FORMER_PSI).await.unwrap().metadata.resource_version;
     let (version, former) = (swap().await.resource_version, psi().await);
+    // Whoever wants everything to be left alone says only that.
     advised.ask(advisor::DENSITY, json!({"action": "Ignore"})).await;
-    advised.ask(LOAD_AWARE, json!({"action": "Ignore"})).await;
+    let ignored = advised.phase(advisor::DENSITY, "Ignored").await;
+    let conditions = ignored["conditions"].as_array().unwrap();
+    let said = conditions.iter().find(|condition| condition["type"] == "Ignored").unwrap();
+    assert!(said["message"].as_str().unwrap().contains("set spec.handOver to true"), "{said}");
+    assert_eq!(reported(&advised, "swap-enable").await.as_deref(), Some("Governed"));
+    advised.ask(advisor::DENSITY, json!({"action": "Ignore", "handOver": true})).await;
+    advised.ask(LOAD_AWARE, json!({"action": "Ignore", "handOver": true})).await;
     becomes("InSync").await;
     eventually("PSI is in sync", async || (reported(&advised, "psi-enable").await? == "InSync").then_some(())).await;
     assert_eq!(psi().await, former, "it is managed under the name it has");

@@ -273,8 +273,10 @@ async fn the_name_of_a_feature_means_a_profile_only_while_that_governs() {
         assert!(output.code == Some(1) && output.stderr.contains(why), "{why:?} is not in {}", output.stderr);
     };
     approve("nothing of node-remediation waits for an approval");
-    cluster.apply(shared, json!({"action": "Ignore"})).await;
+    cluster.apply(shared, json!({"action": "Ignore", "handOver": true})).await;
     approve("nothing of node-remediation waits for an approval");
+    cluster.apply(shared, json!({"action": "Ignore"})).await;
+    approve("its action is Ignore");
     cluster.apply(shared, json!({"action": "DryRun"})).await;
     approve("nothing of node-remediation can be approved: its status is about no generation");
     // With a digest, or with the kind, it is always the profile.

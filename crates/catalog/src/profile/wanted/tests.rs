@@ -142,6 +142,27 @@ fn what_options_switch_off_has_a_key_and_no_object() {
 }
 
 #[test]
+fn what_options_switch_off_is_not_forgotten_while_its_name_cannot_be_found_out() {
+    let named = ARGS.replace("name: args", r#"name: {{ getConfigMapData "n" "names" "args" }}"#);
+    let catalog = loaded(files(&[
+        ("active/metadata.yaml", METADATA),
+        ("active/config.yaml.tpl", CONFIG),
+        ("active/args.yaml.tpl", &named),
+        ("active/notes.md", "platform.kubevirt.io/list"),
+        ("profiles/p.yaml", PROFILE),
+    ]));
+    let options = json!({"deep": {"enabled": false}});
+    let found =
+        |facts: &Facts| wanted(&catalog, &catalog.profiles[0], options.as_object(), facts).items.swap_remove(1).result;
+    let mut facts = facts();
+    let WantedResult::Needs(queries) = found(&facts) else { panic!("{:?}", found(&facts)) };
+    facts.answers.insert(queries[0].clone(), Answer::Unknown);
+    assert_eq!(found(&facts), WantedResult::Held(queries[0].clone()));
+    facts.answers.insert(queries[0].clone(), Answer::Found(json!({"data": {"args": "args"}})));
+    assert_eq!(off(&found(&facts)), Some("args"));
+}
+
+#[test]
 fn the_object_of_the_predecessor_is_taken_over_and_goes_where_ours_exists_too() {
     let mut facts = facts();
     facts.answers.insert(old(), Answer::Found(json!({})));

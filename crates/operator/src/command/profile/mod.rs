@@ -13,12 +13,13 @@ mod write;
 use super::object_name::is_object;
 use super::target::Target;
 use anyhow::{Context, bail};
-use api::advisor::{Action, Item, Operation, Truth, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use api::advisor::{Authorship, Item, Operation, Truth, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use catalog::Catalog;
 use change::{Key, Kind};
 use cluster::{Failure, Server, discovery, list, live};
 use jiff::Timestamp;
 use protocol::Served;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -45,6 +46,8 @@ pub(super) struct Profile {
     generation: i64,
     resource_version: String,
     created: Option<Timestamp>,
+    /// Whether it only tells of the profile.
+    only_tells: bool,
     spec: VirtPlatformConfigSpec,
     status: VirtPlatformConfigStatus,
     /// The digest of the plan that was approved and may be applied, as the advisor recorded it.
@@ -141,6 +144,7 @@ impl Profile {
         Ok(Profile {
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             resource_version: text(&metadata["resourceVersion"]),
+            only_tells: Authorship::deserialize(metadata).is_ok_and(|metadata| metadata.only_tells()),
             created: metadata["creationTimestamp"].as_str().and_then(|text| text.parse().ok()),
             spec: part(object, "spec", &name)?,
             status: match object.get("status") {
@@ -152,9 +156,9 @@ impl Profile {
         })
     }
 
-    /// Whether the advisor keeps the objects of the profile, and not the autopilot.
+    /// Whether the autopilot leaves the objects of the profile alone.
     fn governs(&self) -> bool {
-        self.spec.action != Action::Ignore
+        self.spec.governs(self.only_tells)
     }
 
     /// Whether the status is about the present spec.

@@ -97,6 +97,9 @@ fn item(place: usize, item: &Item, detail: Detail, terminal: Option<usize>, pale
         [one] => say(format!("restarts 1 node: {one}")),
         nodes => say(format!("restarts {} nodes: {}", nodes.len(), nodes.join(", "))),
     }
+    if let Some(since) = &item.held_since {
+        say(format!("held since {}", since.0));
+    }
     if !item.takes_from.is_empty() {
         say(format!("takes fields from {}", item.takes_from.join(", ")));
     }
@@ -289,6 +292,14 @@ mod tests {
         let expected = "\nChanged since plan 89abcdef:\n  enable-psi-metrics: was \"+a\", and is \"+b\" now\n\n1. ";
         assert!(shown.contains(expected), "{shown}");
         assert_eq!(document(&changed, Detail::Differences)["replacedPlan"]["digest"], "sha256:89abcdef0123");
+    }
+
+    #[test]
+    fn since_when_an_item_is_held_is_shown() {
+        let mut held = sample();
+        held.status.items[0].held_since = Some(api::advisor::Time("2026-11-17T10:00:00Z".into()));
+        let shown = text(&held, Detail::Summary, None, Palette::default());
+        assert!(shown.contains("     held since 2026-11-17T10:00:00Z\n"), "{shown}");
     }
 
     #[test]

@@ -28,7 +28,8 @@ fn the_default_plan_has_psi_and_the_descheduler_at_once() {
     assert!(line(&wants, PSI_MASTER).starts_with("not applicable"), "{}", line(&wants, PSI_MASTER));
     let expected = json!({"managementState": "Managed", "mode": "Automatic", "deschedulingIntervalSeconds": 60,
         "profiles": ["KubeVirtRelieveAndMigrate"],
-        "profileCustomizations": {"devDeviationThresholds": "AsymmetricLow", "devEnableSoftTainter": true},
+        "profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUCombined",
+            "devDeviationThresholds": "AsymmetricLow", "devEnableSoftTainter": true},
         "evictionLimits": {"total": 5, "node": 2}});
     assert_eq!(object(&wants, DESCHEDULER)["spec"], expected);
     assert_eq!([PSI, DESCHEDULER].map(|name| item(&wants, name).impact), [Impact::High, Impact::Medium]);
@@ -46,6 +47,11 @@ fn every_option_is_in_the_plan() {
         (json!({"mode": "Predictive"}), "/mode", json!("Predictive")),
         (json!({"mode": "Automatic"}), "/mode", json!("Automatic")),
         (json!({"devDeviationThresholds": "High"}), "/profileCustomizations/devDeviationThresholds", json!("High")),
+        (
+            json!({"devActualUtilizationProfile": "PrometheusCPUMemoryCombinedProfile"}),
+            "/profileCustomizations/devActualUtilizationProfile",
+            json!("PrometheusCPUMemoryCombinedProfile"),
+        ),
         (json!({"evictionLimitTotal": 50}), "/evictionLimits", json!({"total": 50, "node": 2})),
         (json!({"evictionLimitNode": 4}), "/evictionLimits", json!({"total": 5, "node": 4})),
     ] {
@@ -95,7 +101,8 @@ fn the_best_profile_that_the_installed_release_offers_is_used() {
         let spec = descheduler(&bed, &json!({}));
         (spec["profiles"].clone(), spec["profileCustomizations"].clone(), spec["evictionLimits"].clone())
     };
-    let load_aware = json!({"devDeviationThresholds": "AsymmetricLow", "devEnableSoftTainter": true});
+    let load_aware = json!({"devActualUtilizationProfile": "PrometheusCPUCombined",
+        "devDeviationThresholds": "AsymmetricLow", "devEnableSoftTainter": true});
     let old = json!(["LongLifecycle", "EvictPodsWithPVC", "EvictPodsWithLocalStorage"]);
     assert_eq!(of("v510"), (old, json!({"devEnableEvictionsInBackground": true}), json!({"total": 5})));
     let preview = (json!(["DevKubeVirtRelieveAndMigrate"]), load_aware.clone(), json!({"total": 5}));
@@ -115,14 +122,35 @@ fn a_release_without_a_profile_for_virtual_machines_has_nothing_to_plan() {
 #[test]
 fn measured_load_is_used_where_the_recording_rules_exist() {
     let rule = |record: &str| json!({"spec": {"groups": [{"rules": [{"record": record, "expr": "1"}]}]}});
-    let utilization = |rules: Option<Value>| {
-        let spec = descheduler(&Bed { rules, ..Bed::default() }, &json!({}));
-        spec["profileCustomizations"]["devActualUtilizationProfile"].clone()
-    };
     let combined = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m";
-    assert_eq!(utilization(Some(rule(combined))), "PrometheusCPUMemoryCombinedProfile");
-    assert_eq!(utilization(Some(rule("other"))), "PrometheusCPUCombined");
-    assert_eq!(utilization(None), Value::Null);
+    let (memory, processors) = ("PrometheusCPUMemoryCombinedProfile", "PrometheusCPUCombined");
+    for (rules, by_profile, by_autopilot) in [
+        (Some(rule(combined)), json!(memory), json!(memory)),
+        (Some(rule("other")), json!(processors), json!(processors)),
+        // The autopilot changes it by itself once they are there.
+        (None, json!(processors), Value::Null),
+    ] {
+        let bed = Bed { rules, ..Bed::default() };
+        let utilization = |spec: &Value| spec["profileCustomizations"]["devActualUtilizationProfile"].clone();
+        assert_eq!(utilization(&descheduler(&bed, &json!({}))), by_profile);
+        let mut bed = bed;
+        bed.facts.hco["metadata"]["annotations"] = json!({"platform.kubevirt.io/psi-enabled": "true"});
+        let Resolved::Object(object) = bed.resolve(&pack(), "descheduler-loadaware") else { panic!("it is missing") };
+        assert_eq!(utilization(&object["spec"]), by_autopilot);
+    }
+}
+
+#[test]
+fn the_rules_that_the_descheduler_brings_make_no_second_plan() {
+    let combined = "descheduler:node:linear_amplified_ideal_point_positive_distance:k3:avg1m";
+    for record in [combined, "other"] {
+        for options in [json!({}), json!({"devActualUtilizationProfile": "PrometheusCPUMemoryCombinedProfile"})] {
+            let planned = descheduler(&Bed::default(), &options);
+            let rules = Some(json!({"spec": {"groups": [{"rules": [{"record": record, "expr": "1"}]}]}}));
+            let live = Some(json!({"metadata": {"name": "cluster"}, "spec": planned}));
+            assert_eq!(descheduler(&Bed { rules, live, ..Bed::default() }, &options), planned, "{record} {options}");
+        }
+    }
 }
 
 #[test]
