@@ -19,9 +19,22 @@ async function story(login, options) {
   }
   const { release } = await proxmox.version.$get()
   console.log(`${login}: version ${release}, ${(await proxmox.nodes.$get()).length} nodes`)
+  const granted = await proxmox.access.permissions.$get()
+  console.log(`${login}: may clone ${'VM.Clone' in granted[login === 'token' ? '/vms/9000' : '/vms']}`)
+  const cluster = (await proxmox.cluster.status.$get()).find((entry) => entry.type === 'cluster')
+  const pools = (await proxmox.pools.$get()).map((pool) => pool.poolid)
+  console.log(`${login}: cluster ${cluster.name}, quorum ${cluster.quorate}, pools ${pools}`)
+  const bridges = (await node.network.$get({ type: 'bridge' })).map((bridge) => bridge.iface)
+  const vnets = (await proxmox.cluster.sdn.vnets.$get()).map((vnet) => vnet.vnet)
+  console.log(`${login}: bridges ${bridges}, VNets ${vnets}`)
   const template = node.qemu.$(9000)
   const vmid = Number(await proxmox.cluster.nextid.$get())
-  await wait(await template.clone.$post({ newid: vmid, name: 'from-node', description: 'owner', pool: 'virtpilot' }))
+  const clone = await template.clone.$post({ newid: vmid, name: 'from-node', description: 'owner', pool: 'virtpilot' })
+  const active = await node.tasks.$get({ source: 'active', typefilter: 'qmclone' })
+  console.log(`${login}: is cloning ${active.map((task) => task.upid).join() === clone}`)
+  await wait(clone)
+  const log = await node.tasks.$(clone).log.$get({ limit: 500 })
+  console.log(`${login}: log ${log.at(-1).t}`)
   const machine = node.qemu.$(vmid)
   const { name } = await machine.config.$get()
   console.log(`${login}: cloned ${name}, template ${Boolean((await template.config.$get()).template)}`)
@@ -32,6 +45,7 @@ async function story(login, options) {
   const status = await machine.status.current.$get()
   console.log(`${login}: ${status.status} with ${status.cpus} cores and tags ${status.tags}`)
   console.log(`${login}: address ${await addressOf(machine)}`)
+  console.log(`${login}: guest ${await refused(() => guest(login, machine.agent))}`)
   console.log(`${login}: running: ${await refused(() => machine.$delete())}`)
   await wait(await machine.status.stop.$post())
   await wait(await machine.$delete({ purge: true }))
@@ -56,6 +70,22 @@ async function upload(engine) {
   const response = await fetch(new URL('/api2/json/nodes/pve1/storage/local/upload', address), { method: 'POST', headers, body })
   if (response.status !== 200) throw Error(`upload: ${response.status} ${response.statusText}`)
   return (await response.json()).data
+}
+
+// Writes a file, reads it and runs a command.
+async function guest(login, agent) {
+  await agent.ping.$post()
+  await agent['file-write'].$post({ file: '/tmp/a', content: 'hello' })
+  const { content } = await agent['file-read'].$get({ file: '/tmp/a' })
+  const { pid } = await agent.exec.$post({ command: ['/bin/sh', '-s'], 'input-data': 'true' })
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const status = await agent['exec-status'].$get({ pid })
+    if (status.exited) {
+      console.log(`${login}: guest says ${content}, exit code ${status.exitcode}`)
+      return
+    }
+    await sleep(20)
+  }
 }
 
 // Asks until the guest agent runs.

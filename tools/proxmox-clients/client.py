@@ -14,9 +14,22 @@ def story(login, proxmox):
 
     release = proxmox.version.get()["release"]
     print(f"{login}: version {release}, {len(proxmox.nodes.get())} nodes")
+    granted = proxmox.access.permissions.get()
+    print(f"{login}: may clone {str('VM.Clone' in granted['/vms/9000' if login == 'token' else '/vms']).lower()}")
+    (cluster,) = [entry for entry in proxmox.cluster.status.get() if entry["type"] == "cluster"]
+    pools = [pool["poolid"] for pool in proxmox.pools.get()]
+    print(f"{login}: cluster {cluster['name']}, quorum {cluster['quorate']}, pools {','.join(pools)}")
+    bridges = [interface["iface"] for interface in proxmox.nodes("pve1").network.get(type="bridge")]
+    vnets = [vnet["vnet"] for vnet in proxmox.cluster.sdn.vnets.get()]
+    print(f"{login}: bridges {','.join(bridges)}, VNets {','.join(vnets)}")
     qemu = proxmox.nodes("pve1").qemu
     vmid = proxmox.cluster.nextid.get()
-    wait(qemu(9000).clone.post(newid=vmid, name="from-python", description="owner", pool="virtpilot"))
+    clone = qemu(9000).clone.post(newid=vmid, name="from-python", description="owner", pool="virtpilot")
+    active = proxmox.nodes("pve1").tasks.get(source="active", typefilter="qmclone")
+    print(f"{login}: is cloning {str([task['upid'] for task in active] == [clone]).lower()}")
+    wait(clone)
+    log = proxmox.nodes("pve1").tasks(clone).log.get(limit=500)
+    print(f"{login}: log {log[-1]['t']}")
     machine = qemu(vmid)
     is_template = str(qemu(9000).config.get().get("template") == 1).lower()
     print(f"{login}: cloned {machine.config.get()['name']}, template {is_template}")
@@ -27,6 +40,7 @@ def story(login, proxmox):
     status = machine.status.current.get()
     print(f"{login}: {status['status']} with {status['cpus']} cores and tags {status['tags']}")
     print(f"{login}: address {address(machine)}")
+    print(f"{login}: guest {refused(lambda: guest(login, machine.agent))}")
     print(f"{login}: running: {refused(machine.delete)}")
     wait(machine.status.stop.post())
     wait(machine.delete(purge=1))
@@ -38,6 +52,20 @@ def story(login, proxmox):
     wait(local.content("local:iso/seed.iso").delete())
     print(f"{login}: wrong: {refused(lambda: qemu(9000).clone.post(newid=5))}")
     print(f"{login}: {len(proxmox.cluster.resources.get(type='vm'))} VM left, done")
+
+
+def guest(login, agent):
+    """Writes a file, reads it and runs a command."""
+    agent.ping.post()
+    agent("file-write").post(file="/tmp/a", content="hello")
+    content = agent("file-read").get(file="/tmp/a")["content"]
+    pid = agent.exec.post(**{"command": ["/bin/sh", "-s"], "input-data": "true"})["pid"]
+    for _ in range(200):
+        status = agent("exec-status").get(pid=pid)
+        if status["exited"]:
+            print(f"{login}: guest says {content}, exit code {status['exitcode']}")
+            return
+        time.sleep(0.02)
 
 
 def address(machine):

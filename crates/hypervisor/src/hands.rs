@@ -1,6 +1,7 @@
 //! Keeps one connection for each hypervisor, and carries out requests: one at a time for each machine.
 
 use crate::exchange::Report;
+use crate::gate::Gate;
 use crate::kubevirt::{self, KubeVirt};
 use crate::provider::CarryOut;
 use crate::proxmox::Proxmox;
@@ -8,7 +9,6 @@ use crate::settings::{Limits, Settings};
 use fleet::hypervisor::{Answer, ClusterKey, Failure, MachineId, Operation, Request};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
 
 /// How a hypervisor is connected.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ struct Connected {
     link: Link,
     provider: Arc<dyn CarryOut>,
     /// How many requests it takes at once: also of a former connection, whose operations go on.
-    gate: (usize, Arc<Semaphore>),
+    gate: Arc<Gate>,
 }
 
 impl Hands {
@@ -54,11 +54,11 @@ impl Hands {
             return Ok(());
         }
         let size = link.limits().requests.max(1);
-        let gate = known.filter(|known| known.gate.0 == size).map(|known| known.gate.clone());
-        let gate = gate.unwrap_or_else(|| (size, Arc::new(Semaphore::new(size))));
+        let gate = known.filter(|known| known.gate.limit() == size).map(|known| known.gate.clone());
+        let gate = gate.unwrap_or_else(|| Arc::new(Gate::new(size)));
         let provider: Arc<dyn CarryOut> = match &link {
-            Link::Proxmox(settings) => Arc::new(Proxmox::new(settings, gate.1.clone(), self.report.clone())?),
-            Link::KubeVirt(settings) => Arc::new(KubeVirt::new(settings, gate.1.clone(), self.report.clone())),
+            Link::Proxmox(settings) => Arc::new(Proxmox::new(settings, gate.clone(), self.report.clone())?),
+            Link::KubeVirt(settings) => Arc::new(KubeVirt::new(settings, gate.clone(), self.report.clone())),
             Link::Other(provider) => provider.clone(),
         };
         clusters.insert(cluster.clone(), Connected { link, provider, gate });

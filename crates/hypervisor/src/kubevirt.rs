@@ -6,6 +6,7 @@ mod requests;
 mod tests;
 
 use crate::exchange::Report;
+use crate::gate::Gate;
 use crate::provider::Provider;
 use crate::settings::Limits;
 use fleet::hypervisor::{
@@ -18,7 +19,6 @@ use requests::Requests;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 /// KubeVirt chooses nodes itself, so that all of them are one.
@@ -54,8 +54,8 @@ pub struct KubeVirt {
 }
 
 impl KubeVirt {
-    /// A client that sends at most as many requests at once as the gate has permits.
-    pub fn new(settings: &Settings, gate: Arc<Semaphore>, report: Report) -> KubeVirt {
+    /// A client that sends at most as many requests at once as the gate lets through.
+    pub fn new(settings: &Settings, gate: Arc<Gate>, report: Report) -> KubeVirt {
         KubeVirt { requests: Requests::new(settings, gate, report), limits: settings.limits }
     }
 

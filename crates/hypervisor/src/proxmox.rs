@@ -15,6 +15,8 @@ mod login;
 mod machine;
 mod power;
 mod privileges;
+mod resources;
+mod roster;
 mod task;
 mod template;
 #[cfg(test)]
@@ -26,6 +28,7 @@ mod used;
 mod wire;
 
 use crate::exchange::Report;
+use crate::gate::Gate;
 use crate::provider::Provider;
 use crate::settings::Settings;
 use client::Client;
@@ -34,7 +37,6 @@ use fleet::hypervisor::{
     SeedsFound, Target, Template, TemplateRef,
 };
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// One Proxmox VE, a single node or a cluster. Any node answers for all.
 pub struct Proxmox {
@@ -42,9 +44,9 @@ pub struct Proxmox {
 }
 
 impl Proxmox {
-    /// A client that sends at most as many requests at once as the gate has permits. Says what is wrong with the settings; nothing is
+    /// A client that sends at most as many requests at once as the gate lets through. Says what is wrong with the settings; nothing is
     /// sent.
-    pub fn new(settings: &Settings, gate: Arc<Semaphore>, report: Report) -> Result<Proxmox, Failure> {
+    pub fn new(settings: &Settings, gate: Arc<Gate>, report: Report) -> Result<Proxmox, Failure> {
         let client = Client::new(settings, gate, report);
         let client = client.map_err(|trouble| trouble.failure("connecting"))?;
         Ok(Proxmox { client })

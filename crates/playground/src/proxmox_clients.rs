@@ -7,9 +7,11 @@ use crate::node::{Node, Script};
 use crate::pip::Package;
 use crate::programs::{Module, Program};
 use crate::progress::Progress;
+use crate::proxmox::{Line, ProxmoxStandIn};
 use crate::tools::{ProxmoxClients, Tools};
 use crate::user_error::{self, UserError};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const PROGRAMS: [Program; 1] = [Program { name: "proxmox-client", package: ".", built_as: "proxmox-clients" }];
 /// The schema of the API in its package.
@@ -25,6 +27,66 @@ pub struct Clients {
     /// With proxmox-api: node, and a script for it beside its packages. Nothing if node or npm is not installed and no package with them
     /// is published for this machine.
     pub node: Option<(PathBuf, PathBuf)>,
+}
+
+/// What a client printed and what it was answered.
+#[derive(Debug)]
+pub struct Run {
+    /// What it printed.
+    pub text: String,
+    /// What it asked.
+    pub requests: Vec<Line>,
+}
+
+impl Clients {
+    /// The client in Go.
+    pub fn go(&self) -> Command {
+        Command::new(&self.go)
+    }
+
+    /// The client in Python.
+    pub fn python(&self) -> Command {
+        let mut command = Command::new("python3");
+        command.env("PYTHONPATH", self.python.parent().unwrap_or(Path::new("."))).arg(&self.python);
+        command
+    }
+
+    /// The client in Node.js, where it can run.
+    pub fn node(&self) -> Option<Command> {
+        let (node, script) = self.node.as_ref()?;
+        let mut command = Command::new(node);
+        command.arg(script);
+        Some(command)
+    }
+}
+
+/// Runs a client on a stand-in, with the user who has all rights and with the token that has the least.
+pub fn run(mut command: Command, stand_in: &ProxmoxStandIn) -> Result<Run, UserError> {
+    let failed = |error| UserError::new("a client of Proxmox VE cannot be run", "run again").with_source(error);
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let (authority, iso) = (folder.path().join("ca.pem"), folder.path().join("seed.iso"));
+    files::write(&authority, &stand_in.ca_pem)?;
+    std::fs::write(&iso, [0, 13, 10, 45, 45, 255].repeat(10_000)).map_err(failed)?;
+    let credentials = &stand_in.credentials;
+    command
+        .env("PVE_ADDRESS", &stand_in.address)
+        .env("PVE_USER", &credentials.user)
+        .env("PVE_PASSWORD", &credentials.password)
+        .env("PVE_TOKEN", &credentials.fleet_token)
+        .env("PVE_CA", &authority)
+        .env("PVE_ISO", &iso)
+        // Settings of the user for other servers must not count.
+        .env("NODE_EXTRA_CA_CERTS", &authority)
+        .env("NO_PROXY", "127.0.0.1")
+        .env("no_proxy", "127.0.0.1")
+        .env_remove("REQUESTS_CA_BUNDLE")
+        .env_remove("NODE_TLS_REJECT_UNAUTHORIZED");
+    let output = command.output().map_err(failed)?;
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    match output.status.success() {
+        true => Ok(Run { text, requests: stand_in.requests() }),
+        false => Err(UserError::new("a client of Proxmox VE has failed", "mend the stand-in").with_detail(text)),
+    }
 }
 
 /// The paths of the clients, which are fetched and built first if they are not in the cache.

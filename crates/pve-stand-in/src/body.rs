@@ -3,6 +3,7 @@
 use crate::request::{File, Request};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Decodes `%XX`, and in a form `+`.
 pub(crate) fn decode(text: &str, is_form: bool) -> String {
@@ -25,14 +26,26 @@ pub(crate) fn decode(text: &str, is_form: bool) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// The parameters of a form.
+/// Between the values of a list, in one text: no value contains it.
+pub(crate) const SEPARATOR: char = '\0';
+
+/// The parameters of a form. One that is given several times is a list.
 pub(crate) fn form(text: &str) -> BTreeMap<String, String> {
-    let parts = text.split('&').filter(|part| !part.is_empty());
-    let split = |part: &str| {
+    let mut found = BTreeMap::new();
+    for part in text.split('&').filter(|part| !part.is_empty()) {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        (decode(name, true), decode(value, true))
-    };
-    parts.map(split).collect()
+        let (name, value) = (decode(name, true), decode(value, true));
+        match found.entry(name) {
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+            }
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().push(SEPARATOR);
+                entry.get_mut().push_str(&value);
+            }
+        }
+    }
+    found
 }
 
 /// Adds what is in the body to a request.
@@ -64,7 +77,13 @@ fn json(content: &[u8]) -> Result<BTreeMap<String, String>, String> {
         if value.is_null() {
             continue;
         }
-        let text = plain(value).ok_or_else(|| format!("parameter '{name}' is not a plain value"))?;
+        let values = match value {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        let texts: Option<Vec<String>> = values.into_iter().map(plain).collect();
+        let texts = texts.ok_or_else(|| format!("parameter '{name}' is not a plain value"))?;
+        let text = texts.join(&SEPARATOR.to_string());
         found.insert(name, text);
     }
     Ok(found)

@@ -6,7 +6,7 @@ use crate::vm::{is_cdrom, is_drive};
 use std::collections::BTreeSet;
 
 const NAT: Kind = Kind::Number { min: 0, max: u64::MAX >> 1 };
-const POSITIVE: Kind = Kind::Number { min: 1, max: 1 << 20 };
+const POSITIVE: Kind = Kind::Number { min: 1, max: u64::MAX >> 1 };
 
 /// A key with the privilege to set it, and whether a change of a running VM waits for its next start.
 struct Key {
@@ -41,8 +41,8 @@ const KEYS: [Key; 47] = [
     key("ciuser", Kind::Text, CLOUDINIT, false),
     key("cores", POSITIVE, CPU, true),
     key("cpu", Kind::Text, CPU, true),
-    key("cpulimit", Kind::Text, CPU, false),
-    key("cpuunits", POSITIVE, CPU, false),
+    key("cpulimit", Kind::Number { min: 0, max: 128 }, CPU, false),
+    key("cpuunits", Kind::Number { min: 1, max: 262_144 }, CPU, false),
     key("description", Kind::Short(8192), OPTIONS, false),
     key("efidisk0", Kind::Text, DISK, true),
     key("hotplug", Kind::Text, OPTIONS, false),
@@ -81,7 +81,7 @@ const KEYS: [Key; 47] = [
 /// Parameters of a change that are not keys.
 const ABOUT_THE_CHANGE: [Param; 5] = [
     Param { name: "delete", is_required: false, kind: Kind::Text },
-    Param { name: "digest", is_required: false, kind: Kind::Short(64) },
+    Param { name: "digest", is_required: false, kind: Kind::Short(40) },
     Param { name: "force", is_required: false, kind: Kind::Flag },
     Param { name: "revert", is_required: false, kind: Kind::Text },
     Param { name: "skiplock", is_required: false, kind: Kind::Flag },

@@ -4,7 +4,7 @@ use crate::access::Caller;
 use crate::request::{Method, Request};
 use crate::response::{Answer, Refusal};
 use crate::stand_in::StandIn;
-use crate::{config, property};
+use crate::{body, config, property};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -59,6 +59,8 @@ pub enum Kind {
     Size,
     /// A text of at most so many characters.
     Short(usize),
+    /// Texts. Of a single one nobody can tell whether it is a list.
+    List,
 }
 
 impl fmt::Debug for Route {
@@ -112,6 +114,11 @@ fn is_true(text: &str) -> bool {
 }
 
 impl Route {
+    /// Whether a request with this method and path, without its query, is this call.
+    pub fn serves(&self, method: &str, path: &str) -> bool {
+        self.method.as_str() == method && self.matches(self.method, path).is_some()
+    }
+
     /// The variable parts of a path that is this route's. The name of a volume may contain slashes.
     pub(crate) fn matches(&self, method: Method, path: &str) -> Option<BTreeMap<&'static str, String>> {
         if method != self.method {
@@ -167,8 +174,11 @@ impl Route {
 
 impl Kind {
     fn verify(self, value: &str) -> Result<(), String> {
+        if self != Kind::List && value.contains(body::SEPARATOR) {
+            return Err("type check ('string') failed - got ARRAY".to_owned());
+        }
         match self {
-            Kind::Text => Ok(()),
+            Kind::Text | Kind::List => Ok(()),
             Kind::Flag => {
                 let is_flag = is_true(value) || matches!(value.to_lowercase().as_str(), "0" | "off" | "no" | "false");
                 is_flag.then_some(()).ok_or_else(|| format!("type check ('boolean') failed - got '{value}'"))

@@ -177,7 +177,7 @@ pub const ROUTES: &[Route] = &[
         &[
             required("disk", Kind::Text),
             required("size", Kind::Size),
-            optional("digest", Kind::Short(64)),
+            optional("digest", Kind::Short(40)),
             optional("skiplock", Kind::Flag),
         ],
         config_calls::resize,
@@ -225,7 +225,7 @@ pub const ROUTES: &[Route] = &[
     route(
         Post,
         "/nodes/{node}/qemu/{vmid}/agent/exec",
-        &[required("command", Kind::Text), optional("input-data", Kind::Short(65_536))],
+        &[required("command", Kind::List), optional("input-data", Kind::Short(65_536))],
         agent::execute,
     ),
     route(Get, "/nodes/{node}/qemu/{vmid}/agent/exec-status", &[required("pid", NUMBER)], agent::execution),

@@ -46,16 +46,21 @@ pub(crate) fn seen(machine: &DynamicObject) -> Seen {
     // Of a machine of ours the host name, which the id is not.
     let host = machine.data["spec"]["template"]["spec"]["hostname"].as_str().filter(|_| record(machine).is_some());
     Seen {
-        name: host.map_or_else(|| id(machine).0, str::to_owned),
-        node: NODE.to_owned(),
+        name: host.map_or_else(|| id(machine).0, str::to_owned).into(),
+        node: NODE.into(),
         power: power(&machine.data),
         is_template: labels.contains_key(TEMPLATE),
-        lock: machine.metadata.deletion_timestamp.as_ref().map(|_| "delete".to_owned()),
-        tags: labels.keys().filter_map(|label| label.strip_prefix(TAG)).map(str::to_owned).collect(),
+        lock: machine.metadata.deletion_timestamp.as_ref().map(|_| "delete".into()),
+        is_tagged: has_tag(machine, fleet::tags::FLEET),
         pool: None,
         cpus: cpus(&domain["cpu"]),
         memory: memory.and_then(quantity).unwrap_or_default(),
     }
+}
+
+fn has_tag(machine: &DynamicObject, tag: &str) -> bool {
+    let labels = machine.metadata.labels.iter().flat_map(BTreeMap::keys);
+    labels.filter_map(|label| label.strip_prefix(TAG)).any(|found| found == tag)
 }
 
 fn cpus(cpu: &Value) -> u32 {
@@ -113,8 +118,8 @@ pub(crate) fn choose_template(machines: &[DynamicObject], wanted: &TemplateRef) 
     let is_wanted = |machine: &&DynamicObject| {
         let seen = seen(machine);
         match wanted {
-            TemplateRef::Id(MachineId(name)) | TemplateRef::Name(name) => seen.is_template && seen.name == *name,
-            TemplateRef::Tag(tag) => seen.is_template && seen.tags.contains(tag),
+            TemplateRef::Id(MachineId(name)) | TemplateRef::Name(name) => seen.is_template && *seen.name == **name,
+            TemplateRef::Tag(tag) => seen.is_template && has_tag(machine, tag),
         }
     };
     let age = |machine: &&DynamicObject| machine.metadata.creation_timestamp.clone();

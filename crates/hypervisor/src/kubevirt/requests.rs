@@ -1,6 +1,7 @@
 //! The requests for `VirtualMachine` objects, and what their errors mean.
 
 use crate::exchange::{self, Exchange, Report, Status};
+use crate::gate::Gate;
 use crate::kubevirt::{Settings, object};
 use crate::settings::Limits;
 use fleet::hypervisor::{Failure, GuestNetwork, MachineId};
@@ -11,7 +12,6 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 const LIST: &str = "/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachines";
@@ -26,13 +26,13 @@ pub(crate) struct Requests {
     namespace: String,
     machines: Api<DynamicObject>,
     instances: Api<DynamicObject>,
-    gate: Arc<Semaphore>,
+    gate: Arc<Gate>,
     report: Report,
     limits: Limits,
 }
 
 impl Requests {
-    pub(crate) fn new(settings: &Settings, gate: Arc<Semaphore>, report: Report) -> Requests {
+    pub(crate) fn new(settings: &Settings, gate: Arc<Gate>, report: Report) -> Requests {
         let (client, namespace) = (settings.client.clone(), settings.namespace.clone());
         let machines = Api::namespaced_with(client.clone(), &namespace, &object::kind());
         let instance = ApiResource {
@@ -152,8 +152,7 @@ impl Requests {
         path: &'static str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Option<kube::Error>> {
-        // The gate is never closed.
-        let _permit = self.gate.acquire().await.ok();
+        let _permit = self.gate.enter(None, self.limits.request).await.ok();
         let start = Instant::now();
         let span = exchange::span(method, path, "kubernetes");
         let answer = timeout(self.limits.request, request).await;

@@ -1,6 +1,7 @@
 //! Operations on virtual machines, against an API server in a few lines that knows uids, versions and preconditions.
 
 use super::{KubeVirt, Settings};
+use crate::gate::Gate;
 use crate::provider::Provider;
 use crate::settings::Limits;
 use fleet::hypervisor::{
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tower::service_fn;
 
 type Fault = Box<dyn FnMut(&mut BTreeMap<String, Value>) + Send>;
@@ -146,7 +146,7 @@ fn server() -> (Arc<Mutex<State>>, KubeVirt) {
     let limits = Limits { task: Duration::from_millis(50), ..Limits::default() };
     let settings =
         Settings { client: Client::new(service, "ci"), identity: "a".into(), namespace: "ci".into(), limits };
-    (state, KubeVirt::new(&settings, Arc::new(Semaphore::new(8)), Arc::new(|_| {})))
+    (state, KubeVirt::new(&settings, Arc::new(Gate::new(8)), Arc::new(|_| {})))
 }
 
 fn owner(uid: &str) -> Owner {

@@ -8,6 +8,7 @@ use crate::proxmox::used::{Used, used};
 use crate::proxmox::wire::{Resource, as_flag, as_text};
 use crate::settings::Scope;
 use fleet::hypervisor::{Checked, Failure};
+use futures::future::join_all;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,11 +97,18 @@ async fn unknown_bridges(
         return Ok(unknown);
     }
     let online = resources.iter().filter(|resource| resource.kind == "node" && resource.status == "online");
-    for node in online.filter(|node| scope.nodes.is_empty() || scope.nodes.contains(&node.node)) {
-        let interfaces: Vec<BTreeMap<String, Value>> = client
-            .get("/nodes/{node}/network", &[&node.node])
-            .await
-            .map_err(|trouble| trouble.failure(&format!("listing the bridges of node {}", node.node)))?;
+    let used = online.filter(|node| scope.nodes.is_empty() || scope.nodes.contains(&node.node));
+    let listings = used.map(|node| async move {
+        let listed = client.get::<Vec<BTreeMap<String, Value>>>("/nodes/{node}/network", &[&node.node]).await;
+        (node, listed)
+    });
+    for (node, listed) in join_all(listings).await {
+        let interfaces = match listed {
+            Ok(interfaces) => interfaces,
+            // A node that does not answer keeps no others from being used.
+            Err(trouble) if trouble.may_be_of_node() => continue,
+            Err(trouble) => return Err(trouble.failure(&format!("listing the bridges of node {}", node.node))),
+        };
         for bridge in &bridges {
             let is_bridge = |interface: &BTreeMap<String, Value>| {
                 let kind = interface.get("type").map(as_text).unwrap_or_default();

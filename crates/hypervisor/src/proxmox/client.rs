@@ -1,7 +1,9 @@
 //! One request to the API of Proxmox VE and its answer.
 
 use crate::exchange::{self, Exchange, Report, Status};
+use crate::gate::{Gate, Silent};
 use crate::proxmox::login::{Login, Ticket};
+use crate::proxmox::roster::Roster;
 use crate::proxmox::tls;
 use crate::proxmox::trouble::Trouble;
 use crate::settings::{Limits, Scope, Settings};
@@ -9,6 +11,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, DATE, HeaderValue};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Body;
 use hyper::ext::ReasonPhrase;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy;
@@ -23,7 +26,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 /// A node that takes longer to accept a connection is unreachable.
@@ -43,7 +45,9 @@ pub(crate) struct Client {
     pub(crate) limits: Limits,
     /// What the `HypervisorCluster` names.
     pub(crate) scope: Scope,
-    gate: Arc<Semaphore>,
+    gate: Arc<Gate>,
+    /// The machines of the cluster.
+    pub(crate) roster: Roster,
     report: Report,
     /// How far the clock of the server was ahead of ours, in seconds.
     clock_ahead: AtomicI64,
@@ -85,7 +89,7 @@ struct Refusal {
 
 impl Client {
     /// A client; what is wrong with the settings otherwise. Nothing is sent.
-    pub(crate) fn new(settings: &Settings, gate: Arc<Semaphore>, report: Report) -> Result<Client, Trouble> {
+    pub(crate) fn new(settings: &Settings, gate: Arc<Gate>, report: Report) -> Result<Client, Trouble> {
         let base = base(&settings.endpoint, settings.allows_http)?;
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
@@ -101,7 +105,7 @@ impl Client {
             .build(tls.enable_http1().wrap_connector(connector));
         let login = Login::new(settings.credentials.clone())?;
         let (limits, scope, clock_ahead) = (settings.limits, settings.scope.clone(), AtomicI64::new(0));
-        Ok(Client { http, base, login, limits, scope, gate, report, clock_ahead })
+        Ok(Client { http, base, login, limits, scope, gate, roster: Roster::default(), report, clock_ahead })
     }
 
     /// How far the clock of the server was ahead of ours at its last answer, in seconds.
@@ -125,8 +129,14 @@ impl Client {
         self.send(Call { method: Method::GET, path, parts, content: Content::Parameters(Vec::new()) }).await
     }
 
-    /// Sends a request and returns what its answer has as `data`. A ticket that is refused is renewed once: a refused login did nothing.
+    /// Sends a request and returns what its answer has as `data`.
     pub(crate) async fn send<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Trouble> {
+        let path = call.path;
+        parsed(path, &self.read(call).await?)
+    }
+
+    /// Sends a request and returns the text of its answer. A ticket that is refused is renewed once: a refused login did nothing.
+    pub(crate) async fn read(&self, call: Call<'_>) -> Result<Vec<u8>, Trouble> {
         let mut refused = None;
         loop {
             let ticket = self.login.ticket(self, refused.as_ref()).await?;
@@ -138,21 +148,22 @@ impl Client {
     }
 
     /// One exchange, in its turn and in time.
-    pub(crate) async fn exchange<T: DeserializeOwned>(
-        &self,
-        call: &Call<'_>,
-        ticket: Option<&Ticket>,
-    ) -> Result<T, Trouble> {
+    pub(crate) async fn exchange(&self, call: &Call<'_>, ticket: Option<&Ticket>) -> Result<Vec<u8>, Trouble> {
         let request = self.request(call, ticket)?;
         let limit = match call.content {
             Content::Upload { .. } => self.limits.upload,
             Content::Parameters(_) => self.limits.request,
         };
-        // The gate is never closed.
-        let _permit = self.gate.acquire().await.ok();
+        let node = call.parts.first().filter(|_| call.path.starts_with("/nodes/{node}")).copied();
+        let permit = self.gate.enter(node, self.limits.request).await.map_err(|Silent| {
+            let node = node.unwrap_or_default();
+            Trouble::Unanswered(format!("node {node} leaves requests without an answer, and this one was not sent"))
+        })?;
         let start = Instant::now();
         let span = exchange::span(name(&call.method), call.path, self.host());
         let answer = timeout(limit, self.answer(request)).await;
+        // What is about a node is passed on to it by the one that is asked, which says with these codes that it does not answer.
+        permit.ended(!matches!(answer, Err(_) | Ok(Ok((595 | 596, ..)))));
         let answer =
             answer.unwrap_or_else(|_| Err(Trouble::Unanswered(format!("no answer within {} s", limit.as_secs()))));
         let status = match &answer {
@@ -163,10 +174,9 @@ impl Client {
         (self.report)(&Exchange { method: name(&call.method), path: call.path, status, duration: start.elapsed() });
         let (code, reason, body) = answer?;
         if status == Status::Success {
-            let parsed = serde_json::from_slice::<Envelope<T>>(&body).map(|envelope| envelope.data);
-            return parsed.map_err(|error| Trouble::Misread { path: call.path, why: error.to_string() });
+            return Ok(body);
         }
-        let message = match call.parts.first().filter(|_| call.path.starts_with("/nodes/{node}")) {
+        let message = match node {
             Some(node) if matches!(code, 595 | 596) => format!("node {node}: {}", refusal(&reason, &body)),
             _ => refusal(&reason, &body),
         };
@@ -174,7 +184,7 @@ impl Client {
     }
 
     /// Code, reason and body of the answer.
-    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(u16, String, Bytes), Trouble> {
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(u16, String, Vec<u8>), Trouble> {
         let response = match self.http.request(request).await {
             Ok(response) => response,
             Err(error) => {
@@ -190,9 +200,14 @@ impl Client {
             Some(reason) => String::from_utf8_lossy(reason.as_bytes()).into_owned(),
             None => code.canonical_reason().unwrap_or_default().to_owned(),
         };
-        let body = Limited::new(response.into_body(), LARGEST_ANSWER).collect().await;
-        let body = body.map_err(|error| Trouble::Unanswered(format!("the answer broke off: {error}")))?;
-        Ok((code.as_u16(), reason, body.to_bytes()))
+        let mut body = Limited::new(response.into_body(), LARGEST_ANSWER);
+        // Collected in one place, because a list of thousands of machines is there once then.
+        let mut bytes = Vec::with_capacity(usize::try_from(body.size_hint().lower()).unwrap_or_default());
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Trouble::Unanswered(format!("the answer broke off: {error}")))?;
+            bytes.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
+        }
+        Ok((code.as_u16(), reason, bytes))
     }
 
     fn request(&self, call: &Call<'_>, ticket: Option<&Ticket>) -> Result<Request<Full<Bytes>>, Trouble> {
@@ -235,6 +250,12 @@ impl Client {
             self.clock_ahead.store(date.timestamp().as_second() - Timestamp::now().as_second(), Ordering::Relaxed);
         }
     }
+}
+
+/// What an answer has as `data`.
+pub(crate) fn parsed<T: DeserializeOwned>(path: &'static str, body: &[u8]) -> Result<T, Trouble> {
+    let parsed = serde_json::from_slice::<Envelope<T>>(body).map(|envelope| envelope.data);
+    parsed.map_err(|error| Trouble::Misread { path, why: error.to_string() })
 }
 
 fn name(method: &Method) -> &'static str {

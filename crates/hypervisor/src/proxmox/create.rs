@@ -18,13 +18,13 @@ pub(crate) async fn create(client: &Client, blueprint: &Blueprint) -> Result<(),
     let moved = match &first {
         // Nothing was done: the template is not where it was.
         Err(trouble) if trouble.class() == Class::Absent => match find(client, &template.id).await? {
-            Found::Listed(found) => Some(found),
+            Found::Listed(found) => Some(found.seen),
             Found::Unseen | Found::Nothing => None,
         },
         _ => return first.map_err(|trouble| failure(&trouble, blueprint)),
     };
-    match moved.filter(|found| found.template) {
-        Some(found) if found.node != template.node => {
+    match moved.filter(|found| found.is_template) {
+        Some(found) if *found.node != *template.node => {
             let second = clone(client, blueprint, id, &found.node).await;
             second.map_err(|trouble| failure(&trouble, blueprint))
         }

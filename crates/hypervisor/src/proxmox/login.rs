@@ -1,6 +1,6 @@
 //! Logs in to Proxmox VE: with an API token in every request, or with a ticket that is renewed in time.
 
-use crate::proxmox::client::{Call, Client, Content};
+use crate::proxmox::client::{Call, Client, Content, parsed};
 use crate::proxmox::trouble::Trouble;
 use crate::settings::Credentials;
 use http::Method;
@@ -84,13 +84,14 @@ impl Login {
         let content = Content::Parameters(parameters);
         let since = Instant::now();
         let call = Call { method: Method::POST, path: "/access/ticket", parts: &[], content };
-        let granted: Granted = client.exchange(&call, None).await.map_err(|trouble| match trouble {
+        let answer = client.exchange(&call, None).await.map_err(|trouble| match trouble {
             // The text of the server does not say what was tried.
             Trouble::Answered { code: 401, message } => {
                 Trouble::Answered { code: 401, message: format!("no ticket: {message}") }
             }
             other => other,
         })?;
+        let granted: Granted = parsed(call.path, &answer)?;
         if granted.second_factor.is_some_and(|factor| factor != Value::Null && factor != 0) {
             return Err(wrong("the user needs a second factor"));
         }

@@ -2,10 +2,11 @@
 
 use crate::proxmox::class::Class;
 use crate::proxmox::client::{Call, Client, Content};
-use crate::proxmox::list::{of_kinds, power, seen};
+use crate::proxmox::list::power;
+use crate::proxmox::roster;
 use crate::proxmox::trouble::Trouble;
 use crate::proxmox::unseen;
-use crate::proxmox::wire::{Config, Resource, key};
+use crate::proxmox::wire::{Config, key};
 use crate::record::{self, Record};
 use fleet::hypervisor::{Failure, Inspected, MachineId, Owner, Power, Target};
 use http::Method;
@@ -85,13 +86,13 @@ pub(crate) async fn read(client: &Client, id: &MachineId, node: Option<&str>) ->
         }
     }
     let found = match find(client, id).await? {
-        Found::Listed(found) if found.kind == "qemu" => found,
+        Found::Listed(found) if found.is_virtual => found.seen.node.to_string(),
         Found::Listed(_) => return Err(Failure::NotOurs { id: id.clone(), found: None }),
         Found::Unseen => return Err(Failure::Hidden(id.clone())),
         Found::Nothing => return Err(Failure::Absent(id.clone())),
     };
-    match config(client, id, &found.node).await {
-        Ok(config) => Ok(Machine { id: id.clone(), node: found.node, config }),
+    match config(client, id, &found).await {
+        Ok(config) => Ok(Machine { id: id.clone(), node: found, config }),
         Err(trouble) if trouble.class() == Class::Absent => {
             Err(Failure::Transient(format!("{doing}: it moved or was deleted while it was read")))
         }
@@ -106,7 +107,7 @@ pub(crate) async fn config(client: &Client, id: &MachineId, node: &str) -> Resul
 /// What is known of an id.
 pub(crate) enum Found {
     /// It is in the list of the cluster.
-    Listed(Box<Resource>),
+    Listed(Box<roster::Machine>),
     /// It is taken by a machine that cannot be seen: somebody else's, or one of ours that was taken out of the resource pool.
     Unseen,
     /// There is surely no such machine.
@@ -118,7 +119,7 @@ pub(crate) enum Found {
 pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Found, Failure> {
     let vmid = vmid(id)?;
     let doing = format!("finding machine {vmid}");
-    if let Some(found) = listed(client, vmid).await.map_err(|trouble| trouble.failure(&doing))? {
+    if let Some(found) = client.roster.find(client, vmid).await.map_err(|trouble| trouble.failure(&doing))? {
         return Ok(Found::Listed(Box::new(found)));
     }
     let parameters = Content::Parameters(vec![("vmid", vmid.to_owned())]);
@@ -128,16 +129,11 @@ pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Found, Failu
         Err(trouble) if trouble.class() == Class::Exists => {
             unseen::prove_foreign(client, vmid).await?;
             // A clone may have ended since the first list.
-            let found = listed(client, vmid).await.map_err(|trouble| trouble.failure(&doing))?;
+            let found = client.roster.find(client, vmid).await.map_err(|trouble| trouble.failure(&doing))?;
             Ok(found.map_or(Found::Unseen, |found| Found::Listed(Box::new(found))))
         }
         Err(trouble) => Err(trouble.failure(&doing)),
     }
-}
-
-async fn listed(client: &Client, vmid: &str) -> Result<Option<Resource>, Trouble> {
-    let machines = of_kinds(client, &["vm"]).await?;
-    Ok(machines.into_iter().find(|resource| resource.vmid == vmid))
 }
 
 #[derive(Deserialize)]
@@ -165,11 +161,11 @@ pub(crate) async fn inspect(client: &Client, id: &MachineId) -> Result<Option<In
         Found::Unseen => return Err(Failure::Hidden(id.clone())),
         Found::Nothing => return Ok(None),
     };
-    let mut seen = seen(&found);
-    if found.kind != "qemu" {
+    let roster::Machine { is_virtual, mut seen } = *found;
+    if !is_virtual {
         return Ok(Some(Inspected { seen, owner: None, is_configured: false }));
     }
-    let machine = match read(client, id, Some(&found.node)).await {
+    let machine = match read(client, id, Some(&seen.node)).await {
         Err(Failure::Absent(_)) => return Ok(None),
         other => other?,
     };
@@ -178,8 +174,8 @@ pub(crate) async fn inspect(client: &Client, id: &MachineId) -> Result<Option<In
         return Err(unfinished(id));
     }
     seen.power = current_power(client, id, &machine.node).await?;
-    seen.lock = key(&machine.config, "lock").map(str::to_owned);
-    seen.node = machine.node.clone();
+    seen.lock = key(&machine.config, "lock").map(Into::into);
+    seen.node = machine.node.as_str().into();
     let is_configured = record.as_ref().is_some_and(|record| record.is_configured);
     Ok(Some(Inspected { seen, owner: record.map(|record| record.owner), is_configured }))
 }

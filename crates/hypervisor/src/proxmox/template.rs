@@ -1,8 +1,11 @@
 //! Finds templates, and what their storage allows.
 
 use crate::proxmox::client::Client;
-use crate::proxmox::wire::{Config, Resource, bytes, key, option, tags};
+use crate::proxmox::resources::each;
+use crate::proxmox::trouble::Trouble;
+use crate::proxmox::wire::{Config, Resource, bytes, has_tag, key, option};
 use fleet::hypervisor::{Failure, MachineId, Template, TemplateRef};
+use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Storages on which a clone can share the disk of its template, whatever the format of the disk.
@@ -11,29 +14,41 @@ const LINKING: [&str; 10] = ["btrfs", "cephfs", "cifs", "dir", "glusterfs", "lvm
 const BUSES: [&str; 4] = ["scsi", "virtio", "sata", "ide"];
 
 pub(crate) async fn find(client: &Client, wanted: &TemplateRef) -> Result<Vec<Template>, Failure> {
-    let resources: Vec<Resource> =
-        client.get("/cluster/resources", &[]).await.map_err(|trouble| trouble.failure("listing templates"))?;
+    let mut resources = Vec::new();
+    let keep = |resource: Resource| {
+        let is_machine = ["qemu", "lxc"].contains(&resource.kind.as_str());
+        if !is_machine || is_meant(&resource, wanted) {
+            resources.push(resource);
+        }
+    };
+    each(client, None, keep).await.map_err(|trouble| trouble.failure("listing templates"))?;
     let chosen = choose(&resources, wanted)?;
     let offline: BTreeSet<&str> = resources
         .iter()
         .filter(|resource| resource.kind == "node" && resource.status != "online")
         .map(|node| node.node.as_str())
         .collect();
-    let mut templates = Vec::new();
-    for found in &chosen {
-        if offline.contains(found.node.as_str()) {
-            continue;
-        }
-        let id = MachineId(found.vmid.clone());
+    let online = chosen.into_iter().filter(|found| !offline.contains(found.node.as_str()));
+    let readings = online.map(|found| async move {
         let parts: [&str; 2] = [&found.node, &found.vmid];
-        let config: Config = client
-            .get("/nodes/{node}/qemu/{vmid}/config", &parts)
-            .await
-            .map_err(|trouble| trouble.about(&id, &format!("reading template {}", found.vmid)))?;
-        templates.push(template(found, &config, &resources)?);
+        (found, client.get::<Config>("/nodes/{node}/qemu/{vmid}/config", &parts).await)
+    });
+    let (mut templates, mut silent) = (Vec::new(), None);
+    for (found, config) in join_all(readings).await {
+        let failure = |trouble: Trouble| {
+            trouble.about(&MachineId(found.vmid.clone()), &format!("reading template {}", found.vmid))
+        };
+        match config {
+            Ok(config) => templates.push(template(found, &config, &resources)?),
+            // The copies on other nodes can be used.
+            Err(trouble) if trouble.may_be_of_node() => silent = Some(failure(trouble)),
+            Err(trouble) => return Err(failure(trouble)),
+        }
     }
     match templates.is_empty() {
-        true => Err(Failure::Transient(format!("every node with the template {} is offline", spelled(wanted)))),
+        true => Err(silent.unwrap_or_else(|| {
+            Failure::Transient(format!("every node with the template {} is offline", spelled(wanted)))
+        })),
         false => Ok(templates),
     }
 }
@@ -46,15 +61,19 @@ pub(crate) fn spelled(wanted: &TemplateRef) -> String {
     }
 }
 
-/// The templates that are meant: one for each node, the newest first.
-pub(crate) fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Result<Vec<&'a Resource>, Failure> {
-    let is_wanted = |resource: &&Resource| match wanted {
+/// Whether a template may be meant by its id, name or tag.
+fn is_meant(resource: &Resource, wanted: &TemplateRef) -> bool {
+    match wanted {
         TemplateRef::Id(id) => resource.vmid == id.0,
         TemplateRef::Name(name) => resource.name == *name,
-        TemplateRef::Tag(tag) => tags(&resource.tags).contains(tag),
-    };
-    let (templates, others): (Vec<_>, Vec<_>) =
-        resources.iter().filter(|resource| resource.kind == "qemu").filter(is_wanted).partition(|found| found.template);
+        TemplateRef::Tag(tag) => has_tag(&resource.tags, tag),
+    }
+}
+
+/// The templates that are meant: one for each node, the newest first.
+pub(crate) fn choose<'a>(resources: &'a [Resource], wanted: &TemplateRef) -> Result<Vec<&'a Resource>, Failure> {
+    let machines = resources.iter().filter(|resource| resource.kind == "qemu" && is_meant(resource, wanted));
+    let (templates, others): (Vec<_>, Vec<_>) = machines.partition(|found| found.template);
     let number = |resource: &Resource| resource.vmid.parse::<u64>().unwrap_or_default();
     let mut by_node: BTreeMap<&str, &Resource> = BTreeMap::new();
     for found in templates {

@@ -1,12 +1,14 @@
 //! Whole operations against servers that answer as Proxmox VE does.
 
 mod bad_input;
+mod clients;
 mod fake;
 mod login;
 mod server;
 mod stand_in;
 
 use super::Proxmox;
+use crate::gate::Gate;
 use crate::provider::Provider;
 use crate::record;
 use crate::settings::Settings;
@@ -17,10 +19,9 @@ use fleet::hypervisor::{
 use serde_json::json;
 use server::{Reply, Server, refused};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 fn connect(settings: &Settings) -> Proxmox {
-    Proxmox::new(settings, Arc::new(Semaphore::new(8)), Arc::new(|_| {})).unwrap()
+    Proxmox::new(settings, Arc::new(Gate::new(8)), Arc::new(|_| {})).unwrap()
 }
 
 fn owner(uid: &str) -> Owner {

@@ -69,6 +69,11 @@ impl Trouble {
         }
     }
 
+    /// Whether it may be the node alone that does not answer.
+    pub(crate) fn may_be_of_node(&self) -> bool {
+        self.is_of_node() || matches!(self, Trouble::Unanswered(_))
+    }
+
     /// Whether a privilege is missing.
     pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self, Trouble::Answered { code: 403, .. })

@@ -73,8 +73,8 @@ pub(crate) async fn used(client: &Client, scope: &Scope) -> Result<Used, Trouble
                 let parts: [&str; 2] = [&found.node, &found.vmid];
                 match client.get::<Config>("/nodes/{node}/qemu/{vmid}/config", &parts).await {
                     Ok(config) => add(&mut used, cloned, found, &config, &resources),
-                    // Its node may be down, or a privilege is missing, which is said.
-                    Err(trouble) if trouble.is_of_node() || trouble.is_forbidden() => {}
+                    // Its node may not answer, or a privilege is missing, which is said.
+                    Err(trouble) if trouble.may_be_of_node() || trouble.is_forbidden() => {}
                     Err(trouble) => return Err(trouble),
                 }
             }

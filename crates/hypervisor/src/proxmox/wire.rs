@@ -96,7 +96,16 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
 
 /// Tags in one text.
 pub(crate) fn tags(text: &str) -> BTreeSet<String> {
-    text.split([';', ',', ' ']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+    each_tag(text).map(str::to_owned).collect()
+}
+
+/// Whether a tag is among those in one text.
+pub(crate) fn has_tag(text: &str, tag: &str) -> bool {
+    each_tag(text).any(|found| found == tag)
+}
+
+fn each_tag(text: &str) -> impl Iterator<Item = &str> {
+    text.split([';', ',', ' ']).filter(|tag| !tag.is_empty())
 }
 
 /// Options such as `virtio=AA:BB,bridge=vmbr0`, in their order. An option without a name has its default one: `local:9/disk,size=1G`.
@@ -131,7 +140,7 @@ pub(crate) fn bytes(size: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Resource, bytes, option, tags};
+    use super::{Resource, bytes, has_tag, option, tags};
 
     #[test]
     fn numbers_as_texts_and_flags_as_numbers_are_read() {
@@ -164,5 +173,6 @@ mod tests {
         assert_eq!(option("local:9/disk.qcow2,size=1G", "size"), Some("1G"));
         assert_eq!(option("local:9/disk.qcow2,size=1G", ""), Some("local:9/disk.qcow2"));
         assert_eq!(tags("b;a, c"), ["a", "b", "c"].map(str::to_owned).into());
+        assert!(has_tag("b;a, c", "c") && !has_tag("b;a, c", "") && !has_tag("ab", "a"));
     }
 }

@@ -5,8 +5,8 @@ use playground::proxmox::{Fault, FaultEffect, Line, Method, Options, ProxmoxStan
 use playground::proxmox_clients::{self, Clients};
 use playground::tools::Tools;
 use playground::{Progress, UserError};
-use pve_stand_in::ROUTES;
-use serde_json::Value;
+use pve_stand_in::{Kind, ROUTES};
+use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,39 +20,25 @@ fn start() -> ProxmoxStandIn {
     ProxmoxStandIn::start(&Options::for_test()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a client on a new stand-in, with the token that has the least privileges; returns what it printed and what it asked.
-fn run(mut command: Command) -> (String, Vec<Line>) {
+/// Runs a client on a new stand-in; returns what it printed and what it asked.
+fn run(command: Command) -> (String, Vec<Line>) {
     let stand_in = start();
-    let folder = tempfile::tempdir().unwrap();
-    let (authority, iso) = (folder.path().join("ca.pem"), folder.path().join("seed.iso"));
-    std::fs::write(&authority, &stand_in.ca_pem).unwrap();
-    std::fs::write(&iso, [0, 13, 10, 45, 45, 255].repeat(10_000)).unwrap();
-    let credentials = &stand_in.credentials;
-    command
-        .env("PVE_ADDRESS", &stand_in.address)
-        .env("PVE_USER", &credentials.user)
-        .env("PVE_PASSWORD", &credentials.password)
-        .env("PVE_TOKEN", &credentials.fleet_token)
-        .env("PVE_CA", &authority)
-        .env("PVE_ISO", &iso)
-        // Settings of the user for other servers must not count.
-        .env("NODE_EXTRA_CA_CERTS", &authority)
-        .env("NO_PROXY", "127.0.0.1")
-        .env("no_proxy", "127.0.0.1")
-        .env_remove("REQUESTS_CA_BUNDLE")
-        .env_remove("NODE_TLS_REJECT_UNAUTHORIZED");
-    let output = command.output().unwrap();
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success(), "{text}");
-    assert_eq!(stand_in.with(|state| state.vms().keys().copied().collect::<Vec<_>>()), [9000], "{text}");
-    (text, stand_in.requests())
+    stand_in.with(|state| state.add_vnet("blue", "lab"));
+    let run = proxmox_clients::run(command, &stand_in).unwrap_or_else(|error| panic!("{error}"));
+    let left = stand_in.with(|state| state.vms().keys().copied().collect::<Vec<_>>());
+    assert_eq!(left, [9000], "{}", run.text);
+    (run.text, run.requests)
 }
 
 /// What every client prints: all steps, and refusals in its own words.
-fn expect(text: &str, name: &str, refusals: [(&str, &str); 4]) {
+fn expect(text: &str, name: &str, refusals: [(&str, &str); 5]) {
     for login in ["ticket", "token"] {
         for step in [
             "version 9.2, 3 nodes",
+            "cluster demo, quorum 1, pools virtpilot",
+            "may clone true",
+            "is cloning true",
+            "log TASK OK",
             &format!("cloned {name}, template true"),
             "running with 3 cores and tags a;b",
             "address 10.20.0.100",
@@ -61,49 +47,92 @@ fn expect(text: &str, name: &str, refusals: [(&str, &str); 4]) {
             assert!(text.contains(&format!("{login}: {step}\n")), "{login}: {step}\n{text}");
         }
     }
+    for seen in
+        ["ticket: bridges vmbr0, VNets blue", "token: bridges vmbr0, VNets ", "ticket: guest says hello, exit code 0"]
+    {
+        assert!(text.contains(&format!("{seen}\n")), "{seen}\n{text}");
+    }
     for (login, refusal) in refusals {
         assert!(text.contains(&format!("{login}: {refusal}\n")), "{login}: {refusal}\n{text}");
     }
 }
 
 const RUNNING: &str = "running: 500 VM 100 is running - destroy failed";
+const NO_AGENT: &str =
+    "guest 403 Permission check failed (/vms/100, VM.GuestAgent.FileRead|VM.GuestAgent.Unrestricted)";
 const MISSING: &str = "missing: 500 Configuration file 'nodes/pve1/qemu-server/100.conf' does not exist";
 
 #[tokio::test]
 async fn proxmoxer_accepts_the_stand_in_of_proxmox() {
-    let script = clients().await.python;
-    let mut command = Command::new("python3");
-    command.env("PYTHONPATH", script.parent().unwrap()).arg(&script);
-    let (text, requests) = run(command);
+    let (text, requests) = run(clients().await.python());
     let forbidden = "missing: 403 Permission check failed (/vms/100, VM.Audit)";
     let wrong = "wrong: 400 Parameter verification failed. {'newid': 'value must have a minimum value of 100'}";
-    expect(&text, "from-python", [("ticket", RUNNING), ("ticket", MISSING), ("token", forbidden), ("ticket", wrong)]);
+    expect(
+        &text,
+        "from-python",
+        [("ticket", RUNNING), ("ticket", MISSING), ("token", forbidden), ("ticket", wrong), ("token", NO_AGENT)],
+    );
     println!("proxmoxer 2.3.0: {} requests", requests.len());
 }
 
 #[tokio::test]
 async fn go_proxmox_accepts_the_stand_in_of_proxmox() {
-    let (text, requests) = run(Command::new(clients().await.go));
+    let (text, requests) = run(clients().await.go());
     let forbidden = "missing: not authorized to access endpoint";
-    expect(&text, "from-go", [("ticket", RUNNING), ("ticket", MISSING), ("token", forbidden), ("token", RUNNING)]);
+    let no_agent = "guest not authorized to access endpoint";
+    let refused =
+        [("ticket", RUNNING), ("ticket", MISSING), ("token", forbidden), ("token", RUNNING), ("token", no_agent)];
+    expect(&text, "from-go", refused);
     println!("go-proxmox 0.6.0: {} requests", requests.len());
 }
 
 #[tokio::test]
 async fn proxmox_api_of_npm_accepts_the_stand_in_of_proxmox() {
-    let Some((node, script)) = clients().await.node else {
+    let Some(command) = clients().await.node() else {
         println!(
             "proxmox-api of npm: NOT RUN, because node or npm is not installed, and no package has them for this machine"
         );
         return;
     };
-    let mut command = Command::new(node);
-    command.arg(&script);
     let (text, requests) = run(command);
     let forbidden = "missing: 403 Permission check failed (/vms/100, VM.Audit)";
     let wrong = "wrong: 400 Parameter verification failed.";
-    expect(&text, "from-node", [("ticket", RUNNING), ("ticket", MISSING), ("token", forbidden), ("ticket", wrong)]);
+    expect(
+        &text,
+        "from-node",
+        [("ticket", RUNNING), ("ticket", MISSING), ("token", forbidden), ("ticket", wrong), ("token", NO_AGENT)],
+    );
     println!("proxmox-api 1.1.1: {} requests", requests.len());
+}
+
+/// The type of a parameter, and its values or limits as far as there are some.
+fn values(kind: Kind) -> (&'static str, Value) {
+    match kind {
+        Kind::Text | Kind::DnsName | Kind::Tags | Kind::Size => ("string", Value::Null),
+        Kind::Short(longest) => ("string", longest.into()),
+        Kind::OneOf(values) => ("string", values.into()),
+        Kind::Number { min, max } => ("integer", json!([min, (max < u64::MAX >> 1).then_some(max)])),
+        Kind::Flag => ("boolean", Value::Null),
+        Kind::List => ("array", Value::Null),
+    }
+}
+
+/// The same of the published schema, for a parameter that the stand-in takes for such a kind.
+fn published_values(kind: Kind, published: &Value) -> (&str, Value) {
+    let raw = &published["x-proxmox"]["raw"];
+    // Some limits are texts.
+    let limit = |name: &str| raw[name].as_u64().or_else(|| raw[name].as_str()?.parse().ok());
+    let values = match kind {
+        Kind::Short(_) => raw["maxLength"].clone(),
+        Kind::OneOf(_) => raw["enum"].clone(),
+        Kind::Number { .. } => json!([limit("minimum").unwrap_or(0), limit("maximum")]),
+        _ => Value::Null,
+    };
+    match (kind, raw["type"].as_str().unwrap_or_default()) {
+        // Of what may have a fraction, whole numbers are accepted only.
+        (Kind::Number { .. }, "number") => ("integer", values),
+        (_, other) => (other, values),
+    }
 }
 
 #[tokio::test]
@@ -120,6 +149,10 @@ async fn every_call_of_the_stand_in_is_in_the_published_schema() {
         let find = |name: &str| published.iter().find(|parameter| parameter["name"] == name);
         for param in route.params {
             let found = find(param.name).unwrap_or_else(|| panic!("{route:?} has no parameter {}", param.name));
+            // The published one may also be `current=NUMBER`.
+            if param.name != "memory" {
+                assert_eq!(values(param.kind), published_values(param.kind, found), "{route:?} {}", param.name);
+            }
             assert_eq!(found["required"].as_bool().unwrap_or(false), param.is_required, "{route:?} {}", param.name);
             parameters += 1;
         }

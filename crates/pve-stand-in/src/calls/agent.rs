@@ -1,9 +1,12 @@
 //! `qemu/VMID/agent`: what the guest agent answers.
 
+use crate::body;
 use crate::property::Properties;
 use crate::response::{Answer, Refusal};
 use crate::route::Call;
 use crate::stand_in::StandIn;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 /// The agent has to be switched on in the configuration and to run.
@@ -59,8 +62,16 @@ pub(crate) fn interfaces(state: &mut StandIn, call: &Call<'_>) -> Result<Answer,
 pub(crate) fn file_write(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
     check(state, call, "VM.GuestAgent.FileWrite")?;
     let (file, content) = (call.text("file").unwrap_or_default(), call.text("content").unwrap_or_default());
+    // The server encodes the content for the agent, unless the sender says that it has done so.
+    let content = match call.text("encode").is_none() || call.flag("encode") {
+        true => content.to_owned(),
+        false => match BASE64_STANDARD.decode(content) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) => return Err(Refusal::failed("Agent error: Invalid base64 data")),
+        },
+    };
     if let Some(vm) = state.vms.get_mut(&call.vmid()) {
-        vm.guest.files.insert(file.to_owned(), content.to_owned());
+        vm.guest.files.insert(file.to_owned(), content);
     }
     Ok(Value::Null.into())
 }
@@ -89,7 +100,7 @@ pub(crate) fn file_read(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, 
 pub(crate) fn execute(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
     check(state, call, "VM.GuestAgent.Unrestricted")?;
     let ends = call.now + state.timing.change;
-    let command = call.text("command").unwrap_or_default();
+    let command = call.text("command").unwrap_or_default().replace(body::SEPARATOR, " ");
     let command = format!("{command}\n{}", call.text("input-data").unwrap_or_default());
     let Some(vm) = state.vms.get_mut(&call.vmid()) else { return Ok(Value::Null.into()) };
     vm.guest.commands.push(command);

@@ -1,6 +1,7 @@
 //! Requests as they come over HTTP.
 
-use crate::{Credentials, Method, Request};
+use super::Lab;
+use crate::{Credentials, Method, Request, Setup};
 
 #[test]
 fn parameters_come_from_the_query_a_form_and_json() {
@@ -18,6 +19,47 @@ fn parameters_come_from_the_query_a_form_and_json() {
     }
     let request = Request::from_http("PUT", "/api2/json/x", &json, br#"{"a": true, "b": 5}"#).unwrap();
     assert_eq!(request, Request::new(Method::Put, "/x").with("a", 1).with("b", "5"));
+}
+
+/// A VM whose guest agent runs.
+fn with_a_guest() -> Lab {
+    let mut lab = Lab::new();
+    lab.machine(100);
+    assert_eq!(lab.run("POST /nodes/pve1/qemu/100/status/start"), "OK");
+    lab.pass(600_000);
+    lab
+}
+
+fn handle(lab: &mut Lab, request: Request) {
+    let answer = lab.state.handle(&request.token(Setup::ROOT_TOKEN), lab.now).answer().unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.reason);
+}
+
+#[test]
+fn a_list_is_a_parameter_that_is_given_several_times_or_a_json_array() {
+    let json = [("content-type", "application/json")];
+    let list = br#"{"command": ["sh", "-c", "true"]}"#;
+    let target = "/api2/json/nodes/pve1/qemu/100/agent/exec";
+    let from_json = Request::from_http("POST", target, &json, list).unwrap();
+    let from_form = Request::from_http("POST", target, &[], b"command=sh&command=-c&command=true").unwrap();
+    assert_eq!(from_json, from_form);
+    let mut lab = with_a_guest();
+    handle(&mut lab, from_form);
+    assert_eq!(lab.state.vm(100).unwrap().guest.commands, ["sh -c true\n"]);
+    let twice = Request::from_http("GET", "/api2/json/cluster/resources?type=vm&type=node", &[], b"").unwrap();
+    let refused = lab.state.handle(&twice.token(Setup::ROOT_TOKEN), lab.now).answer().unwrap();
+    assert_eq!(refused.body.unwrap()["errors"]["type"], "type check ('string') failed - got ARRAY");
+}
+
+#[test]
+fn what_is_written_into_a_guest_is_encoded_by_the_server_or_by_the_sender() {
+    let mut lab = with_a_guest();
+    for (encode, file) in [("", "aGk="), ("&encode=1", "aGk="), ("&encode=0", "hi")] {
+        let body = format!("file=/a&content=aGk%3D{encode}");
+        let write = Request::from_http("POST", "/api2/json/nodes/pve1/qemu/100/agent/file-write", &[], body.as_bytes());
+        handle(&mut lab, write.unwrap());
+        assert_eq!(lab.state.vm(100).unwrap().guest.files["/a"], file, "{encode}");
+    }
 }
 
 #[test]

@@ -228,7 +228,7 @@ async fn certificates_are_checked_by_authority_or_fingerprint() {
         ("no TLS", spoken, ["configuration:", "does not speak TLS", "port 8006"]),
     ];
     for (what, settings, expected) in cases {
-        let failure = match super::Proxmox::new(&settings, Arc::new(tokio::sync::Semaphore::new(1)), Arc::new(|_| {})) {
+        let failure = match super::Proxmox::new(&settings, Arc::new(crate::gate::Gate::new(1)), Arc::new(|_| {})) {
             Ok(proxmox) => proxmox.list().await.unwrap_err(),
             Err(failure) => failure,
         };
@@ -236,7 +236,6 @@ async fn certificates_are_checked_by_authority_or_fingerprint() {
     }
     let mut clear = plain.settings();
     clear.allows_http = false;
-    let failure =
-        super::Proxmox::new(&clear, Arc::new(tokio::sync::Semaphore::new(1)), Arc::new(|_| {})).err().unwrap();
+    let failure = super::Proxmox::new(&clear, Arc::new(crate::gate::Gate::new(1)), Arc::new(|_| {})).err().unwrap();
     check_said("clear text", &failure, ["configuration:", "clear text", "https://"]);
 }

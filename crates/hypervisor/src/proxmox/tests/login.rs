@@ -3,13 +3,13 @@
 use super::server::{Asked, Reply, Server, refused};
 use super::{Proxmox, connect};
 use crate::exchange::{Exchange, Status};
+use crate::gate::Gate;
 use crate::provider::Provider;
 use crate::settings::Credentials;
 use fleet::hypervisor::Failure;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::sync::Semaphore;
 
 /// A server with users: it gives tickets with growing numbers, and only the newest is valid.
 async fn with_tickets(made: Arc<AtomicUsize>) -> Server {
@@ -43,7 +43,7 @@ async fn a_token_is_sent_with_every_request() {
     for (id, is_usable) in [("fleet@pve!ci", true), ("fleet@pve", false), ("fleet!ci", false), ("", false)] {
         let mut settings = server.settings();
         settings.credentials = Credentials::Token { id: id.into(), secret: "hush\n".into() };
-        let made = Proxmox::new(&settings, Arc::new(Semaphore::new(1)), Arc::new(|_| {}));
+        let made = Proxmox::new(&settings, Arc::new(Gate::new(1)), Arc::new(|_| {}));
         assert_eq!(made.is_ok(), is_usable, "{id}");
     }
 }
@@ -88,7 +88,7 @@ async fn every_request_is_reported_with_its_path_and_no_name() {
     let seen: Arc<Mutex<Vec<Exchange>>> = Arc::default();
     let log = seen.clone();
     let report = Arc::new(move |exchange: &Exchange| log.lock().unwrap().push(*exchange));
-    let proxmox = Proxmox::new(&server.settings(), Arc::new(Semaphore::new(1)), report).unwrap();
+    let proxmox = Proxmox::new(&server.settings(), Arc::new(Gate::new(1)), report).unwrap();
     let failed = proxmox.inspect(&fleet::hypervisor::MachineId("105".into())).await;
     assert!(matches!(failed, Err(Failure::Transient(_))), "{failed:?}");
     let seen = seen.lock().unwrap();

@@ -44,6 +44,8 @@ pub(crate) enum Reply {
     Whole(u16, String, String),
     /// The connection breaks.
     Lost,
+    /// So much later.
+    Late(Duration, Box<Reply>),
     /// An answer with a header.
     With(&'static str, String, Box<Reply>),
 }
@@ -128,7 +130,12 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         async move {
             let asked = read(request).await;
             log.lock().unwrap().push(asked.clone());
-            respond(answering(&asked))
+            let mut reply = answering(&asked);
+            if let Reply::Late(time, late) = reply {
+                tokio::time::sleep(time).await;
+                reply = *late;
+            }
+            respond(reply)
         }
     });
     // A connection that breaks is part of the test.
@@ -162,7 +169,7 @@ fn respond(reply: Reply) -> Result<http::Response<Full<Bytes>>, std::io::Error> 
             response.extensions_mut().insert(ReasonPhrase::try_from(reason.into_bytes()).unwrap());
             Ok(response)
         }
-        Reply::Lost => Err(std::io::Error::other("lost")),
+        Reply::Lost | Reply::Late(..) => Err(std::io::Error::other("lost")),
         Reply::With(header, value, reply) => {
             let mut response = respond(*reply)?;
             response.headers_mut().insert(header, value.parse().unwrap());

@@ -1,6 +1,8 @@
 //! Operations against the stand-in of a Proxmox VE cluster, with a token that has rights in its pool only.
 
 mod guest;
+mod roster;
+mod silent_node;
 
 use super::server::{Asked, Reply, Server};
 use super::{Proxmox, connect, owner};
@@ -35,12 +37,14 @@ async fn start_with(mut setup: Setup) -> (Server, Shared) {
 fn answer(state: &mut StandIn, now: Duration, asked: &Asked) -> Reply {
     let headers: Vec<_> = asked.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
     let request = Request::from_http(&asked.method, &asked.target, &headers, &asked.body).unwrap();
-    match state.handle(&request, now).answer() {
-        Some(answer) => {
-            let body = answer.body.map(|body| body.to_string()).unwrap_or_default();
-            Reply::Whole(answer.status, answer.reason, body)
-        }
-        None => Reply::Lost,
+    let whole = |answer: pve_stand_in::Response| {
+        let body = answer.body.map(|body| body.to_string()).unwrap_or_default();
+        Reply::Whole(answer.status, answer.reason, body)
+    };
+    match state.handle(&request, now) {
+        pve_stand_in::Reply::Answer(answer) => whole(answer),
+        pve_stand_in::Reply::Late(answer, time) => Reply::Late(time, Box::new(whole(answer))),
+        pve_stand_in::Reply::Lost => Reply::Lost,
     }
 }
 
@@ -63,8 +67,8 @@ async fn fleet() -> (Server, Shared, Proxmox) {
     (server, state, proxmox)
 }
 
-async fn blueprint(proxmox: &Proxmox, id: u32) -> Blueprint {
-    let template = proxmox.find_template(&TemplateRef::Tag("runner".into())).await.unwrap().remove(0);
+pub(super) async fn blueprint(proxmox: &Proxmox, id: u32) -> Blueprint {
+    let template = proxmox.find_template(&TemplateRef::Tag("runner".into())).await.unwrap().pop().unwrap();
     let files = [("user-data", "#cloud-config\n"), ("meta-data", "instance-id: a\n")];
     Blueprint {
         id: MachineId(id.to_string()),
@@ -88,7 +92,7 @@ async fn blueprint(proxmox: &Proxmox, id: u32) -> Blueprint {
     }
 }
 
-fn target(blueprint: &Blueprint) -> Target {
+pub(super) fn target(blueprint: &Blueprint) -> Target {
     Target { id: blueprint.id.clone(), node: Some(blueprint.node.clone()), owner: blueprint.owner.clone() }
 }
 
@@ -130,7 +134,7 @@ async fn the_rights_of_the_fleet_are_enough_for_a_whole_life() {
     proxmox.start(&target(&blueprint)).await.unwrap();
     let inspected = proxmox.inspect(&blueprint.id).await.unwrap().unwrap();
     assert_eq!((inspected.owner, inspected.is_configured), (Some(owner("u-1")), true));
-    assert_eq!((inspected.seen.power, inspected.seen.node.as_str()), (Power::Running, "pve2"));
+    assert_eq!((inspected.seen.power, &*inspected.seen.node), (Power::Running, "pve2"));
     let addresses = loop {
         if let Some(addresses) = proxmox.addresses(&target(&blueprint)).await.unwrap() {
             break addresses;
