@@ -1,8 +1,7 @@
 //! GitHub, in the cloud or an enterprise server, by its REST API and its service of scale sets.
 
 mod check;
-mod client;
-mod gate;
+pub(crate) mod client;
 mod hooks;
 mod jobs;
 mod jwt;
@@ -14,16 +13,16 @@ mod sessions;
 mod tags;
 #[cfg(test)]
 mod tests;
-mod trouble;
+pub(crate) mod trouble;
 mod wire;
 
 use crate::exchange::Report;
+use crate::gate::Gates;
 use crate::provider::CarryOut;
 use crate::settings::Settings;
 use client::Client;
 use fleet::forge::{Answer, Ask, Failure, ScaleSetAsk};
 use futures::future::BoxFuture;
-pub(crate) use gate::Gates;
 use runners::Groups;
 use service::Service;
 use sessions::Sessions;

@@ -1,10 +1,13 @@
 //! Keeps one connection for each CI platform that is in use, and carries out requests.
 
 use crate::exchange::Report;
-use crate::github::{Gates, Github};
+use crate::gate::Gates;
+use crate::github::Github;
+use crate::gitlab::Gitlab;
 use crate::provider::CarryOut;
 use crate::settings::{Credentials, Settings};
 use fleet::forge::address::Address;
+use fleet::forge::gitlab::Place;
 use fleet::forge::{Answer, Failure, ForgeKey, Request, Scope, budget};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,6 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub enum Link {
     /// GitHub, in the cloud or an enterprise server.
     Github(Box<Settings>),
+    /// GitLab, in the cloud or self-managed.
+    Gitlab(Box<Settings>),
     /// Any other, at this address, for tests.
     Other(String, Arc<dyn CarryOut>),
 }
@@ -28,7 +33,16 @@ pub struct Hands {
     gates: Mutex<Vec<(Account, Weak<Gates>)>>,
 }
 
-/// Whom GitHub counts requests for: where, who, and which installation if it is an App.
+/// The owner of what an App of GitHub is installed in.
+fn owner(credentials: &Credentials, scope: Scope) -> Option<String> {
+    match (credentials, scope) {
+        (Credentials::Token(_), _) => None,
+        (_, Scope::Enterprise(name) | Scope::Organization(name)) => Some(name.to_lowercase()),
+        (_, Scope::Repository(name)) => Some(name.owner.to_lowercase()),
+    }
+}
+
+/// Whom a platform counts requests for: where, who, and which installation if it is an App.
 #[derive(PartialEq)]
 struct Account {
     api: String,
@@ -51,7 +65,8 @@ impl Hands {
             return Ok(());
         }
         let provider: Arc<dyn CarryOut> = match &link {
-            Link::Github(settings) => Arc::new(Github::sharing(settings, self.gates(settings), self.report.clone())?),
+            Link::Github(settings) => Arc::new(Github::sharing(settings, self.gates(&link), self.report.clone())?),
+            Link::Gitlab(settings) => Arc::new(Gitlab::sharing(settings, self.gates(&link), self.report.clone())?),
             Link::Other(_, provider) => provider.clone(),
         };
         forges.insert(forge.clone(), (link, provider));
@@ -59,16 +74,24 @@ impl Hands {
     }
 
     /// The budgets of a login.
-    fn gates(&self, settings: &Settings) -> Arc<Gates> {
+    fn gates(&self, link: &Link) -> Arc<Gates> {
+        let settings = match link {
+            Link::Github(settings) | Link::Gitlab(settings) => settings,
+            Link::Other(..) => return Gates::new(budget::Limits::default()),
+        };
         let new = || Gates::new(settings.limits.budget);
-        let Ok(address) = Address::github(&settings.address, settings.allows_http) else { return new() };
-        let owner = match (&settings.credentials, address.scope) {
-            (Credentials::Token(_), _) => None,
-            (_, Scope::Enterprise(name) | Scope::Organization(name)) => Some(name.to_lowercase()),
-            (_, Scope::Repository(name)) => Some(name.owner.to_lowercase()),
+        let (api, owner) = match link {
+            Link::Gitlab(_) => match Place::read(&settings.address, settings.allows_http) {
+                Ok(place) => (place.api, None),
+                Err(_) => return new(),
+            },
+            _ => match Address::github(&settings.address, settings.allows_http) {
+                Ok(address) => (address.api, owner(&settings.credentials, address.scope)),
+                Err(_) => return new(),
+            },
         };
         let credentials = settings.credentials.clone();
-        let account = Account { api: address.api, credentials, owner, limits: settings.limits.budget };
+        let account = Account { api, credentials, owner, limits: settings.limits.budget };
         let mut known = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(_, gates)| gates.strong_count() > 0);
         let found = known.iter().find(|(other, _)| *other == account).and_then(|(_, gates)| gates.upgrade());
@@ -109,14 +132,14 @@ impl Hands {
 impl Link {
     fn address(&self) -> &str {
         match self {
-            Link::Github(settings) => &settings.address,
+            Link::Github(settings) | Link::Gitlab(settings) => &settings.address,
             Link::Other(address, _) => address,
         }
     }
 
     fn is_same(&self, other: &Link) -> bool {
         match (self, other) {
-            (Link::Github(one), Link::Github(other)) => one == other,
+            (Link::Github(one), Link::Github(other)) | (Link::Gitlab(one), Link::Gitlab(other)) => one == other,
             (Link::Other(_, one), Link::Other(_, other)) => Arc::ptr_eq(one, other),
             _ => false,
         }
@@ -161,12 +184,12 @@ mod tests {
         let of = |path: &str, token: &str| {
             let address = format!("https://github.com/{path}");
             let (credentials, tls, limits) = (Credentials::Token(token.into()), Tls::System, Limits::default());
-            hands.gates(&Settings { address, allows_http: false, credentials, tls, limits })
+            hands.gates(&Link::Github(Box::new(Settings { address, allows_http: false, credentials, tls, limits })))
         };
         let app = |path: &str| {
             let credentials = Credentials::App { id: "42".into(), installation: None, key: "key".into() };
             let (address, tls, limits) = (format!("https://github.com/{path}"), Tls::System, Limits::default());
-            hands.gates(&Settings { address, allows_http: false, credentials, tls, limits })
+            hands.gates(&Link::Github(Box::new(Settings { address, allows_http: false, credentials, tls, limits })))
         };
         let first = of("acme", "a");
         assert!(Arc::ptr_eq(&first, &of("acme/shop", "a")) && Arc::ptr_eq(&first, &of("other", "a")));
@@ -174,6 +197,13 @@ mod tests {
         let installation = app("acme");
         assert!(Arc::ptr_eq(&installation, &app("Acme/shop")), "the same installation");
         assert!(!Arc::ptr_eq(&installation, &app("other")), "another installation");
+        let gitlab = |path: &str| {
+            let address = format!("https://gitlab.com/{path}");
+            let (credentials, tls, limits) = (Credentials::Token("a".into()), Tls::System, Limits::default());
+            hands.gates(&Link::Gitlab(Box::new(Settings { address, allows_http: false, credentials, tls, limits })))
+        };
+        let group = gitlab("acme");
+        assert!(Arc::ptr_eq(&group, &gitlab("acme/shop")) && !Arc::ptr_eq(&group, &first));
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Clients for CI platforms: carries out what the fleet asks of GitHub, and decides nothing.
+//! Clients for CI platforms: carries out what the fleet asks of GitHub and GitLab, and decides nothing.
 
 mod exchange;
+mod gate;
 pub mod github;
+pub mod gitlab;
 mod hands;
 mod provider;
 mod settings;

@@ -8,7 +8,8 @@ use std::time::Duration;
 /// Everything that is needed to talk to one CI platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Whose runners: `https://github.com/ORGANISATION`, `https://github.com/OWNER/REPOSITORY` or `https://HOST/enterprises/ENTERPRISE`.
+    /// Whose runners: `https://github.com/ORGANISATION`, `https://github.com/OWNER/REPOSITORY` or `https://HOST/enterprises/ENTERPRISE`; of
+    /// GitLab `https://gitlab.com/GROUP`, `https://gitlab.com/groups/GROUP/SUBGROUP`, `https://gitlab.com/GROUP/PROJECT` or `https://HOST`.
     pub address: String,
     /// Whether an address with `http://` is allowed: credentials then travel in clear text.
     pub allows_http: bool,
@@ -32,7 +33,7 @@ pub enum Credentials {
         /// Its private key, in PEM.
         key: Secret,
     },
-    /// A personal access token.
+    /// A personal access token; of GitLab also one of a group or a project.
     Token(Secret),
 }
 

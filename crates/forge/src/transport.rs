@@ -102,7 +102,10 @@ impl Transport {
             Err(_) => Err(NoReply::Unanswered(format!("no answer within {:.0} s", limit.as_secs_f64().ceil()))),
         };
         let code = answer.as_ref().ok().map(|reply| reply.code);
-        let remaining = answer.as_ref().ok().and_then(|reply| reply.header("x-ratelimit-remaining")?.parse().ok());
+        let remaining = answer.as_ref().ok().and_then(|reply| {
+            let said = reply.header("x-ratelimit-remaining").or_else(|| reply.header("ratelimit-remaining"));
+            said?.parse().ok()
+        });
         exchange::record(&span, code);
         let status = code.map_or(Status::Unanswered, Status::of);
         (self.report)(&Exchange { method, path, status, duration: start.elapsed(), remaining });

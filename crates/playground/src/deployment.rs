@@ -55,7 +55,12 @@ pub async fn manifests(arguments: &[&str]) -> Result<String, UserError> {
 /// The operator binary beside this program.
 pub fn binary() -> Result<PathBuf, UserError> {
     std::env::current_exe()
-        .map(|own| own.with_file_name("virtpilot"))
+        .map(|own| {
+            let folder = own.parent().unwrap_or(&own);
+            // Cargo puts programs with tests of their own one folder deeper.
+            let folder = if folder.ends_with("deps") { folder.parent().unwrap_or(folder) } else { folder };
+            folder.join("virtpilot")
+        })
         .map_err(|error| UserError::new("could not find the path of this program", "run again").with_source(error))
 }
 

@@ -14,6 +14,8 @@ pub mod files;
 pub mod fleet_site;
 pub mod github;
 pub mod github_clients;
+pub mod gitlab;
+pub mod gitlab_clients;
 mod go;
 mod go_build;
 mod kubeconfig;

@@ -48,6 +48,8 @@ pub struct Tools {
     pub shellcheck: String,
     /// `github-clients/*`
     pub github_clients: GithubClients,
+    /// `gitlab-clients/*`
+    pub gitlab_clients: GitlabClients,
     /// `proxmox-clients/*`
     pub proxmox_clients: ProxmoxClients,
     /// `crds/*.yaml`: CRDs written from public documents.
@@ -69,6 +71,15 @@ pub struct GithubClients {
     pub package_lock: String,
     /// `client.mjs`
     pub node: String,
+}
+
+/// The text of the files under `tools/gitlab-clients`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitlabClients {
+    /// `requirements.txt`
+    pub requirements: String,
+    /// `client.py`
+    pub python: String,
 }
 
 /// The text of the files under `tools/proxmox-clients`.
@@ -123,6 +134,10 @@ impl Tools {
                     package_lock: include_str!("../../../tools/github-clients/package-lock.json").to_owned(),
                     node: include_str!("../../../tools/github-clients/client.mjs").to_owned(),
                 },
+                gitlab_clients: GitlabClients {
+                    requirements: include_str!("../../../tools/gitlab-clients/requirements.txt").to_owned(),
+                    python: include_str!("../../../tools/gitlab-clients/client.py").to_owned(),
+                },
                 proxmox_clients: ProxmoxClients {
                     go_mod: include_str!("../../../tools/proxmox-clients/go.mod").to_owned(),
                     go_sum: include_str!("../../../tools/proxmox-clients/go.sum").to_owned(),
@@ -167,6 +182,10 @@ impl Tools {
                 package: read("github-clients/package.json")?,
                 package_lock: read("github-clients/package-lock.json")?,
                 node: read("github-clients/client.mjs")?,
+            },
+            gitlab_clients: GitlabClients {
+                requirements: read("gitlab-clients/requirements.txt")?,
+                python: read("gitlab-clients/client.py")?,
             },
             proxmox_clients: ProxmoxClients {
                 go_mod: read("proxmox-clients/go.mod")?,

@@ -46,6 +46,6 @@ pub(crate) async fn check(client: &Client) -> Result<Answer, Failure> {
         None => client.login.describe(),
     };
     let version = meta.map_err(|trouble| fail(&trouble))?.installed_version;
-    let (clock_ahead, budget) = (client.clock_ahead(), client.budget());
-    Ok(Answer::Checked(Box::new(Checked { version, login, missing, clock_ahead, budget })))
+    let (clock_ahead, budget, reset) = (client.clock_ahead(), client.budget(), client.reset());
+    Ok(Answer::Checked(Box::new(Checked { version, login, missing, clock_ahead, budget, reset })))
 }

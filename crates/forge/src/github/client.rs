@@ -1,7 +1,7 @@
 //! One request to the REST API of GitHub and its answer, within the budget of who asks.
 
 use crate::exchange::Report;
-use crate::github::gate::{Gate, Gates};
+use crate::gate::{Gate, Gates};
 use crate::github::login::{App, Granted, Login};
 use crate::github::tags::{Known, Tags};
 use crate::github::trouble::{Context, Need, Trouble, scrubbed};
@@ -186,6 +186,11 @@ impl Client {
     /// How many requests an hour has, and how many are left.
     pub(crate) fn budget(&self) -> Option<(u64, u64)> {
         self.gate(Who::Manager).left()
+    }
+
+    /// When that hour ends.
+    pub(crate) fn reset(&self) -> Option<jiff::Timestamp> {
+        self.gate(Who::Manager).reset()
     }
 
     fn gate(&self, who: Who) -> &Gate {

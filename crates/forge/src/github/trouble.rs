@@ -196,11 +196,15 @@ pub(crate) fn app_permission(need: Need, scope: &Scope) -> (&'static str, bool) 
     }
 }
 
+/// What tokens of GitHub and GitLab start with.
+const TOKENS: [&str; 11] =
+    ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "eyJ", "glpat-", "glrt-", "glrtr-", "gloas-"];
+
 /// A text of a server without anything that looks like a token, in one line and not too long.
 pub(crate) fn scrubbed(text: &str) -> String {
     let is_token = |word: &str| {
         let word = word.trim_matches(|character: char| !character.is_ascii_alphanumeric());
-        ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "eyJ"].iter().any(|start| word.starts_with(start))
+        TOKENS.iter().any(|start| word.starts_with(start))
     };
     let words: Vec<&str> =
         text.split_whitespace().map(|word| if is_token(word) { "[redacted]" } else { word }).collect();
@@ -305,6 +309,7 @@ mod tests {
     fn tokens_are_not_shown() {
         let text = scrubbed("token ghp_abc,\n(ghs_x.y.z) and \"eyJhbGciOi.J9.x\" or github_pat_1 \u{e4}");
         assert_eq!(text, "token [redacted] [redacted] and [redacted] or [redacted] \u{e4}");
+        assert_eq!(scrubbed("runner glrt-t1_abc of 'glpat-xyz'"), "runner [redacted] of [redacted]");
         assert!(scrubbed(&"\u{e4}".repeat(5000)).chars().count() < 310);
     }
 }

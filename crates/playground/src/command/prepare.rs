@@ -4,7 +4,9 @@ use super::{EarlyExit, unless_interrupted};
 use playground::cache::Cache;
 use playground::packaging::Packaging;
 use playground::tools::Tools;
-use playground::{Playground, Progress, github_clients, otlp_receiver, promtool, proxmox_clients, shellcheck};
+use playground::{
+    Playground, Progress, github_clients, gitlab_clients, otlp_receiver, promtool, proxmox_clients, shellcheck,
+};
 use std::io::Write;
 
 #[derive(clap::Args)]
@@ -22,6 +24,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), EarlyExit> {
         unless_interrupted(promtool::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(otlp_receiver::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(github_clients::ensure(&tools, &cache, progress)).await?;
+        unless_interrupted(gitlab_clients::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(proxmox_clients::ensure(&tools, &cache, progress)).await?;
         unless_interrupted(proxmox_clients::ensure_schema(&tools, &cache, progress)).await?;
         unless_interrupted(Packaging::ensure(progress)).await?;

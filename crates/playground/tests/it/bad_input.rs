@@ -1,6 +1,7 @@
 //! Failures are reported in one message with a fix, and the next run continues.
 
 use crate::marked_process::{CommandOutput, ProcessMark, kill, run, start_until};
+use crate::registry::PINNED;
 use playground::binaries::Binaries;
 use playground::cache::Cache;
 use playground::crds::Table;
@@ -31,16 +32,7 @@ fn programs(without: &[&str]) -> tempfile::TempDir {
 fn changed_tools(file: &str, from: &str, to: &str) -> tempfile::TempDir {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
     let folder = tempfile::tempdir().unwrap();
-    for part in [
-        "control-plane",
-        "crds",
-        "github-clients",
-        "otlp-receiver",
-        "packaging",
-        "promtool",
-        "proxmox-clients",
-        "shellcheck",
-    ] {
+    for part in PINNED.into_iter().chain(["crds"]) {
         std::fs::create_dir(folder.path().join(part)).unwrap();
         for entry in std::fs::read_dir(source.join(part)).unwrap().flatten() {
             std::fs::copy(entry.path(), folder.path().join(part).join(entry.file_name())).unwrap();

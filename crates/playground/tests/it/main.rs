@@ -7,6 +7,7 @@ mod bad_input;
 mod crds;
 mod faults;
 mod github_clients;
+mod gitlab_clients;
 mod isolation;
 mod machine_config_operator;
 mod marked_process;

@@ -18,6 +18,18 @@ with zipfile.ZipFile(sys.argv[1], 'w') as archive:
         archive.writestr(name, content)
 ";
 
+/// The folders below `tools` that a playground reads, beside that of the CRDs.
+pub(crate) const PINNED: [&str; 8] = [
+    "control-plane",
+    "github-clients",
+    "gitlab-clients",
+    "otlp-receiver",
+    "packaging",
+    "promtool",
+    "proxmox-clients",
+    "shellcheck",
+];
+
 /// The registries and the pins of one test.
 pub(crate) struct Registry {
     folder: tempfile::TempDir,
@@ -51,15 +63,7 @@ impl Registry {
         for folder in ["tools/crds", "proxy", "index", "cache"] {
             std::fs::create_dir_all(registry.path(folder)).unwrap();
         }
-        for part in [
-            "control-plane",
-            "github-clients",
-            "otlp-receiver",
-            "packaging",
-            "promtool",
-            "proxmox-clients",
-            "shellcheck",
-        ] {
+        for part in PINNED {
             let target = registry.path("tools").join(part);
             std::fs::create_dir(&target).unwrap();
             for entry in std::fs::read_dir(source.join(part)).unwrap().flatten() {

@@ -63,6 +63,11 @@ impl Gate {
         self.with(|budget| budget.left())
     }
 
+    /// When the hour of the budget ends, if that is known.
+    pub(crate) fn reset(&self) -> Option<jiff::Timestamp> {
+        self.with(|budget| budget.reset())
+    }
+
     fn with<T>(&self, action: impl FnOnce(&mut Budget) -> T) -> T {
         action(&mut self.budget.lock().unwrap_or_else(PoisonError::into_inner))
     }
